@@ -30,6 +30,11 @@ from annealvi.topics.words import (
     shares_of_words,
 )
 
+SUPPORT = (
+    "support: the share of the fit's starts that found the topic; one of low support may not come "
+    "back in a new fit"
+)
+
 
 class Topics:
     """The topics of a fitted model, with words and labels."""
@@ -79,11 +84,15 @@ class Topics:
         return X
 
     def print(self, n_words: int) -> None:
-        """Print the topics, largest first: number, share and words."""
-        print("topic  share  words")
+        """Print the topics, largest first: number, share, support if it is known, and words."""
+        support = getattr(self.lda, "topic_support_", None)
+        print("topic  share  " + ("words" if support is None else "support  words"))
         for k in np.argsort(-self.shares, kind="stable").tolist():
             name = f"{self.seeded[k]}: " if k in self.seeded else ""
-            print(f"{k:>5}  {self.shares[k]:>5.1%}  {name}{' '.join(self.top(k, n_words))}")
+            found = "" if support is None else f"{support[k]:>7.2f}  "
+            print(f"{k:>5}  {self.shares[k]:>5.1%}  {found}{name}{' '.join(self.top(k, n_words))}")
+        if support is not None:
+            print(SUPPORT)
 
 
 def read_topics(path: str) -> Topics:

@@ -2,7 +2,7 @@
 
 **Merged starts.**  Each start is a short fit.  The topics of all are put together and merged to K,
 two at a time; the counts of a topic are the mean over the starts.  The first start goes on with
-them: one pass over the minibatches with small steps lets the topics adjust to one another, and the
+them: small steps, a pass or so over the minibatches, let the topics adjust to one another, and the
 finishing passes follow.
 """
 
@@ -61,8 +61,8 @@ from annealvi.temperature import Temperature
 
 #: With validation, at most this multiple of the usual number of passes.
 PROLONGED = 5
-#: The largest step size of the pass over the minibatches that follows a merge.
-REFINING = 0.1
+#: The largest step size after a merge, and the least number of steps before the finish.
+REFINING, REFINING_STEPS = 0.1, 10
 #: Number of documents whose perplexity a progress bar shows.
 FEW = 200
 
@@ -123,11 +123,15 @@ class Plan:
         n_full = 0 if self.merges else self.n_finishing
         return OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full) if n_full else steps
 
+    @property
+    def n_refining(self) -> int:
+        """Number of passes between the merge and the finishing passes."""
+        return 1 if self.steps_per_pass == 1 else -(-REFINING_STEPS // self.steps_per_pass)
+
     def step_size_of_merged(self) -> Callable[[int], float]:
         """rho of step 1, 2, ... after the merge."""
-        n, refining = self.steps_per_pass, full_step
-        if self.batch_size < self.training.shape[0]:
-            refining = LinearDecay(n, n * REFINING / 2, REFINING)
+        n = self.n_refining * self.steps_per_pass
+        refining = full_step if n == 1 else LinearDecay(n, n * REFINING / 2, REFINING)
         return OverRelaxed(refining, n, self.n_finishing)
 
     def budget(self) -> str:
@@ -197,7 +201,7 @@ class LDAFit:
             plan.topics.clear()
         plan.callbacks.begin(self._start(plan.settings.n_init))
         first, steps = self.merged_at, plan.step_size_of_merged()
-        self._passes(1, plan.n_finishing, lambda t: steps(t - first))
+        self._passes(plan.n_refining, plan.n_finishing, lambda t: steps(t - first))
         self._evaluate()
         state.results["support"] = support(state.model.topics.components, self.found)
 
@@ -246,7 +250,7 @@ class LDAFit:
     def warn(self, stacklevel: int) -> None:
         """Warn if all passes were made, and a test says that the fit had not converged."""
         plan = self.plan
-        n_passes = (1 if plan.merges else plan.n_passes) + plan.n_finishing
+        n_passes = (plan.n_refining if plan.merges else plan.n_passes) + plan.n_finishing
         if self.position.n_passes == n_passes and plan.merges == (self.merged_at is not None):
             for hook in self.hooks:
                 hook.warn(stacklevel + 1)
@@ -277,7 +281,7 @@ class LDAFit:
             "dtype": dtype,
         }
         sizes |= {
-            "most_passes": plan.n_passes + plan.n_finishing,
+            "most_passes": plan.n_passes + plan.n_refining + plan.n_finishing,
             "most_batches": plan.steps_per_pass,
             "n_hooks": len(self.hooks),
             "n_starts": plan.settings.n_init if plan.merges else 0,
@@ -312,7 +316,7 @@ class LDAFit:
         some = X[:: -(-X.shape[0] // FEW)]
         done, n_steps = self.n_steps, plan.n_passes * plan.steps_per_pass
         if self.merged_at is not None:
-            done, n_steps = done - self.merged_at, plan.steps_per_pass
+            done, n_steps = done - self.merged_at, plan.n_refining * plan.steps_per_pass
         if self.merged_at is not None or not plan.merges:
             n_steps += plan.n_finishing
         return Start(
@@ -327,13 +331,13 @@ class LDAFit:
 
     def _after_pass(self, index: int) -> bool:
         plan, ends, merged = self.plan, False, self.merged_at is not None
-        # the pass after the merge counts as the last one before the finishing passes
-        done = plan.n_passes - 1 + index if merged else index
+        # passes between the merge and the finish count as the last ones before the finish
+        done = plan.n_passes - plan.n_refining + index if merged else index
         line = f"iteration: {index + 1} of max_iter: {plan.n_passes}"
         if done >= plan.n_passes:
             line = f"iteration: {done + 1 - plan.n_passes} of finish_iter: {plan.n_finishing}"
         elif merged:
-            line = "iteration: 1 of 1"
+            line = f"iteration: {index + 1} of {plan.n_refining}"
         self.state.monitor.record()
         self.state.n_passes += 1
         for hook in [self.perplexity] if plan.merges and not merged else self.hooks:

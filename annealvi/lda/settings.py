@@ -314,7 +314,7 @@ def _can_be_merged(settings: Settings) -> bool:
 
 def are_alike(prior: Any, ndim: int = 1) -> bool:
     """Whether all topics have the same prior, which has so many dimensions if they may differ."""
-    values = np.asarray(prior)
+    values = as_array(prior)
     return values.ndim < ndim or bool(np.all(values == values[:1]))
 
 

@@ -215,6 +215,7 @@ def _table(summary: Any) -> str:
             for value in (
                 f"{row['share']:.1%}",
                 *(_short(row[name]) for name in ("coherence", "exclusivity", "certainty")),
+                _short(row.get("support", np.nan)),
             )
         )
         label, words = (escape(clean(row[name], 400)) for name in ("label", "words"))

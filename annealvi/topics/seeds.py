@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from annealvi.checks import as_array
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
+from annealvi.lda.settings import is_open
 from annealvi.lda.settings import prior as default_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 from annealvi.topics.vectorizer import is_list
@@ -60,7 +61,8 @@ def plant_seeds(
     if base is None:
         base = 1.0 / K if lda.preset == "sklearn" else default_prior(K)
     lda.set_params(topic_word_prior=seeded_prior(seeds, columns, X, base, K, n_each))
-    if isinstance(lda.init, str) and lda.init == "auto" and lda.n_init == 1:  # several must differ
+    one = is_open(lda.n_init) or lda.n_init == 1  # several must differ
+    if one and isinstance(lda.init, str) and lda.init == "auto":
         lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
 
 

@@ -224,6 +224,8 @@ class TopicSummary:
         Those of the documents.
     coherence, exclusivity, certainty : ndarray of shape (K,)
         See `table`.
+    support : ndarray of shape (K,), or None
+        The `topic_support_` of the model, if it has one.
     quality : dict of str to float
         ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out"`` and
         ``"stability"`` if :func:`annealvi.topics.describe` was passed what they need.
@@ -267,6 +269,7 @@ class TopicSummary:
         }
         history = getattr(source.model, "history_", None)
         self.history = None if history is None else dict(history)
+        self.support: NDArray[np.float64] | None = getattr(source.model, "topic_support_", None)
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -315,7 +318,9 @@ class TopicSummary:
             - ``exclusivity``: how much its most probable words are its own, the mean of
               p(w | k) / sum_j p(w | j): 1 if no other topic has them;
             - ``certainty``: the share that it has, on average, in the documents of its words: 1 if
-              they have no other topic.
+              they have no other topic;
+            - ``support``: the share of the fit's starts that have found it, if the model has
+              `topic_support_`.  Topics of low support may not come back in a new fit.
         """
         pandas = import_optional("pandas", "text", "TopicSummary.table")
         numbers = range(len(self.topics))
@@ -327,6 +332,8 @@ class TopicSummary:
             "exclusivity": self.exclusivity,
             "certainty": self.certainty,
         }
+        if self.support is not None:
+            columns["support"] = self.support
         return pandas.DataFrame(columns, index=pandas.Index(numbers, name="topic"))
 
     @validate_params(_WORDS, prefer_skip_nested_validation=True)

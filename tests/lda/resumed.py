@@ -56,7 +56,8 @@ KINDS = {
     },
 }
 ATTRIBUTES = (
-    *("components_", "bound_", "validation_score_", "init_scores_", "n_iter_", "n_batch_iter_"),
+    *("components_", "bound_", "validation_score_", "init_scores_", "topic_support_"),
+    *("n_iter_", "n_batch_iter_"),
     *("doc_topic_prior_", "topic_word_prior_", "temperature_path_", "history_"),
     *("temperature_posterior_", "temperature_posterior_path_", "document_temperatures_"),
 )

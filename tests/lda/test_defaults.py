@@ -190,9 +190,11 @@ def test_a_fit_makes_the_passes_and_steps_that_it_says(stream):
     settings = settled(n_samples, words_per_entry(stream, 10))
     lda = TemperedLDA(random_state=0).fit(stream)
     assert settings.finish_iter == 12
-    assert lda.n_iter_ == settings.max_iter + 1 + settings.finish_iter
     per_pass = -(-n_samples // settings.batch_size) if settings.learning_method == "online" else 1
-    assert lda.n_batch_iter_ == 1 + (settings.max_iter + 1) * per_pass + settings.finish_iter
+    n_refining = 1 if per_pass == 1 else -(-10 // per_pass)
+    n_online = settings.max_iter + n_refining
+    assert lda.n_iter_ == n_online + settings.finish_iter
+    assert lda.n_batch_iter_ == 1 + n_online * per_pass + settings.finish_iter
     lda = TemperedLDA(random_state=0, max_iter=2, batch_size=150).fit(stream)
     assert (lda.n_iter_, lda.n_batch_iter_) == (2, 1 + 2 * 3)
     assert TemperedLDA(max_iter=0).fit(stream).n_batch_iter_ == 1

@@ -142,8 +142,8 @@ def test_the_commands_run(place, capsys):
     ours = [words for words in commands() if words[0] == "annealvi" and "demo" not in words]
     outs = [run(words, capsys) for words in ours]
     assert [words[1] for words in ours] == [*["fit"] * 3, "label", "show", "show", "compare"]
-    assert all(out.startswith("topic  share  words") for out in outs[:3])
-    assert len(outs[0].splitlines()) == 51
+    assert all(out.startswith("topic  share  ") for out in outs[:3])
+    assert len(outs[0].splitlines()) == 52 and "support" in outs[0]
     assert " privacy: " in outs[1] and " robots: " in outs[1]
     assert len((place / "labels.csv").read_text(encoding="utf-8").splitlines()) == 21
     assert "<html" in (place / "topics.html").read_text(encoding="utf-8")

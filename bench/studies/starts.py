@@ -1,0 +1,266 @@
+"""Several starts: merged, or the best of them kept.  What each gains, and what it costs.
+
+    python -m bench.studies.starts curves [--corpora bbc_news ...] [--topics 20 100] [--seeds 3]
+    python -m bench.studies.starts spread [--seeds 10]
+    python -m bench.studies.starts support [--seeds 3]
+
+Fits are made on the training documents of splits.py, on one thread; what is held out are the
+validation documents, and the fold-in is chosen on a fit of one start.  `curves` prints means over
+seeds and draws docs/starts.png; tomotopy and topica are fitted from one seed if they are there.
+`spread` prints the standard deviation over seeds.  `support` prints whether topics of high support
+come back, in new fits and on the other half of the documents, and which of planted topics have it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import cosine_similarity
+
+from annealvi import TemperedLDA, metrics
+from annealvi.datasets import make_topic_corpus
+from bench import CHECKOUT, parser
+from bench.adapters import RIVALS
+from bench.markdown import table
+from bench.problems import Problem
+from bench.studies import fold_in, splits
+
+CORPORA = ("bbc_news", "20ng_etm", "reuters21578", "debian_desc")
+NUMBERS = (2, 3, 5, 9)
+HEADINGS = ["", "bound", "held out", "sd", "stability", "NPMI", "diversity", "CPU s"]
+SWEEPS = {"tomotopy": (50, 100, 200, 400), "topica": (50, 200, 1000)}
+PICTURE = CHECKOUT / "docs" / "starts.png"
+#: Two topics are the same from this cosine on.
+SAME = 0.8
+SUPPORTED = {"bbc_news": 20, "reuters21578": 20, "20ng_etm": 50, "kos": 50, "debian_desc": 100}
+
+
+class Fitted(NamedTuple):
+    """E[beta], the bound and the CPU seconds of a fit."""
+
+    topics: NDArray[np.float64]
+    bound: float
+    seconds: float
+
+
+def fit(X: sparse.csr_matrix, n_topics: int, **parameters: Any) -> tuple[TemperedLDA, Fitted]:
+    began = time.process_time()
+    lda = TemperedLDA(n_topics, **parameters).fit(X)
+    seconds = time.process_time() - began
+    topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True, dtype=np.float64)
+    return lda, Fitted(topics, lda.bound_, seconds)
+
+
+# ------------------------------------------------------------------------------ curves
+
+
+def ours(X: sparse.csr_matrix, n_topics: int, seed: int) -> Iterator[tuple[str, Fitted]]:
+    """One start, the best of several, and several merged."""
+    singles = [
+        fit(X, n_topics, n_init=1, random_state=1000 * seed + n)[1] for n in range(max(NUMBERS))
+    ]
+    yield "one start", singles[0]
+    for n in NUMBERS:
+        best = min(singles[:n], key=lambda one: one.bound)
+        yield f"best of {n}", best._replace(seconds=sum(one.seconds for one in singles[:n]))
+    for n in NUMBERS:
+        yield f"{n} merged", fit(X, n_topics, n_init=n, random_state=seed)[1]
+
+
+def rivals(X: sparse.csr_matrix, n_topics: int) -> Iterator[tuple[str, Fitted]]:
+    """Gibbs sampling of several lengths; tomotopy's last sample, and topica's average."""
+    for library in RIVALS:
+        if library.name not in SWEEPS or library.version() is None:
+            continue
+        eta = 0.1 if n_topics < 100 else 0.01
+        problem = Problem("", X.shape[0], n_topics, 0.1, eta, 256)
+        for sweeps in SWEEPS[library.name]:
+            sampler = library.adapter().start(problem, X)
+            began = time.process_time()
+            sampler.one_pass(sweeps)
+            seconds = time.process_time() - began
+            yield f"{library.name}, {sweeps}", Fitted(sampler.topics(), np.nan, seconds)
+
+
+def curves(corpora: list[str], sizes: list[int], seeds: int) -> None:
+    found: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {}
+    for name in corpora:
+        corpus = splits.load(name)
+        for n_topics in sizes:
+            fits: dict[str, list[Fitted]] = defaultdict(list)
+            for seed in range(seeds):
+                for method, one in ours(corpus.train, n_topics, seed):
+                    fits[method].append(one)
+            for method, one in rivals(corpus.train, n_topics):
+                fits[method].append(one)
+            chosen = fold_in.choose(fits["one start"][0].topics, corpus.validation[:500])
+            rows = []
+            points = found[name, n_topics] = {}
+            for method, several in fits.items():
+                held_out = [chosen.score(one.topics, corpus.validation) for one in several]
+                bound, seconds = (np.mean([one[i] for one in several]) for i in (1, 2))
+                points[method] = float(seconds), float(bound), float(np.mean(held_out))
+                rows.append([method, *_row(several, held_out, corpus.train)])
+            print(f"\n**{name}, K = {n_topics}**\n\n{table(HEADINGS, rows)}", flush=True)
+    _draw(found)
+
+
+def _stabilities(topics: list[NDArray[np.float64]]) -> list[float]:
+    return [metrics.topic_stability(*pair) for pair in combinations(topics, 2)]
+
+
+def _row(several: list[Fitted], held_out: list[float], X: sparse.csr_matrix) -> list[str]:
+    topics = [one.topics for one in several]
+    pairs = _stabilities(topics)
+    npmi = np.mean([metrics.topic_coherence(one, X, measure="npmi") for one in topics])
+    diversity = np.mean([metrics.topic_diversity(one, n_words=25) for one in topics])
+    bound, seconds = (np.mean([one[i] for one in several]) for i in (1, 2))
+    return [
+        "" if np.isnan(bound) else f"{bound:.1f}",
+        f"{np.mean(held_out):.4f}",
+        f"{np.std(held_out):.4f}" if pairs else "",
+        f"{np.mean(pairs):.3f}" if pairs else "",
+        f"{npmi:.3f}",
+        f"{diversity:.3f}",
+        f"{seconds:.2f}",
+    ]
+
+
+def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -> None:
+    """Bound and held-out likelihood against CPU seconds, a column for each corpus."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    styles = {
+        "one start": ("k", "o"),
+        "best of": ("#0072b2", "s"),
+        "merged": ("#d55e00", "o"),
+        "tomotopy": ("#009e73", "^"),
+        "topica": ("#cc79a7", "*"),
+    }
+    corpora, sizes = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
+    shape = 2 * len(sizes), len(corpora)
+    fig, axes = plt.subplots(
+        *shape, figsize=(3 * shape[1], 2.1 * shape[0]), squeeze=False, layout="constrained"
+    )
+    for (name, n_topics), points in found.items():
+        row, column = 2 * sizes.index(n_topics), corpora.index(name)
+        for value, label in ((1, "bound"), (2, "held out")):
+            ax = axes[row + value - 1, column]
+            for kind, (colour, marker) in styles.items():
+                line = [point for method, point in points.items() if kind in method]
+                seconds, values = [point[0] for point in line], [point[value] for point in line]
+                ax.plot(seconds, values, marker=marker, color=colour, label=kind, ms=4, lw=1)
+            ax.set_xscale("log")
+            ax.set_title(f"{name}, K = {n_topics}", fontsize=9)
+            if not column:
+                ax.set_ylabel(f"{label}, nats a word" if value == 2 else "bound (perplexity)")
+            if row + value == shape[0]:
+                ax.set_xlabel("CPU seconds")
+    handles, labels = axes[1, 0].get_legend_handles_labels()
+    fig.legend(handles, labels, ncols=len(styles), loc="outside lower center")
+    fig.savefig(PICTURE, dpi=110)
+
+
+# ------------------------------------------------------------------------------ spread
+
+
+def spread(corpora: list[str], sizes: list[int], seeds: int) -> None:
+    rows = []
+    for name in corpora:
+        corpus = splits.load(name)
+        for n_topics in sizes:
+            cells, chosen = [], None
+            for n_init in (1, "auto"):
+                fits = [
+                    fit(corpus.train, n_topics, n_init=n_init, random_state=seed)[1]
+                    for seed in range(seeds)
+                ]
+                chosen = chosen or fold_in.choose(fits[0].topics, corpus.validation[:500])
+                held_out = [chosen.score(one.topics, corpus.validation) for one in fits]
+                bounds = [one.bound for one in fits]
+                pairs = [
+                    metrics.topic_stability(a.topics, b.topics) for a, b in combinations(fits, 2)
+                ]
+                cells.append((np.std(held_out), np.std(bounds), np.mean(pairs)))
+            one, merged = cells
+            rows.append(
+                [f"{name}, {n_topics}"]
+                + [f"{a:.{d}f} / {b:.{d}f}" for a, b, d in zip(one, merged, (4, 1, 3), strict=True)]
+            )
+    headings = ["one start / the default", "sd of held out", "sd of bound", "stability"]
+    print(table(headings, rows))
+
+
+# ------------------------------------------------------------------------------ support
+
+
+def support(seeds: int) -> None:
+    """Does a topic come back, by its support?"""
+    rows, everything = [], defaultdict(list)
+    for name, n_topics in SUPPORTED.items():
+        X = sparse.csr_matrix(splits.load(name).train)
+        for what, one, other in (("a new fit", X, X), ("the other half", X[::2], X[1::2])):
+            others = [fit(other, n_topics, random_state=1000 + s)[1].topics for s in range(seeds)]
+            values, back = [], []
+            for seed in range(seeds):
+                lda, fitted = fit(one, n_topics, random_state=seed)
+                for topics in others:
+                    values.append(lda.topic_support_)
+                    back.append(cosine_similarity(fitted.topics, topics).max(axis=1) >= SAME)
+            value, returned = np.concatenate(values), np.concatenate(back)
+            area = roc_auc_score(returned, value)
+            everything[what].append(area)
+            parts = [value < 1 / 3, (value >= 1 / 3) & (value < 2 / 3), value >= 2 / 3]
+            shares = [f"{returned[part].mean():.2f} ({part.mean():.0%})" for part in parts]
+            rows.append([f"{name}, {n_topics}", what, *shares, f"{area:.3f}"])
+    headings = ["corpus, K", "comes back in", "below 1/3", "1/3 to 2/3", "above 2/3", "area"]
+    print(table(headings, rows))
+    print({what: round(float(np.mean(areas)), 3) for what, areas in everything.items()})
+    rows = []
+    for n_topics in (20, 30, 40):
+        made = make_topic_corpus(3000, 1000, 20, document_length=80, random_state=0)
+        kinds: dict[bool, list[float]] = {True: [], False: []}
+        for seed in range(seeds):
+            lda, fitted = fit(made.data, n_topics, random_state=seed)
+            best = cosine_similarity(fitted.topics, made.topics).max(axis=1)
+            for is_planted, value in zip(best >= SAME, lda.topic_support_, strict=True):
+                kinds[bool(is_planted)].append(value)
+        labels = [True] * len(kinds[True]) + [False] * len(kinds[False])
+        area = roc_auc_score(labels, kinds[True] + kinds[False]) if all(kinds.values()) else np.nan
+        rows.append(
+            [str(n_topics)]
+            + [f"{len(kinds[k]) / seeds:.1f}: {np.mean(kinds[k] or [np.nan]):.2f}" for k in kinds]
+            + [f"{area:.3f}"]
+        )
+    headings = ["K for 20 planted", "planted: mean support", "spurious: mean support", "area"]
+    print(f"\n{table(headings, rows)}")
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("what", choices=["curves", "spread", "support"])
+    options.add_argument("--corpora", nargs="+", default=CORPORA, choices=list(splits.CORPORA))
+    options.add_argument("--topics", nargs="+", type=int)
+    options.add_argument("--seeds", type=int)
+    given = options.parse_args()
+    if given.what == "curves":
+        curves(given.corpora, given.topics or [20, 100], given.seeds or 3)
+    elif given.what == "spread":
+        spread(given.corpora, given.topics or [20], given.seeds or 10)
+    else:
+        support(given.seeds or 3)
+
+
+if __name__ == "__main__":
+    main()
