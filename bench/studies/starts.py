@@ -80,8 +80,7 @@ def rivals(X: sparse.csr_matrix, n_topics: int) -> Iterator[tuple[str, Fitted]]:
     for library in RIVALS:
         if library.name not in SWEEPS or library.version() is None:
             continue
-        eta = 0.1 if n_topics < 100 else 0.01
-        problem = Problem("", X.shape[0], n_topics, 0.1, eta, 256)
+        problem = Problem("", X.shape[0], n_topics, 0.1, 0.1, 256)
         for sweeps in SWEEPS[library.name]:
             sampler = library.adapter().start(problem, X)
             began = time.process_time()
