@@ -66,6 +66,7 @@ class ProgressBar:
         self._start: Any = None
         self._monitor: Any = None
         self._due = 0.0
+        self._before = 0  # steps of earlier starts
 
     def begin(self, estimator: Any, start: Any) -> None:
         """Draw the bar, or go on to the next start; called before the first step of a start.
@@ -78,10 +79,13 @@ class ProgressBar:
         if self._bar is None:
             tqdm = import_optional("tqdm.auto", "progress", "ProgressBar").tqdm
             name = type(estimator).__name__ if self.desc is None else self.desc
-            self._bar = tqdm(
-                total=start.n_steps * start.n_starts, desc=name, unit="step", file=self.file
-            )
-        done = start.n_steps * start.number + start.n_done
+            self._bar = tqdm(total=0, desc=name, unit="step", file=self.file)
+        if self._start is None:
+            self._before = start.n_steps * start.number
+        else:  # the last part of a fit may have fewer steps
+            self._before += self._start.n_steps
+        self._bar.total = self._before + start.n_steps * (start.n_starts - start.number)
+        done = self._before + start.n_done
         self._bar.initial += done - self._bar.n  # they took no time: starts may end early
         self._bar.n = done
         self._bar.refresh()

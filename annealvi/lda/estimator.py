@@ -111,8 +111,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         If given, this share of the documents is drawn at random, held out of `fit` and scored
         after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
         split, by their part of the bound), in nats per word.  The topics with the highest score
-        are kept.  With ``max_iter=None`` the fit goes on at T = 1 while the score improves, up to 5
-        times the usual passes.  With ``temperature="auto"`` T falls over the usual passes at most.
+        are kept.  Of starts that are merged the merged topics are scored, and the finishing passes
+        go on while the score improves.  With one start and ``max_iter=None`` the fit goes on at
+        T = 1 while it improves, up to 5 times the usual passes; with ``temperature="auto"`` T falls
+        over the usual passes at most.
     patience : int, default=3
         With `validation_fraction`, `fit` stops when the score has not improved by 0.001 nats
         per word within this many passes at the final T.
@@ -221,7 +223,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     document_temperatures_ : ndarray of shape (n_samples,)
         `document_temperatures` after `fit` with a :class:`LocalVariational` temperature.
     history_ : dict of str to ndarray
-        Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
+        Of the start that was kept or, if starts are merged, of the first one and of what follows
+        the merge.  Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
         ``temperature``, ``seconds``, and NaN or ``perplexity``, ``elbo`` (at T = 1),
         ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
         ``validation`` (the score) and ``topic_change`` (what a finishing pass has moved).

@@ -134,6 +134,11 @@ class Plan:
         refining = full_step if n == 1 else LinearDecay(n, n * REFINING / 2, REFINING)
         return OverRelaxed(refining, n, self.n_finishing)
 
+    @property
+    def longer(self) -> str:
+        """The parameter that makes the last part of the fit longer."""
+        return "finish_iter" if self.merges else "max_iter"
+
     def budget(self) -> str:
         """The passes of the fit, for a message."""
         more = f" and finish_iter={self.n_finishing} more" if self.n_finishing else ""

@@ -123,11 +123,11 @@ class Perplexity:
         plan, parameters = self.fit.plan, self.fit.plan.parameters
         if parameters["evaluate_every"] <= 0:
             return
-        advice = "Increase max_iter or perp_tol."
+        advice = f"Increase {plan.longer} or perp_tol."
         if not self.compared:
             advice = (
                 "Evaluations are compared at T = 1 only, and there were no two of them: increase "
-                "max_iter, or let the temperature fall over a part of the fit, such as with "
+                f"{plan.longer}, or let the temperature fall over a part of the fit, such as with "
                 "temperature='annealed'."
             )
         _warn(
@@ -273,7 +273,9 @@ class HeldOut:
         if self.improving:
             budget = self.fit.plan.budget()
             _warn(
-                f"The validation score was still improving {budget} Increase max_iter.", stacklevel
+                f"The validation score was still improving {budget} "
+                f"Increase {self.fit.plan.longer}.",
+                stacklevel,
             )
 
 
