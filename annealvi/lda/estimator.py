@@ -223,11 +223,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     document_temperatures_ : ndarray of shape (n_samples,)
         `document_temperatures` after `fit` with a :class:`LocalVariational` temperature.
     history_ : dict of str to ndarray
-        Of the start that was kept or, if starts are merged, of the first one and of what follows
-        the merge.  Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
+        Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
         ``temperature``, ``seconds``, and NaN or ``perplexity``, ``elbo`` (at T = 1),
         ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
-        ``validation`` (the score) and ``topic_change`` (what a finishing pass has moved).
+        ``validation`` (the score) and ``topic_change`` (what a finishing pass has moved).  If
+        starts are merged, they are of the first one and of what follows the merge.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of words, and their names if X has string column names.
 

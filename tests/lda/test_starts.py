@@ -28,7 +28,7 @@ def X(counts):
 
 
 def several(**parameters):
-    """An estimator that keeps the best of its starts; those that are merged: test_merged_starts.py."""
+    """An estimator that keeps the best of its starts; merged ones: test_merged_starts.py."""
     settings = {"n_components": 4, "max_iter": 4, "random_state": 0, "combine": "best"}
     return TemperedLDA(**settings | parameters)
 
