@@ -156,7 +156,9 @@ def show(chosen: argparse.Namespace) -> None:
             raise ValueError(
                 f"--topic: {chosen.model!r} has topics from 0 to {n_topics - 1}. Got {k}."
             )
-        print(f"topic {k}: {topics.labels[k]} ({topics.shares[k]:.1%} of the words)")
+        support = getattr(topics.lda, "topic_support_", None)
+        found = "" if support is None else f", support {support[k]:.2f}"
+        print(f"topic {k}: {topics.labels[k]} ({topics.shares[k]:.1%} of the words{found})")
         for column in topics.columns(k, chosen.words or 20):
             print(f"{topics.topics[k, column]:>8.2%}  {topics.words[column]}")
         return
