@@ -175,7 +175,9 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--max-df": value("N", FREQUENT, documents, "auto"),
         },
         "how to fit": {
-            "--passes": value("N", "over the documents, in one start (default: several short ones, merged)", at_least(1)),
+            "--passes": value(
+                "N", "over the documents, from one start (default: by their number)", at_least(1)
+            ),
             "--random-state": value("N", "seed (default: 0)", at_least(0), 0),
             "--jobs": value("N", "threads; -1 means all (default: 1)", int),
         },

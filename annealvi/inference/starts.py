@@ -116,7 +116,7 @@ class Starts(Generic[F]):
     scores : list of float
         Scores of the starts that have ended, in their order.
     best : Fit or None
-        The best of them; a fit may begin from it.  After an interrupt, or an error in the user's
+        The best of them.  After an interrupt, or an error in the user's
         callback, it may be the fit under way, if it has made a step.  After other errors it is
         None.
     under_way : Fit or None
@@ -167,7 +167,7 @@ class Starts(Generic[F]):
         *,
         n_workers: int = 1,
         show: Callable[[F], None] | None = None,
-        finish: Callable[[F], None] | None = None,
+        finish: Callable[[F, bool], None] | None = None,
     ) -> F:
         """Fit from each start, and return the best fit.
 
@@ -182,7 +182,7 @@ class Starts(Generic[F]):
         show : callable, optional
             Called with each fit before it runs; with one worker only.
         finish : callable, optional
-            Called with the best fit at the end, unless the user has stopped the fit.
+            Called with the best fit at the end, and whether the user has stopped the fit.
         """
         if self._saved is not None:
             self._resume(self._saved, begin, n_starts)
@@ -201,11 +201,11 @@ class Starts(Generic[F]):
                 self.scores.append(fit.score)
                 self._keep(fit)
                 self.under_way, stopped = None, fit.stopped
-            if finish is not None and not stopped and self.best is not None:
+            if finish is not None and not self.finished and self.best is not None:
                 last = self.best
                 if show is not None:
                     show(last)
-                finish(last)
+                finish(last, stopped)
         except BaseException as error:
             left = self.under_way
             if isinstance(error, Exception) and not any(f and f.in_callback for f in (left, last)):

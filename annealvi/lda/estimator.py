@@ -74,8 +74,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_components : int, default=10
         Number of topics K.
     max_iter : int, default=None
-        Number of passes of `fit` over the D documents, at most so many with `validation_fraction`.
-        None means :math:`110 D^{-1/4}`, between 2 and 40 [10].
+        Number of passes of each start over the D documents, at most so many with
+        `validation_fraction`.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10], and less for
+        starts that are merged: 3, or as many as make 25 steps.
     n_jobs : int, default=None
         Number of threads, which changes no bit of a result.  None means 1 unless in a
         :obj:`joblib.parallel_backend` context, -1 all processors.
@@ -94,12 +95,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ``Annealed("auto", length=1.0)``, which cools over the whole fit [1].
     n_init : "auto" or int, default="auto"
         Number of starts of `fit`.  ``"auto"`` is 8 if the corpus has at least 2.5 words for each
-        entry of the topics, and otherwise 5.  It is 1 if `max_iter` is given, with
-        ``combine="best"`` and where topics cannot be merged.
+        entry of the topics, and otherwise 5; fewer where they would make more than three times
+        the passes of one fit.  It is 1 if `max_iter` is given, with ``combine="best"`` and where
+        topics cannot be merged [1].
     combine : {"merge", "best"}, default="merge"
-        How several starts become one fit.  ``"merge"`` makes short fits, of 3 passes with
-        ``max_iter=None``.  The topics of all are put together and merged to K, and one more pass
-        and the finishing passes follow.
+        How several starts become one fit.  ``"merge"`` makes short fits.  The topics of all are
+        put together and merged to K.  Ten small steps or more follow, one pass at least, and the
+        finishing passes.  Each start needs memory for its topics.
 
         ``"best"`` keeps the fit with the lowest `bound_` or, with `validation_fraction`, the
         highest `validation_score_`.  It is also used where topics cannot be merged: with a prior
@@ -160,7 +162,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     finish_iter : int, default=None
         At most this many batch passes follow `max_iter`, at T = 1 with over-relaxed steps, until
         one moves less than 0.1% of the topics' words.  None means 12 where a fit that cools has 2.5
-        words for each topic and word, and `max_iter` is open; otherwise 0 [0].
+        words for each topic and word, and `max_iter` is open; otherwise 0 [0].  It is also 12
+        with `validation_fraction` if starts are merged.
     shard_size : int, default=None
         If given, a step sums over shards of so many documents of its minibatch, in float64, as
         :class:`annealvi.dask.TemperedLDA` does.
@@ -196,7 +199,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     dtype_ : dtype
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
-        Perplexity after `fit` of all documents that it was given, including those held out.
+        Perplexity after `fit` of all documents that it was given, including those held out.  Where
+        data are few, that of merged starts is higher than that of one start, though they predict
+        better.
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
@@ -205,8 +210,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     topic_support_ : ndarray of shape (n_components,)
         The share of starts that have found each topic: their best match has a cosine of at least
         0.8 over the 50 largest words.  Topics of high support come back in new fits, those of low
-        support often do not (docs/starts.md).  Only if starts are merged; topics that are assigned
-        have none.
+        support often do not (docs/starts.md).  Only if starts are merged; topics that are assigned,
+        and those of `partial_fit`, have none.
     settings_ : dict
         The parameters of the last fit, with values for those that were left open.  A new estimator
         with these and the same `preset` repeats the fit.
@@ -500,7 +505,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 )
                 if not starts.finished and not plan.merges:
                     best.state.results["init_scores"] = np.array(starts.scores)
-                best.conclude(threads)
+                best.conclude()
             finally:
                 if starts.best is None:  # no step was made, or there is an error
                     self._show(before)

@@ -86,14 +86,14 @@ class Plan:
     n_planned: int
     #: Whether to keep gamma of all documents.
     keep_gamma: bool
-    #: Number of starts at a time, and of threads for each.
+    #: Number of starts at a time, and of threads for all.
     n_workers: int
     n_threads: int
     callbacks: Callbacks
     #: Entered while a fit changes that other threads can see.
     changing: AbstractContextManager
-    #: The topics of the starts that have ended, which wait to be merged, by the start's number.
-    topics: dict[int, NDArray] = field(default_factory=dict)
+    #: The topics' counts of the starts that have ended, which wait to be merged, by the number.
+    counts: dict[int, NDArray] = field(default_factory=dict)
 
     @property
     def merges(self) -> bool:
@@ -151,14 +151,14 @@ class LDAFit:
     def __init__(self, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> None:
         self.plan, self.number, self.halt = plan, number, halt
         self.merged_at: int | None = None  # the steps made before the merge
-        self.found: list[Largest] = []  # by each start
+        self.largest: list[Largest] = []  # the largest words of each start's topics
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
         X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
         shape = int(plan.parameters["n_components"]), X.shape[1]
         self.state = state = LDAState.begin(
-            shape, X.dtype, settings, rng, plan.n_threads, plan.shown, X
+            shape, X.dtype, settings, rng, plan.n_threads // plan.n_workers, plan.shown, X
         )
         state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
         state.planned_for = clone(plan.temperature)
@@ -185,30 +185,37 @@ class LDAFit:
             self.state.model.start_documents(plan.training.shape[0])
         n_full = 0 if plan.merges else plan.n_finishing
         self._passes(plan.n_passes, n_full, plan.step_size())
-        if plan.merges:
-            plan.topics[self.number] = np.array(self.state.model.topics.components, order="C")
-        else:
+        if not plan.merges:
             self._evaluate()
+        elif not self.stopped:
+            plan.counts[self.number] = self.state.model.topics.counts()
 
-    def finish(self) -> None:
-        """Go on with the merged topics of all starts; a resumed fit has done so, perhaps."""
+    def finish(self, stopped: bool) -> None:
+        """Go on with the merged topics of all starts; a resumed fit has done so, perhaps.
+
+        If the user has stopped the fit, those of the starts that have ended are merged.
+        """
         plan, state = self.plan, self.state
+        topics = state.model.topics
+        topics.n_threads = plan.n_threads  # nothing else runs now
         if self.merged_at is None:
-            several = [plan.topics[number] for number in sorted(plan.topics)]
-            if len(several) != plan.settings.n_init:
-                raise damaged("best.fit.topics", "those of all starts", len(several))
-            self.merged_at, self.position = self.n_steps, Position()
-            eta = state.model.topics.eta_rows(state.model.dtype).T
-            self.found = [Largest.of(components - eta) for components in several]
-            if are_alike(state.model.eta, 2):  # unless a callback has assigned others
+            several = [plan.counts[number] for number in sorted(plan.counts)]
+            if not stopped and len(several) != plan.settings.n_init:
+                raise damaged("best.fit.counts", "those of all starts", len(several))
+            # a callback may have assigned priors of single topics, which then stay as they are
+            if several and are_alike(state.model.alpha) and are_alike(state.model.eta, 2):
+                merged, self.largest = topics.merged(several), [Largest.of(one) for one in several]
                 with plan.changing:
-                    state.assign(state.model.topics.merged(several))
-            plan.topics.clear()
-        plan.callbacks.begin(self._start(plan.settings.n_init))
-        first, steps = self.merged_at, plan.step_size_of_merged()
-        self._passes(plan.n_refining, plan.n_finishing, lambda t: steps(t - first))
+                    state.assign(merged)
+            self.merged_at, self.position, self.perplexity.last = self.n_steps, Position(), None
+            plan.counts.clear()
+        if not stopped:
+            plan.callbacks.begin(self._start(plan.settings.n_init))
+            first, steps = self.merged_at, plan.step_size_of_merged()
+            self._passes(plan.n_refining, plan.n_finishing, lambda t: steps(t - first))
         self._evaluate()
-        state.results["support"] = support(state.model.topics.components, self.found)
+        if self.largest:
+            state.results["support"] = support(topics.counts(), self.largest)
 
     def _passes(self, n_passes: int, n_full: int, step_size: Callable[[int], float]) -> None:
         """Passes over minibatches, and `n_full` over all documents, from the position on."""
@@ -240,12 +247,12 @@ class LDAFit:
             self.score = self.perplexity.final()
             self.goodness = -self.score
 
-    def conclude(self, n_threads: int) -> None:
+    def conclude(self) -> None:
         """Compute `bound_` and the other results of the best start."""
         state, X, results = self.state, self.plan.documents, self.state.results
         if results["bound"] is not None:
             return  # a fit that had ended was resumed
-        state.model.topics.n_threads = n_threads
+        state.model.topics.n_threads = self.plan.n_threads
         results["bound"] = self.perplexity.final()
         results["sample"] = some_documents(X)
         if state.temperature.per_document:
@@ -271,7 +278,7 @@ class LDAFit:
             "state": self.state.state_dict(),
             "gamma": self.state.model.documents.gamma,
             "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
-            "topics": [self.plan.topics[number] for number in sorted(self.plan.topics) if ended],
+            "counts": [self.plan.counts[number] for number in sorted(self.plan.counts) if ended],
         }
         return FIT.dump(vars(self) | parts)
 
@@ -308,12 +315,14 @@ class LDAFit:
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
             self.perplexity.latest = None  # gamma is computed again
-        for name in ("position", "merged_at", "found", "score", "goodness", "stopped"):
+        for name in ("position", "merged_at", "largest", "score", "goodness", "stopped"):
             setattr(self, name, found[name])
-        plan.topics.update(enumerate(part.copy() for part in found["topics"]))
-        for start in self.found:
-            if start.words.shape != start.weights.shape or not np.all(start.words < V):
-                raise damaged(f"{way}.found", f"words of {V}, with a weight for each", start)
+        plan.counts.update(enumerate(found["counts"]))
+        if any(np.any(counts < 0) for counts in found["counts"]):
+            raise damaged(f"{way}.counts", "counts", found["counts"])
+        for words, weights in self.largest:
+            if words.shape != weights.shape or np.any((words < 0) | (words >= V)):
+                raise damaged(f"{way}.largest", f"numbers of {V} words and their weights", words)
 
     def _start(self, number: int) -> Start:
         """What the callbacks are told of a start, or of what follows the merge."""
@@ -345,6 +354,8 @@ class LDAFit:
             line = f"iteration: {index + 1} of {plan.n_refining}"
         self.state.monitor.record()
         self.state.n_passes += 1
+        if merged and done < plan.n_passes:
+            self.perplexity.last = None  # small steps do not mean that the fit has converged
         for hook in [self.perplexity] if plan.merges and not merged else self.hooks:
             end, text = hook.after_pass(done)
             ends, line = ends or end, line + text
@@ -374,14 +385,9 @@ FIT = Schema(
     gamma=Optional(Array(("n_samples", "K"), "dtype", positive=True)),
     position=POSITION,
     merged_at=Optional(Integer()),
-    topics=Listed(Array(("K", "V"), "dtype", positive=True), "n_starts"),
-    found=Listed(
-        Schema(
-            Largest,
-            words=Array(("K", None), np.uint64),
-            weights=Array(("K", None)),
-        ),
-        "n_starts",
+    counts=Listed(Array(("K", "V"), "dtype"), "n_starts"),
+    largest=Listed(
+        Schema(Largest, words=Array(("K", None), np.int64), weights=Array(("K", None))), "n_starts"
     ),
     hooks=Listed(Tree(), "n_hooks"),
     score=Number(finite=False),
@@ -439,7 +445,7 @@ def plan_fit(
         n_planned=n_planned,
         keep_gamma=keep_gamma or local,
         n_workers=n_workers,
-        n_threads=n_threads // n_workers,
+        n_threads=n_threads,
         **others,
     )
 

@@ -94,6 +94,8 @@ FINISH = 12
 #: Starts whose topics are merged, where data are plenty and elsewhere; each makes so many passes
 #: over the minibatches, and more where these have fewer steps than that.
 STARTS, SHORT, LEAST_STEPS = {True: 8, False: 5}, 3, 25
+#: All starts make at most so many times the passes that one fit makes.
+MOST_PASSES = 3
 #: Types of which a value never changes.  Arrays, temperatures, generators and callbacks may have
 #: changed in place since the last call of `partial_fit`, so they are looked at again.
 PLAIN = (type(None), bool, int, float, str)
@@ -284,23 +286,29 @@ def resolve(
         settings = settings._replace(document_estimate="variational")
     if TESTS & given.keys() or settings.document_init != "constant" or not cools:
         settings = settings._replace(over_relaxed=False)
-    planned = "max_iter" in given
+    planned, validated = "max_iter" in given, parameters["validation_fraction"] is not None
     merges = settings.combine == "merge" and density is not None and _can_be_merged(settings)
     if "n_init" not in given and (planned or not merges):
         settings = settings._replace(n_init=1)
+    if merges and not planned:
+        usual, per_pass = settings.max_iter, 1
+        if settings.learning_method == "online":
+            per_pass = -(-n_samples // settings.batch_size)
+        cooling = getattr(settings.temperature, "passes", None) or 0
+        short = min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), int(np.ceil(cooling))))
+        if "n_init" not in given:
+            most = MOST_PASSES * usual // max(1, short)
+            settings = settings._replace(n_init=min(settings.n_init, most))
+        if settings.n_init > 1:
+            settings = settings._replace(max_iter=short)
+    settings = settings._replace(n_init=int(settings.n_init))
     if settings.n_init == 1 or not merges:
         settings, merges = settings._replace(combine="best"), False
-    validated = parameters["validation_fraction"] is not None
     if "finish_iter" not in given:
-        if merges and validated:  # which ends them
+        if merges and validated:  # the score ends them
             settings = settings._replace(finish_iter=FINISH)
-        if planned or not cools or settings.learning_method != "online" or validated > merges:
+        elif planned or not cools or settings.learning_method != "online" or validated:
             settings = settings._replace(finish_iter=0)
-    if merges and not planned:
-        cooling = getattr(settings.temperature, "passes", None) or 0
-        steps = -(-n_samples // settings.batch_size)
-        short = max(SHORT, -(-LEAST_STEPS // steps), int(np.ceil(cooling)))
-        settings = settings._replace(max_iter=min(settings.max_iter, short))
     return settings
 
 

@@ -269,7 +269,8 @@ class TopicSummary:
         }
         history = getattr(source.model, "history_", None)
         self.history = None if history is None else dict(history)
-        self.support: NDArray[np.float64] | None = getattr(source.model, "topic_support_", None)
+        support = getattr(source.model, "topic_support_", None)
+        self.support: NDArray[np.float64] | None = None if support is None else support.copy()
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False

@@ -14,8 +14,9 @@ from .conftest import TOPICS
 
 
 def topics_of(out):
-    """Words of each printed topic."""
-    return [set(line.split()[2:]) for line in out.splitlines()[1:]]
+    """Words of each printed topic; before them stand number, share and perhaps support."""
+    head, *lines = [line.split() for line in out.splitlines() if not line.startswith("support:")]
+    return [set(line[head.index("words") :]) for line in lines]
 
 
 def planted(out):

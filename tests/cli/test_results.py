@@ -52,11 +52,14 @@ def test_labels_to_a_file(call, model, jsonl):
 def test_show(call, model):
     done = call("show", model, "--words", 6)
     assert "TopicModel: 3 topics, 18 words" in done.out
-    topics = [set(line.split()[2:]) for line in done.out.splitlines()[-3:]]
+    lines = done.out.splitlines()
+    assert "share  support  words" in lines[-5] and lines[-1].startswith("support: the share")
+    topics = [set(line.split()[3:]) for line in lines[-4:-1]]
     assert sorted(map(sorted, topics)) == sorted(map(sorted, TOPICS.values()))
     one = call("show", model, "--topic", 1, "--words", 3).out.splitlines()
     lda = annealvi.load(model).lda_
     probability = np.sort(lda.components_[1] / lda.components_[1].sum())[-1]
+    assert one[0].endswith(f"support {lda.topic_support_[1]:.2f})")
     assert len(one) == 4 and max(float(line.split("%")[0]) for line in one[1:]) == pytest.approx(
         100 * probability, abs=0.01
     )

@@ -67,16 +67,18 @@ def test_the_best_is_kept(scores, best, n_workers):
     np.testing.assert_array_equal(found[1], scores)
 
 
-def test_a_fit_that_was_stopped_is_not_finished():
-    fits = [Fit(0, 1.0), Fit(1, 0.0, stopped=True)]
-    starts().run(fits.__getitem__, 3, finish=lambda best: pytest.fail("it was stopped"))
+@pytest.mark.parametrize("stops", [False, True])
+def test_the_best_is_finished_and_hears_whether_the_user_has_stopped_the_fit(stops):
+    fits, told = [Fit(0, 1.0), Fit(1, 0.0, stopped=stops)], []
+    starts().run(fits.__getitem__, 3 if stops else 2, finish=lambda *given: told.append(given))
+    assert told == [(fits[0], stops)]
 
 
 @pytest.mark.parametrize(("own", "left"), [(True, 0), (False, None)])
 def test_an_error_in_the_finish(own, left):
     fits, several = [Fit(0, 1.0)], starts()
 
-    def finish(best):
+    def finish(best, stopped):
         best.in_callback = own
         raise ValueError("wrong")
 

@@ -9,9 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
+from annealvi.lda.fit import LDAFit
 from annealvi.lda.settings import FINISH, words_per_entry
 from annealvi.metrics import topic_stability
 from annealvi.models.lda.merging import Largest, support
+from annealvi.models.lda.topics import Topics
 from tests.lda.resumed import bits, corpus
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -115,6 +117,10 @@ def test_how_many_starts_are_made(X):
     assert words_per_entry(X, 4) > 2.5
     assert merged(n_init="auto").fit(X).settings_["n_init"] == 8
     assert merged(n_init="auto", n_components=80).fit(X).settings_["n_init"] == 5
+    # all starts make at most three times the usual passes
+    assert merged(n_init="auto", learning_method="batch").fit(X).settings_["n_init"] == 4
+    hot = Annealed(2.0, passes=30)
+    assert merged(n_init="auto", temperature=hot).fit(X).settings_["n_init"] == 3
     lda = merged(n_init="auto", max_iter=5).fit(X)
     assert lda.settings_["n_init"] == 1 and lda.n_iter_ == 5
 
@@ -136,6 +142,7 @@ def test_a_fit_that_is_stopped_leaves_what_there_is(X, stage, error):
     lda = merged(finish_iter=3)
     if error is StopIteration:
         stages(lda, X, act)
+        assert hasattr(lda, "topic_support_") == (stage != 0)  # of the starts that have ended
         assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-6)
     else:
         with pytest.raises(error):
@@ -144,18 +151,37 @@ def test_a_fit_that_is_stopped_leaves_what_there_is(X, stage, error):
     lda.partial_fit(X)
 
 
-def test_priors_that_a_callback_assigns_to_single_topics_are_kept(X):
+PRIORS = {
+    "topic_word_prior_": np.random.default_rng(0).uniform(0.1, 0.5, (4, 60)),
+    "doc_topic_prior_": np.array([0.01, 0.1, 0.5, 5.0]),
+}
+
+
+@pytest.mark.parametrize(("name", "prior"), PRIORS.items(), ids=PRIORS)
+def test_priors_that_a_callback_assigns_to_single_topics_are_kept(X, name, prior):
     """Topics of other priors are not merged: the first start goes on with its own."""
-    eta = np.random.default_rng(0).uniform(0.1, 0.5, (4, 60))
 
     def assign(estimator, stage):
         if stage == 0:
-            estimator.topic_word_prior_ = eta
+            setattr(estimator, name, prior)
 
     lda = merged(finish_iter=0)
     stages(lda, X, assign)
-    assert_array_equal(lda.topic_word_prior_, eta)
-    assert np.all(lda.components_ >= eta.astype(np.float32))
+    assert_array_equal(getattr(lda, name), prior)
+    assert not hasattr(lda, "topic_support_")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 8])
+def test_what_follows_the_merge_has_all_threads(X, n_jobs, monkeypatch):
+    seen, passes = [], LDAFit._passes
+
+    def watched(fit, *given):
+        seen.append((fit.merged_at is not None, fit.state.model.topics.n_threads))
+        return passes(fit, *given)
+
+    monkeypatch.setattr(LDAFit, "_passes", watched)
+    merged(n_jobs=n_jobs).fit(X)
+    assert set(seen) == {(False, max(1, n_jobs // 3)), (True, n_jobs)}
 
 
 @pytest.mark.parametrize("temperature", [1.0, Fixed(1.0), Annealed(3.0), Annealed(3.0, passes=7)])
@@ -174,6 +200,11 @@ def test_validation_ends_the_finishing_passes(X):
     assert lda.settings_["combine"] == "merge" and lda.settings_["finish_iter"] == FINISH
     assert 3 <= len(scores) < 2 + FINISH
     assert lda.validation_score_ == scores.max()
+    for others in ({"learning_method": "batch"}, {"temperature": 1}):
+        lda = merged(**settings, **others).fit(X)
+        assert lda.settings_["finish_iter"] == FINISH
+        assert np.isfinite(lda.history_["validation"]).sum() > 2
+    lda = merged(**settings).fit(X)
     assert lda.n_iter_ == lda.settings_["max_iter"] + np.argmax(scores) + 1
     best = merged(**settings, combine="best").fit(X)
     assert best.settings_["finish_iter"] == 0
@@ -236,6 +267,20 @@ def test_topics_that_are_assigned_have_no_support(X):
         assert lda.topic_support_
 
 
+@pytest.mark.parametrize("prior", [0.1, 50.0])
+def test_the_prior_of_words_is_no_part_of_support(X, prior):
+    lda = merged(topic_word_prior=prior, n_components=3, finish_iter=0).fit(100 * X)
+    assert lda.topic_support_.mean() > 0.5
+
+
+def test_small_counts_are_merged_by_their_words():
+    """Not in the order of their numbers, because all seem to be empty."""
+    topics = Topics(4, 40, 0.01, np.float64)
+    one = np.kron(np.eye(4), np.full(10, 1e-5))
+    merged = topics.merged([one, one[::-1].copy()])
+    assert_allclose(merged - 0.01, one, atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_planted_topics_have_more_support_than_spurious_ones():
@@ -251,7 +296,7 @@ def test_planted_topics_have_more_support_than_spurious_ones():
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_merged_starts_find_a_better_optimum_than_one():
+def test_merged_starts_find_a_better_optimum_where_data_are_plenty():
     """Lower bounds, and topics that differ less between seeds."""
     X = load_arxiv_abstracts().data
     ours, single = (

@@ -126,7 +126,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
 class Largest(NamedTuple):
     """The largest words of topics, in ascending order, and their weights, of length 1."""
 
-    words: NDArray[np.uint64]
+    words: NDArray[np.int64]
     weights: NDArray[np.float64]
 
     @classmethod
@@ -137,19 +137,19 @@ class Largest(NamedTuple):
         words = np.array([np.sort(np.argpartition(-row, n - 1)[:n]) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
         lengths = np.sqrt((weights**2).sum(axis=1, keepdims=True))
-        return cls(words.astype(np.uint64), weights / np.maximum(lengths, np.finfo(float).tiny))
+        return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
 
     def rows(self, n_features: int) -> sparse.csr_matrix:
         """A sparse matrix of them."""
         K, n = self.words.shape
         ends = np.arange(0, K * n + 1, n)
         return sparse.csr_matrix(
-            (self.weights.ravel(), self.words.ravel().astype(np.int64), ends), shape=(K, n_features)
+            (self.weights.ravel(), self.words.ravel(), ends), shape=(K, n_features)
         )
 
 
-def support(topics: NDArray, starts: Sequence[Largest]) -> NDArray[np.float64]:
+def support(counts: NDArray, starts: Sequence[Largest]) -> NDArray[np.float64]:
     """The share of starts that have found each of the topics, of shape (K, V)."""
-    own = Largest.of(topics).rows(topics.shape[1])
-    found = [(own @ start.rows(topics.shape[1]).T).max(axis=1).toarray() for start in starts]
+    own = Largest.of(counts).rows(counts.shape[1])
+    found = [(own @ start.rows(counts.shape[1]).T).max(axis=1).toarray() for start in starts]
     return np.mean([cosines.ravel() >= FOUND for cosines in found], axis=0)

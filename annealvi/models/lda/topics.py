@@ -313,8 +313,9 @@ TOPIC_ROWS = 512
 DENSE_SHARE = 0.7
 #: If the prior is so many times lambda, their difference has lost digits of lambda.
 CANCELS = 1e6
-#: Which topics are merged depends on words that they have at least so often.
-LEAST_COUNT = 0.1
+#: Which topics are merged depends on words that they have more often than this, or this share of
+#: a topic if that is less.
+LEAST_COUNT, LEAST_SHARE = 0.1, 2.5e-4
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -430,19 +431,21 @@ class Topics:
         lam = self._copied() if self.now == 1 else self.lam  # which is a copy then
         return lam[:, : self.n_topics].T
 
-    def merged(self, several: Sequence[NDArray]) -> NDArray:
-        """lambda merged from that of several fits, of shape (K, V), which it overwrites.
+    def counts(self) -> NDArray:
+        """The words of each topic, lambda without the prior: a new (K, V) array."""
+        return np.maximum(self.components - self.eta_rows(self.dtype).T, 0, order="C")
 
-        See `merging.py`.  The counts of a topic are the mean over fits.
+    def merged(self, several: Sequence[NDArray]) -> NDArray:
+        """lambda merged from the `counts` of several fits; a topic has their mean over fits.
+
+        See `merging.py`.
         """
-        eta = self.eta_rows(self.dtype).T
-        for components in several:
-            components -= eta
-            np.maximum(components, 0, out=components)
-        rows = [row for components in several for row in components]
-        groups = groups_of(rows, self.n_topics, NEIGHBOURS, LEAST_COUNT)
+        rows = [row for counts in several for row in counts]
+        size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
+        least = min(LEAST_COUNT, LEAST_SHARE * size)
+        groups = groups_of(rows, self.n_topics, NEIGHBOURS, least)
         means = [sum(rows[k] for k in group) / len(several) for group in groups]
-        return np.array([eta[0] + mean for mean in means], self.dtype)
+        return np.array([self.eta_rows(self.dtype)[:, 0] + mean for mean in means], self.dtype)
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of some words' rows of lambda, with their pending steps applied."""
