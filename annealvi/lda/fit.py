@@ -196,26 +196,31 @@ class LDAFit:
         If the user has stopped the fit, those of the starts that have ended are merged.
         """
         plan, state = self.plan, self.state
-        topics = state.model.topics
-        topics.n_threads = plan.n_threads  # nothing else runs now
+        state.model.topics.n_threads = plan.n_threads  # nothing else runs now
         if self.merged_at is None:
-            several = [plan.counts[number] for number in sorted(plan.counts)]
-            if not stopped and len(several) != plan.settings.n_init:
-                raise damaged("best.fit.counts", "those of all starts", len(several))
-            # a callback may have assigned priors of single topics, which then stay as they are
-            if several and are_alike(state.model.alpha) and are_alike(state.model.eta, 2):
-                merged, self.largest = topics.merged(several), [Largest.of(one) for one in several]
-                with plan.changing:
-                    state.assign(merged)
-            self.merged_at, self.position, self.perplexity.last = self.n_steps, Position(), None
+            if not stopped and len(plan.counts) != plan.settings.n_init:
+                raise damaged("best.fit.counts", "those of all starts", len(plan.counts))
+            self._merge([plan.counts[number] for number in sorted(plan.counts)])
             plan.counts.clear()
+            self.merged_at, self.position = self.n_steps, Position()
+            self.perplexity.last = self.perplexity.latest = None  # of other topics
         if not stopped:
             plan.callbacks.begin(self._start(plan.settings.n_init))
             first, steps = self.merged_at, plan.step_size_of_merged()
             self._passes(plan.n_refining, plan.n_finishing, lambda t: steps(t - first))
         self._evaluate()
         if self.largest:
-            state.results["support"] = support(topics.counts(), self.largest)
+            state.results["support"] = support(state.model.topics.counts(), self.largest)
+
+    def _merge(self, several: list[NDArray]) -> None:
+        """Take over the merged topics of several starts."""
+        model = self.state.model
+        # a callback may have assigned priors of single topics, which then stay as they are
+        if several and are_alike(model.alpha) and are_alike(model.eta, 2):
+            merged = model.topics.merged(several)
+            self.largest = [Largest.of(counts) for counts in several]
+            with self.plan.changing:
+                self.state.assign(merged)
 
     def _passes(self, n_passes: int, n_full: int, step_size: Callable[[int], float]) -> None:
         """Passes over minibatches, and `n_full` over all documents, from the position on."""
