@@ -139,6 +139,7 @@ def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FixedLocator, NullLocator
 
     styles = {
         "one start": ("k", "o"),
@@ -161,6 +162,13 @@ def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -
                 seconds, values = [point[0] for point in line], [point[value] for point in line]
                 ax.plot(seconds, values, marker=marker, color=colour, label=kind, ms=4, lw=1)
             ax.set_xscale("log")
+            ax.xaxis.set_major_locator(FixedLocator([0.3, 1, 3, 10, 30, 100]))
+            ax.xaxis.set_major_formatter("{x:g}")
+            ax.xaxis.set_minor_locator(NullLocator())
+            if value == 2:  # short runs of topica are far below
+                others = [point[2] for method, point in points.items() if "topica" not in method]
+                margin = 0.1 * (max(others) - min(others))
+                ax.set_ylim(min(others) - margin, max(others) + margin)
             ax.set_title(f"{name}, K = {n_topics}", fontsize=9)
             if not column:
                 ax.set_ylabel(f"{label}, nats a word" if value == 2 else "bound (perplexity)")
