@@ -51,6 +51,7 @@ class Topics:
         self.seeded = {topic: name for name, topic in getattr(model, "seed_topics_", {}).items()}
         self.labels = Labels(labels_of([self.top(k) for k in range(len(sums))]))
         self.labels.change(self.seeded)
+        self.support = getattr(self.lda, "topic_support_", None)
 
     def top(self, k: int, n: int = N_WORDS) -> list[str]:
         """The n most relevant words of a topic."""
@@ -85,7 +86,7 @@ class Topics:
 
     def print(self, n_words: int) -> None:
         """Print the topics, largest first: number, share, support if it is known, and words."""
-        support = getattr(self.lda, "topic_support_", None)
+        support = self.support
         print("topic  share  " + ("words" if support is None else "support  words"))
         for k in np.argsort(-self.shares, kind="stable").tolist():
             name = f"{self.seeded[k]}: " if k in self.seeded else ""
@@ -156,8 +157,7 @@ def show(chosen: argparse.Namespace) -> None:
             raise ValueError(
                 f"--topic: {chosen.model!r} has topics from 0 to {n_topics - 1}. Got {k}."
             )
-        support = getattr(topics.lda, "topic_support_", None)
-        found = "" if support is None else f", support {support[k]:.2f}"
+        found = "" if topics.support is None else f", support {topics.support[k]:.2f}"
         print(f"topic {k}: {topics.labels[k]} ({topics.shares[k]:.1%} of the words{found})")
         for column in topics.columns(k, chosen.words or 20):
             print(f"{topics.topics[k, column]:>8.2%}  {topics.words[column]}")

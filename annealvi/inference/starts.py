@@ -116,9 +116,8 @@ class Starts(Generic[F]):
     scores : list of float
         Scores of the starts that have ended, in their order.
     best : Fit or None
-        The best of them.  After an interrupt, or an error in the user's
-        callback, it may be the fit under way, if it has made a step.  After other errors it is
-        None.
+        The best of them.  After an interrupt, or an error in the user's callback, it may be the fit
+        under way, if it has made a step.  After other errors it is None.
     under_way : Fit or None
         Its start is the one after those that have ended.
     finished : bool

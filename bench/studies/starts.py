@@ -105,9 +105,9 @@ def curves(corpora: list[str], sizes: list[int], seeds: int) -> None:
             points = found[name, n_topics] = {}
             for method, several in fits.items():
                 held_out = [chosen.score(one.topics, corpus.validation) for one in several]
-                bound, seconds = (np.mean([one[i] for one in several]) for i in (1, 2))
-                points[method] = float(seconds), float(bound), float(np.mean(held_out))
-                rows.append([method, *_row(several, held_out, corpus.train)])
+                bound, seconds = (float(np.mean([one[i] for one in several])) for i in (1, 2))
+                points[method] = seconds, bound, float(np.mean(held_out))
+                rows.append([method, *_row(several, held_out, corpus.train, bound, seconds)])
             print(f"\n**{name}, K = {n_topics}**\n\n{table(HEADINGS, rows)}", flush=True)
     _draw(found)
 
@@ -116,12 +116,13 @@ def _stabilities(topics: list[NDArray[np.float64]]) -> list[float]:
     return [metrics.topic_stability(*pair) for pair in combinations(topics, 2)]
 
 
-def _row(several: list[Fitted], held_out: list[float], X: sparse.csr_matrix) -> list[str]:
+def _row(
+    several: list[Fitted], held_out: list[float], X: sparse.csr_matrix, bound: float, seconds: float
+) -> list[str]:
     topics = [one.topics for one in several]
     pairs = _stabilities(topics)
     npmi = np.mean([metrics.topic_coherence(one, X, measure="npmi") for one in topics])
     diversity = np.mean([metrics.topic_diversity(one, n_words=25) for one in topics])
-    bound, seconds = (np.mean([one[i] for one in several]) for i in (1, 2))
     return [
         "" if np.isnan(bound) else f"{bound:.1f}",
         f"{np.mean(held_out):.4f}",

@@ -444,8 +444,9 @@ class Topics:
         size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
         least = min(LEAST_COUNT, LEAST_SHARE * size)
         groups = groups_of(rows, self.n_topics, NEIGHBOURS, least)
-        means = [sum(rows[k] for k in group) / len(several) for group in groups]
-        return np.array([self.eta_rows(self.dtype)[:, 0] + mean for mean in means], self.dtype)
+        means = np.array([sum(rows[k] for k in group) / len(several) for group in groups])
+        means += self.eta_rows(self.dtype)[:, 0]
+        return means
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
         """Copies of some words' rows of lambda, with their pending steps applied."""
