@@ -201,6 +201,7 @@ extensions = cythonize(
         extension("gemm"),
         extension("fmm"),
         extension("bounds"),
+        extension("mmm"),
         extension("partition"),
         extension("counts"),
         extension("draws"),

@@ -2,7 +2,7 @@
 
 from annealvi._version import __version__
 from annealvi.lda import TemperedLDA
-from annealvi.mixtures import TemperedFMM, TemperedGaussianMixture
+from annealvi.mixtures import TemperedFMM, TemperedGaussianMixture, TemperedMultinomialMixture
 from annealvi.storage import load, save
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 from annealvi.topics import TopicModel
@@ -15,6 +15,7 @@ __all__ = [
     "TemperedFMM",
     "TemperedGaussianMixture",
     "TemperedLDA",
+    "TemperedMultinomialMixture",
     "TopicModel",
     "Variational",
     "__version__",

@@ -7,6 +7,7 @@ kernels trust them: with an index out of range they read or write outside of an 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_non_negative, validate_data
 
 from annealvi._kernels import counts as kernels
 from annealvi.checks import FLOATS
@@ -69,6 +70,31 @@ def check_csr(X: Any, **options: Any) -> sparse.csr_matrix:
     """Check a dense or sparse matrix, see :func:`check_matrix`, and return it as a CSR matrix."""
     X = check_matrix(X, **options)
     return X if sparse.issparse(X) else sparse.csr_matrix(X)
+
+
+def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
+    """Check word counts and return them as a canonical CSR matrix, of float32 if X is, or float64.
+
+    Whether their sums are in range is for the caller to check.
+    """
+    if _are_texts(X):
+        raise TypeError(
+            f"The X of {type(estimator).__name__}.{method} must be a matrix of word counts. "
+            "Got texts: annealvi.TopicModel takes texts."
+        )
+    if not reset and are_plain_counts(X, estimator):
+        return X
+    X = check_csr(X, estimator=estimator, reset=reset)
+    check_non_negative(X, f"{type(estimator).__name__}.{method}")
+    return X
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list, a Series or an array of str."""
+    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is read only once it is checked
+        return False
+    one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
+    return one_dimensional and isinstance(next(iter(X), None), str)
 
 
 def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:

@@ -26,7 +26,8 @@ KIND = "estimator"
 #: The estimators that a file can hold.
 ESTIMATORS = (
     *("HierarchicalPosterior", "PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
-    *("TemperedFMM", "TemperedGaussianMixture", "TemperedLDA", "TopicModel"),
+    *("TemperedFMM", "TemperedGaussianMixture", "TemperedLDA"),
+    *("TemperedMultinomialMixture", "TopicModel"),
 )
 ESTIMATOR = Schema(
     estimator=Text(*ESTIMATORS), parameters=Tree(), functions=Listed(Text()), state=Tree()
@@ -42,8 +43,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
 
     Parameters
     ----------
-    estimator : TemperedLDA, TopicModel, TemperedFMM, TemperedGaussianMixture or a deep one
-        An estimator of annealvi or annealvi.deep.  It must be fitted.
+    estimator : estimator of annealvi or annealvi.deep
+        It must be fitted.
     path : path
         The file to write.  An existing file is replaced only once the new one is complete.
 

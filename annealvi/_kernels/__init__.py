@@ -8,7 +8,7 @@ from importlib import import_module
 
 COMPILED = (
     *("_dispatch", "bounds", "build_info", "counts", "draws", "fmm", "gemm", "lda"),
-    *("lda_collapsed", "lda_seeds", "lda_topics", "partition", "special", "threads"),
+    *("lda_collapsed", "lda_seeds", "lda_topics", "mmm", "partition", "special", "threads"),
 )
 
 
@@ -46,6 +46,7 @@ try:
             lda_collapsed,
             lda_seeds,
             lda_topics,
+            mmm,
             partition,
             special,
             threads,
@@ -81,6 +82,7 @@ __all__ = [
     "lda_collapsed",
     "lda_seeds",
     "lda_topics",
+    "mmm",
     "openmp_enabled",
     "partition",
     "sanitized_build",

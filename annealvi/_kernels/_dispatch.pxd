@@ -133,6 +133,7 @@ cdef extern from "kernels.h" nogil:
             double *
         ) noexcept nogil
         void (*log_gamma_draws)(uint64_t *, double, int64_t, double *) noexcept nogil
+        void (*add_row)(int64_t, double, const double *, double *) noexcept nogil
 
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept
     int WORD_BLOCK "ANNEALVI_WORD_BLOCK"

@@ -41,6 +41,13 @@
 #include "log_gamma.h"
 #include "bound_rows.h"
 
+/* out += factor * row. */
+static void add_row(int64_t n, double factor, const double *row, double *restrict out)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] += factor * row[i];
+}
+
 #define QUOTE_(a) #a
 #define QUOTE(a) QUOTE_(a)
 #define TABLE(suffix)                                                                            \
@@ -57,4 +64,6 @@
     }
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
-    QUOTE(KERNELS_NAME), LANES, TABLE(f32), TABLE(f64), power_sums, log_gamma_draws};
+    QUOTE(KERNELS_NAME), LANES, TABLE(f32), TABLE(f64), power_sums, log_gamma_draws,
+    add_row,
+};

@@ -59,6 +59,7 @@ typedef struct {
     void (*power_sums)(int64_t, int64_t, const double *, double, double, int64_t, const double *,
                        int64_t, double *);
     void (*log_gamma_draws)(uint64_t *, double, int64_t, double *);
+    void (*add_row)(int64_t, double, const double *, double *);
 } annealvi_kernels;
 
 /* Number of words that a sweep processes together: buffers are padded to a multiple of it. */

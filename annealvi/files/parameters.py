@@ -25,7 +25,9 @@ MODULES: dict[str, tuple[str, ...]] = {
         "VariationalAutoencoder",
     ),
     "annealvi.lda": ("TemperedLDA",),
-    "annealvi.mixtures": ("TemperedFMM", "TemperedGaussianMixture"),
+    "annealvi.mixtures": (
+        *("TemperedFMM", "TemperedGaussianMixture", "TemperedMultinomialMixture"),
+    ),
     "annealvi.partition": ("LogPartition",),
     "annealvi.schedules": ("Exponential", "Linear", "Relaxing"),
     "annealvi.temperature": ("Annealed", "Fixed", "LocalVariational", "Proximity", "Variational"),

@@ -41,7 +41,6 @@ from annealvi.lda.fit import LDAFit, fit_portion, plan_fit, prepare_portion
 from annealvi.lda.settings import (
     CONSTRAINTS,
     Settings,
-    check_words,
     fit_dtype,
     in_dtype,
     single_or_double,
@@ -49,6 +48,7 @@ from annealvi.lda.settings import (
     topics_dtype,
 )
 from annealvi.lda.state import LDAState
+from annealvi.matrices import check_words
 from annealvi.metrics.topics import top_words
 from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
 from annealvi.scale.elsewhere import Elsewhere

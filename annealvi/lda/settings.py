@@ -12,12 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
-from sklearn.utils.validation import check_non_negative
 
 from annealvi.checks import HEADROOM, Interval, as_array, check_counts, check_total, least_positive
 from annealvi.exceptions import BadParameter
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
-from annealvi.matrices import are_plain_counts, check_csr, csr_of
+from annealvi.matrices import csr_of
 from annealvi.models.lda.topics import TopicEstimate
 from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions
 from annealvi.scale.elsewhere import Counted, Elsewhere
@@ -402,31 +401,6 @@ def _checked(
 
 
 # ------------------------------------------------------------------- word counts and dtypes
-
-
-def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
-    """Check word counts and return them as a canonical CSR matrix, of float32 if X is, or float64.
-
-    Whether their sums are in range is checked by :func:`in_dtype`.
-    """
-    if _are_texts(X):
-        raise TypeError(
-            f"The X of {type(estimator).__name__}.{method} must be a matrix of word counts. "
-            "Got texts: annealvi.TopicModel takes texts."
-        )
-    if not reset and are_plain_counts(X, estimator):
-        return X
-    X = check_csr(X, estimator=estimator, reset=reset)
-    check_non_negative(X, f"{type(estimator).__name__}.{method}")
-    return X
-
-
-def _are_texts(X: Any) -> bool:
-    """Whether X is a list, a Series or an array of str."""
-    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is read only once it is checked
-        return False
-    one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
-    return one_dimensional and isinstance(next(iter(X), None), str)
 
 
 def fit_dtype(

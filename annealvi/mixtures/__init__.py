@@ -1,6 +1,7 @@
-"""Mixtures for images and signals, fitted by annealed variational inference."""
+"""Mixtures for images, signals and classes of documents, fitted by annealed inference."""
 
 from annealvi.mixtures.fmm import TemperedFMM
 from annealvi.mixtures.gmm import TemperedGaussianMixture
+from annealvi.mixtures.mmm import TemperedMultinomialMixture
 
-__all__ = ["TemperedFMM", "TemperedGaussianMixture"]
+__all__ = ["TemperedFMM", "TemperedGaussianMixture", "TemperedMultinomialMixture"]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -266,6 +267,7 @@ class TemperedMixture(Fitted):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            :class:`TemperedMultinomialMixture` also takes a sparse matrix.
         y : Ignored
             Present for API consistency.
         resume : path, optional
@@ -364,6 +366,69 @@ class TemperedMixture(Fitted):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise BadParameter("n_samples", "an int in the range [1, inf)", n_samples)
         return self._state.model, check_random_state(self.random_state)
+
+
+class FiniteMixture(TemperedMixture):
+    """Base class of the mixtures in which each datum comes from a single component."""
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
+        """Fit, then `predict` the same data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        with writing(self):  # so that it is this fit that predicts
+            return self.fit(X, y).predict(X)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return the most probable component of each datum.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._log_joint(X).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the components for each datum, at T = 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        return softmax(self._log_joint(X), axis=1)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Compute the log-likelihood of each datum at the expected log parameters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Each datum's part of the ELBO at T = 1, in nats.
+        """
+        return logsumexp(self._log_joint(X), axis=1)
+
+    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+        """log p(x, k) of each datum and component, once X is checked."""
+        raise NotImplementedError
 
 
 def check_rows(bound: NDArray[np.float64], X: NDArray) -> None:

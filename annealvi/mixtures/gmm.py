@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
@@ -18,10 +17,10 @@ from annealvi.checks import Interval, check_numbers, check_squares, checked
 from annealvi.exceptions import BadParameter
 from annealvi.inference.fitted import Found
 from annealvi.matrices import check_matrix
-from annealvi.mixtures.fit import TemperedMixture, check_rows
+from annealvi.mixtures.fit import FiniteMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
-from annealvi.threads import reads, writing
+from annealvi.threads import reads
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
@@ -52,7 +51,7 @@ def _learned(name: str, of: Callable[[GMM], Any]) -> Found:
     return Found(found, f"a fit with {name}=None")
 
 
-class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
+class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     r"""Gaussian mixture by annealed variational inference.
 
     .. math::
@@ -211,7 +210,7 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
         "covariances", lambda model: model.beta[0] if _is_one(model) else model.beta.copy()
     )
     _parameter_constraints: ClassVar[dict] = {
-        **TemperedMixture._parameter_constraints,
+        **FiniteMixture._parameter_constraints,
         "covariance_type": [StrOptions({"diag", "spherical"})],
         "init_params": [StrOptions({"kmeans", "k-means++", "random", "random_from_data"})],
         "means_init": [None, "array-like"],
@@ -264,61 +263,6 @@ class TemperedGaussianMixture(TemperedMixture, DensityMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-
-    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, then `predict` the same data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : Ignored
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        with writing(self):  # so that it is this fit that predicts
-            return self.fit(X, y).predict(X)
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable component of each datum.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._log_joint(X).argmax(axis=1)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the components for each datum, at T = 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
-        return softmax(self._log_joint(X), axis=1)
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Compute the log-likelihood of each datum at the expected log parameters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Each datum's part of the ELBO at T = 1, in nats.
-        """
-        return logsumexp(self._log_joint(X), axis=1)
 
     @checked
     @reads

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from numpy.random import RandomState
+
 from annealvi.files.schema import Integer, Schema, damaged
 from annealvi.model import UNTEMPERED, LocalStep, Tempering
 
@@ -32,8 +34,7 @@ class Mixture:
     """q of the global variables, and the statistics of the last local step.
 
     A child has the steps of :class:`annealvi.model.Model`; ``start(X, ...)``, which begins
-    training; ``perturb(rng)``, which moves components slightly at random, because high T can make
-    them equal or zero; and the methods below that raise.
+    training; and the methods below that raise.
     """
 
     #: All that a fit has learned; the fields are attributes.
@@ -45,6 +46,9 @@ class Mixture:
     #: The statistics of the last local step, not weighted by b, and the entropy of its q(z).
     last: Any
     entropy: float
+
+    def perturb(self, rng: RandomState) -> None:
+        """Move components slightly at random, where high T can make them equal or zero."""
 
     def release_buffers(self) -> None:
         """Release the arrays that only training needs."""

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from annealvi.checks import Interval, as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
-from annealvi.lda.settings import check_words, is_learned
+from annealvi.lda.settings import is_learned
+from annealvi.matrices import check_words
 from annealvi.models.lda.merging import groups_of
 from annealvi.topics.model import number_of_topics
 from annealvi.topics.vectorizer import different_ints, is_list

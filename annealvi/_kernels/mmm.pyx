@@ -1,0 +1,79 @@
+"""The multinomial mixture: log-likelihoods of documents, their responsibilities, sums of words.
+
+A row of the result is made by one thread, from the entries of a sparse row in their order, so
+results are bit-identical for any number of threads.  Counts may be in single precision;
+everything else is in double.
+"""
+
+from cython cimport floating
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
+
+from annealvi._kernels._dispatch cimport MOVED, kernels, shared_among
+
+ctypedef fused index_t:
+    int32_t
+    int64_t
+
+
+def product(
+    const floating[::1] data,    # IN  CSR entries
+    const index_t[::1] indices,  # IN  CSR column indices
+    const index_t[::1] indptr,   # IN  (n + 1,) CSR row pointers
+    const double[:, ::1] rows,   # IN  (columns, K) one for each column
+    const double[::1] first,     # IN  (K,) what each sum starts from
+    int n_threads,               # IN
+    double[:, ::1] out,          # OUT (n, K)
+):
+    """out_d = first + sum_i data_di rows_i."""
+    cdef:
+        Py_ssize_t n = out.shape[0], d, i
+        int64_t K = out.shape[1]
+    if n == 0 or K == 0:
+        return
+    n_threads = shared_among(n_threads, indptr[n] - indptr[0] + n, K, MOVED)
+    for d in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
+        memcpy(&out[d, 0], &first[0], K * sizeof(double))
+        for i in range(indptr[d], indptr[d + 1]):
+            kernels.add_row(K, data[i], &rows[indices[i], 0], &out[d, 0])
+
+
+def normalise(
+    double inverse,             # IN  b
+    int n_threads,              # IN
+    double[:, ::1] scratch,     # OUT (n_threads, at least K)
+    double[:, ::1] logs,        # IN/OUT (n, K) log p(x_d, k); then the responsibilities
+    double[::1] energies,       # OUT (n,) sum_k phi_dk log p(x_d, k)
+    double[::1] log_sums,       # OUT (n,) log sum_k p(x_d, k)^b
+):
+    """phi_dk = p(x_d, k)^b / sum_j p(x_d, j)^b in place of the logarithms."""
+    cdef:
+        Py_ssize_t n = logs.shape[0], d
+        int64_t K = logs.shape[1], k
+        double *own = NULL
+        double *row = NULL
+        double top, total, energy
+    if n == 0 or K == 0:
+        return
+    n_threads = shared_among(n_threads, n, K, MOVED * 8)
+    for d in prange(n, nogil=True, num_threads=n_threads, schedule="static"):
+        own = &scratch[threadid(), 0]
+        row = &logs[d, 0]
+        top = row[0]
+        for k in range(1, K):
+            top = max(top, row[k])
+        for k in range(K):
+            own[k] = row[k]
+            row[k] = inverse * (row[k] - top)
+        kernels.f64.exp(K, row, row)
+        total = 0
+        for k in range(K):
+            total = total + row[k]
+        energy = 0
+        for k in range(K):
+            row[k] = row[k] / total
+            energy = energy + row[k] * own[k]
+        energies[d] = energy
+        kernels.f64.log(1, &total, &total)
+        log_sums[d] = inverse * top + total

@@ -1,0 +1,257 @@
+"""TemperedMultinomialMixture: the estimator over :mod:`annealvi.models.mmm`."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from annealvi.checks import Interval, check_counts, check_numbers, checked, n_threads
+from annealvi.exceptions import BadParameter
+from annealvi.inference import Monitor, optimise
+from annealvi.inference.fitted import Found
+from annealvi.matrices import check_words
+from annealvi.mixtures.fit import FiniteMixture
+from annealvi.models.mmm import MMM, Counts, merged, words_of_documents
+from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
+from annealvi.threads import reads, shallow
+
+#: Starts that are merged, and the passes of each.
+STARTS, PASSES = 12, 6
+#: T of these, unless the fit is plain inference; docs/classes.md has how all three were chosen.
+COOLING = Annealed(3.0, length=1.0)
+
+
+class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
+    r"""Mixture of multinomials by annealed inference: each document has one class.
+
+    .. math::
+       z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
+
+    with Dirichlet priors of w and of :math:`\beta_k` (the Dirichlet-multinomial mixture).  Use it
+    where each document is about one thing: to group documents into classes, and for short texts,
+    where LDA has too few words to learn shares from.  docs/classes.md compares both.
+
+    The classes of the topics of a fitted :class:`TemperedLDA` are those of
+    ``TemperedMultinomialMixture(K, init=lda.components_)``.
+
+    **Which parameters matter.**  Usually `n_components`, `n_jobs` and `random_state`.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of classes K.  Some of them may end without documents.
+    max_iter : int, default=30
+        Largest number of iterations, each over all documents.
+    tol : float, default=1e-3
+        The fit ends when T no longer changes and `lower_bound_` changes by less than this in an
+        iteration.  With 0 every fit runs to `max_iter`.
+    temperature : float, "annealed", "variational" or Temperature, default="annealed"
+        The temperature T of the fit.
+
+        - A number T >= 1: the same T in every step.  1 is plain inference.
+        - ``"annealed"``: T falls from 3 to 1 over a third of `max_iter`.
+        - ``"variational"``: learned from the data.
+        - An object of :mod:`annealvi.temperature`.
+    init : {"merged", "kmeans++"} or array-like, default="merged"
+        Start of the classes' words.
+
+        - ``"kmeans++"``: those of 5 similar documents, far from the documents of other classes.
+        - ``"merged"``: 12 short fits are made from such documents, of 6 iterations each.  The
+          classes of all are put together and merged to K.
+        - An array of shape (n_components, n_features): counts or probabilities of words, such as
+          the `components_` of a TemperedLDA.
+    n_init : int, default=1
+        Number of starts.  The fit with the highest `lower_bound_` is kept.
+    weight_concentration_prior : float, default=1.0
+        Documents that are added to each class when weights are estimated.
+    word_prior : float, default=0.1
+        The count that is added to each word of each class.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starting points.
+    n_jobs : int, default=None
+        Number of threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context,
+        -1 means all processors.  Results are bit-identical for every number of threads.
+    verbose : int, default=0
+        If not 0, print a line after each iteration.
+    callback : callable or list of callables, default=None
+        Called as ``callback(estimator, monitor)`` after each iteration, but not in the short fits
+        of ``init="merged"``.  See :class:`TemperedGaussianMixture`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        The expected counts of words in each class, with the prior.  Divided by its row sums it is
+        :math:`\beta`.
+    weights_ : ndarray of shape (n_components,)
+        The shares w of the classes.
+    counts_ : ndarray of shape (n_components,)
+        The expected number of training documents in each class.
+    lower_bound_ : float
+        Mean over documents of log p(X, w, beta) after the best fit, in nats, without the constants
+        of the priors.
+    n_iter_ : int
+        Number of iterations of the best fit.
+    converged_ : bool
+        Whether the best fit ended because of `tol`.
+    temperature_ : float
+        T of the last iteration.
+    temperature_path_ : ndarray of shape (n_iter,)
+        T of each iteration.
+    temperature_posterior_, temperature_posterior_path_ : ndarray
+        With a variational temperature, see :class:`TemperedGaussianMixture`.
+    history_ : dict of str to ndarray
+        Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
+        ``seconds`` (spent in iterations), ``elbo`` (at T = 1, of all training data) and
+        ``annealed_elbo``, the objective at that T, which never falls while T stays the same.
+    n_features_in_ : int
+        Number of words V.
+    feature_names_in_ : ndarray of shape (n_features,)
+        The words, if X has string column names.
+
+    References
+    ----------
+    Nigam, McCallum, Thrun, Mitchell (2000), *Text Classification from Labeled and Unlabeled
+    Documents using EM*, Machine Learning 39.
+    Yin, Wang (2014), *A Dirichlet multinomial mixture model-based approach for short text
+    clustering*, KDD.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedMultinomialMixture
+    >>> from annealvi.datasets import load_arxiv_abstracts
+    >>> X = load_arxiv_abstracts().data
+    >>> mixture = TemperedMultinomialMixture(15, random_state=0).fit(X)
+    >>> mixture.predict(X).shape
+    (3000,)
+    """
+
+    Model = MMM
+    components_ = Found(lambda state: state.model.lam.T.copy())
+    weights_ = Found(lambda state: state.model.alpha / state.model.alpha.sum())
+    counts_ = Found(lambda state: state.model.last.documents.copy())
+    _parameter_constraints: ClassVar[dict] = {
+        **FiniteMixture._parameter_constraints,
+        "init": [StrOptions({"merged", "kmeans++"}), "array-like"],
+        "weight_concentration_prior": [Interval(Real, 0, None, closed="neither")],
+        "word_prior": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [None, Integral],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        max_iter: int = 30,
+        tol: float = 1e-3,
+        temperature: float | str | Temperature = "annealed",
+        init: str | ArrayLike = "merged",
+        n_init: int = 1,
+        weight_concentration_prior: float = 1.0,
+        word_prior: float = 0.1,
+        random_state: int | RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable | Sequence[Callable] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.temperature = temperature
+        self.init = init
+        self.n_init = n_init
+        self.weight_concentration_prior = weight_concentration_prior
+        self.word_prior = word_prior
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def bic(self, X: Any) -> float:
+        """Compute the Bayesian information criterion of documents; lower is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        float
+            -2 log p(X) + (K V - 1) log n_samples.
+        """
+        scores = self.score_samples(X)
+        return float(self._state.model.lam.size - 1) * math.log(len(scores)) - 2 * scores.sum()
+
+    # ----------------------------------------------------------------- details
+
+    def _prepare(self, X: Any) -> tuple[sparse.csr_matrix, dict[str, Any], Temperature]:
+        X = self._check_X(X, "fit", reset=True)
+        kinds = {"annealed": Annealed(3.0), "variational": Variational()}
+        temperature = as_temperature(self.temperature, kinds)
+        if not isinstance(self.init, str):
+            init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
+            if np.any(init < 0) or not np.all(init.sum(axis=1) > 0):
+                raise BadParameter("init", "at least 0, with a word in each row", self.init)
+        priors = float(self.weight_concentration_prior), float(self.word_prior)
+        return X, {"weight_prior": priors[0], "word_prior": priors[1]}, temperature
+
+    def _draw(
+        self, X: sparse.csr_matrix, settings: Mapping[str, Any], rng: RandomState
+    ) -> dict[str, Any]:
+        K = int(self.n_components)
+        if not isinstance(self.init, str):
+            words = np.asarray(self.init, dtype=np.float64)
+            each = max(float(X.sum(dtype=np.float64)), 1.0) / K
+            return {"words": each * words / words.sum(axis=1, keepdims=True)}
+        if self.init == "kmeans++":
+            return {"words": words_of_documents(X, K, rng)}
+        plain = isinstance(self.temperature, Real) and self.temperature == 1
+        found: list[Counts] = []
+        for _ in range(STARTS):
+            model = MMM(K, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
+            model.start(X, words=words_of_documents(X, K, rng))
+            cooling = (Fixed(1.0) if plain else COOLING).plan(PASSES)
+            optimise(model, X, cooling, Monitor(), n_samples=X.shape[0], n_passes=PASSES)
+            found.append(model.last)
+        return merged(found, K)
+
+    def _warn(self, X: Any) -> None:
+        empty = np.count_nonzero(self._state.model.last.documents < 0.5)
+        if empty:
+            warnings.warn(
+                f"{empty} of {self.n_components} classes have no documents. Give a smaller "
+                "'n_components' or a smaller 'word_prior'.",
+                ConvergenceWarning,
+                stacklevel=5,  # past `fit` and its wrappers
+            )
+
+    def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:
+        X = check_words(self, X, method, reset=reset)
+        check_counts(X)
+        return X
+
+    @checked
+    @reads
+    def _log_joint(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = self._check_X(X, "predict")
+        model: MMM = shallow(self._state.model)
+        model.n_threads = n_threads(self.n_jobs)
+        return model.log_joint(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags
