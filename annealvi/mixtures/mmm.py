@@ -227,7 +227,8 @@ class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
         return merged(found, K)
 
     def _warn(self, X: Any) -> None:
-        empty = np.count_nonzero(self._state.model.last.documents < 0.5)
+        documents = self._state.model.last.documents
+        empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
         if empty:
             warnings.warn(
                 f"{empty} of {self.n_components} classes have no documents. Give a smaller "

@@ -182,9 +182,12 @@ def words_of_documents(X: Any, n_components: int, rng: RandomState) -> NDArray[n
 
 def merged(several: list[Counts], n_components: int) -> dict[str, NDArray[np.float64]]:
     """The means over fits of their components, merged; as keyword arguments of `start`."""
-    rows = np.concatenate([counts.words.T for counts in several])
+    rows = [row for counts in several for row in counts.words.T]
     sizes = np.concatenate([counts.documents for counts in several])
     groups = groups_of(rows, n_components, NEIGHBOURS)
-    words = [rows[group].sum(axis=0) for group in groups]
+    words = [sum(rows[k] for k in group) for group in groups]
     documents = [sizes[group].sum() for group in groups]
-    return {"words": np.array(words) / len(several), "documents": np.array(documents) / len(several)}
+    return {
+        "words": np.array(words) / len(several),
+        "documents": np.array(documents) / len(several),
+    }

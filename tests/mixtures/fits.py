@@ -8,6 +8,7 @@ from annealvi import (
     Proximity,
     TemperedFMM,
     TemperedGaussianMixture,
+    TemperedMultinomialMixture,
     Variational,
 )
 from annealvi.datasets import make_shape_mixture
@@ -16,6 +17,16 @@ from annealvi.partition import LogPartition
 SHAPES = make_shape_mixture(200, random_state=0)
 X = SHAPES.data
 BLOBS = np.concatenate([np.random.RandomState(k).randn(40, 3) + 6 * k for k in range(3)])
+
+
+#: Counts of 12 words in 90 documents of three classes, of which each has four words more often.
+COUNTS = np.random.RandomState(0).poisson(np.kron(np.eye(3), np.ones((30, 4))) * 1.5 + 0.3)
+
+
+def mmm(**parameters):
+    return TemperedMultinomialMixture(
+        **(dict(n_components=3, random_state=0, max_iter=60, tol=0) | parameters)
+    )
 
 
 def fmm(**parameters):
@@ -36,7 +47,14 @@ def toy_factors(**parameters):
 
 def all_finite(estimator, data):
     """Whether all that a fit found and says of data are numbers."""
-    names = ("components_", "component_covariance_", "means_", "weights_", "covariances_")
+    names = (
+        "components_",
+        "component_covariance_",
+        "means_",
+        "weights_",
+        "covariances_",
+        "counts_",
+    )
     found = [getattr(estimator, name) for name in names if hasattr(estimator, name)]
     return all(np.all(np.isfinite(array)) for array in (*found, estimator.score_samples(data)))
 
@@ -67,12 +85,18 @@ CASES = {
     "gmm, means": (gmm, BLOBS, dict(means_init=BLOBS[::40], temperature=Annealed(2.0))),
     "gmm, posterior": (gmm, BLOBS, dict(temperature=Annealed(1.2, form="posterior"))),
     "gmm, converges": (gmm, BLOBS, dict(tol=1e-1, temperature=1)),
+    "mmm": (mmm, COUNTS, {}),
+    "mmm, kmeans++": (mmm, COUNTS, dict(init="kmeans++", n_init=2, temperature=1)),
+    "mmm, learned T": (mmm, COUNTS, dict(temperature="variational", init="kmeans++")),
+    "mmm, posterior": (mmm, COUNTS, dict(temperature=Annealed(2.0, form="posterior"))),
+    "mmm, given": (mmm, COUNTS, dict(init=COUNTS[::30], word_prior=1.0)),
 }
 
 
 ATTRIBUTES = {
     fmm: ("components_", "component_covariance_", "noise_variance_", "prior_probability_"),
     gmm: ("means_", "weights_", "precisions_", "covariances_", "weight_concentration_"),
+    mmm: ("components_", "weights_", "counts_"),
 }
 FOUND = (
     *("temperature_path_", "n_iter_", "converged_", "lower_bound_", "temperature_"),
@@ -94,4 +118,5 @@ def answers(estimator, data):
     found = [getattr(estimator, name)(data) for name in names if hasattr(estimator, name)]
     if isinstance(estimator, TemperedFMM):
         found.append(estimator.predictive_score(data[:9], np.arange(data.shape[1]) < 3, n_draws=3))
-    return [np.asarray(one) for one in (*found, *estimator.sample(3))]
+    drawn = estimator.sample(3) if hasattr(estimator, "sample") else ()
+    return [np.asarray(one) for one in (*found, *drawn)]

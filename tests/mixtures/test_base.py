@@ -1,4 +1,4 @@
-"""What both mixtures do alike: starts, history, callbacks, copies, failures."""
+"""What all mixtures do alike: starts, history, callbacks, copies, failures."""
 
 import copy
 import pickle
@@ -12,13 +12,14 @@ from sklearn.model_selection import GridSearchCV
 
 from annealvi import Annealed, Fixed
 from annealvi.checkpoint import Checkpoint
-from tests.mixtures.fits import BLOBS, X, all_finite, bits, fmm, gmm
+from tests.mixtures.fits import BLOBS, COUNTS, X, all_finite, bits, fmm, gmm, mmm
 
 KINDS = ("diag", "full")
-BOTH = pytest.mark.parametrize(("make", "Z"), [(fmm, X), (gmm, BLOBS)], ids=["fmm", "gmm"])
+DATA = {fmm: X, gmm: BLOBS, mmm: COUNTS}
+ALL = pytest.mark.parametrize(("make", "Z"), DATA.items(), ids=["fmm", "gmm", "mmm"])
 
 
-@BOTH
+@ALL
 def test_results_repeat(make, Z):
     first, second = make().fit(Z), make().fit(Z)
     assert bits(first) == bits(second)
@@ -26,11 +27,13 @@ def test_results_repeat(make, Z):
         assert np.abs(make(random_state=1).fit(Z).components_ - first.components_).max() > 1e-3
 
 
-@BOTH
+@ALL
 def test_the_best_start_is_kept(make, Z):
     options = dict(temperature=1, max_iter=30)
     if make is gmm:
         options |= dict(init_params="random_from_data", max_iter=2)
+    elif make is mmm:
+        options |= dict(init="kmeans++", max_iter=2)
     rng = np.random.RandomState(3)
     singles = [make(random_state=rng, **options).fit(Z).lower_bound_ for _ in range(4)]
     best = make(random_state=np.random.RandomState(3), n_init=4, **options).fit(Z)
@@ -38,7 +41,7 @@ def test_the_best_start_is_kept(make, Z):
     assert best.lower_bound_ == max(singles)
 
 
-@BOTH
+@ALL
 def test_history_and_paths(make, Z):
     estimator = make(temperature=Annealed(4, length=0.5, shape="linear"), max_iter=20).fit(Z)
     history = estimator.history_
@@ -68,10 +71,12 @@ def test_history_and_paths(make, Z):
         (gmm, dict(init_params="random_from_data", covariances=4.0)),
         (gmm, dict(init_params="random_from_data", weights=[0.2, 0.3, 0.5])),
         (gmm, dict(weights=[0.2, 0.3, 0.5], covariances=[1.0, 2.0, 30.0])),
+        (mmm, dict(init="kmeans++")),
+        (mmm, dict(init="kmeans++", word_prior=2.0, weight_concentration_prior=0.1)),
     ],
 )
 def test_fixed_temperatures_never_lower_their_objective(make, options, form, T):
-    for seed, data in enumerate((X, X[:20]) if make is fmm else (BLOBS, BLOBS[::9])):
+    for seed, data in enumerate((DATA[make], DATA[make][::9])):
         one = make(temperature=Fixed(T, form=form), max_iter=40, random_state=seed, **options)
         history = one.fit(data).history_
         bound = history["annealed_elbo"]
@@ -79,10 +84,10 @@ def test_fixed_temperatures_never_lower_their_objective(make, options, form, T):
         assert np.allclose(bound, history["elbo"]) == (T == 1)
 
 
-@BOTH
+@ALL
 def test_stopping(make, Z):
     done = make(tol=1e-4, max_iter=300).fit(Z)
-    assert done.converged_ and 150 < done.n_iter_ < 300  # not before T has come to 1
+    assert done.converged_ and 100 < done.n_iter_ < 300  # not before T has come to 1
     assert done.temperature_path_[-2:].tolist() == [1.0, 1.0]
     change = np.diff(done.history_["elbo"][-3:]) / len(Z)
     assert abs(change[1]) < 1e-4
@@ -91,7 +96,7 @@ def test_stopping(make, Z):
     assert not cut.converged_ and cut.n_iter_ == 4
 
 
-@BOTH
+@ALL
 def test_callbacks(make, Z):
     seen = []
 
@@ -107,7 +112,7 @@ def test_callbacks(make, Z):
     assert estimator.history_["own"][-1] == estimator.score(Z)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_fit_leaves_what_it_has(make, Z, error):
     """After an interrupt, or an error of the callback."""
@@ -125,7 +130,7 @@ def test_an_interrupted_fit_leaves_what_it_has(make, Z, error):
     assert max(v.size for v in kept) <= max(estimator.n_features_in_, 8) * 8  # none of all data
 
 
-@BOTH
+@ALL
 def test_clones_copies_and_searches(make, Z):
     estimator = make(temperature=Annealed(3, length=0.5)).fit(Z)
     pickled = pickle.loads(pickle.dumps(estimator))
@@ -138,7 +143,7 @@ def test_clones_copies_and_searches(make, Z):
     assert best.temperature_path_[0] == best.temperature.start in grid
 
 
-@BOTH
+@ALL
 def test_verbose_prints_a_line_an_iteration(make, Z, capsys):
     make(verbose=1, max_iter=7, n_init=2).fit(Z)
     lines = capsys.readouterr().out.splitlines()
@@ -154,10 +159,11 @@ FLAT = np.column_stack([np.zeros(120), np.full(120, 7), BLOBS[:, 0]])
 @pytest.mark.parametrize(
     "data", [X[:1], X[:2], X[:5], X[:, :1], FLAT, np.zeros((20, 3)), np.full((20, 3), 5.0)]
 )
-@pytest.mark.parametrize("make", [fmm, gmm])
+@pytest.mark.parametrize("make", [fmm, gmm, mmm])
 def test_few_samples_and_constant_dimensions(make, data, temperature):
     # the mixture's other starts need a datum a component
     options = dict(init_params="random") if make is gmm else {}
+    data = np.abs(data) if make is mmm else data
     assert all_finite(make(temperature=temperature, **options).fit(data), data)
 
 
@@ -190,7 +196,7 @@ def test_a_fit_that_fails_late_changes_nothing(make, Z, change, bad):
     assert not hasattr(fresh, "n_iter_") and not hasattr(fresh, "history_")
 
 
-@BOTH
+@ALL
 def test_the_fit_stays_if_its_last_checkpoint_cannot_be_written(make, Z, tmp_path, monkeypatch):
     expected = make(max_iter=8).fit(Z)
     one = make(max_iter=8, callback=Checkpoint(tmp_path / "a", seconds=1e6))

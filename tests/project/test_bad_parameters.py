@@ -25,6 +25,7 @@ from annealvi import (
     TemperedFMM,
     TemperedGaussianMixture,
     TemperedLDA,
+    TemperedMultinomialMixture,
     TopicModel,
     Variational,
     partition,
@@ -81,7 +82,8 @@ def fit(estimator):
         return estimator.fit(TEXTS)
     if type(estimator).__module__.startswith("annealvi.deep"):
         return estimator.fit(np.eye(12, 5))
-    return estimator.fit(X if isinstance(estimator, TemperedLDA) else POINTS)
+    counts = isinstance(estimator, (TemperedLDA, TemperedMultinomialMixture))
+    return estimator.fit(X if counts else POINTS)
 
 
 #: Parameters that are not in the constraints, as what they allow depends on the class.
@@ -90,7 +92,8 @@ MORE = {
     "seeds": [3, "moon", ["moon"], {"a": 3}],
     "callback": [3, {}, "print", [3]],
 }
-ESTIMATORS = (TemperedLDA, TemperedFMM, TemperedGaussianMixture, TopicModel)
+MIXTURES = (TemperedFMM, TemperedGaussianMixture, TemperedMultinomialMixture)
+ESTIMATORS = (TemperedLDA, *MIXTURES, TopicModel)
 OWNERS = (*ESTIMATORS, Fixed, Annealed, Variational, LocalVariational, Proximity, ProximityAscent)
 
 
@@ -141,8 +144,8 @@ def test_of_a_deep_model(kind):
 def test_an_error_leaves_a_fit_as_it_was(owner):
     small = {"lda": TemperedLDA(2, max_iter=2)} if owner is TopicModel else {"max_iter": 2}
     estimator = owner(2, random_state=0, **small)
-    data = {TopicModel: TEXTS, TemperedLDA: X}.get(owner, POINTS)
-    method = "predict_proba" if owner is TemperedGaussianMixture else "transform"
+    data = {TopicModel: TEXTS, TemperedFMM: POINTS, TemperedGaussianMixture: POINTS}.get(owner, X)
+    method = "score_samples" if owner in MIXTURES else "transform"
     with pytest.raises(NotFittedError):
         getattr(estimator, method)(data)
     before = getattr(estimator.fit(data), method)(data)

@@ -1,0 +1,61 @@
+"""The kernels of the multinomial mixture against SciPy, on each instruction set."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import logsumexp, softmax
+
+from annealvi._kernels import mmm as kernels
+
+
+def documents(n=70, n_words=40, dtype=np.float64, index=np.int32):
+    rng = np.random.RandomState(0)
+    X = sparse.random(n, n_words, 0.2, format="csr", random_state=rng, dtype=dtype)
+    X.data = rng.poisson(3, X.nnz).astype(dtype)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+def product(X, rows, first, n_threads=1):
+    out = np.full((X.shape[0], rows.shape[1]), np.nan)
+    kernels.product(X.data, X.indices, X.indptr, rows, first, n_threads, out)
+    return out
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("K", [1, 3, 8, 50])
+def test_product(instruction_set, K, dtype, index):
+    X, rng = documents(dtype=dtype, index=index), np.random.RandomState(1)
+    rows, first = rng.normal(size=(40, K)), rng.normal(size=K)
+    assert_allclose(product(X, rows, first), first + X.astype(float) @ rows, rtol=1e-12)
+    assert_array_equal(product(X[:0], rows, first), np.empty((0, K)))
+    empty = sparse.csr_matrix((2, 40), dtype=dtype)
+    assert_array_equal(product(empty, rows, first), [first] * 2)
+
+
+@pytest.mark.parametrize("b", [1.0, 0.3])
+@pytest.mark.parametrize("K", [1, 3, 8, 50])
+def test_normalise(instruction_set, K, b):
+    logs = np.random.RandomState(1).normal(-1e4, 30, size=(60, K))
+    energies, log_sums = np.empty(60), np.empty(60)
+    phi = logs.copy()
+    kernels.normalise(b, 1, np.empty((1, K)), phi, energies, log_sums)
+    expected = softmax(b * logs, axis=1)
+    assert_allclose(phi, expected, rtol=1e-11, atol=1e-300)
+    assert_allclose(log_sums, logsumexp(b * logs, axis=1), rtol=1e-13)
+    assert_allclose(energies, (expected * logs).sum(axis=1), rtol=1e-12)
+
+
+def test_threads_change_no_bit():
+    X, rng = documents(3000), np.random.RandomState(1)
+    rows, first, energies, log_sums = rng.normal(size=(40, 60)), np.zeros(60), *np.empty((2, 3000))
+    found = set()
+    for n_threads in (1, 2, 3, 7):
+        out = product(X, rows, first, n_threads)
+        bits = out.tobytes()
+        scratch = np.empty((n_threads, 64))
+        kernels.normalise(0.5, n_threads, scratch, out, energies, log_sums)
+        found.add(bits + out.tobytes() + energies.tobytes() + log_sums.tobytes())
+    assert len(found) == 1
