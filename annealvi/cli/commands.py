@@ -51,8 +51,9 @@ examples:
   annealvi label topics.safetensors papers.csv --text abstract > labels.csv
   annealvi label topics.safetensors letters/ --name name --shares --output labels.csv
 
-The table has a row for each document: its number or name, its largest topic, that topic's label
-and share.  A document without a word of the model has no topic.
+The table has a row for each document: its number or name, the topic that it belongs to if it
+belongs to one only, that topic's label and share.  A document without a word of the model has no
+topic.
 """
 SHOW = """\
 examples:

@@ -124,7 +124,7 @@ def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) ->
 def _write_report(topics: Topics, second: Any, corpus: Corpus, chosen: argparse.Namespace) -> None:
     X, columns = topics.counts(corpus), corpus.columns
     options = {"feature_names": topics.words, "texts": corpus.texts, "titles": columns.get("title")}
-    summary = describe(topics.lda, X, other=getattr(second, "lda_", second), **options)
+    summary = describe(topics.model, X, other=second, **options)
     summary.labels = topics.labels
     summary.to_html(
         chosen.report,

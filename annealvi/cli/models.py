@@ -19,16 +19,10 @@ from sklearn.metrics.pairwise import cosine_similarity
 from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
+from annealvi.metrics.topics import RELEVANCE
 from annealvi.storage import load
 from annealvi.topics import TopicModel
-from annealvi.topics.words import (
-    N_WORDS,
-    RELEVANCE,
-    Labels,
-    labels_of,
-    most_relevant,
-    shares_of_words,
-)
+from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
 
 SUPPORT = (
     "support: the share of the fit's starts that found the topic; one of low support may not come "
@@ -51,6 +45,8 @@ class Topics:
         self.seeded = {topic: name for name, topic in getattr(model, "seed_topics_", {}).items()}
         self.labels = Labels(labels_of([self.top(k) for k in range(len(sums))]))
         self.labels.change(self.seeded)
+        classifier: Any = getattr(model, "mixture_", self.lda)
+        self.predict = classifier.predict
         self.support = getattr(self.lda, "topic_support_", None)
 
     def top(self, k: int, n: int = N_WORDS) -> list[str]:
@@ -123,7 +119,7 @@ def read(chosen: argparse.Namespace) -> Corpus:
 
 
 def label(chosen: argparse.Namespace) -> None:
-    """Write a table of the largest topic of each document."""
+    """Write a table of the class of each document, which is a topic, and its share."""
     topics = read_topics(chosen.model)
     corpus = read(chosen)
     X = topics.counts(corpus)
@@ -133,8 +129,8 @@ def label(chosen: argparse.Namespace) -> None:
     more = [f"share_{k}" for k in range(len(topics.labels))] if chosen.shares else []
     writer.writerow(["document", "topic", "label", "share", *more])
     names = corpus.columns.get("name", range(len(corpus)))
-    for name, row, is_known in zip(names, topics.lda.transform(X), known.tolist(), strict=True):
-        topic = int(row.argmax())
+    rows, classes = topics.lda.transform(X), topics.predict(X).tolist()
+    for name, row, topic, is_known in zip(names, rows, classes, known.tolist(), strict=True):
         found = [topic, topics.labels[topic], f"{row[topic]:.4f}"] if is_known else [""] * 3
         writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
     if not known.all():

@@ -49,8 +49,9 @@ from annealvi.lda.settings import (
 )
 from annealvi.lda.state import LDAState
 from annealvi.matrices import check_words
-from annealvi.metrics.topics import top_words
+from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
+from annealvi.models.mmm import MMM
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 from annealvi.threads import changing, reads, shallow, writing
@@ -579,6 +580,33 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @checked
     @reads
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        r"""Return the most probable topic of each document, if it had only one.
+
+        That is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) + \sum_v x_{dv}
+        \log p(v \mid k)`.  It agrees better with known labels than the largest share of
+        `transform`, which is often of a topic of common words.  Still better is
+        ``TemperedMultinomialMixture(K, init=lda.components_)``, fitted to the same documents:
+        docs/classes.md has the measurements.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Word counts.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            For a document without words the largest topic.
+        """
+        check_is_fitted(self)
+        topics, X = self._state.model.topics.components, self._check_X(X, "predict")
+        mixture = MMM(*topics.shape, n_threads=n_threads(self.n_jobs))
+        mixture.assign(topics.sum(axis=1, dtype=np.float64), topics.T.astype(np.float64))
+        return mixture.log_joint(X).argmax(axis=1)
+
+    @checked
+    @reads
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats; it includes the topics' KL.
 
@@ -694,8 +722,17 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @checked
     @reads
-    def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
-        """Return the n most probable words of each topic, most probable first.
+    def top_words(
+        self,
+        n: int = 10,
+        feature_names: ArrayLike | None = None,
+        *,
+        relevance: float | None = None,
+    ) -> list[list[Any]]:
+        r"""Return the n most relevant words of each topic, best first.
+
+        The relevance of a word is :math:`r \log p(w \mid k) + (1 - r) \log
+        \frac{p(w \mid k)}{p(w)}` (Sievert and Shirley 2014).
 
         Parameters
         ----------
@@ -704,6 +741,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         feature_names : array-like of shape (n_features,), default=None
             The words.  By default the column names seen in `fit`, or column numbers if there
             were none.
+        relevance : float, default=None
+            r, from 0 to 1.  1 ranks by the probability of a word in the topic; lower values prefer
+            words that other topics do not have.  None means 0.7, and 1 with ``preset="sklearn"``.
 
         Returns
         -------
@@ -711,7 +751,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             One list of words for each topic.
         """
         check_is_fitted(self)
-        return top_words(self._state.model.topics.components, n, feature_names, self)
+        if relevance is None:
+            relevance = 1.0 if self.preset == "sklearn" else RELEVANCE
+        topics = self._state.model.topics.components
+        return top_words(topics, n, feature_names, self, relevance)
 
     # -------------------------------------------------------------- attributes
 

@@ -1,5 +1,6 @@
 """Measures of fitted models, independent of how they were fitted."""
 
+from annealvi.metrics.classes import purity
 from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens
 from annealvi.metrics.topics import (
     component_recovery,
@@ -14,6 +15,7 @@ __all__ = [
     "component_recovery",
     "document_completion",
     "duplicate_topics",
+    "purity",
     "split_tokens",
     "topic_coherence",
     "topic_diversity",

@@ -19,16 +19,27 @@ from annealvi.checks import Interval, as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
 
+#: Weight of the probability of a word against its lift, where words of topics are shown;
+#: docs/summary.md says how it was chosen.
+RELEVANCE = 0.7
 
-def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
-    """Return the columns of the n largest numbers of each row, largest first.
+
+def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.intp]:
+    """Return the columns of the n largest or most relevant numbers of each row, best first.
 
     Equal numbers are taken in the order of their columns.
     """
     n_topics, n_features = topics.shape
     n = min(n, n_features)
     columns = np.empty((n_topics, n), dtype=np.intp)
+    if relevance != 1:
+        with np.errstate(divide="ignore"):
+            common = (1 - relevance) * np.log(topics.sum(axis=0, dtype=np.float64))
+        common[~np.isfinite(common)] = 0.0
     for topic, row in zip(columns, topics, strict=True):
+        if relevance != 1:  # up to a constant of the row
+            with np.errstate(divide="ignore"):
+                row = np.log(row, dtype=np.float64) - common
         # sort only those not below the n-th largest: a vocabulary is long, and n is small
         least = np.partition(row, n_features - n)[n_features - n]
         candidates = np.flatnonzero(row >= least)
@@ -37,14 +48,21 @@ def top_columns(topics: NDArray, n: int) -> NDArray[np.intp]:
 
 
 def top_words(
-    topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any
+    topics: NDArray,
+    n: int,
+    feature_names: ArrayLike | None,
+    estimator: Any,
+    relevance: float = 1.0,
 ) -> list[list[Any]]:
     """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
     if not isinstance(n, Integral) or n < 1:
         raise BadParameter("n", "an int in the range [1, inf)", n)
+    if not isinstance(relevance, Real) or not 0 <= relevance <= 1:
+        raise BadParameter("relevance", "a float in the range [0.0, 1.0]", relevance)
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", range(topics.shape[1]))
-    return word_names(feature_names, topics.shape[1])[top_columns(topics, int(n))].tolist()
+    names = word_names(feature_names, topics.shape[1])
+    return names[top_columns(topics, int(n), float(relevance))].tolist()
 
 
 def word_names(names: ArrayLike, n_features: int) -> NDArray:
@@ -110,6 +128,7 @@ def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
     return first, second
 
 
+_RELEVANCE = [Interval(Real, 0, 1, closed="both")]
 #: Bytes of topics that are copied at a time.
 _BLOCK_BYTES = 1 << 24
 
@@ -120,12 +139,19 @@ _BLOCK_BYTES = 1 << 24
         "measure": [StrOptions({"npmi", "umass"})],
         "n_words": [Interval(Integral, 2, None, closed="left")],
         "epsilon": [Interval(Real, 0, 1, closed="left")],
+        "relevance": _RELEVANCE,
     },
     prefer_skip_nested_validation=True,
 )
 @checked
 def topic_coherence(
-    topics: Any, X: Any, *, measure: str = "npmi", n_words: int = 10, epsilon: float = 1e-12
+    topics: Any,
+    X: Any,
+    *,
+    measure: str = "npmi",
+    n_words: int = 10,
+    epsilon: float = 1e-12,
+    relevance: float = 1.0,
 ) -> NDArray[np.float64]:
     r"""Measure how often the top words of each topic occur in the same documents.
 
@@ -156,6 +182,9 @@ def topic_coherence(
         Number of top words of each topic, from 2 to n_features.
     epsilon : float, default=1e-12
         Number added to the share of documents of each pair.
+    relevance : float, default=1.0
+        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
+        1 is by probability.
 
     Returns
     -------
@@ -208,7 +237,7 @@ def topic_coherence(
     weights, X = _same_words(topics, X, ("topics", "X"))
     if X.data.min(initial=0) < 0:
         raise BadParameter("X", "non-negative", X.data.min())
-    top = _top(weights, n_words)
+    top = _top(weights, n_words, relevance)
     together = _documents_of_pairs(top, X) / X.shape[0]
     # w_j, the word that is conditioned on, is the more probable one and comes first
     j, i = np.triu_indices(top.shape[1], k=1)
@@ -266,11 +295,11 @@ def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 @validate_params(
-    {"n_words": [Interval(Integral, 1, None, closed="left")]},
+    {"n_words": [Interval(Integral, 1, None, closed="left")], "relevance": _RELEVANCE},
     prefer_skip_nested_validation=True,
 )
 @checked
-def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
+def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -> float:
     """Compute the share of distinct words among the top words of all topics.
 
     Parameters
@@ -280,6 +309,9 @@ def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
         Words of equal weight are taken in the order of their columns.
     n_words : int, default=25
         Number of top words of each topic, from 1 to n_features.
+    relevance : float, default=1.0
+        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
+        1 is by probability.
 
     Returns
     -------
@@ -307,7 +339,7 @@ def topic_diversity(topics: Any, *, n_words: int = 25) -> float:
     >>> topic_diversity([[3, 2, 1, 0], [0, 1, 2, 3], [2, 3, 1, 0]], n_words=2)
     0.6666666666666666
     """
-    top = _top(topic_weights(topics), n_words)
+    top = _top(topic_weights(topics), n_words, relevance)
     return len(np.unique(top)) / top.size
 
 
@@ -435,11 +467,11 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     return np.minimum(product / np.sqrt(np.outer(*squares)), 1.0)  # a rounding error may exceed 1
 
 
-def _top(weights: NDArray, n_words: int) -> NDArray[np.intp]:
+def _top(weights: NDArray, n_words: int, relevance: float) -> NDArray[np.intp]:
     if n_words > weights.shape[1]:
         wanted = f"at most the number of features, {weights.shape[1]}"
         raise BadParameter("n_words", wanted, n_words)
-    return top_columns(weights, int(n_words))
+    return top_columns(weights, int(n_words), float(relevance))
 
 
 @validate_params(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +22,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor, optimise
 from annealvi.inference.fitted import Found
 from annealvi.matrices import check_words
+from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.mixtures.fit import FiniteMixture
 from annealvi.models.mmm import MMM, Counts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
@@ -33,7 +34,9 @@ STARTS, PASSES = 12, 6
 COOLING = Annealed(3.0, length=1.0)
 
 
-class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
+class TemperedMultinomialMixture(
+    FiniteMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Mixture of multinomials by annealed inference: each document has one class.
 
     .. math::
@@ -96,8 +99,6 @@ class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
         :math:`\beta`.
     weights_ : ndarray of shape (n_components,)
         The shares w of the classes.
-    counts_ : ndarray of shape (n_components,)
-        The expected number of training documents in each class.
     lower_bound_ : float
         Mean over documents of log p(X, w, beta) after the best fit, in nats, without the constants
         of the priors.
@@ -140,7 +141,6 @@ class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
     Model = MMM
     components_ = Found(lambda state: state.model.lam.T.copy())
     weights_ = Found(lambda state: state.model.alpha / state.model.alpha.sum())
-    counts_ = Found(lambda state: state.model.last.documents.copy())
     _parameter_constraints: ClassVar[dict] = {
         **FiniteMixture._parameter_constraints,
         "init": [StrOptions({"merged", "kmeans++"}), "array-like"],
@@ -177,6 +177,50 @@ class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the classes, as `predict_proba`.
+
+        With it :func:`annealvi.topics.describe` and its report take the classes as topics.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        return self.predict_proba(X)
+
+    @checked
+    @reads
+    def top_words(
+        self,
+        n: int = 10,
+        feature_names: ArrayLike | None = None,
+        *,
+        relevance: float = RELEVANCE,
+    ) -> list[list[Any]]:
+        """Return the n most relevant words of each class, best first.
+
+        Parameters
+        ----------
+        n : int, default=10
+            Number of words for each class.
+        feature_names : array-like of shape (n_features,), default=None
+            The words.  By default the column names seen in `fit`, or column numbers if there
+            were none.
+        relevance : float, default=0.7
+            See :meth:`annealvi.TemperedLDA.top_words`.
+
+        Returns
+        -------
+        list of lists
+            One list of words for each class.
+        """
+        check_is_fitted(self)
+        return top_words(self._state.model.lam.T, n, feature_names, self, relevance)
 
     def bic(self, X: Any) -> float:
         """Compute the Bayesian information criterion of documents; lower is better.
@@ -227,8 +271,9 @@ class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
         return merged(found, K)
 
     def _warn(self, X: Any) -> None:
-        documents = self._state.model.last.documents
-        empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
+        (n, _), K, prior = X.shape, len(self.weights_), float(self.weight_concentration_prior)
+        documents = self.weights_ * (n + K * prior) - prior
+        empty = np.count_nonzero(documents < 0.5 * min(1.0, n / K))
         if empty:
             warnings.warn(
                 f"{empty} of {self.n_components} classes have no documents. Give a smaller "
@@ -250,6 +295,10 @@ class TemperedMultinomialMixture(FiniteMixture, DensityMixin, BaseEstimator):
         model: MMM = shallow(self._state.model)
         model.n_threads = n_threads(self.n_jobs)
         return model.log_joint(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.weights_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

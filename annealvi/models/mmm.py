@@ -66,7 +66,6 @@ class MMM(Mixture):
         word_prior=Number(TINY),
         alpha=Array((K,), positive=True),
         lam=Array((D, K), positive=True),
-        last=Schema(Counts, documents=Array((K,)), words=Array((D, K))),
         entropy=Number(),
     )
 
@@ -92,20 +91,20 @@ class MMM(Mixture):
         self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
         if documents is None:
             documents = np.full(self.n_components, self.n_samples / self.n_components)
-        self._set(self.weight_prior + documents, self.word_prior + words.T)
+        self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
     def release_buffers(self) -> None:
-        self.by_word = self.joint = None
+        self.by_word = self.joint = self.last = None
 
-    def _set(self, alpha: NDArray[np.float64], lam: NDArray[np.float64]) -> None:
-        """Take over estimates: w and beta are proportional to these."""
+    def assign(self, alpha: NDArray[np.float64], lam: NDArray[np.float64]) -> None:
+        """Take over w and beta, which are proportional to (K,) and (V, K) numbers."""
         self.alpha, self.lam = alpha, np.ascontiguousarray(lam)
         self.log_weights = special.log(alpha / alpha.sum())
         self.log_words = special.log(self.lam / self.lam.sum(axis=0))
 
     def _restore(self, found: dict[str, Any], way: str) -> None:
         vars(self).update(found)
-        self._set(self.alpha, self.lam)
+        self.assign(self.alpha, self.lam)
 
     # ------------------------------------------------------------- Algorithm 1
 
@@ -130,7 +129,7 @@ class MMM(Mixture):
         lam = b * self.word_prior + scale * statistics.words
         if rho != 1:
             alpha, lam = (1 - rho) * self.alpha + rho * alpha, (1 - rho) * self.lam + rho * lam
-        self._set(alpha, lam)
+        self.assign(alpha, lam)
 
     # -------------------------------------------------------------- objectives
 

@@ -214,6 +214,7 @@ def _table(summary: Any) -> str:
             f'<td class="number">{value}</td>'
             for value in (
                 f"{row['share']:.1%}",
+                f"{row['documents']}",
                 *(_short(row[name]) for name in ("coherence", "exclusivity", "certainty")),
                 _short(row.get("support", np.nan)),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from numbers import Integral, Real
@@ -19,6 +20,7 @@ from sklearn.base import (
     _fit_context,
     clone,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -30,6 +32,7 @@ from annealvi.files.schema import (
     Integer,
     Listed,
     Named,
+    Number,
     Optional,
     Schema,
     Strings,
@@ -39,6 +42,7 @@ from annealvi.files.schema import (
 )
 from annealvi.inference.callbacks import CallbackSupport, Tasks, as_list
 from annealvi.lda import TemperedLDA
+from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
 from annealvi.threads import changing, reading, reads, shallow, writing
@@ -62,6 +66,7 @@ STATE = Schema(
         Vocabulary,
         words=Strings(),
         n_documents=Integer(),
+        n_counted=Optional(Number(0.0)),
         limits=Named(Integer()),
         dropped=Named(Listed(Text())),
         n_dropped=Named(Integer()),
@@ -70,6 +75,9 @@ STATE = Schema(
     seed_topics=Listed(Integer()),
     choice=Optional(CHOICE),
     lda=Schema(**{**ESTIMATOR.fields, "estimator": Text("TemperedLDA")}),
+    mixture=Optional(
+        Schema(**{**ESTIMATOR.fields, "estimator": Text("TemperedMultinomialMixture")})
+    ),
 )
 #: What the parameters `vectorizer` and `lda` are if they are None.
 PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
@@ -83,6 +91,16 @@ def number_of_topics(lda: TemperedLDA) -> int:
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
     """Count the words of texts, which are checked first."""
     return sparse.csr_matrix(vectorizer.transform(check_texts(texts)))
+
+
+def _classes_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
+    """The classes of documents that begin as these topics."""
+    K = number_of_topics(lda)
+    mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
+    with warnings.catch_warnings():  # classes without documents are no fault of the topics
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mixture.fit(X)
+    return mixture.set_params(init="merged")  # the array is as large as the classes
 
 
 def _check_lda(lda: Any, n_words: int) -> None:
@@ -137,6 +155,10 @@ class TopicModel(
         other languages.
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.  None means the seed of `lda`.
+    classes : bool, default=True
+        Whether `fit` also learns the classes of documents that belong to the topics, for `predict`:
+        a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  It takes about
+        an eighth of the time of the topics, and as much memory as the topics in float64.
 
     Attributes
     ----------
@@ -153,9 +175,11 @@ class TopicModel(
         out: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
         first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.
     vocabulary_note_ : str
-        How many words are counted, and what was left out and why.
+        How many words are counted, what was left out and why, and whether the texts are short.
     seed_topics_ : dict of str to int
         The topic of each of the `seeds`.
+    mixture_ : TemperedMultinomialMixture
+        The classes of documents, after `fit` with ``classes=True``.  Class k began as topic k.
     choice_ : Choice
         The comparison behind ``n_topics="auto"``.
 
@@ -187,6 +211,7 @@ class TopicModel(
         "seeds": "no_validation",  # check_seeds says what a dict of seeds is
         "stop_words": [StrOptions({"english"}), "array-like", None],
         "random_state": ["random_state"],
+        "classes": ["boolean"],
     }
 
     def __init__(
@@ -198,6 +223,7 @@ class TopicModel(
         seeds: Mapping[str, Iterable[str]] | None = None,
         stop_words: Literal["english"] | list[str] | None = "english",
         random_state: int | np.random.RandomState | None = None,
+        classes: bool = True,
     ) -> None:
         self.n_topics = n_topics
         self.vectorizer = vectorizer
@@ -205,6 +231,7 @@ class TopicModel(
         self.seeds = seeds
         self.stop_words = stop_words
         self.random_state = random_state
+        self.classes = classes
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of `vectorizer` and `lda`.
@@ -307,6 +334,7 @@ class TopicModel(
         """
         with writing(self):
             for block in blocks_of(texts):
+                self.__dict__.pop("mixture_", None)  # of other topics
                 if self.__sklearn_is_fitted__():
                     self.lda_.partial_fit(sparse.csr_matrix(self.vectorizer_.transform(block)))
                 else:
@@ -391,6 +419,27 @@ class TopicModel(
         return lda.transform(_counts(vectorizer, texts), method=method)
 
     @checked
+    def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
+        """Return the class of each text, which is the number of a topic.
+
+        The class is that of `mixture_`.  Without it, as with ``classes=False``, after `partial_fit`
+        and for topics that were edited, it is what :meth:`TemperedLDA.predict` says.
+
+        Parameters
+        ----------
+        texts : iterable of str
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            For a text without words the largest class.
+        """
+        check_is_fitted(self)
+        with reading(self):
+            vectorizer, classifier = self.vectorizer_, vars(self).get("mixture_", self.lda_)
+        return classifier.predict(_counts(vectorizer, texts))
+
+    @checked
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
@@ -426,20 +475,22 @@ class TopicModel(
 
     @checked
     @reads
-    def top_words(self, n: int = 10) -> list[list[str]]:
-        """Return the n most probable words of each topic, most probable first.
+    def top_words(self, n: int = 10, *, relevance: float | None = None) -> list[list[str]]:
+        """Return the n most relevant words of each topic, best first.
 
         Parameters
         ----------
         n : int, default=10
             Number of words for each topic.
+        relevance : float, default=None
+            See :meth:`TemperedLDA.top_words`.
 
         Returns
         -------
         list of lists of str
         """
         check_is_fitted(self)
-        return self.lda_.top_words(n, self.feature_names_)
+        return self.lda_.top_words(n, self.feature_names_, relevance=relevance)
 
     @checked
     @reads
@@ -476,6 +527,7 @@ class TopicModel(
             wanted = f"a dict of names to topics below {n_topics}"
             raise BadParameter("seed_topics", wanted, seed_topics)
         other = shallow(self)
+        other.__dict__.pop("mixture_", None)  # of other topics
         other.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
         return other
 
@@ -538,6 +590,7 @@ class TopicModel(
                 "seed_topics": self.seed_topics_.values(),
                 "choice": getattr(self, "choice_", None),
                 "lda": tree_of(self.lda_),
+                "mixture": tree_of(self.mixture_) if hasattr(self, "mixture_") else None,
             }
         )
 
@@ -569,6 +622,11 @@ class TopicModel(
         self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
         if found["choice"] is not None:
             self.choice_ = found["choice"]
+        if found["mixture"] is not None:
+            self.mixture_ = estimator_of(found["mixture"], way="state.mixture")
+            sizes = self.mixture_.components_.shape
+            if sizes != (number_of_topics(lda), len(words)):
+                raise damaged("state.mixture", "classes of the topics and words", sizes)
 
     # -------------------------------------------------------------- attributes
 
@@ -636,6 +694,10 @@ class TopicModel(
                 tasks = Tasks(self, self._init_callback_context, listed, y, so_far)
                 lda.set_params(callback=[*as_list(lda.callback), tasks])
             self._show(found, partial(lda.fit, X, resume=resume))
+            if self.classes:
+                mixture = _classes_of(lda, X)
+                with changing(self):
+                    self.mixture_ = mixture
         return lda, X
 
     def _begin(
@@ -677,7 +739,8 @@ class TopicModel(
             self._restore_parameters(found["lda_"])
             if found["lda_"].__sklearn_is_fitted__():
                 with changing(self):
-                    self.__dict__.pop("choice_", None)
+                    for name in ("choice_", "mixture_"):
+                        self.__dict__.pop(name, None)
                     self.__dict__.update(found)
 
     def _restore_parameters(self, lda: TemperedLDA) -> None:

@@ -18,11 +18,11 @@ from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
-from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
+from annealvi.metrics.topics import RELEVANCE, check_topic_model, topic_weights, word_names
 from annealvi.topics import shares
 from annealvi.topics import words as ranking
 from annealvi.topics.vectorizer import are_texts, check_texts, of_each
-from annealvi.topics.words import N_WORDS, RELEVANCE, Labels
+from annealvi.topics.words import N_WORDS, Labels
 
 #: Iterations that move places from where classical scaling puts them.
 _ITERATIONS = 300
@@ -105,6 +105,7 @@ class Source:
 
     def __init__(self, model: Any, name: str = "model") -> None:
         self.model, self._count, known_names = model, None, None
+        mixture = getattr(model, "mixture_", None)
         if hasattr(model, "lda_") or (hasattr(model, "counts") and hasattr(model, "fit")):
             check_is_fitted(model)
             self.model, self._count, known_names = model.lda_, model.counts, model.feature_names_
@@ -113,6 +114,7 @@ class Source:
             if len(first):
                 check_is_fitted(first)
                 self._count, known_names = first.transform, first.get_feature_names_out()
+        self._predict = getattr(self.model if mixture is None else mixture, "predict", None)
         check_topic_model(self.model, name, "components_", "transform")
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
@@ -159,6 +161,12 @@ class Source:
             found *= self._sums
         found[found.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
         return found / found.sum(axis=1, keepdims=True)
+
+    def classes(self, documents: Documents, found: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the class of each document: what the model predicts, or its largest share."""
+        if self._predict is None:
+            return found.argmax(axis=1)
+        return self._predict(documents.given)
 
     def names(self, given: Any, documents: Any) -> NDArray:
         """Return the words passed, or those the model or the documents have, or numbers."""
@@ -212,6 +220,9 @@ class TopicSummary:
         The probabilities of words in topics, p(w | k).
     shares : ndarray of shape (D, K)
         The shares of topics in documents, p(k | d).
+    classes : ndarray of shape (D,)
+        The class of each document, as the number of a topic: what `predict` of the model says, or
+        the topic with the largest share if it has no such method.
     lengths : ndarray of shape (D,)
         Number of words of each document, of those that the model knows.
     topic_shares : ndarray of shape (K,)
@@ -249,6 +260,7 @@ class TopicSummary:
         counts = documents.counts
         self.topics = source.components_
         self.shares = source.transform(documents.given)
+        self.classes = source.classes(documents, self.shares)
         self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         self.feature_names, self.texts, self.titles = feature_names, texts, titles
         words = self.lengths @ self.shares
@@ -313,6 +325,7 @@ class TopicSummary:
             A row for each topic, with
 
             - ``share``: of all words of the documents;
+            - ``documents``: how many have it as their class, of those that have words;
             - ``label``, and ``words``: the ten most relevant ones;
             - ``coherence``: how often its most probable words occur in the same documents, NPMI
               (:func:`annealvi.metrics.topic_coherence`);
@@ -327,6 +340,7 @@ class TopicSummary:
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
+            "documents": np.bincount(self.classes[self.lengths > 0], minlength=len(self.topics)),
             "label": list(self._labels),
             "words": [", ".join(self.words(k)) for k in numbers],
             "coherence": self.coherence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from numbers import Integral
 from os import PathLike
@@ -149,6 +149,10 @@ def most_documents(n_documents: int) -> int:
     return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
 
 
+#: Texts with fewer counted words, on average, are called short; docs/classes.md has the reason.
+SHORT = 25
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """The words that are counted, and those that were left out."""
@@ -165,9 +169,11 @@ class Vocabulary:
     dropped: dict[str, list[str]] = field(default_factory=dict)
     #: How many there were.
     n_dropped: dict[str, int] = field(default_factory=dict)
+    #: How many words of a document are counted, on average; None if it is not known.
+    n_counted: float | None = None
 
     def note(self) -> str:
-        """What was left out and why, in a sentence or two."""
+        """What was left out and why, and whether texts are short, in a few sentences."""
         what = {
             "stop_words": "{words} listed as stop words",  # whether or not the texts have them
             "max_df": "{words} in more than {limit:,} documents",
@@ -183,6 +189,11 @@ class Vocabulary:
                 some = ", ".join(self.dropped.get(name, [])[:8])
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({some}{more})."
+        if self.n_counted is not None and self.n_counted < SHORT:
+            text += (
+                f" Texts are short, with {self.n_counted:.1f} counted words on average: "
+                "TemperedMultinomialMixture finds better classes of such texts."
+            )
         return text
 
 
@@ -334,7 +345,8 @@ def count_words(
             f"'min_df' or a larger 'max_df': vectorizer={type(vectorizer).__name__}(min_df=1, "
             "max_df=1.0)."
         )
-    return counter, X, vocabulary
+    n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
+    return counter, X, replace(vocabulary, n_counted=n_counted)
 
 
 def _columns(words: NDArray) -> dict[str, int]:

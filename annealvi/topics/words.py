@@ -13,9 +13,6 @@ from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
 from annealvi.topics.vectorizer import of_each
 
-#: Weight of the probability of a word against its lift, see `relevance_of`; docs/summary.md says
-#: how it was chosen.
-RELEVANCE = 0.7
 #: Number of words of a topic over which its exclusivity is averaged.
 N_WORDS = 10
 #: Number of words that make a label.

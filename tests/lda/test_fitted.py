@@ -61,14 +61,14 @@ def test_transform_treats_each_document_alone(fit, X):
 
 def test_top_words(fit, X):
     lda = fit(X)
-    words = lda.top_words(3)
+    words = lda.top_words(3, relevance=1)
     assert [len(topic) for topic in words] == [3] * 4
     order = np.argsort(-lda.components_, axis=1)[:, :3]
     assert words == order.tolist()
     names = np.array([f"w{i}" for i in range(60)])
-    assert lda.top_words(3, names) == names[order].tolist()
+    assert lda.top_words(3, names, relevance=1) == names[order].tolist()
     named = fit(pd.DataFrame(X.toarray(), columns=names))
-    assert named.top_words(3) == names[order].tolist()
+    assert named.top_words(3, relevance=1) == names[order].tolist()
     assert len(lda.top_words(1000)[0]) == 60
     with pytest.raises(ValueError, match="one name for each of the 60 features"):
         lda.top_words(3, names[:5])

@@ -108,7 +108,37 @@ def test_top_words_are_in_order_of_weight_then_column(rng, dtype):
     assert_array_equal(top_columns(topics, 50), naive_top(topics, 40))
     lda = TemperedLDA(20)
     lda.components_ = topics + 1
-    assert_array_equal(lda.top_words(7), naive_top(topics, 7))
+    assert_array_equal(lda.top_words(7, relevance=1), naive_top(topics, 7))
+
+
+@pytest.mark.parametrize("relevance", [0.0, 0.6, 0.7, 1.0])
+def test_top_words_by_relevance(rng, relevance):
+    topics = rng.gamma(0.3, 10.0, (5, 40)) + 0.01
+    p = topics / topics.sum(axis=1, keepdims=True)
+    lift = p / (topics.sum(axis=0) / topics.sum())
+    ranks = relevance * np.log(p) + (1 - relevance) * np.log(lift)
+    expected = naive_top(ranks, 6)
+    assert_array_equal(top_columns(topics, 6, relevance), expected)
+    lda = TemperedLDA(5)
+    lda.components_ = topics
+    assert_array_equal(lda.top_words(6, relevance=relevance), expected)
+    assert (lda.top_words(6) == lda.top_words(6, relevance=relevance)) == (relevance == 0.7)
+    plain = TemperedLDA(5, preset="sklearn")
+    plain.components_ = topics
+    assert (plain.top_words(6) == plain.top_words(6, relevance=relevance)) == (relevance == 1)
+    share = len(np.unique(expected)) / np.size(expected)
+    assert topic_diversity(topics, n_words=6, relevance=relevance) == share
+    X = rng.poisson(0.5, (30, 40))
+    by_rank = topic_coherence(np.exp(ranks - ranks.max()), X, n_words=6)
+    assert_allclose(topic_coherence(topics, X, n_words=6, relevance=relevance), by_rank)
+    for bad in (-0.1, 1.1, "high", None):
+        with pytest.raises(ValueError, match=r"'relevance' .*\[0.0, 1.0\]"):
+            topic_diversity(topics, n_words=6, relevance=bad)
+        if bad is not None:
+            with pytest.raises(
+                ValueError, match=r"'relevance' .* TemperedLDA.top_words .*\[0.0, 1"
+            ):
+                lda.top_words(6, relevance=bad)
 
 
 # ------------------------------------------------------------------ coherence

@@ -53,7 +53,6 @@ def all_finite(estimator, data):
         "means_",
         "weights_",
         "covariances_",
-        "counts_",
     )
     found = [getattr(estimator, name) for name in names if hasattr(estimator, name)]
     return all(np.all(np.isfinite(array)) for array in (*found, estimator.score_samples(data)))
@@ -96,7 +95,7 @@ CASES = {
 ATTRIBUTES = {
     fmm: ("components_", "component_covariance_", "noise_variance_", "prior_probability_"),
     gmm: ("means_", "weights_", "precisions_", "covariances_", "weight_concentration_"),
-    mmm: ("components_", "weights_", "counts_"),
+    mmm: ("components_", "weights_"),
 }
 FOUND = (
     *("temperature_path_", "n_iter_", "converged_", "lower_bound_", "temperature_"),

@@ -55,7 +55,7 @@ def test_weights_are_those_that_rank(summary):
 
 def test_the_table(summary):
     table = summary.table
-    assert " ".join(table) == "share label words coherence exclusivity certainty"
+    assert " ".join(table) == "share documents label words coherence exclusivity certainty"
     assert table.index.tolist() == [0, 1, 2] and table.index.name == "topic"
     assert table["words"][1].startswith("goal, team, ")
     assert_allclose(table.coherence, topic_coherence(COMPONENTS, COUNTS, n_words=8))

@@ -1,0 +1,56 @@
+"""How well classes that were found agree with known ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils._param_validation import validate_params
+
+from annealvi.checks import checked
+
+
+@validate_params(
+    {"labels_true": ["array-like"], "labels_pred": ["array-like"]},
+    prefer_skip_nested_validation=True,
+)
+@checked
+def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
+    """Compute the share of documents that have the most frequent label of their class.
+
+    It rises with the number of classes, to 1 if each document is a class of its own.  So compare
+    only results with the same number, and look at
+    :func:`sklearn.metrics.normalized_mutual_info_score` too.
+
+    Parameters
+    ----------
+    labels_true : array-like of shape (n_samples,)
+        The known labels.
+    labels_pred : array-like of shape (n_samples,)
+        The classes that were found, as `predict` returns them.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, higher is better.
+
+    Raises
+    ------
+    ValueError
+        If both have not the same length, or none.
+
+    References
+    ----------
+    C. D. Manning, P. Raghavan, H. Schuetze, *Introduction to Information Retrieval*, 2008, 16.3.
+
+    Examples
+    --------
+    >>> from annealvi.metrics import purity
+    >>> purity(["a", "a", "b", "b"], [0, 0, 0, 1])
+    0.75
+    """
+    table: Any = contingency_matrix(labels_true, labels_pred, sparse=True)
+    if not table.nnz:
+        raise ValueError("'labels_true' and 'labels_pred' must have at least one sample.")
+    return float(table.max(axis=0).sum() / table.sum())

@@ -1,0 +1,363 @@
+"""Classes of documents against known labels: purity and normalised mutual information (NMI).
+
+    python -m bench.studies.classes fit [--methods ...] [--corpora ...] [--topics ...] [--seeds 5]
+    python -m bench.studies.classes report
+
+The protocols are those of the neural topic models and of short-text clustering: fit on the training
+documents, take the class of each test document, or of all documents where there is no test part.
+The first step keeps its results in --folder and does nothing twice; methods whose library is not
+installed are skipped.  The second writes the tables of docs/classes.md; results that are not in the
+folder come from classes.json, which it writes.  Seconds are CPU seconds of the fit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.decomposition import NMF, LatentDirichletAllocation
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.metrics import normalized_mutual_info_score
+
+from annealvi import TemperedLDA, TemperedMultinomialMixture
+from annealvi.datasets import DATA_VARIABLE, load_corpus
+from annealvi.metrics import purity
+from bench import CHECKOUT, parser
+from bench.markdown import between_markers, table
+
+DOCS = CHECKOUT / "docs" / "classes.md"
+KEPT = CHECKOUT / "bench" / "studies" / "classes.json"
+
+#: Long and short labelled corpora with the numbers of classes that they are fitted with.
+LONG = {"labelled_20ng": (50, 100), "labelled_agnews": (50, 100)}
+SHORT = {
+    "labelled_searchsnippets": (8, 50, 100),
+    "labelled_biomedical": (20, 50, 100),
+    "labelled_tweet": (89, 50, 100),
+    "labelled_m10": (10, 50, 100),
+}
+#: Corpora on which the defaults were chosen.
+CHOSEN_ON = {
+    "bbc_news": (20, 50),
+    "arxiv_demo3k": (15, 50),
+    "reuters21578": (30, 50),
+    "titles": (30, 80),
+}
+#: The abstracts with so many words, drawn at random.
+THINNED = {f"arxiv_demo3k, {n} words": (15, 50) for n in (6, 12, 25, 50)}
+CORPORA = LONG | SHORT | CHOSEN_ON | THINNED
+#: A label of the corpora with many labels needs so many documents.
+LEAST = {"reuters21578": 50, "titles": 200}
+
+#: Purity and NMI at K = 50, as the papers have them (from the table of HiCOT, 2025).
+PUBLISHED = {
+    "ETM": {"labelled_20ng": (0.347, 0.319), "labelled_agnews": (0.679, 0.224)},
+    "ECRTM": {"labelled_20ng": (0.560, 0.524), "labelled_agnews": (0.802, 0.367)},
+    "FASTopic (embeddings)": {"labelled_20ng": (0.583, 0.528), "labelled_agnews": (0.831, 0.352)},
+    "NeuroMax (embeddings)": {"labelled_20ng": (0.623, 0.570), "labelled_agnews": (0.804, 0.410)},
+    "HiCOT (embeddings)": {"labelled_20ng": (0.626, 0.583), "labelled_agnews": (0.857, 0.412)},
+}
+
+
+class Corpus(NamedTuple):
+    """Counts to fit, and counts with labels to score."""
+
+    X: sparse.csr_matrix
+    scored: sparse.csr_matrix
+    labels: NDArray
+
+
+def corpus(name: str) -> Corpus:
+    """A corpus by its name."""
+    if name == "titles":
+        return _titles()
+    found = load_corpus(name.partition(",")[0])
+    X = sparse.csr_matrix(found.data)
+    if name.startswith("labelled"):
+        parts = found.test_data.astype(float), found.test_indices, found.test_indptr
+        test = sparse.csr_matrix(parts, shape=tuple(found.test_shape))
+        return Corpus(X, test, found.test_labels)
+    key = {"bbc_news": "label", "reuters21578": "topics"}.get(name, "primary_cat")
+    labels = np.asarray(found[key])
+    if name == "reuters21578":  # articles of one topic
+        one = np.array([len(topics.replace(",", " ").split()) == 1 for topics in labels])
+        X, labels = X[one], labels[one]
+    if "," in name:
+        rng, wanted = np.random.default_rng(0), int(name.split()[1])
+        X.data = rng.binomial(X.data.astype(int), wanted * X.shape[0] / X.sum()).astype(float)
+        X.eliminate_zeros()
+    return _of_large_labels(X, labels, LEAST.get(name, 1))
+
+
+def _titles() -> Corpus:
+    """Titles of 20,000 abstracts and their first category."""
+    path = Path(os.environ[DATA_VARIABLE], "arxiv_texts20k.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    counter = CountVectorizer(stop_words="english", min_df=5, max_df=0.25)
+    X = counter.fit_transform([record["title"] for record in records]).astype(float)
+    labels = np.array([record["category"].split()[0] for record in records])
+    return _of_large_labels(X, labels, LEAST["titles"])
+
+
+def _of_large_labels(X: sparse.csr_matrix, labels: NDArray, least: int) -> Corpus:
+    known = np.diff(X.indptr) > 0
+    X, (names, number) = X[known], np.unique(labels[known], return_inverse=True)
+    large = np.isin(number, np.flatnonzero(np.bincount(number) >= least))
+    return Corpus(X[large], X[large], names[number[large]])
+
+
+# --------------------------------------------------------------------------- methods
+
+#: What a method yields: its name, the classes of the documents that are scored, CPU seconds.
+Found = Iterator[tuple[str, NDArray, float]]
+OURS, FROM_TOPICS, MIXTURE = "`TemperedLDA`", "mixture from the topics", "mixture, merged starts"
+
+
+def lda(c: Corpus, K: int, seed: int) -> Found:
+    """Ours, and what follows from the same fit."""
+    start = time.process_time()
+    fitted = TemperedLDA(K, random_state=seed).fit(c.X)
+    seconds = time.process_time() - start
+    yield f"{OURS}, largest share", fitted.transform(c.scored).argmax(axis=1), seconds
+    yield f"{OURS}, `predict`", fitted.predict(c.scored), seconds
+    mixture = TemperedMultinomialMixture(K, init=fitted.components_).fit(c.X)
+    both = time.process_time() - start
+    yield f"{OURS}, {FROM_TOPICS}", mixture.predict(c.scored), both
+
+
+def mixture(**parameters: Any) -> Callable[[Corpus, int, int], NDArray]:
+    """The mixture alone."""
+
+    def predicted(c: Corpus, K: int, seed: int) -> NDArray:
+        one = TemperedMultinomialMixture(K, random_state=seed, **parameters).fit(c.X)
+        return one.predict(c.scored)
+
+    return predicted
+
+
+def scikit_learn(c: Corpus, K: int, seed: int) -> NDArray:
+    fitted = LatentDirichletAllocation(K, random_state=seed).fit(c.X)
+    return fitted.transform(c.scored).argmax(axis=1)
+
+
+def nmf(c: Corpus, K: int, seed: int) -> NDArray:
+    weights = TfidfTransformer().fit(c.X)
+    fitted = NMF(K, init="nndsvda", random_state=seed).fit(weights.transform(c.X))
+    return fitted.transform(weights.transform(c.scored)).argmax(axis=1)
+
+
+def words(X: sparse.csr_matrix) -> list[list[str]]:
+    """Documents as lists of words."""
+    return [
+        np.repeat(X.indices[a:b], X.data[a:b].astype(int)).astype(str).tolist()
+        for a, b in pairwise(X.indptr)
+    ]
+
+
+def gensim(c: Corpus, K: int, seed: int) -> NDArray:
+    """As TopMost calls it: one pass."""
+    from gensim.models import LdaModel
+
+    def bags(X: sparse.csr_matrix) -> list[list[tuple[int, int]]]:
+        return [
+            [(int(v), int(n)) for v, n in zip(X.indices[a:b], X.data[a:b], strict=True)]
+            for a, b in pairwise(X.indptr)
+        ]
+
+    names = {word: str(word) for word in range(c.X.shape[1])}
+    fitted = LdaModel(bags(c.X), num_topics=K, id2word=names, random_state=seed)
+    return fitted.inference(bags(c.scored))[0].argmax(axis=1)
+
+
+def tomotopy(c: Corpus, K: int, seed: int) -> NDArray:
+    import tomotopy as library
+
+    model = library.LDAModel(k=K, seed=seed)
+    for document in words(c.X):
+        model.add_doc(document or ["0"])
+    model.train(300, workers=1)
+    documents = [model.make_doc(document or ["0"]) for document in words(c.scored)]
+    return np.array(model.infer(documents, workers=1)[0]).argmax(axis=1)
+
+
+def topica(kind: str, sweeps: int) -> Callable[[Corpus, int, int], NDArray]:
+    def predicted(c: Corpus, K: int, seed: int) -> NDArray:
+        import topica as library
+
+        model = getattr(library, kind)(K, seed=seed)
+        model.fit(words(c.X), iters=sweeps)
+        return np.asarray(model.transform(words(c.scored))).argmax(axis=1)
+
+    return predicted
+
+
+PLAIN = {"temperature": 1, "init": "kmeans++"}
+METHODS: dict[str, Callable[[Corpus, int, int], Any]] = {
+    "lda": lda,
+    MIXTURE: mixture(),
+    "mixture, one start": mixture(init="kmeans++"),
+    "mixture, best of 12 starts": mixture(init="kmeans++", n_init=12),
+    "mixture, one start, T = 1": mixture(**PLAIN),
+    "scikit-learn, LDA": scikit_learn,
+    "NMF of tf-idf": nmf,
+    "gensim, one pass": gensim,
+    "tomotopy, 300 sweeps": tomotopy,
+    "topica, LDA, 1,000 sweeps": topica("LDA", 1000),
+    "topica, GSDMM, 30 sweeps": topica("GSDMM", 30),
+}
+#: The rows of the tables, in this order.
+ROWS = [
+    *(f"{OURS}, {how}" for how in ("largest share", "`predict`", FROM_TOPICS)),
+    *list(METHODS)[1:],
+]
+#: Purity, NMI and seconds of a method, corpus, K and seed.
+Results = dict[tuple[str, str, int, int], tuple[float, float, float]]
+
+
+def fit(names: list[str], corpora: list[str], sizes: list[int] | None, n_seeds: int, to: Path):
+    """Fit what is not there yet."""
+    to.mkdir(parents=True, exist_ok=True)
+    for of in corpora:
+        c = corpus(of)
+        for K in sizes or CORPORA[of]:
+            for seed in range(n_seeds):
+                for name in names:
+                    path = to / f"{name.replace(' ', '_').replace(',', '')}-{of}-{K}-{seed}.json"
+                    if path.exists():
+                        continue
+                    try:
+                        found = list(run(name, c, K, seed))
+                    except ImportError as error:
+                        print(f"{name} is skipped: {error}")
+                        continue
+                    path.write_text(json.dumps([[row, of, K, seed, *all_] for row, *all_ in found]))
+                    for row, *numbers in found:
+                        print(
+                            of, K, seed, row, *(f"{number:.3f}" for number in numbers), flush=True
+                        )
+
+
+def run(name: str, c: Corpus, K: int, seed: int) -> Iterator[tuple[str, float, float, float]]:
+    """The scores of a method."""
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if name == "lda":
+            found = list(lda(c, K, seed))
+        else:
+            found = [(name, METHODS[name](c, K, seed), time.process_time() - start)]
+    for row, classes, seconds in found:
+        nmi = normalized_mutual_info_score(c.labels, classes)
+        yield row, purity(c.labels, classes), float(nmi), seconds
+
+
+def kept(folder: Path) -> Results:
+    """All results: those of the file and, in their place, those of the folder."""
+    rows = json.loads(KEPT.read_text()) if KEPT.exists() else []
+    for path in sorted(folder.glob("*.json")):
+        rows += json.loads(path.read_text())
+    return {tuple(row[:4]): tuple(row[4:]) for row in rows}
+
+
+def cell(results: Results, row: str, of: str, K: int) -> NDArray | None:
+    """Purity, NMI and seconds, means over seeds."""
+    found = [value for key, value in results.items() if key[:3] == (row, of, K)]
+    return np.mean(found, axis=0) if found else None
+
+
+def score_table(results: Results, corpora: dict[str, tuple[int, ...]], rows: list[str]) -> str:
+    """Purity / NMI, and seconds."""
+    columns = [(of, K) for of, sizes in corpora.items() for K in sizes]
+    lines = []
+    for row in rows:
+        cells = []
+        for of, K in columns:
+            found = cell(results, row, of, K)
+            if found is None:
+                published = PUBLISHED.get(row, {}).get(of) if K == 50 else None
+                cells.append(f"{published[0]:.3f} / {published[1]:.3f}" if published else "–")
+            else:
+                cells.append(f"{found[0]:.3f} / {found[1]:.3f} ({found[2]:.1f} s)")
+        lines.append([row, *cells])
+    header = [f"{of.removeprefix('labelled_')}, {K}" for of, K in columns]
+    return table(["", *header], lines)
+
+
+def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str) -> str:
+    """Mean and least gain in purity and NMI of one row over another."""
+    pairs = [
+        (a[:2], b[:2])
+        for name, sizes in of.items()
+        for K in sizes
+        if (a := cell(results, row, name, K)) is not None
+        and (b := cell(results, over, name, K)) is not None
+    ]
+    change = np.array([a - b for a, b in pairs])
+    mean, least = change.mean(axis=0), change.min(axis=0)
+    return (
+        f"{row} over {over}, {len(pairs)} cells: purity {mean[0]:+.3f} (least {least[0]:+.3f}), "
+        f"NMI {mean[1]:+.3f} (least {least[1]:+.3f})"
+    )
+
+
+def report(folder: Path) -> None:
+    """Write the tables and the results."""
+    results = kept(folder)
+    listed = sorted(
+        [*key, *(round(number, 4) for number in value)] for key, value in results.items()
+    )
+    KEPT.write_text("[\n" + ",\n".join(json.dumps(row) for row in listed) + "\n]\n")
+    topics, gsdmm = f"{OURS}, {FROM_TOPICS}", "topica, GSDMM, 30 sweeps"
+    share, short = f"{OURS}, largest share", {name: SHORT[name][:1] for name in SHORT}
+    ours = ROWS[:7]
+    said = [
+        gains(results, LONG | SHORT, topics, share),
+        gains(results, LONG | SHORT, MIXTURE, share),
+        gains(results, short, MIXTURE, gsdmm),
+        gains(results, short, MIXTURE, "mixture, one start"),
+        gains(results, short, MIXTURE, "mixture, best of 12 starts"),
+    ]
+    parts = [
+        "### Long texts",
+        score_table(results, LONG, [*ROWS[:4], *ROWS[7:11], *PUBLISHED]),
+        "### Short texts",
+        score_table(results, SHORT, ROWS),
+        "### Differences",
+        "\n".join(f"- {line}" for line in said),
+        "### The corpora on which defaults were chosen",
+        score_table(results, CHOSEN_ON, ours),
+        "### Abstracts with fewer words",
+        score_table(results, THINNED, ours[:4]),
+    ]
+    between_markers(DOCS, "\n\n".join(parts))
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("stage", choices=["fit", "report"])
+    options.add_argument("--folder", type=Path, default=CHECKOUT / "build" / "classes")
+    options.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    options.add_argument("--corpora", nargs="+", choices=list(CORPORA), default=list(CORPORA))
+    options.add_argument("--topics", nargs="+", type=int)
+    options.add_argument("--seeds", type=int, default=5)
+    chosen = options.parse_args()
+    if chosen.stage == "report":
+        report(chosen.folder)
+    else:
+        fit(chosen.methods, chosen.corpora, chosen.topics, chosen.seeds, chosen.folder)
+
+
+if __name__ == "__main__":
+    main()
