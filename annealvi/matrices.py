@@ -149,7 +149,7 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     if data.dtype not in FLOATS or indices.dtype not in _INDICES or indices.dtype != indptr.dtype:
         return False
     shape = len(indptr) - 1, getattr(estimator, "n_features_in_", None)
-    if X.shape != shape or 0 in shape:
+    if X.shape != shape or 0 in shape or not all(isinstance(side, Integral) for side in X.shape):
         return False
     return kernels.are_plain(data, indices, indptr, shape[1])
 

@@ -6,9 +6,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import validate_params
 
-from annealvi.checks import checked
+from annealvi.checks import as_array, checked
+from annealvi.exceptions import BadParameter
 
 
 @validate_params(
@@ -50,7 +52,10 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     >>> purity(["a", "a", "b", "b"], [0, 0, 0, 1])
     0.75
     """
+    given = {"labels_true": labels_true, "labels_pred": labels_pred}
+    for name, labels in given.items():
+        if as_array(labels).ndim != 1 or not len(as_array(labels)):
+            raise BadParameter(name, "an array of shape (n_samples,)", as_array(labels))
+    check_consistent_length(labels_true, labels_pred)
     table: Any = contingency_matrix(labels_true, labels_pred, sparse=True)
-    if not table.nnz:
-        raise ValueError("'labels_true' and 'labels_pred' must have at least one sample.")
     return float(table.max(axis=0).sum() / table.sum())

@@ -24,7 +24,14 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 import annealvi
-from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, TopicModel, partition
+from annealvi import (
+    TemperedFMM,
+    TemperedGaussianMixture,
+    TemperedLDA,
+    TemperedMultinomialMixture,
+    TopicModel,
+    partition,
+)
 from annealvi import corpus as corpora
 from annealvi import proximity as prox
 from annealvi.checkpoint import Checkpoint
@@ -59,6 +66,7 @@ INNER = {
 }
 #: How often a target is called, if not once a round.
 OFTEN = {"TemperedLDA": 12, "TemperedFMM": 5, "TemperedGaussianMixture": 5, "TopicModel": 4}
+OFTEN |= {"TemperedMultinomialMixture": 5}
 OFTEN |= {"metrics.document_completion": 3, "partition.log_partition": 3, "topics.describe": 2}
 OFTEN |= {"topics.choose": 2, "files.load": 4, "files.resume": 4}
 
@@ -137,6 +145,8 @@ SAVED: tuple[tuple[Any, Any], ...] = (
     (TemperedFMM(**FEW, tol=0, noise_variance=1.0, temperature=VARIATIONAL, n_init=2), POINTS),
     (TemperedGaussianMixture(**FEW, tol=0), POINTS),
     (TemperedGaussianMixture(**FEW, tol=0, covariances=1.0, temperature="variational"), POINTS),
+    (TemperedMultinomialMixture(**FEW, tol=0), COUNTS),
+    (TemperedMultinomialMixture(**FEW, tol=0, init="kmeans++", temperature=VARIATIONAL), COUNTS),
     (TopicModel(2, seeds={"sky": ["moon"]}, lda=TemperedLDA(max_iter=2), random_state=0), TEXTS),
     (TopicModel("auto", lda=TemperedLDA(max_iter=2), random_state=0), TEXTS),
 )

@@ -155,6 +155,9 @@ def fits():
     X = annealvi.datasets.load_arxiv_abstracts().data[:50]
     for temperature in ("annealed", "variational", "local"):
         yield annealvi.TemperedLDA(2, temperature=temperature).fit(X)
+        options = dict(temperature=temperature, max_iter=10, tol=0)
+        if temperature != "local":
+            yield annealvi.TemperedMultinomialMixture(2, **options).fit(X)
     yield annealvi.TopicModel(2).fit(["stars and planets", "bread and butter"] * 10)
     X = annealvi.datasets.make_shape_mixture(50, random_state=0).data
     for temperature in (1, "annealed", "variational"):

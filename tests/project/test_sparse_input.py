@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from annealvi import TemperedLDA
+from annealvi import TemperedLDA, TemperedMultinomialMixture
 from annealvi.corpus import to_gensim
 from annealvi.metrics import (
     HeldOut,
@@ -54,29 +54,35 @@ def methods(fitted, name, *listed, **others):
 def core() -> dict[str, Call]:
     """Every public function and method outside annealvi.deep that takes sparse matrices."""
     lda = TemperedLDA(3, max_iter=1, random_state=0).fit(X)
-    return methods(
-        lda,
-        "TemperedLDA",
-        "partial_fit",
-        "fit_transform",
-        "transform",
-        "score",
-        "perplexity",
-        "document_temperatures",
-        "_perplexity_precomp_distr",
-        posterior_log_partition=lambda Z: lda.posterior_log_partition([1.0, 0.5], Z),
-    ) | {
-        "log_partition": lambda Z: log_partition(lda, [1.0, 0.5], "posterior", data=Z),
-        "split_tokens": split_tokens,
-        "document_completion": lambda Z: document_completion(lda, Z),
-        "HeldOut": HeldOut,
-        "topic_coherence": lambda Z: topic_coherence(lda, Z, n_words=3),
-        "LDAPrior.from_counts": lambda Z: LDAPrior.from_counts(Z, 3),
-        "describe": lambda Z: describe(lda, Z),
-        "read": lambda Z: Source(lda).read(Z, "documents"),
-        "choose": lambda Z: choose(Z, [2], n_runs=1),
-        "to_gensim": lambda Z: to_gensim(Z, np.arange(X.shape[1])),
-    }
+    mixture = TemperedMultinomialMixture(3, max_iter=2, tol=0, random_state=0).fit(X)
+    return (
+        methods(
+            lda,
+            "TemperedLDA",
+            "partial_fit",
+            "fit_transform",
+            "transform",
+            "score",
+            "perplexity",
+            "predict",
+            "document_temperatures",
+            "_perplexity_precomp_distr",
+            posterior_log_partition=lambda Z: lda.posterior_log_partition([1.0, 0.5], Z),
+        )
+        | methods(mixture, "TemperedMultinomialMixture", "transform", "bic", "predict_proba")
+        | {
+            "log_partition": lambda Z: log_partition(lda, [1.0, 0.5], "posterior", data=Z),
+            "split_tokens": split_tokens,
+            "document_completion": lambda Z: document_completion(lda, Z),
+            "HeldOut": HeldOut,
+            "topic_coherence": lambda Z: topic_coherence(lda, Z, n_words=3),
+            "LDAPrior.from_counts": lambda Z: LDAPrior.from_counts(Z, 3),
+            "describe": lambda Z: describe(lda, Z),
+            "read": lambda Z: Source(lda).read(Z, "documents"),
+            "choose": lambda Z: choose(Z, [2], n_runs=1),
+            "to_gensim": lambda Z: to_gensim(Z, np.arange(X.shape[1])),
+        }
+    )
 
 
 def deep() -> dict[str, Call]:
