@@ -14,7 +14,14 @@ from pathlib import Path
 import numpy as np
 
 import annealvi
-from annealvi import Proximity, TemperedFMM, TemperedGaussianMixture, TemperedLDA, TopicModel
+from annealvi import (
+    Proximity,
+    TemperedFMM,
+    TemperedGaussianMixture,
+    TemperedLDA,
+    TemperedMultinomialMixture,
+    TopicModel,
+)
 from annealvi.files.container import FORMAT
 from annealvi.topics import TopicVectorizer
 
@@ -85,7 +92,9 @@ ESTIMATORS = {
     "gmm-variational": lambda: gmm(
         temperature="variational", weights=[0.3, 0.3, 0.4], covariances=1.0
     ),
+    "mmm": lambda: TemperedMultinomialMixture(3, tol=0, random_state=0).fit(counts()),
     "topics": topics,
+    "topics-classes": topics,
     "topics-seeds": lambda: topics(
         seeds={"sea": ["Ship", "sail"]},
         stop_words=["the"],
@@ -137,9 +146,16 @@ def data(name):
 def answers(estimator, X):
     """What an estimator says of data; a stream goes on with them at the end."""
     found = {"score": estimator.score(X)}
-    for method in ("transform", "predict_proba", "score_samples", "document_temperatures"):
+    for method in (
+        "transform",
+        "predict_proba",
+        "score_samples",
+        "document_temperatures",
+    ):
         if hasattr(estimator, method):
             found[method] = getattr(estimator, method)(X)
+    if hasattr(estimator, "mixture_"):
+        found["predict"] = estimator.predict(X)
     if hasattr(estimator, "partial_fit"):
         estimator.partial_fit(X)
         found["then_components"] = estimator.components_.copy()

@@ -1,0 +1,107 @@
+"""Classes of documents: predict of topics and of a TopicModel, in summaries and in files."""
+
+import copy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.decomposition import NMF
+from sklearn.metrics import normalized_mutual_info_score as nmi
+
+from annealvi import TemperedLDA, TemperedMultinomialMixture, TopicModel
+from annealvi.storage import load
+from annealvi.topics import describe, drop, merge
+from tests.topics.corpus import make_texts
+
+TEXTS = make_texts(60)
+KINDS = np.arange(60) % 3
+SHORT = [" ".join(text.split()[:4]) for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TopicModel(3, random_state=0).fit(TEXTS)
+
+
+def test_predict_is_bayes_rule_on_topics(model):
+    lda, X = model.lda_, model.counts(TEXTS)
+    topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+    weights = lda.components_.sum(axis=1) / lda.components_.sum()
+    expected = (X @ np.log(topics).T + np.log(weights)).argmax(axis=1)
+    assert_array_equal(lda.predict(X), expected)
+    assert_array_equal(lda.predict(X.astype(np.float32)), expected)
+    nothing = sparse.csr_matrix((2, X.shape[1]))
+    assert_array_equal(lda.predict(nothing), [weights.argmax()] * 2)
+
+
+def test_classes_are_those_of_a_mixture_that_starts_from_the_topics(model):
+    X = model.counts(TEXTS)
+    mixture = TemperedMultinomialMixture(3, init=model.lda_.components_).fit(X)
+    assert_array_equal(model.mixture_.components_, mixture.components_)
+    classes = model.predict(TEXTS)
+    assert_array_equal(classes, mixture.predict(X))
+    assert nmi(KINDS, classes) == 1
+    assert_array_equal(classes, model.transform(TEXTS).argmax(axis=1))  # class k is topic k
+
+
+def test_without_a_mixture_the_topics_predict(model):
+    X = model.counts(TEXTS)
+    without = TopicModel(3, random_state=0, classes=False).fit(TEXTS)
+    assert_array_equal(without.components_, model.components_)
+    stream = copy.copy(model)
+    assert stream.mixture_ is model.mixture_
+    stream.partial_fit(TEXTS)
+    for other in (without, stream, merge(model, [[0, 1]]), drop(model, [2])):
+        assert not hasattr(other, "mixture_")
+        assert_array_equal(other.predict(TEXTS), other.lda_.predict(X))
+    assert hasattr(model, "mixture_")
+
+
+def test_a_fit_without_classes_forgets_those_of_the_fit_before(model):
+    again = copy.copy(model).set_params(classes=False).fit(TEXTS)
+    assert not hasattr(again, "mixture_")
+
+
+def test_classes_in_a_file(model, tmp_path):
+    model.save(tmp_path / "a")
+    again = load(tmp_path / "a")
+    assert_array_equal(again.mixture_.components_, model.mixture_.components_)
+    assert_array_equal(again.predict(TEXTS), model.predict(TEXTS))
+    without = TopicModel(3, random_state=0, classes=False).fit(TEXTS)
+    without.save(tmp_path / "b")
+    assert not hasattr(load(tmp_path / "b"), "mixture_")
+    tree = model.state_dict()
+    tree["mixture"] = TopicModel(2, random_state=0).fit(TEXTS).state_dict()["mixture"]
+    with pytest.raises(ValueError, match=r"'state.mixture' must be classes of the topics"):
+        TopicModel(3).load_state_dict(tree)
+
+
+def test_classes_in_a_summary(model):
+    texts = [*TEXTS, "nothing that is known"]
+    summary = describe(model, texts)
+    assert_array_equal(summary.classes, model.predict(texts))
+    counts = np.bincount(model.predict(TEXTS), minlength=3)  # a text without words is left out
+    assert summary.table["documents"].tolist() == counts.tolist()
+    X = model.counts(texts)
+    assert_array_equal(describe(model.lda_, X).classes, model.lda_.predict(X))
+    nmf = NMF(3, random_state=0).fit(X)
+    of_nmf = describe(nmf, X[:60])
+    assert_array_equal(of_nmf.classes, of_nmf.shares.argmax(axis=1))
+
+
+def test_a_mixture_is_described_as_topics_are(model):
+    X = model.counts(TEXTS)
+    summary = describe(model.mixture_, X, model.feature_names_, texts=TEXTS)
+    assert_array_equal(summary.shares, model.mixture_.predict_proba(X))
+    assert_array_equal(summary.classes, model.mixture_.predict(X))
+    assert summary.words(0, 4) == model.mixture_.top_words(4, model.feature_names_)[0]
+
+
+def test_short_texts_are_called_so(model):
+    assert "short" in model.vocabulary_note_  # 15 words of which some are too rare
+    short = TopicModel(3, random_state=0).fit(SHORT)
+    X = short.counts(SHORT)
+    assert f"Texts are short, with {X.sum() / 60:.1f} counted words" in short.vocabulary_note_
+    long = TopicModel(3, random_state=0).fit(make_texts(60, n_words=60))
+    assert "short" not in long.vocabulary_note_
