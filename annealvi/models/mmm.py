@@ -42,6 +42,8 @@ from annealvi.models.lda.starts import topics_of_spread_documents
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 
 TINY = float(np.finfo(np.float64).tiny)
+#: Which components are merged depends on words that they have more often than this.
+LEAST_COUNT = 0.1
 
 
 class Counts(NamedTuple):
@@ -183,7 +185,7 @@ def merged(several: list[Counts], n_components: int) -> dict[str, NDArray[np.flo
     """The means over fits of their components, merged; as keyword arguments of `start`."""
     rows = [row for counts in several for row in counts.words.T]
     sizes = np.concatenate([counts.documents for counts in several])
-    groups = groups_of(rows, n_components, NEIGHBOURS)
+    groups = groups_of(rows, n_components, NEIGHBOURS, LEAST_COUNT)
     words = [sum(rows[k] for k in group) for group in groups]
     documents = [sizes[group].sum() for group in groups]
     return {
