@@ -8,7 +8,6 @@ everything else is in double.
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy
 
 from annealvi._kernels._dispatch cimport MOVED, kernels, shared_among
 
@@ -17,16 +16,15 @@ ctypedef fused index_t:
     int64_t
 
 
-def product(
+def add_product(
     const floating[::1] data,    # IN  CSR entries
     const index_t[::1] indices,  # IN  CSR column indices
     const index_t[::1] indptr,   # IN  (n + 1,) CSR row pointers
     const double[:, ::1] rows,   # IN  (columns, K) one for each column
-    const double[::1] first,     # IN  (K,) what each sum starts from
     int n_threads,               # IN
-    double[:, ::1] out,          # OUT (n, K)
+    double[:, ::1] out,          # IN/OUT (n, K)
 ):
-    """out_d = first + sum_i data_di rows_i."""
+    """out_d += sum_i data_di rows_i."""
     cdef:
         Py_ssize_t n = out.shape[0], d, i
         int64_t K = out.shape[1]
@@ -34,7 +32,6 @@ def product(
         return
     n_threads = shared_among(n_threads, indptr[n] - indptr[0] + n, K, MOVED)
     for d in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
-        memcpy(&out[d, 0], &first[0], K * sizeof(double))
         for i in range(indptr[d], indptr[d + 1]):
             kernels.add_row(K, data[i], &rows[indices[i], 0], &out[d, 0])
 

@@ -42,6 +42,8 @@ from annealvi.models.lda.starts import topics_of_spread_documents
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 
 TINY = float(np.finfo(np.float64).tiny)
+#: Documents whose phi is in memory at a time, and in the cache.
+BLOCK = 4096
 #: Which components are merged depends on words that they have more often than this.
 LEAST_COUNT = 0.1
 
@@ -79,24 +81,25 @@ class MMM(Mixture):
     n_threads: int = 1
     n_samples: int = 0
     entropy: float = field(default=np.nan, init=False)
-    #: X transposed, and log p(x_d, k), of the training data while there is a fit.
+    #: Parts of the training data transposed, and room for phi of one, while there is a fit.
     by_word: Any = field(default=None, init=False)
-    joint: Any = field(default=None, init=False)
+    room: Any = field(default=None, init=False)
 
     def start(
         self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
     ) -> None:
         """Begin training on X from the words of each component, (K, V), and perhaps documents."""
         self.n_samples = X.shape[0]
-        self.by_word = X.T.tocsr()
-        self.joint = np.empty((self.n_samples, self.n_components))
+        starts = range(0, self.n_samples, BLOCK)
+        self.by_word = [X[start : start + BLOCK].T.tocsr() for start in starts]
+        self.room = np.empty((min(BLOCK, self.n_samples), self.n_components))
         self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
         if documents is None:
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
     def release_buffers(self) -> None:
-        self.by_word = self.joint = self.last = None
+        self.by_word = self.room = self.last = None
 
     def assign(self, alpha: NDArray[np.float64], lam: NDArray[np.float64]) -> None:
         """Take over w and beta, which are proportional to (K,) and (V, K) numbers."""
@@ -112,15 +115,20 @@ class MMM(Mixture):
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Compute the responsibilities of all training data and the statistics that follow."""
-        b, phi = float(tempering.inverse), self.log_joint(batch.data, self.joint)
-        energy, log_sum = self.normalise(phi, b)
-        X, words = self.by_word, np.empty((self.n_features, self.n_components))
-        nothing = np.zeros(self.n_components)
-        kernels.product(X.data, X.indices, X.indptr, phi, nothing, self.n_threads, words)
-        self.last = Counts(phi.sum(axis=0), words)
-        entropy = log_sum - b * energy
-        self.entropy = float(entropy.sum())
-        return MixtureStep(self, b * self.last, self.last, entropy)
+        b, K = float(tempering.inverse), self.n_components
+        counts, entropy = Counts(np.zeros(K), np.zeros((self.n_features, K))), []
+        for number, part in enumerate(self.by_word):
+            start, n = number * BLOCK, part.shape[1]
+            phi = self.log_joint(batch.data, slice(start, start + n), self.room[:n])
+            energy, log_sum = self.normalise(phi, b)
+            kernels.add_product(
+                part.data, part.indices, part.indptr, phi, self.n_threads, counts.words
+            )
+            counts.documents[:] += phi.sum(axis=0)
+            entropy.append(log_sum - b * energy)
+        self.last, entropies = counts, np.concatenate(entropy)
+        self.entropy = float(entropies.sum())
+        return MixtureStep(self, b * counts, counts, entropies)
 
     def global_step(
         self, statistics: Counts, rho: float, scale: float, tempering: Tempering
@@ -159,11 +167,15 @@ class MMM(Mixture):
 
     # ---------------------------------------------------------------- new data
 
-    def log_joint(self, X: sparse.csr_matrix, out: NDArray | None = None) -> NDArray[np.float64]:
-        """log w_k + sum_v x_dv log beta_kv, of shape (n_samples, K)."""
-        out = np.empty((X.shape[0], self.n_components)) if out is None else out
-        rows, first = self.log_words, self.log_weights
-        kernels.product(X.data, X.indices, X.indptr, rows, first, self.n_threads, out)
+    def log_joint(
+        self, X: sparse.csr_matrix, rows: slice = slice(None), out: NDArray | None = None
+    ) -> NDArray[np.float64]:
+        """log w_k + sum_v x_dv log beta_kv of some rows, of shape (n, K)."""
+        start, stop, _ = rows.indices(X.shape[0])
+        out = np.empty((stop - start, self.n_components)) if out is None else out
+        out[:] = self.log_weights
+        ends = X.indptr[start : stop + 1]
+        kernels.add_product(X.data, X.indices, ends, self.log_words, self.n_threads, out)
         return out
 
     def normalise(self, joint: NDArray[np.float64], b: float = 1.0) -> tuple[NDArray, NDArray]:

@@ -18,8 +18,8 @@ def documents(n=70, n_words=40, dtype=np.float64, index=np.int32):
 
 
 def product(X, rows, first, n_threads=1):
-    out = np.full((X.shape[0], rows.shape[1]), np.nan)
-    kernels.product(X.data, X.indices, X.indptr, rows, first, n_threads, out)
+    out = np.tile(first, (X.shape[0], 1))
+    kernels.add_product(X.data, X.indices, X.indptr, rows, n_threads, out)
     return out
 
 

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import logsumexp
 
+import annealvi.models.mmm as models_mmm
 from annealvi import Fixed, TemperedMultinomialMixture
 from annealvi.model import Batch, Tempering
 from annealvi.models.mmm import MMM, Counts, merged
@@ -103,6 +104,14 @@ def test_merging_finds_the_same_components_in_all_fits():
     order = np.argsort(found["documents"])
     assert_allclose(found["words"][order], words)
     assert_allclose(found["documents"][order], documents)
+
+
+def test_blocks_change_a_fit_by_roundings_only(monkeypatch):
+    whole = mmm().fit(COUNTS)
+    monkeypatch.setattr(models_mmm, "BLOCK", 17)
+    blocks = mmm().fit(COUNTS)
+    assert_allclose(blocks.components_, whole.components_, rtol=1e-9)
+    assert_allclose(blocks.history_["annealed_elbo"], whole.history_["annealed_elbo"], rtol=1e-12)
 
 
 @pytest.mark.parametrize("init", ["merged", "kmeans++"])
