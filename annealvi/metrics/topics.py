@@ -155,7 +155,7 @@ def topic_coherence(
 ) -> NDArray[np.float64]:
     r"""Measure how often the top words of each topic occur in the same documents.
 
-    Let :math:`w_1, \ldots, w_n` be the top words of a topic, most probable first.  Let
+    Let :math:`w_1, \ldots, w_n` be the top words of a topic, best first.  Let
     :math:`p_i` be the share of documents of X that contain :math:`w_i`, and :math:`p_{ij}`
     the share that contain both :math:`w_i` and :math:`w_j`.  The coherence of a topic is the
     mean over its :math:`n (n - 1) / 2` pairs of
@@ -239,7 +239,7 @@ def topic_coherence(
         raise BadParameter("X", "non-negative", X.data.min())
     top = _top(weights, n_words, relevance)
     together = _documents_of_pairs(top, X) / X.shape[0]
-    # w_j, the word that is conditioned on, is the more probable one and comes first
+    # w_j, the word that is conditioned on, comes first
     j, i = np.triu_indices(top.shape[1], k=1)
     p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass

@@ -59,7 +59,7 @@ class Choice:
         - ``heldout``: log-likelihood per word of documents that were not fitted, by
           :func:`annealvi.metrics.document_completion`, in nats.
         - ``gain``: by how much this is above prediction by the words' frequencies alone.
-        - ``coherence``: mean NPMI of the ten top words of the topics.
+        - ``coherence``: mean NPMI of the ten most probable words of the topics.
         - ``diversity``: share of distinct words among these.
         - ``quality``: coherence times diversity; coherence alone where that is negative.
         - ``stability``: :func:`annealvi.metrics.topic_stability`, one column for each pair of
@@ -195,7 +195,7 @@ def choose(
         What the recommendation goes by.
 
         - ``"quality"``: topics that people can read.  Recommends the number with the highest
-          quality: mean coherence of the ten top words of the topics, times the share of distinct
+          quality: mean coherence of the ten most probable words of topics, times the share of distinct
           words among them.  Too few topics mix themes and are less coherent; too many repeat one
           another.
         - ``"heldout"``: prediction, or topic proportions as features.  Recommends the smallest

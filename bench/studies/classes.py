@@ -3,6 +3,7 @@
     python -m bench.studies.classes fit [--methods ...] [--corpora ...] [--topics ...] [--seeds 5]
     python -m bench.studies.classes report
     python -m bench.studies.classes choose    how starts, passes and T0 of the mixture were chosen
+    python -m bench.studies.classes words     are the mixture's words as good as the topics'?
     python -m bench.studies.classes topics    LDA that starts from the mixture, on texts cut short
 
 The protocols are those of the neural topic models and of short-text clustering: fit on the training
@@ -35,7 +36,7 @@ from sklearn.metrics import normalized_mutual_info_score
 import annealvi.mixtures.mmm as ours
 from annealvi import Annealed, TemperedLDA, TemperedMultinomialMixture
 from annealvi.datasets import DATA_VARIABLE, load_corpus
-from annealvi.metrics import document_completion, purity
+from annealvi.metrics import document_completion, purity, topic_coherence, topic_diversity
 from bench import CHECKOUT, parser
 from bench.markdown import between_markers, table
 
@@ -364,6 +365,23 @@ def choose() -> None:
     print(table(["starts", "passes", "T0", *CHOSEN_ON], lines))
 
 
+def top_words() -> None:
+    """NPMI and diversity of the ten most relevant words of topics and of the mixture's classes."""
+    lines = []
+    for of, (K, *_) in (CHOSEN_ON | SHORT).items():
+        X = corpus(of).X
+        X = X[np.random.default_rng(0).permutation(X.shape[0])]
+        fitted, other = X[: X.shape[0] // 2], X[X.shape[0] // 2 :]
+        cells = []
+        for kind in (TemperedLDA, TemperedMultinomialMixture):
+            ones = [kind(K, random_state=seed).fit(fitted) for seed in (0, 1)]
+            npmi = np.mean([topic_coherence(one, other, relevance=0.7) for one in ones])
+            diverse = np.mean([topic_diversity(one, n_words=10, relevance=0.7) for one in ones])
+            cells.append(f"{npmi:.3f}, {diverse:.2f}")
+        lines.append([of, K, *cells])
+    print(table(["corpus", "K", "topics", "classes"], lines))
+
+
 def topics() -> None:
     """Held-out log-likelihood a word of LDA from the mixture, less that of the default."""
     lines, rng = [], np.random.default_rng(0)
@@ -390,9 +408,12 @@ def topics() -> None:
     print(f"mean {gain.mean():+.3f}, worse in {np.sum(gain < 0)} of {len(gain)}")
 
 
+STAGES = {"choose": choose, "words": top_words, "topics": topics}
+
+
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("stage", choices=["fit", "report", "choose", "topics"])
+    options.add_argument("stage", choices=["fit", "report", *STAGES])
     options.add_argument("--folder", type=Path, default=CHECKOUT / "build" / "classes")
     options.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     options.add_argument("--corpora", nargs="+", choices=list(CORPORA), default=list(CORPORA))
@@ -401,10 +422,8 @@ def main() -> None:
     chosen = options.parse_args()
     if chosen.stage == "report":
         report(chosen.folder)
-    elif chosen.stage == "choose":
-        choose()
-    elif chosen.stage == "topics":
-        topics()
+    elif chosen.stage in STAGES:
+        STAGES[chosen.stage]()
     else:
         fit(chosen.methods, chosen.corpora, chosen.topics, chosen.seeds, chosen.folder)
 
