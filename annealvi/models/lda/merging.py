@@ -62,16 +62,21 @@ def groups_of(
 
     def losses(a: int, others: Iterable[int]) -> list[tuple[float, int, int]]:
         """What merges lose, and the two topics; of equal losses the first topics are merged."""
-        one, found = topics[a], []
-        counts[one.words], terms[one.words] = one.counts, one.terms
-        for b in others:
-            other, p, q = topics[b], one.size, topics[b].size
-            both = counts[other.words] + other.counts
-            lost = float((terms[other.words] + other.terms - xlogy(both, both)).sum())
-            lost -= float(xlogy(p, p) + xlogy(q, q) - xlogy(p + q, p + q))
-            found.append((lost, min(a, b), max(a, b)))
-        counts[one.words] = terms[one.words] = 0.0
-        return found
+        one, others = topics[a], list(others)
+        several = [topics[b] for b in others]
+        lengths = np.array([len(other.words) for other in several], dtype=np.intp)
+        lost, some = np.zeros(len(others)), lengths > 0
+        if some.any():  # all at once: there are many, and each is small
+            counts[one.words], terms[one.words] = one.counts, one.terms
+            words = np.concatenate([other.words for other in several])
+            both = counts[words] + np.concatenate([other.counts for other in several])
+            of_word = terms[words] + np.concatenate([other.terms for other in several])
+            of_word -= xlogy(both, both)
+            lost[some] = np.add.reduceat(of_word, (np.cumsum(lengths) - lengths)[some])
+            counts[one.words] = terms[one.words] = 0.0
+        p, q = one.size, np.array([other.size for other in several])
+        lost -= xlogy(p, p) + xlogy(q, q) - xlogy(p + q, p + q)
+        return [(loss, min(a, b), max(a, b)) for loss, b in zip(lost.tolist(), others, strict=True)]
 
     waiting = [loss for a in topics for loss in losses(a, [b for b in near[a] if a < b])]
     heapq.heapify(waiting)
