@@ -196,21 +196,25 @@ class TemperedLDA(LocalLDA):
         options: dict[str, Any] = dict(normalize=normalize, temperature=temperature, method=method)
         if not are_partitions(X):
             return super().transform(X, **options)
-        import dask
+        dtype = X.dtype if is_array(X) and X.dtype == np.float32 else np.float64
+        return self._lazily("transform", X, (self._n_features_out,), dtype, options)
 
-        model = dask.delayed(self.to_local())
-        parts = [dask.delayed(_transform)(model, source, options) for source in sources_of(X)]
-        if not is_array(X):
-            return parts
-        import dask.array
+    @checked
+    def predict(self, X: Any) -> Any:
+        """Return the most probable topic of each document, if it had only one, lazily.
 
-        K, dtype = self._n_features_out, np.dtype(X.dtype if X.dtype == np.float32 else float)
-        return dask.array.concatenate(
-            [
-                dask.array.from_delayed(part, (n, K), dtype=dtype)
-                for part, n in zip(parts, X.chunks[0], strict=True)
-            ]
-        )
+        Parameters
+        ----------
+        X : dask array, or list of delayed, futures or paths; or documents in memory
+
+        Returns
+        -------
+        dask array, or list of delayed
+            As X; an array for documents in memory.
+        """
+        if not are_partitions(X):
+            return super().predict(X)
+        return self._lazily("predict", X, (), np.int64, {})
 
     @checked
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
@@ -261,6 +265,23 @@ class TemperedLDA(LocalLDA):
         return local
 
     # ----------------------------------------------------------------- details
+
+    def _lazily(self, method: str, X: Any, width: tuple, dtype: Any, options: dict) -> Any:
+        """What a method of the local estimator answers to each partition."""
+        import dask
+
+        model = dask.delayed(self.to_local())
+        parts = [dask.delayed(_call)(model, method, one, options) for one in sources_of(X)]
+        if not is_array(X):
+            return parts
+        import dask.array
+
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(part, (n, *width), dtype=np.dtype(dtype))
+                for part, n in zip(parts, X.chunks[0], strict=True)
+            ]
+        )
 
     def _refuse(self) -> None:
         """Raise an error for what cannot be had without the documents in this process."""
@@ -376,8 +397,8 @@ def _using(name: str) -> Iterator[None]:
         use_instruction_set(before)
 
 
-def _transform(model: LocalLDA, source: Any, options: dict[str, Any]) -> NDArray:
+def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:
     """Transform a partition."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
-    return model.transform(source, **options)
+    return getattr(model, method)(source, **options)

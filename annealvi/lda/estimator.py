@@ -48,7 +48,7 @@ from annealvi.lda.settings import (
     topics_dtype,
 )
 from annealvi.lda.state import LDAState
-from annealvi.matrices import check_words
+from annealvi.matrices import check_words, csr_of
 from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
 from annealvi.models.mmm import MMM
@@ -600,10 +600,15 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             For a document without words the largest topic.
         """
         check_is_fitted(self)
-        topics, X = self._state.model.topics.components, self._check_X(X, "predict")
+        X, topics = self._check_X(X, "predict"), self._state.model.topics.components
+        sums = topics.sum(axis=1, dtype=np.float64)
+        if X.nnz < X.shape[1]:  # the other words make no difference
+            words, places = np.unique(X.indices, return_inverse=True)
+            X = csr_of(X.data, places.astype(X.indices.dtype), X.indptr, (X.shape[0], len(words)))
+            topics = topics[:, words]
         mixture = MMM(*topics.shape, n_threads=n_threads(self.n_jobs))
-        mixture.assign(topics.sum(axis=1, dtype=np.float64), topics.T.astype(np.float64))
-        return mixture.log_joint(X).argmax(axis=1)
+        mixture.assign(sums, np.ascontiguousarray(topics.T, np.float64), sums)
+        return mixture.predict(X)
 
     @checked
     @reads

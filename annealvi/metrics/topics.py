@@ -184,7 +184,7 @@ def topic_coherence(
         Number added to the share of documents of each pair.
     relevance : float, default=1.0
         The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
-        1 is by probability.
+        1 is by probability.  Below 1, :math:`w_j` of UMass may be the rarer word of a pair.
 
     Returns
     -------

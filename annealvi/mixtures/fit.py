@@ -212,7 +212,8 @@ class MixtureFit:
         if self.state.converged:
             raise StopIteration
         temperature, more = self.state.temperature, self.n_steps < self.plan.estimator.max_iter
-        if more and temperature.perturbs and not temperature.settled(self.n_steps - 1):
+        perturbs = temperature.perturbs and self.state.model.perturbs
+        if more and perturbs and not temperature.settled(self.n_steps - 1):
             self.state.model.perturb(self.rng)
 
 
@@ -300,7 +301,8 @@ class TemperedMixture(Fitted):
             n_starts, threads = int(self.n_init), n_threads(getattr(self, "n_jobs", 1))
             starts: Starts[MixtureFit] = Starts(Fingerprint(planned, X), self.random_state, resume)
             # unless T perturbs, a fit draws no random numbers after its start
-            in_turn = callbacks or starts.resumed or temperature.perturbs
+            perturbs = temperature.perturbs and self.Model.perturbs
+            in_turn = callbacks or starts.resumed or perturbs
             n_workers = 1 if in_turn else min(threads, n_starts)
 
             def show(state: MixtureState) -> None:
@@ -413,7 +415,7 @@ class FiniteMixture(TemperedMixture):
         return softmax(self._log_joint(X), axis=1)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Compute the log-likelihood of each datum at the expected log parameters.
+        """Compute the log-likelihood of each datum at the parameters that were found.
 
         Parameters
         ----------
@@ -422,7 +424,7 @@ class FiniteMixture(TemperedMixture):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Each datum's part of the ELBO at T = 1, in nats.
+            Each datum's part of the objective at T = 1, in nats.
         """
         return logsumexp(self._log_joint(X), axis=1)
 

@@ -32,6 +32,10 @@ from annealvi.threads import reads, shallow
 STARTS, PASSES = 12, 6
 #: T of these, unless the fit is plain inference; docs/classes.md has how all three were chosen.
 COOLING = Annealed(3.0, length=1.0)
+#: The temperatures that their names stand for.
+KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Variational()}
+#: The least prior.
+TINY = float(np.finfo(np.float64).tiny)
 
 
 class TemperedMultinomialMixture(
@@ -72,7 +76,7 @@ class TemperedMultinomialMixture(
 
         - ``"kmeans++"``: those of 5 similar documents, far from the documents of other classes.
         - ``"merged"``: 12 short fits are made from such documents, of 6 iterations each.  The
-          classes of all are put together and merged to K.
+          classes of all are kept in memory, and merged to K.
         - An array of shape (n_components, n_features): counts or probabilities of words, such as
           the `components_` of a TemperedLDA.
     n_init : int, default=1
@@ -95,13 +99,13 @@ class TemperedMultinomialMixture(
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        The expected counts of words in each class, with the prior.  Divided by its row sums it is
-        :math:`\beta`.
+        The expected counts of words in each class, times 1/T of the last iteration, and the prior.
+        Divided by its row sums it is :math:`\beta`.
     weights_ : ndarray of shape (n_components,)
         The shares w of the classes.
     lower_bound_ : float
-        Mean over documents of log p(X, w, beta) after the best fit, in nats, without the constants
-        of the priors.
+        Bound of log p(X, w, beta) after the best fit, divided by the number of documents, in nats,
+        without the constants of the priors.
     n_iter_ : int
         Number of iterations of the best fit.
     converged_ : bool
@@ -144,8 +148,8 @@ class TemperedMultinomialMixture(
     _parameter_constraints: ClassVar[dict] = {
         **FiniteMixture._parameter_constraints,
         "init": [StrOptions({"merged", "kmeans++"}), "array-like"],
-        "weight_concentration_prior": [Interval(Real, 0, None, closed="neither")],
-        "word_prior": [Interval(Real, 0, None, closed="neither")],
+        "weight_concentration_prior": [Interval(Real, TINY, None, closed="left")],
+        "word_prior": [Interval(Real, TINY, None, closed="left")],
         "n_jobs": [None, Integral],
     }
 
@@ -235,17 +239,16 @@ class TemperedMultinomialMixture(
             -2 log p(X) + (K V - 1) log n_samples.
         """
         scores = self.score_samples(X)
-        return float(self._state.model.lam.size - 1) * math.log(len(scores)) - 2 * scores.sum()
+        return float((self._state.model.lam.size - 1) * math.log(len(scores)) - 2 * scores.sum())
 
     # ----------------------------------------------------------------- details
 
     def _prepare(self, X: Any) -> tuple[sparse.csr_matrix, dict[str, Any], Temperature]:
         X = self._check_X(X, "fit", reset=True)
-        kinds = {"annealed": Annealed(3.0), "variational": Variational()}
-        temperature = as_temperature(self.temperature, kinds)
+        temperature = as_temperature(self.temperature, KINDS)
         if not isinstance(self.init, str):
             init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
-            if np.any(init < 0) or not np.all(init.sum(axis=1) > 0):
+            if np.any(init < 0) or not np.all(init.max(axis=1) > 0):
                 raise BadParameter("init", "at least 0, with a word in each row", self.init)
         priors = float(self.weight_concentration_prior), float(self.word_prior)
         return X, {"weight_prior": priors[0], "word_prior": priors[1]}, temperature
@@ -256,14 +259,14 @@ class TemperedMultinomialMixture(
         K = int(self.n_components)
         if not isinstance(self.init, str):
             words = np.asarray(self.init, dtype=np.float64)
+            words = words / words.max(axis=1, keepdims=True)  # sums may overflow
             each = max(float(X.sum(dtype=np.float64)), 1.0) / K
             return {"words": each * words / words.sum(axis=1, keepdims=True)}
         if self.init == "kmeans++":
             return {"words": words_of_documents(X, K, rng)}
-        plain = isinstance(self.temperature, Real) and self.temperature == 1
-        found: list[Counts] = []
+        plain, found = as_temperature(self.temperature, KINDS) == Fixed(1.0), list[Counts]()
+        model = MMM(K, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
         for _ in range(STARTS):
-            model = MMM(K, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
             model.start(X, words=words_of_documents(X, K, rng))
             cooling = (Fixed(1.0) if plain else COOLING).plan(PASSES)
             optimise(model, X, cooling, Monitor(), n_samples=X.shape[0], n_passes=PASSES)
@@ -271,9 +274,8 @@ class TemperedMultinomialMixture(
         return merged(found, K)
 
     def _warn(self, X: Any) -> None:
-        (n, _), K, prior = X.shape, len(self.weights_), float(self.weight_concentration_prior)
-        documents = self.weights_ * (n + K * prior) - prior
-        empty = np.count_nonzero(documents < 0.5 * min(1.0, n / K))
+        documents = self._state.model.documents
+        empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
         if empty:
             warnings.warn(
                 f"{empty} of {self.n_components} classes have no documents. Give a smaller "

@@ -43,12 +43,15 @@ class Mixture:
     n_features: int
     n_samples: int
     n_threads = 1
+    #: Whether components are perturbed while T falls.
+    perturbs: ClassVar[bool] = True
     #: The statistics of the last local step, not weighted by b, and the entropy of its q(z).
     last: Any
     entropy: float
 
     def perturb(self, rng: RandomState) -> None:
-        """Move components slightly at random, where high T can make them equal or zero."""
+        """Move components slightly at random, because high T can make them equal or zero."""
+        raise NotImplementedError
 
     def release_buffers(self) -> None:
         """Release the arrays that only training needs."""

@@ -39,13 +39,12 @@ from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.lda.merging import NEIGHBOURS, groups_of
 from annealvi.models.lda.starts import topics_of_spread_documents
+from annealvi.models.lda.topics import LEAST_COUNT, LEAST_SHARE
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 
 TINY = float(np.finfo(np.float64).tiny)
 #: Documents whose phi is in memory at a time, and in the cache.
 BLOCK = 4096
-#: Which components are merged depends on words that they have more often than this.
-LEAST_COUNT = 0.1
 
 
 class Counts(NamedTuple):
@@ -70,9 +69,11 @@ class MMM(Mixture):
         word_prior=Number(TINY),
         alpha=Array((K,), positive=True),
         lam=Array((D, K), positive=True),
+        documents=Array((K,)),
         entropy=Number(),
     )
 
+    perturbs = False  # its starts are far apart, and stay so at any T that helps
     n_components: int
     n_features: int
     _: KW_ONLY
@@ -81,31 +82,43 @@ class MMM(Mixture):
     n_threads: int = 1
     n_samples: int = 0
     entropy: float = field(default=np.nan, init=False)
-    #: Parts of the training data transposed, and room for phi of one, while there is a fit.
+    #: N_k of the last step.
+    documents: Any = field(default=None, init=False)
+    #: Parts of the training data transposed, room for phi of one, and the lengths of documents and
+    #: how often each occurs, while there is a fit.
     by_word: Any = field(default=None, init=False)
     room: Any = field(default=None, init=False)
+    lengths: Any = field(default=None, init=False)
 
     def start(
         self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
     ) -> None:
-        """Begin training on X from the words of each component, (K, V), and perhaps documents."""
-        self.n_samples = X.shape[0]
-        starts = range(0, self.n_samples, BLOCK)
-        self.by_word = [X[start : start + BLOCK].T.tocsr() for start in starts]
-        self.room = np.empty((min(BLOCK, self.n_samples), self.n_components))
-        self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
+        """Begin training on X from the words of each component, (K, V), and perhaps documents.
+
+        It may be called again with the same X.
+        """
+        if self.by_word is None:
+            self.n_samples = X.shape[0]
+            starts = range(0, self.n_samples, BLOCK)
+            self.by_word = [X[start : start + BLOCK].T.tocsr() for start in starts]
+            self.room = np.empty((min(BLOCK, self.n_samples), self.n_components))
+            self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
         if documents is None:
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
     def release_buffers(self) -> None:
-        self.by_word = self.room = self.last = None
+        self.by_word = self.room = self.lengths = self.last = None
 
-    def assign(self, alpha: NDArray[np.float64], lam: NDArray[np.float64]) -> None:
-        """Take over w and beta, which are proportional to (K,) and (V, K) numbers."""
+    def assign(self, alpha: NDArray, lam: NDArray, sums: NDArray | None = None) -> None:
+        """Take over w and beta, which are proportional to (K,) and (V, K) numbers.
+
+        `sums` are those of lambda over all words, if `lam` has not all.
+        """
         self.alpha, self.lam = alpha, np.ascontiguousarray(lam)
         self.log_weights = special.log(alpha / alpha.sum())
-        self.log_words = special.log(self.lam / self.lam.sum(axis=0))
+        sums = self.lam.sum(axis=0) if sums is None else sums
+        self.log_words = special.log(self.lam / sums)
 
     def _restore(self, found: dict[str, Any], way: str) -> None:
         vars(self).update(found)
@@ -126,9 +139,10 @@ class MMM(Mixture):
             )
             counts.documents[:] += phi.sum(axis=0)
             entropy.append(log_sum - b * energy)
-        self.last, entropies = counts, np.concatenate(entropy)
+        self.last, self.documents = counts, counts.documents
+        entropies = np.concatenate(entropy)
         self.entropy = float(entropies.sum())
-        return MixtureStep(self, b * counts, counts, entropies)
+        return MixtureStep(self, counts if b == 1 else b * counts, counts, entropies)
 
     def global_step(
         self, statistics: Counts, rho: float, scale: float, tempering: Tempering
@@ -178,12 +192,18 @@ class MMM(Mixture):
         kernels.add_product(X.data, X.indices, ends, self.log_words, self.n_threads, out)
         return out
 
-    def normalise(self, joint: NDArray[np.float64], b: float = 1.0) -> tuple[NDArray, NDArray]:
+    def normalise(self, joint: NDArray[np.float64], b: float) -> tuple[NDArray, NDArray]:
         """Make phi of log p(x_d, k) in place; return its energies and sums, see the kernel."""
         energy, log_sum = np.empty((2, len(joint)))
         scratch = separate_rows(self.n_threads, self.n_components)
         kernels.normalise(b, self.n_threads, scratch, joint, energy, log_sum)
         return energy, log_sum
+
+    def predict(self, X: sparse.csr_matrix) -> NDArray[np.int64]:
+        """The most probable component of each document; some documents at a time."""
+        parts = range(0, X.shape[0], BLOCK)
+        found = [self.log_joint(X, slice(i, i + BLOCK)).argmax(axis=1) for i in parts]
+        return np.concatenate(found)
 
 
 def words_of_documents(X: Any, n_components: int, rng: RandomState) -> NDArray[np.float64]:
@@ -197,10 +217,13 @@ def merged(several: list[Counts], n_components: int) -> dict[str, NDArray[np.flo
     """The means over fits of their components, merged; as keyword arguments of `start`."""
     rows = [row for counts in several for row in counts.words.T]
     sizes = np.concatenate([counts.documents for counts in several])
-    groups = groups_of(rows, n_components, NEIGHBOURS, LEAST_COUNT)
-    words = [sum(rows[k] for k in group) for group in groups]
-    documents = [sizes[group].sum() for group in groups]
-    return {
-        "words": np.array(words) / len(several),
-        "documents": np.array(documents) / len(several),
-    }
+    least = min(LEAST_COUNT, LEAST_SHARE * float(np.mean([row.sum() for row in rows])))
+    # components without words would be compared with all others
+    used = [k for k, row in enumerate(rows) if row.max() > least]
+    groups = groups_of([rows[k] for k in used], n_components, NEIGHBOURS, least) if used else []
+    words, documents = np.zeros((n_components, len(rows[0]))), np.zeros(n_components)
+    for group, own, n in zip(groups, words, range(n_components), strict=False):
+        for k in group:
+            own += rows[used[k]] / len(several)
+            documents[n] += sizes[used[k]] / len(several)
+    return {"words": words, "documents": documents}

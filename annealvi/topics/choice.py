@@ -195,9 +195,9 @@ def choose(
         What the recommendation goes by.
 
         - ``"quality"``: topics that people can read.  Recommends the number with the highest
-          quality: mean coherence of the ten most probable words of topics, times the share of distinct
-          words among them.  Too few topics mix themes and are less coherent; too many repeat one
-          another.
+          quality: mean coherence of the ten most probable words of topics, times the share of
+          distinct words among them.  Too few topics mix themes and are less coherent; too many
+          repeat one another.
         - ``"heldout"``: prediction, or topic proportions as features.  Recommends the smallest
           number that reaches 95% of the largest gain in held-out log-likelihood over word
           frequencies alone.  On large corpora this is often the largest of `ks`.

@@ -164,9 +164,11 @@ class Source:
 
     def classes(self, documents: Documents, found: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the class of each document: what the model predicts, or its largest share."""
-        if self._predict is None:
-            return found.argmax(axis=1)
-        return self._predict(documents.given)
+        classes = None if self._predict is None else np.asarray(self._predict(documents.given))
+        if classes is None or classes.dtype.kind != "i" or classes.shape != found.shape[:1]:
+            return found.argmax(axis=1)  # what others predict need not be a topic
+        inside = classes.min() >= 0 and classes.max() < found.shape[1]
+        return classes if inside else found.argmax(axis=1)
 
     def names(self, given: Any, documents: Any) -> NDArray:
         """Return the words passed, or those the model or the documents have, or numbers."""

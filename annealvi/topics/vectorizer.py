@@ -345,7 +345,9 @@ def count_words(
             f"'min_df' or a larger 'max_df': vectorizer={type(vectorizer).__name__}(min_df=1, "
             "max_df=1.0)."
         )
-    n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
+    n_counted = None  # of weights it would say nothing
+    if np.array_equal(X.data, np.floor(X.data)):
+        n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
     return counter, X, replace(vocabulary, n_counted=n_counted)
 
 

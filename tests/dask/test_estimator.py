@@ -142,6 +142,9 @@ def test_what_is_asked_of_documents_on_workers(workers, X, parts, paths, local):
     array = lda.transform(da.concatenate(blocks))
     assert array.shape == (X.shape[0], 4) and array.dtype == np.float32
     assert_array_equal(array.compute(scheduler="synchronous"), expected)
+    for one in (lda.predict(X), lda.predict(da.concatenate(blocks)), lda.predict(paths)):
+        (parts_of_one,) = dask.compute(one, scheduler="synchronous")
+        assert_array_equal(np.hstack(parts_of_one), local.predict(X))
     both = settings(workers).fit_transform(da.concatenate(blocks))
     assert_array_equal(both.compute(scheduler="synchronous"), expected)
     with pytest.raises(ValueError, match=r"X has 3 features, but TemperedLDA is expecting"):

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
-from annealvi import LocalVariational, TemperedLDA, TemperedMultinomialMixture, Variational
+from annealvi import Fixed, LocalVariational, TemperedLDA, TemperedMultinomialMixture, Variational
 from tests.mixtures.fits import COUNTS, mmm
 
 CLASSES = np.repeat(np.arange(3), 30)
@@ -54,9 +54,23 @@ def test_classes_of_topics():
     assert np.array_equal((topics @ ours.T).argmax(axis=1), range(3))  # class k is topic k
 
 
+def test_one_as_an_object_is_the_same_temperature():
+    X, _ = planted(5, 100, 60, 8, 0)
+    one, same = (mmm(n_components=5, temperature=T).fit(X) for T in (1, Fixed(1.0)))
+    assert np.array_equal(one.components_, same.components_)
+
+
+def test_init_of_any_size():
+    one, huge = (mmm(init=scale * COUNTS[::30]).fit(COUNTS) for scale in (1.0, 1e307))
+    np.testing.assert_allclose(one.components_, huge.components_)
+
+
 def test_empty_classes_are_said():
     with pytest.warns(ConvergenceWarning, match=r"\d of 9 classes have no documents. Give a small"):
         one = mmm(n_components=9, word_prior=5.0).fit(COUNTS)
+    points = np.repeat([[5, 0, 0, 0], [0, 5, 0, 0]], 50, axis=0)
+    with pytest.warns(ConvergenceWarning, match="2 of 4 classes have no documents"):
+        mmm(n_components=4, init=np.eye(4)).fit(points)
     assert np.all(np.isfinite(one.predict_proba(COUNTS)))
     with pytest.warns(ConvergenceWarning):
         assert len(mmm(n_components=200).fit(COUNTS).weights_) == 200  # more than documents

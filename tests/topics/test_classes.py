@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.decomposition import NMF
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
-from annealvi import TemperedLDA, TemperedMultinomialMixture, TopicModel
+from annealvi import TemperedMultinomialMixture, TopicModel
 from annealvi.storage import load
 from annealvi.topics import describe, drop, merge
 from tests.topics.corpus import make_texts
@@ -31,6 +32,8 @@ def test_predict_is_bayes_rule_on_topics(model):
     expected = (X @ np.log(topics).T + np.log(weights)).argmax(axis=1)
     assert_array_equal(lda.predict(X), expected)
     assert_array_equal(lda.predict(X.astype(np.float32)), expected)
+    for row in range(0, 60, 7):  # of which the words of the document are looked at alone
+        assert lda.predict(X[row]) == expected[row]
     nothing = sparse.csr_matrix((2, X.shape[1]))
     assert_array_equal(lda.predict(nothing), [weights.argmax()] * 2)
 
@@ -90,6 +93,25 @@ def test_classes_in_a_summary(model):
     assert_array_equal(of_nmf.classes, of_nmf.shares.argmax(axis=1))
 
 
+class Odd(NMF):
+    """A model whose classes are no topics."""
+
+    answer = None
+
+    def predict(self, X):
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [["a"] * 60, [-1] * 60, [3] * 60, [0] * 5, np.eye(60, 3)])
+def test_classes_that_are_no_topics_are_not_taken(model, answer):
+    X = model.counts(TEXTS)
+    odd = Odd(3, random_state=0).fit(X)
+    odd.answer = answer
+    summary = describe(odd, X)
+    assert_array_equal(summary.classes, summary.shares.argmax(axis=1))
+    assert summary.table["documents"].sum() == 60
+
+
 def test_a_mixture_is_described_as_topics_are(model):
     X = model.counts(TEXTS)
     summary = describe(model.mixture_, X, model.feature_names_, texts=TEXTS)
@@ -103,5 +125,7 @@ def test_short_texts_are_called_so(model):
     short = TopicModel(3, random_state=0).fit(SHORT)
     X = short.counts(SHORT)
     assert f"Texts are short, with {X.sum() / 60:.1f} counted words" in short.vocabulary_note_
+    weights = TopicModel(3, vectorizer=TfidfVectorizer(), random_state=0).fit(TEXTS)
+    assert "short" not in weights.vocabulary_note_
     long = TopicModel(3, random_state=0).fit(make_texts(60, n_words=60))
     assert "short" not in long.vocabulary_note_
