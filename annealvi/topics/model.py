@@ -157,8 +157,8 @@ class TopicModel(
         Seed of the fit.  None means the seed of `lda`.
     classes : bool, default=True
         Whether `fit` also learns the classes of documents that belong to the topics, for `predict`:
-        a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  It takes up to
-        a quarter of the time of the topics, and twice the memory of the topics in float64.
+        a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  It adds about a
+        fifth to the time of the topics, and takes twice the memory of the topics in float64.
 
     Attributes
     ----------
