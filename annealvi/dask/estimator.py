@@ -196,6 +196,7 @@ class TemperedLDA(LocalLDA):
         options: dict[str, Any] = dict(normalize=normalize, temperature=temperature, method=method)
         if not are_partitions(X):
             return super().transform(X, **options)
+        check_is_fitted(self)
         dtype = X.dtype if is_array(X) and X.dtype == np.float32 else np.float64
         return self._lazily("transform", X, (self._n_features_out,), dtype, options)
 
@@ -214,6 +215,7 @@ class TemperedLDA(LocalLDA):
         """
         if not are_partitions(X):
             return super().predict(X)
+        check_is_fitted(self)
         return self._lazily("predict", X, (), np.int64, {})
 
     @checked
@@ -245,6 +247,7 @@ class TemperedLDA(LocalLDA):
         if not are_partitions(X):
             return super().perplexity(X, sub_sampling)
         check_is_fitted(self)
+        check_flag(sub_sampling, "sub_sampling")
         with reading(self), self._documents(X) as documents:
             population = float(self.total_samples) if sub_sampling else None
             return self._state.perplexity(documents, population=population)
