@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi._kernels import instruction_set, use_instruction_set
 from annealvi.checkpoint import Checkpoint
-from annealvi.checks import as_array, checked, n_threads
+from annealvi.checks import as_array, check_flag, checked, n_threads
 from annealvi.corpus.mapped import open as open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
 from annealvi.exceptions import BadParameter
