@@ -222,8 +222,8 @@ def merged(several: list[Counts], n_components: int) -> dict[str, NDArray[np.flo
     used = [k for k, row in enumerate(rows) if row.max() > least]
     groups = groups_of([rows[k] for k in used], n_components, NEIGHBOURS, least) if used else []
     words, documents = np.zeros((n_components, len(rows[0]))), np.zeros(n_components)
-    for group, own, n in zip(groups, words, range(n_components), strict=False):
+    for n, group in enumerate(groups):
         for k in group:
-            own += rows[used[k]] / len(several)
+            words[n] += rows[used[k]] / len(several)
             documents[n] += sizes[used[k]] / len(several)
     return {"words": words, "documents": documents}
