@@ -66,7 +66,6 @@ INNER = {
 }
 #: How often a target is called, if not once a round.
 OFTEN = {"TemperedLDA": 12, "TemperedFMM": 5, "TemperedGaussianMixture": 5, "TopicModel": 4}
-OFTEN |= {"TemperedMultinomialMixture": 3}
 OFTEN |= {"metrics.document_completion": 3, "partition.log_partition": 3, "topics.describe": 2}
 OFTEN |= {"topics.choose": 2, "files.load": 4, "files.resume": 4}
 
