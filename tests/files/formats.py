@@ -146,12 +146,7 @@ def data(name):
 def answers(estimator, X):
     """What an estimator says of data; a stream goes on with them at the end."""
     found = {"score": estimator.score(X)}
-    for method in (
-        "transform",
-        "predict_proba",
-        "score_samples",
-        "document_temperatures",
-    ):
+    for method in ("transform", "predict_proba", "score_samples", "document_temperatures"):
         if hasattr(estimator, method):
             found[method] = getattr(estimator, method)(X)
     if hasattr(estimator, "mixture_"):
