@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
 from _shared import at_least_one, or_exit
 from numpy.typing import NDArray
 from scipy import sparse
@@ -46,7 +47,7 @@ def load(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Prob
     """Return the bundled abstracts, or with --full the first documents of the large corpus."""
     at_least_one(parser, arguments, ("seeds", "documents", "topics", "passes"))
     if arguments.full:
-        X, n = or_exit(load_corpus, arguments.corpus).data, arguments.documents
+        X, n = or_exit(load_corpus, arguments.corpus).data.astype(np.float32), arguments.documents
         train, held_out = X[:n], X[n:][:N_HELD_OUT]
         settings = dict(n_components=100, batch_size=100, max_iter=4)
     else:

@@ -24,6 +24,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from annealvi.checks import Interval, checked, unchanged_on_error
 from annealvi.deep.objectives import importance_weighted
@@ -285,15 +286,23 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 Bound = Callable[[Tensor, float, int], Outcome]
 
 
-def penalised(bound: Bound, temperature: Temperature, penalty: RunningPenalty | None) -> Objective:
+def penalised(
+    network: nn.Module, bound: Bound, temperature: Temperature, penalty: RunningPenalty | None
+) -> Objective:
     """Return the objective of a model of data: minus its tempered bound, plus the penalty."""
+    averaged = copy.deepcopy(network) if penalty is not None and penalty.of_parameters else None
 
     def objective(rows: Tensor, step: int) -> Outcome:
         found = bound(rows, 1.0 / temperature.inverse(step), step)
         if penalty is None or found.statistic is None:
             return found
-        value = found.statistic(penalty.statistic)
-        cost = penalty(value, step, found.elbo.detach() * len(rows))
+        value, past = found.statistic(penalty.statistic), None
+        if averaged is not None:
+            with torch.no_grad():
+                average = penalty.follow(parameters_to_vector(network.parameters()))
+                vector_to_parameters(average, averaged.parameters())
+                past = found.statistic(penalty.statistic, averaged)
+        cost = penalty(value, step, found.elbo.detach() * len(rows), past)
         return found._replace(loss=found.loss + cost)
 
     return objective
@@ -365,7 +374,8 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                 penalty = proximity.plan(n_steps)
 
             def objective(network: Any, data: Any, noise: Noise) -> Objective:
-                return penalised(self._bound(network, data, noise), planned, penalty)
+                bound = self._bound(network, data, noise)
+                return penalised(network, bound, planned, penalty)
 
             return self._fit(X, objective, keep, resume, penalty=penalty, given=given)
 

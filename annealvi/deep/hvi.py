@@ -83,6 +83,13 @@ def inverse_softplus(value: float) -> float:
     return value + math.log(-math.expm1(-value))
 
 
+def near_identity(dim: int) -> dict[str, Any]:
+    """Return options of an amortised :class:`Chain`, whose steps are then short at the start."""
+    # A step has a length of about .3, whatever the dimension.  Longer ones do not learn; shorter
+    # ones keep a chain in one dimension from finding two modes (docs/deep_models.md).
+    return {"sigma": 0.3 / math.sqrt(dim), "gate_bias": -4.0}
+
+
 class StandardNormal(nn.Module):
     """The base N(0, I), without parameters."""
 
@@ -279,7 +286,7 @@ class Chain(LayeredPosterior):
     """A hierarchical posterior of T transitions, in R independent runs.
 
     Options are those of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
-    ``"gated"``, ``sigma=0.05`` and ``gate_bias=-4``, to start near the identity.
+    ``"gated"``, and the start of :func:`near_identity`.
     """
 
     def __init__(

@@ -14,19 +14,22 @@ then :math:`\tilde f_t = p(z)\,p(x \mid z)^{\alpha_t}`.  Transition t follows th
    J_t = E[\alpha_t \log f(z_t) + (1 - \alpha_t) \log f_0(z_t)
    + \log r_t(z_{t-1} \mid z_t) - \log q_t(z_t \mid z_{t-1})]
 
-only, with :math:`z_{t-1}` held constant.  All terms but those of log f (log q, log r and
-:math:`(1 - \alpha) \log f_0`) have a weight beta, which may rise over a fit.  It acts as the
-temperature of log f: a fit that begins with beta below 1 starts cold.  Each function below
-returns one estimate per draw, to be averaged and *maximised*.
+only, with :math:`z_{t-1}` held constant.  If f is a model with parameters, p(x, z), these follow
+J_T alone: the states before :math:`z_T` are meant to be broad, and a model of them would be too.
+A weight beta, which may rise over a fit, multiplies log r and log q (appendix D of the paper) and,
+where :math:`f_0` is a prior, the prior (its Eq. 2).  It acts as the temperature of log f: a fit
+that begins with beta below 1 starts cold.  Each function below returns one estimate per draw, to be
+averaged and *maximised*.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from annealvi.deep.hvi import LayeredPosterior, Trajectory, standard_log_density
 from annealvi.deep.training import Noise
@@ -64,21 +67,48 @@ def hvi_elbo(
     return elbo(log_density(path.z[-1]), chain.log_weight(path), temperature=beta)
 
 
-def avo_terms(path: Trajectory, log_density: LogDensity, *, beta: float = 1.0) -> Tensor:
+@contextmanager
+def frozen(model: nn.Module | None) -> Iterator[None]:
+    """Hold the parameters of a model constant in what is computed inside."""
+    learned = [p for p in model.parameters() if p.requires_grad] if model is not None else []
+    for parameter in learned:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in learned:
+            parameter.requires_grad_(True)
+
+
+def log_densities(
+    path: Trajectory, log_density: LogDensity, model: nn.Module | None, follows: bool = True
+) -> Tensor:
+    """Return log f of z_1, ..., z_T, (T, R, N); a model in it follows z_T, or none of them."""
+    if model is None:
+        return log_density(path.z[1:])
+    with frozen(model):
+        early = log_density(path.z[1:-1] if follows else path.z[1:])
+    return torch.cat([early, log_density(path.z[-1:])]) if follows else early
+
+
+def avo_terms(
+    path: Trajectory, log_f: Tensor, *, beta: float = 1.0, prior_weight: float = 1.0
+) -> Tensor:
     """Return J_1, ..., J_T, (T, R, N), of draws detached between transitions."""
     n_transitions = len(path.log_forward)
     z = path.z[1:]
     alpha = torch.arange(1, n_transitions + 1, dtype=z.dtype, device=z.device) / n_transitions
     alpha = alpha[:, None, None]
-    others = path.log_reverse - path.log_forward + (1.0 - alpha) * standard_log_density(z)
-    return torch.add(alpha * log_density(z), others, alpha=beta)
+    target = alpha * log_f + prior_weight * (1.0 - alpha) * standard_log_density(z)
+    return torch.add(target, path.log_reverse - path.log_forward, alpha=beta)
 
 
-def avo(path: Trajectory, log_density: LogDensity, *, beta: float = 1.0) -> Tensor:
-    """Return the sum of the annealed objectives, of shape (R, N)."""
-    terms = avo_terms(path, log_density, beta=beta)
+def avo(path: Trajectory, log_f: Tensor, *, beta: float = 1.0, prior_weight: float = 1.0) -> Tensor:
+    """Return the sum of the annealed objectives, of shape (R, N), from log f of z_1, ..., z_T."""
+    terms = avo_terms(path, log_f, beta=beta, prior_weight=prior_weight)
     # a base with parameters adds J_0 = E[log f_0(z_0) - log q_0(z_0)], its objective at alpha = 0
-    return terms.sum(dim=0) + beta * (standard_log_density(path.z[0]) - path.log_base)
+    start = prior_weight * standard_log_density(path.z[0]) - beta * path.log_base
+    return terms.sum(dim=0) + start
 
 
 def loss_calibrated(
@@ -88,7 +118,9 @@ def loss_calibrated(
     *,
     calibration: float,
     beta: float = 1.0,
+    prior_weight: float = 1.0,
     context: Tensor | None = None,
+    model: nn.Module | None = None,  # what log_density learns, if anything
 ) -> tuple[Tensor, Trajectory]:
     """Return a sum_t J_t + (1 - a) ELBO, of the same draws, and these (loss-calibrated AVO)."""
     # an amortised fit passes 1 with probability a, and else 0: the same in expectation, in half the
@@ -96,7 +128,8 @@ def loss_calibrated(
     a, total = calibration, torch.zeros_like(epsilon[0, ..., 0])
     if a > 0:
         path = chain(epsilon, context=context, detach=True)
-        total = total + a * avo(path, log_density, beta=beta)
+        log_f = log_densities(path, log_density, model)
+        total = total + a * avo(path, log_f, beta=beta, prior_weight=prior_weight)
     if a < 1:
         path = chain(epsilon, context=context)
         total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)

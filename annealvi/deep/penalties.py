@@ -1,17 +1,17 @@
 r"""Proximity penalties for networks: a cost for moving q fast away from its recent past.
 
-A fit minimises the objective below, where f is a statistic of q, :math:`\tilde f` its moving
-average and d a distance, usually the inverse Huber distance:
+A fit minimises the objective below, where f is a statistic of q, :math:`\tilde\lambda` the moving
+average of q's parameters and d a distance, usually the inverse Huber distance:
 
 .. math::
-   -L + k_t \sum_u d(f_u - \tilde f_u), \quad
-   \tilde f \leftarrow \alpha \tilde f + (1 - \alpha) f, \quad
+   -L + k_t \sum_u d(f_u(\lambda) - f_u(\tilde\lambda)), \quad
+   \tilde\lambda \leftarrow \alpha \tilde\lambda + (1 - \alpha) \lambda, \quad
    d(u) = |u| \text{ for } |u| < 1, \text{ else } (u^2 + 1) / 2
 
-(Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2 and its amortised
-form).  In an amortised model the statistic is first averaged over the minibatch and the draws.
-Each latent unit u then has one distance, and the penalty is their sum.  Only the parameters of q
-get a gradient from it.
+(Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2).  In an amortised
+model :math:`\lambda` are the weights of the networks, and the statistic is first averaged over the
+minibatch and the draws.  Each latent unit u then has one distance, and the penalty is their sum.
+Only the parameters of q get a gradient from it.  The average can be that of f instead.
 
 A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
 whose parameters are detached.  It returns a Tensor, or several, whose last axis runs over the
@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -316,6 +316,9 @@ class ProximityPenalty(BaseEstimator):
         :math:`\alpha`, in (0, 1]: the weight of the past in the moving average.  Smaller values
         forget the past sooner; 1 gives the mean of all steps.  The average is corrected for its
         start at zero.
+    average : {"parameters", "statistic"}, default="parameters"
+        What is averaged.  ``"parameters"``: the parameters of q, as in the paper, and f is computed
+        of their average.  ``"statistic"``: f itself, which saves computing f a second time.
 
     References
     ----------
@@ -337,6 +340,7 @@ class ProximityPenalty(BaseEstimator):
         "shape": [StrOptions(set(MAGNITUDES))],
         "gamma": [Interval(Real, 0, 1, closed="right")],
         "decay": [Interval(Real, 0, 1, closed="right")],
+        "average": [StrOptions({"parameters", "statistic"})],
     }
 
     statistic: str | UnitStatistic | WeightStatistic = "entropy"
@@ -346,6 +350,7 @@ class ProximityPenalty(BaseEstimator):
     shape: str = "exponential"
     gamma: float = 1e-5
     decay: float = 0.9999
+    average: Literal["parameters", "statistic"] = "parameters"
 
     def plan(self, n_steps: int) -> RunningPenalty:
         """Return the penalty of one fit of so many steps."""
@@ -401,7 +406,7 @@ class Memory(NamedTuple):
     """What a penalty remembers from one step to the next."""
 
     first: float | None  # k_0
-    sum: Tensor | None  # of alpha^(t - s) f_s over the steps s before t
+    sum: Tensor | None  # of alpha^(t - s) f_s over the steps s up to t, or of the parameters
     weight: float  # the sum of these alpha^(t - s)
 
 
@@ -409,7 +414,8 @@ class RunningPenalty:
     """The penalty of one fit.
 
     A loop of your own adds it to the loss: ``value = penalty.statistic([(q, prior)])`` and
-    ``loss = -elbo + penalty(value, step, elbo)``.
+    ``loss = -elbo + penalty(value, step, elbo)``.  The values are then averaged.  To average
+    parameters, give a fourth argument: f of ``penalty.follow(parameters)``.
     """
 
     #: The memory in files; the length of the sum is checked when it is used.
@@ -426,40 +432,49 @@ class RunningPenalty:
         self._distance = DISTANCES[given] if isinstance(given, str) else given
         self._own_distance = not isinstance(given, str)
         self.n_steps = n_steps
-        self._falls = MAGNITUDES[parameters.shape](parameters.gamma)
+        self.falls = MAGNITUDES[parameters.shape](parameters.gamma)
+        self.of_parameters = parameters.average == "parameters"
         self._alpha = parameters.decay
         self._given = parameters.magnitude
         self.memory = Memory(None if self._given is None else float(self._given), None, 0.0)
 
-    def __call__(self, value: Tensor, step: int, total_elbo: Tensor | float) -> Tensor:
-        """Return k_t times the distance of a value from the average, then update the average."""
-        first, total, weight = self.memory
-        moved = value - self.average(value)
-        distances = self._distance(moved)
+    def __call__(
+        self, value: Tensor, step: int, total_elbo: Tensor | float, past: Tensor | None = None
+    ) -> Tensor:
+        """Return k_t times the distance of a value of f from the past, by default its average."""
+        if past is None:
+            past = self.follow(value)
+        if self.memory.first is None:
+            self.memory = self.memory._replace(first=abs(float(total_elbo)))
+        return self.magnitude(step) * self.distances(value - past).sum()
+
+    def distances(self, moved: Tensor) -> Tensor:
+        """Return d of each element."""
+        found = self._distance(moved)
         if self._own_distance:
-            check_values("The 'distance' of the penalty", distances, moved.shape, moved)
-        now = value.detach().double()
-        if total is not None:  # one operation without copies: W W^T is large
-            now = torch.add(now, total.to(now), alpha=self._alpha)
-        first = abs(float(total_elbo)) if first is None else first
-        self.memory = Memory(first, now, self._alpha * weight + 1.0)
-        return self.magnitude(step) * distances.sum()
+            check_values("The 'distance' of the penalty", found, moved.shape, moved)
+        return found
 
     def magnitude(self, step: int) -> float:
         """Return k_t; 0 if it is unknown because no step was made yet."""
-        return (self.memory.first or 0.0) * self._falls(step / self.n_steps)
+        return (self.memory.first or 0.0) * self.falls(step / self.n_steps)
 
-    def average(self, value: Tensor) -> Tensor:
-        """Return the moving average, or the value itself if there is none yet."""
-        total = self.memory.sum
-        if total is None:
-            return value.detach()
-        if total.shape != value.shape:
-            raise ValueError(
-                f"The statistic of a penalty must keep its shape. It had {len(total)} values, and "
-                f"now has {len(value)}."
-            )
-        return (total / self.memory.weight).to(value)
+    def follow(self, now: Tensor) -> Tensor:
+        """Take a vector into the moving average, and return this."""
+        _, total, weight = self.memory
+        found = now.detach().double()
+        if total is not None:
+            if total.shape != now.shape:
+                raise ValueError(
+                    f"The moving average of a penalty has {len(total)} values, and what follows "
+                    f"has {len(now)}. The statistic of a penalty must keep its shape, and a fit "
+                    "goes on with the 'average' that it began with."
+                )
+            # one operation without copies: W W^T is large
+            found = torch.add(found, total.to(found), alpha=self._alpha)
+        weight = self._alpha * weight + 1.0
+        self.memory = self.memory._replace(sum=found, weight=weight)
+        return (found / weight).to(now)
 
     def resume(self, memory: Memory) -> None:
         """Take over the memory of a fit that continues; a magnitude that was given has priority."""

@@ -19,7 +19,7 @@ from torch.nn.functional import embedding, softplus
 
 from annealvi.checks import Interval, check_counts
 from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
-from annealvi.deep.penalties import OF_UNITS, Statistic
+from annealvi.deep.penalties import OF_UNITS, RunningPenalty, Statistic, as_penalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, numbers
 from annealvi.files.schema import Integer, Number
 from annealvi.matrices import check_csr
@@ -318,7 +318,10 @@ class PoissonDEF(DataEstimator):
             log_rates = network.log_rates[rows]
             counts = Counts(*X.padded(rows))
             surrogate, elbo = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
-            statistic = partial(network.statistic, log_rates=log_rates)
+
+            def statistic(f: Statistic, other: PoissonNetwork = network) -> Tensor:
+                return other.statistic(f, log_rates if other is network else other.log_rates[rows])
+
             return Outcome(-surrogate.mean(), elbo.mean(), t, statistic)
 
         return bound
@@ -327,6 +330,8 @@ class PoissonDEF(DataEstimator):
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return E_q[z] of documents, with their rates fitted while the topics are held fixed.
+
+        With `proximity` the rates are fitted with the penalty too, of each document alone.
 
         Parameters
         ----------
@@ -471,20 +476,52 @@ class PoissonDEF(DataEstimator):
         return rates, elbo.astype(np.float64)
 
     def _fit_rates(self, counts: Counts, noise: Noise) -> tuple[NDArray, NDArray]:
-        network, rate = self.network_, float(self.learning_rate)
+        network, rate, n_steps = self.network_, float(self.learning_rate), int(self.n_local_steps)
+        proximity = as_penalty(self.proximity, self.STATISTICS)
+        penalty = None if proximity is None else proximity.plan(n_steps)
         with torch.no_grad():
             topics = network.topics()
         start = topics.new_full((len(counts.values), topics.shape[1]), network.prior_rate)
         log_rates = start.log().requires_grad_()
         optimiser, falling = self._optimiser(iter([log_rates])), Linear(FASTER * rate, rate)
         of = partial(estimate, network, log_rates, counts, self.n_draws, noise, topics=topics)
-        for step in range(self.n_local_steps):
-            optimiser.param_groups[0]["lr"] = falling(step / self.n_local_steps)
+        first = None  # the magnitude of each document
+        for step in range(n_steps):
+            optimiser.param_groups[0]["lr"] = falling(step / n_steps)
             optimiser.zero_grad()
-            (-of()[0].sum()).backward()
+            surrogate, elbo = of()
+            loss = -surrogate.sum()
+            if penalty is not None:
+                if first is None:
+                    first = elbo.abs() if penalty.memory.first is None else penalty.memory.first
+                moved = self._moved(penalty, log_rates)
+                loss = loss + penalty.falls(step / n_steps) * (first * moved).sum()
+            loss.backward()
             optimiser.step()
         with torch.no_grad():
             return numbers(log_rates.exp()), numbers(of()[1])
+
+    def _moved(self, penalty: RunningPenalty, log_rates: Tensor) -> Tensor:
+        """Return the distance of each document's q from its past, of shape (B,)."""
+        # each document is fitted alone, so its statistic is not averaged with that of others
+        n, own = len(log_rates), penalty.statistic.own
+
+        def f(log_rates: Tensor) -> Tensor:
+            parts = log_rates.split(1) if own else [log_rates.reshape(1, -1)]
+            return torch.cat([self.network_.statistic(penalty.statistic, part) for part in parts])
+
+        value = f(log_rates)
+        if penalty.of_parameters:
+            past = f(penalty.follow(log_rates.flatten()).view_as(log_rates))
+        else:
+            past = penalty.follow(value)
+        distances = penalty.distances(value - past)
+        # a named statistic has the documents of its first part, then those of the second
+        return (
+            distances.view(n, -1).sum(1)
+            if own
+            else distances.view(-1, n, log_rates.shape[1]).sum((0, 2))
+        )
 
     def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
         """Return X as a CSR matrix of counts, float32."""

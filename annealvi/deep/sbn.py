@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -62,14 +61,19 @@ class BeliefNetwork(nn.Module):
 
     def forward(self, x: Tensor, n_draws: int, noise: Noise) -> Ascent:
         """Draw from q, and return the draws with their log probabilities."""
-        logits = self.encoder[0](x - self.center).expand(n_draws, -1, -1)
-        bits, q_logits = [noise.bernoulli(logits.sigmoid())], [logits]
-        for layer in list(self.encoder)[1:]:
-            q_logits.append(layer(bits[-1]))
+        bits: list[Tensor] = []
+        q_logits: list[Tensor] = []
+        for logits in self.ascend(x, bits):
+            q_logits.append(logits.expand(n_draws, -1, -1))
             bits.append(noise.bernoulli(q_logits[-1].sigmoid()))
         p_logits = self.p_logits(bits)
         log_q, log_joint = log_bernoulli(bits, q_logits), self.log_joint(x, bits, p_logits)
         return Ascent(bits, q_logits, p_logits[1:], log_q, log_joint)
+
+    def ascend(self, x: Tensor, bits: Sequence[Tensor]) -> Iterator[Tensor]:
+        """Yield the logits under q of the bits of each layer, given x or the layer below."""
+        for i, layer in enumerate(self.encoder):
+            yield layer(bits[i - 1] if i else x - self.center)
 
     def p_logits(self, bits: Sequence[Tensor]) -> list[Tensor]:
         """Return the logits under p of x and of the bits of each layer, given the layer above."""
@@ -267,10 +271,20 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         n_draws = int(self.n_draws)
 
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
-            draws = network(X[rows], n_draws, noise)
+            x = X[rows]
+            draws = network(x, n_draws, noise)
             surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
             elbo = (draws.log_joint - draws.log_q).detach().mean()
-            return Outcome(-surrogate.mean(), elbo, t, partial(network.statistic, ascent=draws))
+
+            def statistic(f: Statistic, other: BeliefNetwork | None = None) -> Tensor:
+                if other is None:
+                    return network.statistic(f, draws)
+                logits = zip(other.ascend(x, draws.bits), draws.bits, strict=True)
+                return other.statistic(
+                    f, draws._replace(q_logits=[of.expand_as(bit) for of, bit in logits])
+                )
+
+            return Outcome(-surrogate.mean(), elbo, t, statistic)
 
         return bound
 

@@ -156,8 +156,9 @@ class Outcome(NamedTuple):
     #: The untempered objective, per datum or per draw.
     elbo: Tensor
     temperature: float = 1.0
-    #: ``statistic(f)`` returns the statistic f of q for a proximity penalty.
-    statistic: Callable[[Any], Tensor] | None = None
+    #: ``statistic(f)`` returns the statistic f of q for a proximity penalty, and
+    #: ``statistic(f, network)`` that of the q of another network.
+    statistic: Callable[..., Tensor] | None = None
 
 
 #: Takes the rows of a minibatch (None where there are no data) and the number of steps made.

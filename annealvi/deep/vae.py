@@ -20,17 +20,22 @@ from torch.nn import functional
 
 from annealvi.checks import Interval
 from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths, plan_beta
-from annealvi.deep.hvi import LEAST_SIGMA, Chain, gaussian_draws, standard_log_density
-from annealvi.deep.objectives import avo
+from annealvi.deep.hvi import (
+    LEAST_SIGMA,
+    Chain,
+    gaussian_draws,
+    near_identity,
+    standard_log_density,
+)
+from annealvi.deep.objectives import avo, log_densities
 from annealvi.deep.penalties import STATISTICS, Statistic
 from annealvi.deep.training import Noise, Outcome, numbers
 from annealvi.files.schema import Integer, Text
 from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
 
-#: Standard deviation, and mean argument of the gates, of an amortised chain at its start: it is
-#: near the identity.  With a standard deviation of .5 it does not learn.
-CHAIN_SIGMA, CHAIN_GATE = 0.05, -4.0
+#: Units of the coders, and of the transitions.
+UNITS = {"relu": ("relu", "elu"), "gated": ("gated", "gated"), "gated-elu": ("gated", "elu")}
 
 
 class Stack(nn.Module):
@@ -105,13 +110,14 @@ class AutoencoderNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.n_components = n_components
-        self.encoder = Stack(n_features, hidden, units)
+        coder, activation = UNITS[units]
+        self.encoder = Stack(n_features, hidden, coder)
         self.head = GaussianHead(hidden[-1], n_components)
         for layer in self.encoder.layers:
             start_orthogonal(layer, self.encoder.maps)
         for head in (self.head.mean, self.head.spread):
             start_orthogonal(head)
-        self.decoder = Stack(n_components, hidden[::-1], units)
+        self.decoder = Stack(n_components, hidden[::-1], coder)
         self.pixels = nn.Linear(hidden[0], n_features)
         self.chain = None
         if n_transitions:
@@ -119,11 +125,10 @@ class AutoencoderNetwork(nn.Module):
                 n_components,
                 n_transitions,
                 hidden=transition_hidden,
-                sigma=CHAIN_SIGMA,
-                gate_bias=CHAIN_GATE,
-                activation="gated" if self.encoder.gated else "elu",
+                activation=activation,
                 context=hidden[-1],
                 base=self.head,
+                **near_identity(n_components),
             )
 
     def encoder_weights(self) -> list[Tensor]:
@@ -185,6 +190,7 @@ class AutoencoderNetwork(nn.Module):
         temperature: float = 1.0,
         beta: float = 1.0,
         calibration: float = 0.0,
+        decoder_steps: str = "all",
     ) -> tuple[Tensor, Tensor]:
         """Return the same with a chain."""
         # with probability a, the calibration, the sum of the annealed objectives; else the ELBO
@@ -194,23 +200,26 @@ class AutoencoderNetwork(nn.Module):
         annealed = calibration > 0 and noise.coin(calibration)
         path = chain(epsilon, context=context, detach=annealed)
         log_weight = chain.log_weight(path)
-        z = path.z[1:] if annealed else path.z[-1]
-        target = log_joint = self.log_joint(x, z)
-        if beta != 1:
-            target = log_joint + (beta - 1.0) * standard_log_density(z)
+
+        def target(z: Tensor) -> Tensor:
+            return self.log_likelihood(x, z) + beta * standard_log_density(z)
+
         if annealed:
-            log_joint = log_joint[-1]
-            bound = avo(path, lambda _: target, beta=beta * temperature)
+            log_f = log_densities(path, target, self, follows=decoder_steps == "all")
+            bound = avo(path, log_f, beta=beta * temperature, prior_weight=beta)
+            log_f = log_f[-1]
         else:
-            bound = target - beta * temperature * log_weight
+            log_f = target(path.z[-1])
+            bound = log_f - beta * temperature * log_weight
+        log_joint = log_f + (1.0 - beta) * standard_log_density(path.z[-1])
         return bound.mean(), (log_joint - log_weight).mean()
 
-    def statistic(self, statistic: Statistic, context: Tensor) -> Tensor:
+    def statistic(self, statistic: Statistic, x: Tensor, context: Tensor | None = None) -> Tensor:
         """Return a statistic of q_0 for a proximity penalty."""
         if statistic.of_weights:
             return statistic((), self.encoder_weights())
-        prior = Normal(context.new_zeros(()), context.new_ones(()))
-        return statistic([(self.posterior(context), prior)])
+        prior = Normal(x.new_zeros(()), x.new_ones(()))
+        return statistic([(self.posterior(self.encoder(x) if context is None else context), prior)])
 
     def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
         """Return draws of z, (n_draws, n_samples, .), and their log p(x, z) - log q(z | x)."""
@@ -275,15 +284,21 @@ class VariationalAutoencoder(AmortisedEstimator):
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
 
-    units : {"relu", "gated"}, default="relu"
-        Hidden units of encoder and decoder.  ``"gated"`` units are linear, each times a sigmoid
-        unit of its own; the hidden units of the transitions are then gated too.  They cost about
-        twice the time.
+    units : {"relu", "gated", "gated-elu"}, default="relu"
+        Hidden units of encoder and decoder.  Gated units are linear, each times a sigmoid unit of
+        its own; they cost about twice the time.  Transitions have units of their own: ELU units
+        with ``"relu"`` and ``"gated-elu"``, gated ones with ``"gated"``, which then take the
+        encoder's output at mean 0 and variance 1.  ``"gated-elu"`` is the network of Huang et al.
 
     calibration : float, default=0.0
         a in [0, 1]: the probability that a step follows the annealed objectives, with the
         targets :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without
         transitions.
+
+    decoder_steps : {"all", "elbo"}, default="all"
+        Which steps move the decoder.  With ``"elbo"`` it stays as it is in annealed steps, which
+        then move q and r alone.  With ``"all"`` annealed steps move it too, by the draws of
+        :math:`z_T`.  The earlier states are meant to be broad, and never move it.
 
     annealing : float, default=0.0
         The part of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).  After it
@@ -365,7 +380,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         "hidden": Widths(),
         "n_transitions": Integer(),
         "transition_hidden": Integer(1),
-        "units": Text("relu", "gated"),
+        "units": Text(*UNITS),
     }
     _parameter_constraints: ClassVar[dict] = {
         **AmortisedEstimator._parameter_constraints,
@@ -373,8 +388,9 @@ class VariationalAutoencoder(AmortisedEstimator):
         "hidden": "no_validation",  # Widths has the message
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": [Interval(Integral, 1, None, closed="left")],
-        "units": [StrOptions({"relu", "gated"})],
+        "units": [StrOptions(set(UNITS))],
         "calibration": [Interval(Real, 0, 1, closed="both")],
+        "decoder_steps": [StrOptions({"all", "elbo"})],
         "annealing": [Interval(Real, 0, 1, closed="both")],
         "schedule": [None, callable],
     }
@@ -384,8 +400,9 @@ class VariationalAutoencoder(AmortisedEstimator):
     hidden: Sequence[int] = (200, 200)
     n_transitions: int = 0
     transition_hidden: int = 64
-    units: Literal["relu", "gated"] = "relu"
+    units: Literal["relu", "gated", "gated-elu"] = "relu"
     calibration: float = 0.0
+    decoder_steps: Literal["all", "elbo"] = "all"
     annealing: float = 0.0
     schedule: Schedule | None = None
 
@@ -396,14 +413,22 @@ class VariationalAutoencoder(AmortisedEstimator):
     def _bound(self, network: AutoencoderNetwork, X: Any, noise: Noise) -> Bound:
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
-            objective = partial(network.chain_bound, calibration=float(self.calibration))
+            objective = partial(
+                network.chain_bound,
+                calibration=float(self.calibration),
+                decoder_steps=self.decoder_steps,
+            )
         betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
             x, beta = X[rows], betas[step]
             context = network.encoder(x)
             tempered, elbo = objective(x, context, noise, t, beta)
-            return Outcome(-tempered, elbo, t, partial(network.statistic, context=context))
+
+            def statistic(f: Statistic, other: AutoencoderNetwork | None = None) -> Tensor:
+                return other.statistic(f, x) if other else network.statistic(f, x, context)
+
+            return Outcome(-tempered, elbo, t, statistic)
 
         return bound
 

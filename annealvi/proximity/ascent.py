@@ -3,7 +3,7 @@ r"""Proximity variational inference by gradients, and deterministic annealing fo
 Algorithm 2 ("fast") moves the logits of q by
 
 .. math::
-   \nabla_\theta L - k\, d'(f - \tilde f)\, f'(\theta), \qquad
+   \nabla_\theta L - k\, d'(f(\theta) - f(\tilde\theta))\, f'(\theta), \qquad
    k = k_0 \gamma^{t/T} \text{ or } k_0 (1 - t/T),
 
 and the components by the gradient of L: see :mod:`annealvi.proximity.statistics` for f and
@@ -11,7 +11,8 @@ and the components by the gradient of L: see :mod:`annealvi.proximity.statistics
 the gradient g at :math:`\theta_t` and ascends, from a point near it,
 
 .. math::
-   g \cdot (\theta - \theta_t) - \|\theta - \theta_t\|^2 / 2\rho - k\, d(f(\theta) - \tilde f).
+   g \cdot (\theta - \theta_t) - \|\theta - \theta_t\|^2 / 2\rho
+   - k\, d(f(\theta) - f(\tilde\theta)).
 
 Deterministic annealing weights the entropy of q by max(1, k).  With k = 0, Algorithm 2 and
 deterministic annealing are gradient ascent on L (Altosaar, Ranganath, Blei 2018).
@@ -128,7 +129,10 @@ class ProximityAscent(BaseEstimator):
         :math:`\gamma`, in (0, 1], the fraction of the magnitude that is left at the end.  Not
         used with ``shape="linear"``.
     decay : float, default=0.9999
-        :math:`\alpha` of the statistic's moving average, in (0, 1].
+        :math:`\alpha` of the moving average, in (0, 1].
+    average : {"parameters", "statistic"}, default="parameters"
+        What is averaged: the logits of q, and f is computed of their average, as in the paper; or
+        f itself.
     n_steps : int, default=10000
         Number of steps T.
     optimizer : {"adam", "gradient"}, default="adam"
@@ -168,6 +172,7 @@ class ProximityAscent(BaseEstimator):
         "shape": [StrOptions(set(MAGNITUDES))],
         "gamma": [Interval(Real, 0, 1, closed="right")],
         "decay": [Interval(Real, 0, 1, closed="right")],
+        "average": [StrOptions({"parameters", "statistic"})],
         "n_steps": [Interval(Integral, 1, None, closed="left")],
         "optimizer": [StrOptions({"adam", "gradient"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -187,6 +192,7 @@ class ProximityAscent(BaseEstimator):
         shape: Literal["exponential", "linear"] = "exponential",
         gamma: float = 1e-10,
         decay: float = 0.9999,
+        average: Literal["parameters", "statistic"] = "parameters",
         n_steps: int = 10_000,
         optimizer: Literal["adam", "gradient"] = "adam",
         learning_rate: float = 0.1,
@@ -202,6 +208,7 @@ class ProximityAscent(BaseEstimator):
         self.shape = shape
         self.gamma = gamma
         self.decay = decay
+        self.average = average
         self.n_steps = n_steps
         self.optimizer = optimizer
         self.learning_rate = learning_rate
@@ -264,7 +271,11 @@ class _Run:
         self.means, self.logits = means, logits
         self.rng = check_random_state(options.random_state)
         self.penalty = Penalty(
-            options.statistic, options.distance, options.decay, model.prior_logit
+            options.statistic,
+            options.distance,
+            options.decay,
+            model.prior_logit,
+            options.average == "parameters",
         )
         self.move_logits, self.move_means = self._optimizer(), self._optimizer()
         self.step = 0
@@ -308,11 +319,11 @@ class _Run:
         gradient = (a - q.logit) * q.variance
         if not np.any(k > 0):
             return q.logit + self.move_logits(gradient), means
+        self.penalty.update(q)
         if self.options.method == "inner":
             logits = self._inner(q, gradient, k)
         else:
             logits = q.logit + self.move_logits(gradient - k * self.penalty.gradient(q))
-        self.penalty.update(q)
         return logits, means
 
     def _inner(self, q: Bernoulli, gradient: Array, k: Array) -> Array:

@@ -1,8 +1,9 @@
 r"""The penalty that keeps a statistic near its past values, and checks of users' functions.
 
-The penalty of proximity variational inference is :math:`k\, d(f(\lambda) - \tilde f)`.  Here
-d is a distance, usually the inverse Huber distance, :math:`\tilde f` a moving average of the
-statistic over the steps, and k a magnitude that falls (Altosaar, Ranganath, Blei 2018, *Proximity
+The penalty of proximity variational inference is
+:math:`k\, d(f(\lambda) - f(\tilde\lambda))`.  Here d is a distance, usually the inverse Huber
+distance, :math:`\tilde\lambda` a moving average of the parameters over the steps, and k a
+magnitude that falls (Altosaar, Ranganath, Blei 2018, *Proximity
 Variational Inference*, sections 2-3).
 """
 
@@ -340,15 +341,24 @@ class Penalty:
         distance: str | Distance,
         decay: float,
         prior_logit: Floats,
+        of_parameters: bool = True,  # whether logits are averaged, or f
     ) -> None:
         self._statistic, self._prior_logit = statistic, prior_logit
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]
         self._own = not (isinstance(statistic, str) and isinstance(distance, str))
-        self._average = MovingAverage(decay)
+        self._average, self._of_parameters = MovingAverage(decay), of_parameters
+        self._past: Floats | None = None
+
+    def update(self, q: Bernoulli) -> None:
+        """Let this q become a part of the past."""
+        if self._of_parameters:
+            self._past = self._evaluate(Bernoulli(self._average.update(q.logit)))[0]
+        else:
+            self._past = self._average.update(self._evaluate(q)[0])
 
     def gradient(self, q: Bernoulli) -> Floats:
         """The gradient with respect to theta; 0 as long as there is no past."""
-        past = self._average.value
+        past = self._past
         if past is None:
             return np.zeros_like(q.logit)
         value, derivative = self._evaluate(q)
@@ -359,13 +369,8 @@ class Penalty:
             numbers(found, f"The gradient of {name_of(self._statistic)}", q.logit.shape)
         return found
 
-    def update(self, q: Bernoulli) -> None:
-        """Let f of this q become a part of the past."""
-        self._average.update(self._evaluate(q)[0])
-
     def _evaluate(self, q: Bernoulli) -> Any:
         if isinstance(self._statistic, str):
             return STATISTICS[self._statistic](q, self._prior_logit)
-        past = self._average.value
-        shape = None if past is None else past.shape
+        shape = None if self._past is None else self._past.shape
         return call_statistic(self._statistic, q, self._prior_logit, shape)

@@ -3,8 +3,9 @@
 ::
 
     python -m bench.studies.annealed_autoencoders [--data mnist_static_bin] [--components 40]
-        [--units gated] [--width 300] [--transitions 5] [--steps 1500] [--search-steps 500]
-        [--draws 1000] [--scored 500] [--seeds 1] [--device cpu] [--full] [--results FILE.json]
+        [--units gated-elu] [--decoder last] [--shares 0 .2 .5] [--width 300] [--transitions 5]
+        [--steps 1500] [--search-steps 500] [--draws 1000] [--scored 500] [--seeds 1]
+        [--device cpu] [--full] [--results FILE.json]
 
 It repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
 variational inference with annealed variational objectives*.  The posterior is a Gaussian (T = 0) or
@@ -20,6 +21,13 @@ Options
     ``mnist_static_bin`` or ``omniglot_small_28`` in the folder that ANNEALVI_DATA names.  Grey
     pixels become 1 above one half.  The last sixth of the images is for the test, and a tenth of
     the rest for validation during the search.
+--units
+    ``gated-elu`` is the paper's network; ``gated`` has gated transitions too.
+--decoder
+    What moves the decoder in an annealed step: ``last``, the draws of the last state (default);
+    ``elbo``, nothing; ``every``, the draws of all states, as in earlier versions.
+--shares
+    The shares a of annealed steps; with 0 the Gaussian is fitted too.
 --components
     Latent variables: 40 for MNIST and 200 for OMNIGLOT in the paper.
 --search-steps
@@ -38,6 +46,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +77,10 @@ def load(name: str) -> Images:
     return Images(X[:-n_test], X[-n_test:])
 
 
-def posteriors(n_transitions: int) -> dict[str, dict[str, Any]]:
+def posteriors(n_transitions: int, shares: Sequence[float]) -> dict[str, dict[str, Any]]:
     """What is compared."""
-    found: dict[str, dict[str, Any]] = {"T = 0": dict(n_transitions=0)}
-    for a in (0.0, 0.2):
+    found: dict[str, dict[str, Any]] = {"T = 0": dict(n_transitions=0)} if 0 in shares else {}
+    for a in shares:
         found[f"T = {n_transitions}, a = {a:g}"] = dict(n_transitions=n_transitions, calibration=a)
     return found
 
@@ -83,6 +92,7 @@ def estimator(options: argparse.Namespace, seed: int, **others: Any) -> Variatio
         hidden=(options.width, options.width),
         transition_hidden=options.width,
         units=options.units,
+        decoder_steps="elbo" if options.decoder == "elbo" else "all",
         device=options.device,
         random_state=seed,
         **others,
@@ -136,7 +146,11 @@ def final(
 ) -> dict[str, Any]:
     """Fit one posterior, and return what it reached."""
     vae = estimator(options, key["seed"], max_iter=options.steps, **kind, **setting)
-    vae.fit(images.train)
+    if options.decoder == "every":
+        with patch("annealvi.deep.vae.log_densities", lambda path, f, *_, **__: f(path.z[1:])):
+            vae.fit(images.train)
+    else:
+        vae.fit(images.train)
     scored = images.test[: options.scored]
     return key | {
         "train": vae.score(images.train[: len(images.test)]),
@@ -148,7 +162,7 @@ def final(
 
 def about(options: argparse.Namespace) -> dict[str, Any]:
     """What all runs of a table have in common."""
-    names = ("data", "components", "units", "width", "transitions")
+    names = ("data", "components", "units", "decoder", "width", "transitions")
     return {name: getattr(options, name) for name in names}
 
 
@@ -171,7 +185,9 @@ def rows_of(name: str, setting: dict[str, Any], runs: list[dict[str, Any]]) -> l
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", default="mnist_static_bin")
-    parser.add_argument("--units", default="gated", choices=["relu", "gated"])
+    parser.add_argument("--units", default="gated-elu", choices=["relu", "gated", "gated-elu"])
+    parser.add_argument("--decoder", default="last", choices=["last", "elbo", "every"])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.2, 0.5])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--results", type=Path)
@@ -188,7 +204,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     images, kept = load(options.data), Kept(options.results)
     tried, rows = [], []
-    for name, kind in posteriors(options.transitions).items():
+    for name, kind in posteriors(options.transitions, options.shares).items():
         setting = USUAL
         if options.search_steps:
             setting, found = search(name, kind, images, kept, options)
