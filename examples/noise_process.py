@@ -9,7 +9,7 @@ and the models' posteriors at three points where the data are ambiguous.
 ::
 
     python examples/noise_process.py [--steps 2000] [--seeds 1] [--transitions 10] [--batch 128]
-        [--calibration 0.5] [--sigma 0.3] [--noise 0.1] [--full] [--output noise_process.png]
+        [--calibration 1] [--start usual] [--noise 0.1] [--full] [--output noise_process.png]
 
 It is the experiment of section 5.1 of Huang, Tan, Lacoste, Courville (2018), *Improving
 explorability in variational inference with annealed variational objectives*, Figures 1 and 2.
@@ -26,16 +26,16 @@ IW, 500 draws            draws from the prior, the importance-weighted bound: ha
 IW, 100 draws            the same with a fifth of the cost
 VAE                      a Gaussian q(z | x) and the ELBO
 HVI                      a chain of transitions after the Gaussian, and the ELBO
-AVO                      the same with annealed objectives in a part of the steps
-AVO, decoder by ELBO     the same, but annealed steps do not move the model
+AVO                      the same with annealed objectives
+AVO, decoder by ELBO     annealed objectives in half of the steps, which do not move the model
 =======================  =================================================================
 
 Options
 -------
 --calibration
-    The part of the steps that follow the annealed objectives.
---sigma
-    Standard deviation of a transition at the start.
+    The part of AVO's steps that follow the annealed objectives; the others follow the ELBO.
+--start
+    ``usual``, or ``identity``: transitions that do little at first.
 --noise
     Standard deviation of e; the paper does not print it.
 --full
@@ -61,6 +61,7 @@ from torch import Tensor, nn
 
 from annealvi.deep.hvi import (
     LEAST_SIGMA,
+    NEAR_IDENTITY,
     Chain,
     gaussian_draws,
     gaussian_log_density,
@@ -74,6 +75,7 @@ WIDTH, TEST, SCORED = 64, 20_000, 2_000
 DRAWS = {"IW, 500 draws": 500, "IW, 100 draws": 100}
 ELBO_ONLY = "AVO, decoder by ELBO"
 METHODS = (*DRAWS, "VAE", "HVI", "AVO", ELBO_ONLY)
+STARTS: dict[str, dict[str, Any]] = {"usual": {}, "identity": NEAR_IDENTITY}
 #: b at the start: a standard deviation of 1.
 SPREAD = inverse_softplus(1.0 - LEAST_SIGMA)
 #: Cells of the grid over z, and half its length.
@@ -112,14 +114,14 @@ class Base(nn.Module):
 class Model(nn.Module):
     """A decoder that learns its noise, and a posterior unless q = p."""
 
-    def __init__(self, n_transitions: int | None, sigma: float) -> None:
+    def __init__(self, n_transitions: int | None, start: dict[str, Any]) -> None:
         super().__init__()
         self.spread = network(1, 2)
         self.encoder, self.chain = None, None
         if n_transitions is not None:
             self.encoder = network(2, WIDTH)
-            start = dict(sigma=sigma, gate_bias=-4.0, activation="elu")
-            self.chain = Chain(1, n_transitions, hidden=WIDTH, context=WIDTH, base=Base(), **start)
+            sizes = dict(hidden=WIDTH, context=WIDTH)
+            self.chain = Chain(1, n_transitions, activation="elu", base=Base(), **sizes, **start)
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x | z), of the shape of z without its last axis."""
@@ -158,7 +160,7 @@ def objective(
     method: str, model: Model, noise: Noise, options: argparse.Namespace
 ) -> Callable[[Tensor | None, int], Outcome]:
     """What a step minimises, on new data each time."""
-    batch, a = options.batch, options.calibration if method.startswith("AVO") else 0.0
+    batch, a = options.batch, {"AVO": options.calibration, ELBO_ONLY: 0.5}.get(method, 0.0)
 
     def weighted(rows: Tensor | None, step: int) -> Outcome:
         x, z = data(batch, noise, options.noise), noise.normal(DRAWS[method], batch, 1)
@@ -197,7 +199,7 @@ def fit(method: str, seed: int, options: argparse.Namespace) -> Result:
     torch.manual_seed(seed)
     noise, test = Noise(seed), data(TEST, Noise(1000), options.noise)
     n_transitions = {**dict.fromkeys(DRAWS), "VAE": 0}.get(method, options.transitions)
-    model = Model(n_transitions, options.sigma)
+    model = Model(n_transitions, STARTS[options.start])
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     Training(model, optimiser, noise).run(objective(method, model, noise, options), options.steps)
     log_p = log_marginal(model.log_likelihood, test)
@@ -247,8 +249,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--transitions", type=int, default=10)
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--calibration", type=float, default=0.5, help="part of annealed steps")
-    parser.add_argument("--sigma", type=float, default=0.3, help="of transitions at the start")
+    parser.add_argument("--calibration", type=float, default=1.0, help="part of annealed steps")
+    parser.add_argument("--start", choices=STARTS, default="usual", help="of transitions")
     parser.add_argument("--noise", type=float, default=0.1, help="standard deviation of e")
     parser.add_argument("--full", action="store_true", help="5 seeds")
     parser.add_argument("--output", default="noise_process.png")
@@ -258,8 +260,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     at_least_one(parser, options, ("steps", "seeds", "transitions", "batch"))
     if not 0 < options.calibration <= 1:
         parser.error("--calibration must be in (0, 1]")
-    if not min(options.sigma, options.noise) > LEAST_SIGMA:
-        parser.error(f"--sigma and --noise must be larger than {LEAST_SIGMA:g}")
+    if not options.noise > LEAST_SIGMA:
+        parser.error(f"--noise must be larger than {LEAST_SIGMA:g}")
     first: dict[str, Result] = {}
     rows = []
     for method in METHODS:

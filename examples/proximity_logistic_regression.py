@@ -151,7 +151,10 @@ def fit(
         path.append(float(elbo.detach()))
         loss = -elbo
         if running is not None:
-            loss = loss + running(running.statistic([(q, prior)]), step, elbo.detach())
+            average, spread = running.follow(torch.cat([mean, log_sigma])).chunk(2)
+            with torch.no_grad():
+                past = running.statistic([(Normal(average, spread.exp()), prior)])
+            loss = loss + running(running.statistic([(q, prior)]), step, elbo.detach(), past)
         elif name == "annealing":
             t = max(1.0, abs(path[0]) * options.gamma ** (step / n_steps))
             loss = loss - (t - 1.0) * q.entropy().sum()

@@ -233,7 +233,8 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         network.load_state_dict(module, assign=True)
         network = network.to(device)
         # a penalty that only carries its memory to the fit that goes on
-        penalty = saved.get("penalty") and RunningPenalty(ProximityPenalty(), 1)
+        none = saved.get("penalty") is None
+        penalty = None if none else RunningPenalty(ProximityPenalty(), 1)
         optimiser, noise = self._optimiser(network.parameters()), Noise(0, device)
         batch_size = int(self.batch_size)
         training = Training(network, optimiser, noise, found["n_samples"], batch_size, penalty)

@@ -510,18 +510,15 @@ class PoissonDEF(DataEstimator):
             parts = log_rates.split(1) if own else [log_rates.reshape(1, -1)]
             return torch.cat([self.network_.statistic(penalty.statistic, part) for part in parts])
 
-        value = f(log_rates)
+        value, past = f(log_rates), None
         if penalty.of_parameters:
-            past = f(penalty.follow(log_rates.flatten()).view_as(log_rates))
-        else:
-            past = penalty.follow(value)
-        distances = penalty.distances(value - past)
-        # a named statistic has the documents of its first part, then those of the second
-        return (
-            distances.view(n, -1).sum(1)
-            if own
-            else distances.view(-1, n, log_rates.shape[1]).sum((0, 2))
-        )
+            with torch.no_grad():
+                past = f(penalty.follow(log_rates.flatten()).view_as(log_rates))
+        distances = penalty.distances(value - (penalty.follow(value) if past is None else past))
+        if own:
+            return distances.view(n, -1).sum(dim=1)
+        # the documents of the first part of a statistic, then those of the second
+        return distances.view(-1, n, log_rates.shape[1]).sum(dim=(0, 2))
 
     def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
         """Return X as a CSR matrix of counts, float32."""

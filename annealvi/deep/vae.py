@@ -22,9 +22,9 @@ from annealvi.checks import Interval
 from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths, plan_beta
 from annealvi.deep.hvi import (
     LEAST_SIGMA,
+    NEAR_IDENTITY,
     Chain,
     gaussian_draws,
-    near_identity,
     standard_log_density,
 )
 from annealvi.deep.objectives import avo, log_densities
@@ -128,7 +128,7 @@ class AutoencoderNetwork(nn.Module):
                 activation=activation,
                 context=hidden[-1],
                 base=self.head,
-                **near_identity(n_components),
+                **NEAR_IDENTITY,
             )
 
     def encoder_weights(self) -> list[Tensor]:

@@ -23,6 +23,16 @@ def test_the_log_partition_against_a_grid(energy):
     assert torch.logsumexp(log_f[inside], dim=0) + 2 * math.log(step) > total + math.log(0.97)
 
 
+def test_the_formula_of_three_arcs():
+    """As Table 2 of Huang et al. (2018) prints (b)."""
+    z = np.random.RandomState(0).normal(0, 2, (50, 2))
+    x, y = z.T
+    ring = -0.5 * ((np.linalg.norm(0.5 * z, axis=1) ** 2 - 2) / 0.5) ** 2
+    parts = [((x - 2) / 0.6) ** 2, (2 * np.sin(x)) ** 2, ((x + y + 2.5) / 0.6) ** 2]
+    expected = ring + np.log(sum(np.exp(-0.5 * part) for part in parts))
+    np.testing.assert_allclose(ENERGIES["b"](torch.from_numpy(z)), expected)
+
+
 @pytest.mark.parametrize("energy", ENERGIES.values(), ids=ENERGIES)
 def test_float32_far_away_and_at_the_origin(energy):
     z = torch.tensor([[0.0, 0.0], [40.0, -30.0], [0.3, -2.0]], requires_grad=True)

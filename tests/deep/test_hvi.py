@@ -242,7 +242,7 @@ def test_detaching_changes_gradients_not_values(kind):
 def test_no_transition_is_moved_by_the_objective_of_another(kind):
     some, context = posterior(kind)
     path = some(some.draw_noise(5, DoubleNoise(0)), context=context, detach=True)
-    terms = avo_terms(path, ENERGIES["d"], beta=0.7)
+    terms = avo_terms(path, ENERGIES["d"](path.z[1:]), beta=0.7)
     assert terms.shape == (3, 2, 5)
     parameters = list(some.forwards.parameters())
     if kind != "flow":

@@ -7,7 +7,14 @@ import pytest
 import torch
 
 from annealvi.deep.energies import ENERGIES
-from annealvi.deep.objectives import avo, avo_terms, hvi_elbo, log_evidence_bounds, loss_calibrated
+from annealvi.deep.objectives import (
+    avo,
+    avo_terms,
+    hvi_elbo,
+    log_densities,
+    log_evidence_bounds,
+    loss_calibrated,
+)
 from annealvi.deep.vae import GaussianHead
 from tests.deep.fits import DoubleNoise, chain
 
@@ -41,16 +48,39 @@ def test_the_annealed_objectives_as_they_are_written():
     some, energy, beta = chain(), ENERGIES["a"], 0.3
     path = some(numbers(some, 6), detach=True)
     normal = torch.distributions.Normal(0.0, 1.0)
-    terms = avo_terms(path, energy, beta=beta)
-    for t in range(1, 4):
-        z, a = path.z[t], t / 3
-        expected = a * energy(z) + beta * (
-            (1 - a) * normal.log_prob(z).sum(-1) + path.log_reverse[t - 1] - path.log_forward[t - 1]
-        )
-        np.testing.assert_allclose(terms[t - 1].detach(), expected.detach())
-    np.testing.assert_allclose(
-        avo(path, energy, beta=beta).detach(), terms.sum(0).detach(), atol=1e-12
-    )
+    log_f = log_densities(path, energy, None)
+    for weight in (1.0, beta):  # of an f_0 that is no prior (App. D), and of a prior (Eq. 2)
+        terms = avo_terms(path, log_f, beta=beta, prior_weight=weight)
+        for t in range(1, 4):
+            z, a = path.z[t], t / 3
+            expected = a * energy(z) + weight * (1 - a) * normal.log_prob(z).sum(-1)
+            expected = expected + beta * (path.log_reverse[t - 1] - path.log_forward[t - 1])
+            np.testing.assert_allclose(terms[t - 1].detach(), expected.detach())
+    start = beta * (normal.log_prob(path.z[0]).sum(-1) - path.log_base)
+    total = avo(path, log_f, beta=beta, prior_weight=beta)
+    np.testing.assert_allclose(total.detach(), (terms.sum(0) + start).detach(), atol=1e-12)
+
+
+def test_a_model_in_the_density_follows_the_last_state_alone():
+    """The states before are meant to be broad, and a model of them would be too (Eq. 4)."""
+    some = chain()
+    path, model = some(numbers(some, 6), detach=True), torch.nn.Linear(2, 1).double()
+
+    def density(z):
+        return -(model(z)[..., 0] ** 2)
+
+    transitions, gradients = parameters_of(some), []
+    for of in (None, model):
+        total = avo(path, log_densities(path, density, of)).sum()
+        gradients.append(torch.autograd.grad(total, transitions, retain_graph=True))
+    (gradient,) = torch.autograd.grad(total, [model.weight], retain_graph=True)
+    expected = torch.autograd.grad(density(path.z[-1]).sum(), [model.weight], retain_graph=True)
+    np.testing.assert_allclose(gradient, expected[0], rtol=1e-12)
+    for free, frozen in zip(*gradients, strict=True):
+        np.testing.assert_array_equal(free, frozen)
+    rests = avo(path, log_densities(path, density, model, follows=False)).sum()
+    assert torch.autograd.grad(rests, [model.weight], allow_unused=True) == (None,)
+    assert all(parameter.requires_grad for parameter in model.parameters())
 
 
 def test_one_transition_is_annealed_like_the_elbo():
@@ -58,7 +88,7 @@ def test_one_transition_is_annealed_like_the_elbo():
     some, energy = chain(n_transitions=1), ENERGIES["d"]
     epsilon = numbers(some, 6)
     path = some(epsilon, detach=True)
-    one = avo(path, energy) - path.log_base
+    one = avo(path, energy(path.z[1:])) - path.log_base
     other = hvi_elbo(some, some(epsilon), energy)
     np.testing.assert_allclose(one.detach(), other.detach())
 
@@ -68,7 +98,8 @@ def test_loss_calibration_mixes_the_two(context):
     some, energy = chain(context=context), ENERGIES["d"]
     epsilon = numbers(some, 6)
     given = torch.randn(6, 3, dtype=torch.double) if context else None
-    annealed = avo(some(epsilon, context=given, detach=True), energy, beta=0.5)
+    path = some(epsilon, context=given, detach=True)
+    annealed = avo(path, energy(path.z[1:]), beta=0.5)
     bound = hvi_elbo(some, some(epsilon, context=given), energy, beta=0.5)
     gradients = {}
     for a in (0.0, 0.25, 1.0):
@@ -87,7 +118,7 @@ def test_the_amortised_base_learns_from_its_own_term():
     given = torch.randn(6, 3, dtype=torch.double)
     path = some(numbers(some, 6), context=given, detach=True)
     gradient = torch.autograd.grad(
-        avo(path, ENERGIES["d"]).sum(), some.base.mean.bias, retain_graph=True
+        avo(path, ENERGIES["d"](path.z[1:])).sum(), some.base.mean.bias, retain_graph=True
     )[0]
     own = (-0.5 * path.z[0] ** 2).sum() - path.log_base.sum()
     np.testing.assert_allclose(gradient, torch.autograd.grad(own, some.base.mean.bias)[0])

@@ -199,13 +199,50 @@ def test_the_elbo(counts):
 @pytest.mark.parametrize("name", OF_UNITS)
 def test_penalties_move_q_alone(name):
     penalty, net = ProximityPenalty(name, magnitude=2.0, gamma=1.0).plan(10), network()
+    past = net.statistic(penalty.statistic, net.log_rates).detach()
 
     def cost():
-        return penalty(net.statistic(penalty.statistic, net.log_rates), 1, 0.0)
+        return penalty(net.statistic(penalty.statistic, net.log_rates), 1, 0.0, past)
 
-    cost()
     with torch.no_grad():
         net.log_rates += 0.3
     ((found, differences),) = each_gradient([net.log_rates], penalty, cost)
     np.testing.assert_allclose(found, differences, rtol=1e-5, atol=1e-8)
     assert net.weights.grad is None and float(differences.abs().min()) > 1e-3
+
+
+def spread(q, prior):
+    """A function of the user's that is no statistic of a single unit."""
+    return q.rate.amax(dim=-1, keepdim=True)
+
+
+@pytest.mark.parametrize("average", ["parameters", "statistic"])
+@pytest.mark.parametrize("statistic", [*OF_UNITS, spread])
+def test_new_documents_are_held_back_each_alone(statistic, average):
+    """The penalty of new documents, against the statistic of one document at a time."""
+    fitted = tiny(max_iter=2).fit(planted(20, 0)[0])
+    options = dict(magnitude=2.0, gamma=1.0, decay=0.6, average=average)
+    together, net = ProximityPenalty(statistic, **options).plan(9), fitted.network_
+    path = torch.randn(3, 5, 3, requires_grad=True)
+    found = [fitted._moved(together, log_rates) for log_rates in path][-1]
+    for d in range(5):
+        alone, f = ProximityPenalty(statistic, **options).plan(9), together.statistic
+        for log_rates in path[:, d]:
+            value = net.statistic(f, log_rates[None])
+            past = None
+            if average == "parameters":
+                past = net.statistic(f, alone.follow(log_rates)[None])
+            cost = alone(value, 0, 0.0, past)
+        torch.testing.assert_close(2 * found[d], cost, rtol=1e-4, atol=1e-5)
+
+
+def test_new_documents_are_fitted_by_the_method_of_the_fit():
+    """As in section 4.3 of Altosaar et al. (2018): the penalty holds their rates back too."""
+    X, options = planted(60, 0)[0], dict(max_iter=30, n_local_steps=30)
+    found = {}
+    for magnitude in (0.0, 1e4):
+        held = tiny(proximity=ProximityPenalty("mean", magnitude=magnitude, gamma=1.0), **options)
+        held.fit(X).network_.load_state_dict(tiny(**options).fit(X).network_.state_dict())
+        found[magnitude] = np.abs(held.transform(X) - held.prior_rate).mean()
+        assert np.isfinite(held.perplexity(X))
+    assert found[1e4] < 0.5 * found[0.0]

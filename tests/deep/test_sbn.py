@@ -173,10 +173,14 @@ def test_penalties_move_q_alone(name, x):
     penalty, net = ProximityPenalty(name, magnitude=2.0, gamma=1.0).plan(10), network((3, 2))
     data = torch.stack([x, 1 - x])
 
-    def cost():
-        return penalty(net.statistic(penalty.statistic, net(data, 6, Noise(0))), 1, 0.0)
+    def value():
+        return net.statistic(penalty.statistic, net(data, 6, Noise(0)))
 
-    cost()
+    past = value().detach()
+
+    def cost():
+        return penalty(value(), 1, 0.0, past)
+
     with torch.no_grad():
         for weights in net.encoder.parameters():
             weights += 0.05

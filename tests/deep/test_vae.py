@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -13,9 +15,9 @@ from annealvi import Fixed
 from annealvi.deep import ProximityPenalty, VariationalAutoencoder
 from annealvi.deep.estimator import penalised
 from annealvi.deep.objectives import hvi_elbo, loss_calibrated
-from annealvi.deep.penalties import STATISTICS
+from annealvi.deep.penalties import STATISTICS, inverse_huber
 from annealvi.deep.training import Noise
-from annealvi.deep.vae import AutoencoderNetwork, Stack, start_orthogonal
+from annealvi.deep.vae import UNITS, AutoencoderNetwork, Stack, start_orthogonal
 
 
 def small(**others):
@@ -210,7 +212,7 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
             random_state=0,
         ).fit(x)
         net = vae.network_
-        objective = penalised(vae._bound(net, x, Noise(8)), Fixed(), vae._training.penalty)
+        objective = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), vae._training.penalty)
         net.zero_grad(set_to_none=True)
         objective(torch.arange(9), 0).loss.backward()
         gradients.append({key: value.grad for key, value in net.named_parameters()})
@@ -220,6 +222,58 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
     assert moved and moved <= weights
     if name == "orthogonal":
         assert moved == {key for key in weights if key.endswith("weight")}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_the_penalty_is_taken_from_the_average_of_the_parameters(x, name):
+    """f of the averaged weights, the newest among them, not the average of f (Algorithm 2)."""
+    net, nets, alpha = network(), [], 0.6
+    penalty = ProximityPenalty(name, magnitude=3.0, gamma=1.0, decay=alpha).plan(9)
+    vae = VariationalAutoencoder(max_iter=9)
+    held = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), penalty)
+    free = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), None)
+    for step in range(3):
+        nets.append(copy.deepcopy(net))
+        cost = held(torch.arange(9), step).loss - free(torch.arange(9), step).loss
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter += torch.randn(parameter.shape)
+    average, weights = copy.deepcopy(net), alpha ** torch.arange(2, -1, -1)
+    every = zip(*(one.parameters() for one in nets), strict=True)
+    with torch.no_grad():
+        for parameter, values in zip(average.parameters(), every, strict=True):
+            parameter.copy_(sum(w * value for w, value in zip(weights, values, strict=True)))
+            parameter /= weights.sum()
+    now, past = (one.statistic(penalty.statistic, x) for one in (nets[-1], average))
+    torch.testing.assert_close(cost, 3 * inverse_huber(now - past).sum(), rtol=1e-4, atol=1e-4)
+    assert cost > 0
+
+
+@pytest.mark.parametrize("steps", ["all", "elbo"])
+def test_an_annealed_step_moves_the_decoder_by_the_last_state_or_not_at_all(x, steps):
+    net = network(n_transitions=3)
+    context = net.encoder(x).detach()
+    bound, _ = net.chain_bound(x, context, Noise(4), calibration=1.0, decoder_steps=steps)
+    path = net.chain(net.chain.draw_noise(9, Noise(4)), context=context, detach=True)
+    for weight in (net.pixels.weight, net.decoder.layers[0].weight):
+        (found,) = torch.autograd.grad(bound, weight, retain_graph=True, allow_unused=True)
+        if steps == "elbo":
+            assert found is None
+        else:
+            likelihood = net.log_likelihood(x, path.z[-1]).mean()
+            expected = torch.autograd.grad(likelihood, weight, retain_graph=True)[0]
+            torch.testing.assert_close(found, expected)
+
+
+def test_the_papers_network_has_gated_coders_and_elu_transitions():
+    found = {units: network(n_transitions=2, units=units) for units in UNITS}
+    coders = [net.encoder.gated and net.decoder.gated for net in found.values()]
+    transitions = [net.chain.forwards.activation for net in found.values()]
+    assert dict(zip(found, zip(coders, transitions, strict=True), strict=True)) == {
+        "relu": (False, "elu"),
+        "gated": (True, "gated"),
+        "gated-elu": (True, "elu"),
+    }
 
 
 @pytest.mark.parametrize("calibration", [0.0, 1.0])
@@ -269,7 +323,8 @@ def test_beta_follows_the_schedule_and_is_1_after_it(x):
     context = net.encoder(x)
     vae = VariationalAutoencoder(schedule=lambda s: 0.25, annealing=0.5, max_iter=2)
     for step, beta in ((0, 0.25), (1, 1.0)):
-        found = penalised(vae._bound(net, x, Noise(5)), Fixed(), None)(torch.arange(9), step)
+        objective = penalised(net, vae._bound(net, x, Noise(5)), Fixed(), None)
+        found = objective(torch.arange(9), step)
         tempered, elbo = net.bound(x, context, Noise(5), 1.0, beta)
         assert found.elbo == elbo and found.loss == -tempered and (beta == 1) == (elbo == tempered)
 

@@ -29,9 +29,24 @@ def entropy(theta):
     return entr(expit(theta)) + entr(expit(-theta))
 
 
-def naive(n_steps, rate, k0=0.0, gamma=1.0, decay=0.9, annealed=False):
+class Past:
+    """f of the average of the parameters, or the average of f; both with the newest value."""
+
+    def __init__(self, f, decay, average="parameters"):
+        self.f, self.decay, self.of_parameters = f, decay, average == "parameters"
+        self.raw = self.t = 0
+
+    def __call__(self, theta):
+        self.t += 1
+        value = theta if self.of_parameters else self.f(theta)
+        self.raw = self.decay * self.raw + (1 - self.decay) * value
+        mean = self.raw / (1 - self.decay**self.t) if self.t > 1 else value
+        return self.f(mean) if self.of_parameters else mean
+
+
+def naive(n_steps, rate, k0=0.0, gamma=1.0, decay=0.9, annealed=False, average="parameters"):
     """Algorithm 2 with the entropy, as it is written in the paper."""
-    theta, mu, raw = LOGITS.copy(), START.copy(), 0.0
+    theta, mu, past = LOGITS.copy(), START.copy(), Past(entropy, decay, average)
     x, c = X.T[None], np.log(0.4 / 0.6)
     for t in range(n_steps):
         k = k0 * gamma ** (t / n_steps)
@@ -43,10 +58,9 @@ def naive(n_steps, rate, k0=0.0, gamma=1.0, decay=0.9, annealed=False):
         slope = np.einsum("rkn,rdn->rkd", q, residual) - np.sum(q * (1 - q), -1)[..., None] * mu
         weight = max(1.0, k) if annealed else 1.0
         gradient = (a - weight * theta) * q * (1 - q)
-        if t and not annealed:
-            sign = np.sign(entropy(theta) - raw / (1 - decay**t))
+        if not annealed:
+            sign = np.sign(entropy(theta) - past(theta))
             gradient = gradient - k * sign * -theta * q * (1 - q)
-        raw = decay * raw + (1 - decay) * entropy(theta)
         theta, mu = theta + rate * gradient, mu + rate * slope
     return theta, mu
 
@@ -61,11 +75,16 @@ def test_no_magnitude_is_plain_gradient_ascent(method, statistic):
     assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("annealed", [False, True], ids=["fast", "annealing"])
-def test_algorithm_2_against_plain_numpy(annealed):
-    theta, mu = naive(60, 1e-3, k0=200.0, gamma=1e-3, annealed=annealed)
+@pytest.mark.parametrize(
+    ("annealed", "average"),
+    [(False, "parameters"), (False, "statistic"), (True, "parameters")],
+    ids=["fast", "fast, average of f", "annealing"],
+)
+def test_algorithm_2_against_plain_numpy(annealed, average):
+    theta, mu = naive(60, 1e-3, k0=200.0, gamma=1e-3, annealed=annealed, average=average)
     ascent = ProximityAscent(
         method="annealing" if annealed else "fast",
+        average=average,
         magnitude=200.0,
         gamma=1e-3,
         decay=0.9,
@@ -83,18 +102,14 @@ def test_algorithm_1_against_plain_numpy():
     rho, k, decay = 1e-3, 50.0, 0.9
     common = dict(method="inner", magnitude=k, gamma=1.0, decay=decay, n_steps=3, noise=0)
     ascent = ProximityAscent(n_inner=4, **common, **GRADIENT).ascend(MODEL, START, LOGITS)
-    theta, mu, raw = LOGITS.copy(), START.copy(), 0.0
-    for t in range(3):
+    theta, mu, past = LOGITS.copy(), START.copy(), Past(entropy, decay)
+    for _ in range(3):
         q = Bernoulli(theta)
         a, slope = MODEL.gradients(q, mu)
-        g, new = (a - theta) * q.variance, theta.copy()
+        g, new, before = (a - theta) * q.variance, theta.copy(), past(theta)
         for _ in range(4):
-            pull = 0.0
-            if t:
-                v = expit(new) * expit(-new)
-                pull = np.sign(entropy(new) - raw / (1 - decay**t)) * -new * v
+            pull = np.sign(entropy(new) - before) * -new * expit(new) * expit(-new)
             new = new + rho * (g - (new - theta) / rho - k * pull)
-        raw = decay * raw + (1 - decay) * entropy(theta)
         theta, mu = new, mu + rho * slope
     assert_allclose(ascent.logits, theta, rtol=1e-9, atol=1e-12)
     assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
@@ -226,16 +241,14 @@ def test_a_statistic_that_mixes_elements_is_held():
 
 @pytest.mark.parametrize("distance", ["square", SMOOTH], ids=["square", "smooth"])
 def test_algorithm_2_with_another_distance_against_plain_numpy(distance):
-    theta, mu, raw, rate, k, decay = LOGITS.copy(), START.copy(), 0.0, 1e-3, 50.0, 0.9
+    theta, mu, rate, k, decay = LOGITS.copy(), START.copy(), 1e-3, 50.0, 0.9
+    past = Past(lambda theta: Bernoulli(theta).probability, decay)
     slope_of = np.tanh if distance is SMOOTH else lambda u: 2 * u
-    for t in range(20):
+    for _ in range(20):
         q = Bernoulli(theta)
         a, slope = MODEL.gradients(q, mu)
         gradient = (a - theta) * q.variance
-        if t:
-            past = raw / (1 - decay**t)
-            gradient = gradient - k * slope_of(q.probability - past) * q.variance
-        raw = decay * raw + (1 - decay) * q.probability
+        gradient = gradient - k * slope_of(q.probability - past(theta)) * q.variance
         theta, mu = theta + rate * gradient, mu + rate * slope
     options = dict(decay=decay, magnitude=k, gamma=1.0, optimizer="gradient", learning_rate=rate)
     ascent = ProximityAscent("mean", distance=distance, n_steps=20, **options)
