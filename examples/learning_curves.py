@@ -40,6 +40,7 @@ results of larger comparisons.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,6 +49,7 @@ import numpy as np
 from _shared import markdown, mean_and_sd, save
 from _topics import fit, held_out_limits, load, parser
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Annealed, Fixed, LocalVariational, TemperedLDA, Variational
 from annealvi.metrics import document_completion
@@ -112,6 +114,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         learning_offset=1024 if arguments.full else 256,
         n_jobs=arguments.jobs,
     )
+    # VT as printed ends hot, and says so
+    warnings.simplefilter("ignore", ConvergenceWarning)
     fits = {
         method: [
             fit(problem, temperature, POINTS, **settings, random_state=seed)

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch.distributions import Normal
 
 from annealvi.deep.energies import ENERGIES
+from annealvi.deep.hvi import Trajectory
 from annealvi.deep.objectives import (
     avo,
     avo_terms,
@@ -123,3 +125,40 @@ def test_the_amortised_base_learns_from_its_own_term():
     own = (-0.5 * path.z[0] ** 2).sum() - path.log_base.sum()
     np.testing.assert_allclose(gradient, torch.autograd.grad(own, some.base.mean.bias)[0])
     assert gradient.abs().max() > 0
+
+
+def test_optimal_transitions_reach_their_targets():
+    """Proposition 1 and Corollary 1 of Huang et al. (2018), where all is Gaussian."""
+    T, rho, rng = 4, 0.6, np.random.RandomState(0)
+    target, base = Normal(1.5, 0.5), Normal(0.0, 1.0)
+
+    def log_f(z):  # log Z = .7
+        return target.log_prob(z)[..., 0] + 0.7
+
+    alpha = np.arange(T + 1) / T
+    precision = alpha / 0.5**2 + (1 - alpha)
+    f = [Normal(a * 1.5 / 0.5**2 / p, p**-0.5) for a, p in zip(alpha, precision, strict=True)]
+
+    def given(f, other, value):  # the conditional of a pair with correlation rho
+        mean = f.mean + rho * f.stddev / other.stddev * (value - other.mean)
+        return Normal(mean, f.stddev * math.sqrt(1 - rho**2))
+
+    def log_p(one, other, value, at):
+        return given(one, other, value).log_prob(at)[None, :, 0]
+
+    z = [torch.from_numpy(rng.standard_normal((5000, 1)))]
+    for t in range(1, T + 1):
+        q = given(f[t], f[t - 1], z[-1])
+        z.append(q.mean + q.stddev * torch.from_numpy(rng.standard_normal((5000, 1))))
+    forward = [log_p(f[t], f[t - 1], z[t - 1], z[t]) for t in range(1, T + 1)]
+    reverse = [log_p(f[t - 1], f[t], z[t], z[t - 1]) for t in range(1, T + 1)]
+    log_base = base.log_prob(z[0])[None, :, 0]
+    path = Trajectory(torch.stack(z)[:, None], log_base, torch.stack(forward), torch.stack(reverse))
+    some = chain(n_transitions=T)
+    np.testing.assert_allclose(hvi_elbo(some, path, log_f), 0.7, atol=1e-6)  # log p(x), each draw
+    for t, term in enumerate(avo_terms(path, log_f(path.z[1:])), start=1):
+        assert z[t].mean() == pytest.approx(float(f[t].mean), abs=0.06)
+        assert z[t].std() == pytest.approx(float(f[t].stddev), abs=0.05)
+        # log r - log q = log f_(t-1) - log f_t: what is left does not depend on z_t
+        rest = term - f[t - 1].log_prob(z[t - 1])[None, :, 0]
+        assert float(rest.std()) < 1e-5

@@ -9,7 +9,7 @@ from annealvi.datasets import make_topic_corpus
 from annealvi.model import UNTEMPERED, Batch
 
 SLOW, DEEP = [pytest.mark.slow], [pytest.mark.deep]
-FEW = dict(DRAWS=20, TEST=50, POSTERIORS=20, CELLS=61)
+FEW = dict(TEST=40, SCORED=20, CELLS=41, BINS=20)
 EVALUATION = dict(EVALUATION=dict(n_draws=20, n_reverse=20))
 #: Of each example: arguments, constants made smaller, rows that it prints, marks.
 RUNS = [
