@@ -89,7 +89,7 @@ def draw(fits: dict[str, list[TemperedLDA]]) -> Any:
     plot_learning_curves(fits, over="seconds", ax=seconds)
     all_fits = [lda for estimators in fits.values() for lda in estimators]
     for ax in (passes, seconds):
-        ax.set_ylim(*held_out_limits(all_fits, 2, 0.2))
+        ax.set_ylim(*held_out_limits(all_fits, 0.5, 0.2))
         ax.get_legend().remove()
     passes.set_ylabel("held-out log-likelihood a word")
     passes.set_title("Over passes")

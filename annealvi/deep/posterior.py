@@ -80,7 +80,7 @@ class HierarchicalPosterior(DeepEstimator):
 
     annealing : float, default=0.0
         The part of the steps, in [0, 1], over which beta follows `schedule`.  After it beta is 1.
-        Beta is the weight of all terms but log f, and the temperature that `history_` shows.
+        Beta is the weight of log q and log r, and the temperature that `history_` shows.
 
     schedule : Schedule or None, default=None
         Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
