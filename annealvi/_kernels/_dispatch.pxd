@@ -130,9 +130,22 @@ cdef extern from "kernels.h" nogil:
         table_f64 f64
         void (*power_sums)(
             int64_t, int64_t, const double *, double, double, int64_t, const double *, int64_t,
-            double *
+            int, double *
         ) noexcept nogil
-        void (*log_gamma_draws)(uint64_t *, double, int64_t, double *) noexcept nogil
+        void (*log_gamma_draws)(
+            uint64_t *, const double *, int64_t, int64_t, double *
+        ) noexcept nogil
+        void (*centre_row)(int64_t, double *) noexcept nogil
+        void (*centre_columns)(int64_t, int64_t, double *) noexcept nogil
+        double (*exp_row)(int64_t, double *) noexcept nogil
+        void (*log_words)(
+            int64_t, const double *, const int32_t *, const int32_t *, const double *,
+            const double *, int64_t, double *
+        ) noexcept nogil
+        void (*add_log_means)(
+            int64_t, int64_t, int64_t, double *, int64_t, const double *, const double *, int64_t,
+            double *, double *, double *
+        ) noexcept nogil
         void (*add_row)(int64_t, double, const double *, double *) noexcept nogil
 
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept

@@ -101,23 +101,6 @@ def inner(
                 out[k, d] += partial[g, k, d]
 
 
-def add_product(
-    const double[:, ::1] left,   # IN  (K, N)
-    const double[:, ::1] right,  # IN  (N, D)
-    double[:, ::1] out,          # IN/OUT (K, D)
-):
-    """out += left right, by one call of BLAS."""
-    cdef:
-        int K = left.shape[0], N = left.shape[1], D = right.shape[1]
-        double one = 1
-        char plain = c"N"
-    if K == 0 or N == 0 or D == 0:
-        return
-    with nogil:
-        dgemm(&plain, &plain, &D, &K, &N, &one, <double *>&right[0, 0], &D,
-              <double *>&left[0, 0], &N, &one, &out[0, 0], &D)
-
-
 def n_groups(n_rows, n_columns):
     """Number of partial sums in `inner`: several if there are few columns to distribute."""
     blocks = max(1, (n_rows + ROW_BLOCK - 1) // ROW_BLOCK)

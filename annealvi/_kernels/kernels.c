@@ -38,6 +38,7 @@
 #include "arrays.h"
 #include "power_rows.h"
 #include "draw_rows.h"
+#include "estimate_rows.h"
 #include "log_gamma.h"
 #include "bound_rows.h"
 
@@ -65,5 +66,5 @@ static void add_row(int64_t n, double factor, const double *row, double *restric
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
     QUOTE(KERNELS_NAME), LANES, TABLE(f32), TABLE(f64), power_sums, log_gamma_draws,
-    add_row,
+    centre_row, centre_columns, exp_row, log_words, add_log_means, add_row,
 };

@@ -57,8 +57,15 @@ typedef struct {
     annealvi_table_f32 f32;
     annealvi_table_f64 f64;
     void (*power_sums)(int64_t, int64_t, const double *, double, double, int64_t, const double *,
-                       int64_t, double *);
-    void (*log_gamma_draws)(uint64_t *, double, int64_t, double *);
+                       int64_t, int, double *);
+    void (*log_gamma_draws)(uint64_t *, const double *, int64_t, int64_t, double *);
+    void (*centre_row)(int64_t, double *);
+    void (*centre_columns)(int64_t, int64_t, double *);
+    double (*exp_row)(int64_t, double *);
+    void (*log_words)(int64_t, const double *, const int32_t *, const int32_t *, const double *,
+                      const double *, int64_t, double *);
+    void (*add_log_means)(int64_t, int64_t, int64_t, double *, int64_t, const double *,
+                          const double *, int64_t, double *, double *, double *);
     void (*add_row)(int64_t, double, const double *, double *);
 } annealvi_kernels;
 

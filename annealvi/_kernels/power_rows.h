@@ -66,10 +66,10 @@ INLINE void power_group(int group, int64_t stride, const double *logs, double b0
     }
 }
 
-/* The same with a weight for each power. */
+/* The same with a weight for each power, or for each vector of powers if `shared`. */
 INLINE void weighted_group(int group, int64_t stride, const double *logs, double b0, double h,
                            int64_t whole, int64_t n_points, const double *weights,
-                           int64_t weight_stride, double *acc)
+                           int64_t weight_stride, int shared, double *acc)
 {
     vec_f64 power[POWER_GROUP], ratio[POWER_GROUP];
 #pragma GCC unroll 8
@@ -82,7 +82,8 @@ INLINE void weighted_group(int group, int64_t stride, const double *logs, double
         vec_f64 even = load_f64(acc + j * LANES), odd = {0};
 #pragma GCC unroll 8
         for (int u = 0; u < group; u++) {
-            const vec_f64 w = load_f64(weights + j * weight_stride + u * stride);
+            const double *own = weights + j * weight_stride;
+            const vec_f64 w = shared ? splat_f64(own[u]) : load_f64(own + u * stride);
             if (u & 1)
                 odd += power[u] * w;
             else
@@ -103,15 +104,19 @@ static void power_sums(
     int64_t n_points,      /* IN */
     const double *weights, /* IN  n_points rows with the layout of logs, or NULL for ones */
     int64_t weight_stride, /* IN  numbers from one row of weights to the next */
+    int shared,            /* IN  whether rows have one weight for each vector instead */
     double *acc)           /* IN/OUT n_points vectors */
 {
     const int64_t whole = whole_steps(b0, h);
     int64_t i = 0;
 #define POWER_GROUPS(group)                                                                      \
     for (; i + (group) <= n_vectors; i += (group))                                               \
-        if (weights)                                                                             \
+        if (weights && shared)                                                                   \
             weighted_group(group, stride, logs + i * stride, b0, h, whole, n_points,             \
-                           weights + i * stride, weight_stride, acc);                            \
+                           weights + i, weight_stride, 1, acc);                                  \
+        else if (weights)                                                                        \
+            weighted_group(group, stride, logs + i * stride, b0, h, whole, n_points,             \
+                           weights + i * stride, weight_stride, 0, acc);                         \
         else                                                                                     \
             power_group(group, stride, logs + i * stride, b0, h, whole, n_points, acc);
     POWER_GROUPS(POWER_GROUP)

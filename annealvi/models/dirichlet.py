@@ -10,10 +10,6 @@ from annealvi._kernels import bounds, special
 from annealvi._kernels import partition as kernels
 from annealvi._kernels.layout import separate_rows
 
-#: The kernel draws for concentrations below this; it rejects more draws the larger they are.
-SMALL = 0.5
-#: Replaces logarithms out of the range of doubles.
-LEAST_LOG = -1.7e308
 #: Stirling's series is accurate from here on.
 STIRLING = 16.0
 
@@ -22,17 +18,11 @@ def log_gamma_variates(
     rng: np.random.Generator, shape: NDArray[np.float64], size: tuple[int, ...]
 ) -> NDArray[np.float64]:
     """Draw logarithms of Gamma(shape, 1) variates, finite for any shape that is a normal number."""
-    first = shape.flat[0]
-    if first < SMALL and np.all(shape == first):
-        out = np.empty(size)
-        state = rng.integers(1, 2**64 - 1, size=(4, 8), dtype=np.uint64, endpoint=True)
-        kernels.log_gamma_draws(state, float(first), out.reshape(-1))
-    else:
-        # Gamma(a) = Gamma(a + 1) U^(1/a)
-        out = np.log(rng.standard_gamma(np.broadcast_to(shape + 1.0, size)))
-        out -= rng.standard_exponential(size) / np.broadcast_to(shape, size)
-    if np.min(shape) < 1e-290:
-        np.maximum(out, LEAST_LOG, out=out)
+    out = np.empty(size)
+    state = rng.integers(1, 2**64 - 1, size=(4, 8), dtype=np.uint64, endpoint=True)
+    same = np.all(shape == shape.flat[0])
+    shapes = shape.ravel()[:1] if same else np.broadcast_to(shape, size).ravel()
+    kernels.log_gamma_draws(state, shapes, out.reshape(-1))
     return out
 
 

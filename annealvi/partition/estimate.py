@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral
@@ -36,6 +36,9 @@ from annealvi.partition.result import (
     check_inverse_temperatures,
     shown,
 )
+
+#: Draws of a thread in a kernel that cannot be interrupted.
+DRAWS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,16 @@ class Draws:
                     if self.callback is not None:
                         self.callback(done + 1, self.n_samples)
         return np.stack(results)
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices of the draws, for a kernel that makes those of a slice at once."""
+        step = self.n_threads * (DRAWS_AT_ONCE if self.callback is None else 1)
+        for first in range(0, self.n_samples, step):
+            last = min(first + step, self.n_samples)
+            yield slice(first, last)
+            for done in range(first, last):
+                if self.callback is not None:
+                    self.callback(done + 1, self.n_samples)
 
 
 class PlateOfData:
@@ -239,6 +252,14 @@ class PowerGrid:
         where = np.concatenate(rows), np.concatenate(columns)
         self._interpolation = sparse.csr_matrix((np.concatenate(entries), where), shape=shape)
 
+    def for_draws(self) -> tuple[NDArray, ...]:
+        """The panels and the interpolation, as the kernel ``draw_log_partition`` takes them."""
+        rows = self._interpolation
+        if rows is None:
+            rows = sparse.csr_matrix(np.eye(self.n_points))
+        where = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
+        return self._starts, self._steps, self.points, *where, rows.data, self.inverses
+
     def row_sums(
         self,
         logs: NDArray[np.float64],
@@ -266,7 +287,7 @@ class PowerGrid:
             self._steps,
             np.empty((0, 0)) if weights is None else weights,
             n_threads,
-            separate_rows(n_threads, kernels.scratch_size(self._size)),
+            separate_rows(n_threads, kernels.scratch_size(self.n_points)),
             separate_rows(n_threads, logs.shape[1] if plain else 0),
             out,
         )
@@ -297,7 +318,7 @@ class PowerGrid:
             self._starts,
             self._steps,
             n_threads,
-            separate_rows(n_threads, kernels.scratch_size(self._size)),
+            separate_rows(n_threads, kernels.scratch_size(self.n_points)),
             np.empty((blocks, *out.shape)),
             out,
         )

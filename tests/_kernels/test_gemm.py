@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from annealvi._kernels import gemm
 from annealvi._kernels.layout import single_threaded_blas
@@ -79,17 +79,6 @@ def test_blocks_of_rows_are_added_in_double(groups):
     right[0] = 2**24
     out = inner(np.ones((1, len(right)), dtype=np.float32), right, False, len(right), groups=groups)
     assert out[0, 0] == 2**24 + 19
-
-
-@pytest.mark.parametrize(("K", "N", "D"), [(1, 1, 1), (5, 1, 9), (3, 70, 1), (20, 33, 500)])
-def test_add_product(K, N, D):
-    left, right = matrix(K, N, np.float64, 0), matrix(N, D, np.float64, 1)
-    out = np.ones((K, D))
-    gemm.add_product(left, right, out)
-    expected = 1 + left @ right
-    assert_allclose(out, expected, rtol=1e-13, atol=1e-14)
-    gemm.add_product(left[:, :0].copy(), right[:0], out)
-    assert_allclose(out, expected, rtol=1e-13, atol=1e-14)
 
 
 def test_no_rows():

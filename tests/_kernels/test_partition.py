@@ -11,7 +11,8 @@ from scipy.special import gammainc, gammaln, logsumexp
 from annealvi import _kernels
 from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
-from annealvi.partition import PowerGrid, even_grid, exponential_grid
+from annealvi.models.lda_prior import LDAPrior
+from annealvi.partition import Draws, PowerGrid, even_grid, exponential_grid
 
 GRIDS = {
     "even": even_grid(10, 100),
@@ -145,16 +146,139 @@ def generators(seed):
     return np.random.default_rng(seed).integers(1, 2**63, size=(4, 8), dtype=np.uint64)
 
 
-@pytest.mark.parametrize("a", [0.002, 0.05, 0.3, 0.5, 0.9])
+def log_gamma_cdf(x, a):
+    """The distribution function, in logarithms where the variates underflow."""
+    low = np.exp(a * np.minimum(x, 0) - gammaln(a + 1))
+    return np.where(x < -25, low, gammainc(a, np.exp(np.maximum(x, -25))))
+
+
+@pytest.mark.parametrize("a", [0.002, 0.05, 0.3, 0.5, 0.9, 1.0, 7.0, 1e5])
 def test_log_gamma_draws(a, instruction_set):
-    """By the distribution function, in logarithms where the variates underflow."""
     x = np.full(60_000, np.nan)
-    partition.log_gamma_draws(generators(1), a, x)
-
-    def cdf(x):
-        low = np.exp(a * np.minimum(x, 0) - gammaln(a + 1))
-        return np.where(x < -25, low, gammainc(a, np.exp(np.maximum(x, -25))))
-
-    assert stats.kstest(x, cdf).pvalue > 1e-3
+    partition.log_gamma_draws(generators(1), np.array([a]), x)
+    assert stats.kstest(x, lambda x: log_gamma_cdf(x, a)).pvalue > 1e-3
     neighbours = stats.rankdata(x).reshape(-1, 2)  # of pairs of neighbours
     assert abs(stats.pearsonr(*neighbours.T).statistic) < 4 / np.sqrt(30_000)
+
+
+def test_log_gamma_draws_of_different_shapes(instruction_set):
+    a = np.exp(np.random.RandomState(0).uniform(-6, 6, 60_000))
+    x = np.full(len(a), np.nan)
+    partition.log_gamma_draws(generators(1), a, x)
+    u = log_gamma_cdf(x, a)
+    assert stats.kstest(u, "uniform").pvalue > 1e-3
+    for part in (a < 0.05, (a > 0.5) & (a < 2), a > 50):
+        assert stats.kstest(u[part], "uniform").pvalue > 1e-3
+    assert abs(stats.spearmanr(u[:-1], u[1:]).statistic) < 4 / np.sqrt(60_000)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 50])
+def test_log_gamma_draws_are_finite_and_end_where_they_should(n, instruction_set):
+    edges = np.array([5e-324, 1e-308, 1e-290, 1.0, 1e15, 1e17, 1e300, 1.7e308])
+    for shapes in (*edges[:, None], np.resize(edges, n)):
+        x = np.full(n + 16, 7.0)
+        partition.log_gamma_draws(generators(2), np.resize(shapes, max(1, len(shapes))), x[:n])
+        assert np.all(np.isfinite(x))
+        assert_array_equal(x[n:], 7)
+        large = np.resize(shapes, n) > 1e10
+        assert_allclose(x[:n][large], np.log(np.resize(shapes, n)[large]), atol=1e-4)
+
+
+def draw_written_out(states, prior, b, lengths, shares, n_theta):
+    """log of the estimate of C (Mandt et al. 2016, Eq. 18), and the mean of log S."""
+    K, V, G = prior.n_components, prior.n_features, shares.shape[1]
+    alpha, eta = np.broadcast_to(prior.doc_topic_prior, K), np.atleast_2d(prior.topic_word_prior)
+    estimates, means = [], []
+    for state in states:
+
+        def draw(shapes, n, state=state):
+            x = np.empty(n)
+            partition.log_gamma_draws(state, shapes, x)
+            return x
+
+        def draw_topics(draw=draw):
+            return np.stack([draw(eta[min(k, len(eta) - 1)], V) for k in range(K)])
+
+        def draw_theta(n, draw=draw):
+            return np.stack([draw(alpha[k : k + 1], n) for k in range(K)], axis=1)
+
+        if prior.form == "explicit":
+            topics = draw_topics()
+            theta = np.stack([draw_theta(n_theta) for _ in range(G)])
+        else:
+            theta = draw_theta(G * n_theta).reshape(G, n_theta, K)
+            topics = draw_topics()
+        theta = theta - logsumexp(theta, axis=2, keepdims=True)
+        topics = topics - logsumexp(topics, axis=1, keepdims=True)
+        if prior.form == "explicit":
+            sums = logsumexp(b[:, None, None] * topics, axis=2)
+            logs = logsumexp(b[:, None] * theta[..., None, :] + sums, axis=-1)
+        else:
+            words = logsumexp(theta[..., None] + topics, axis=2)
+            logs = logsumexp(b[:, None] * words[..., None, :], axis=-1)
+        of_lengths = logsumexp(lengths[:, None, None, None] * logs, axis=2) - np.log(n_theta)
+        estimates.append(np.einsum("lg,lgm->m", shares, of_lengths))
+        means.append(logs.mean(axis=(0, 1)))
+    return np.array(estimates), np.array(means)
+
+
+RANDOM = np.random.RandomState(3)
+#: K, V, alpha, eta, the number of theta, and the number of documents of each length in each group.
+DRAWS = {
+    "small": (5, 30, 0.1, 0.05, 13, [[3, 0], [1, 2]]),
+    "of whole vectors": (16, 64, 0.1, 0.05, 16, [[3, 0], [1, 2]]),
+    "sparse": (2, 60, 0.1, 0.002, 5, [[3]]),
+    "one of each": (1, 1, 0.5, 0.5, 1, [[1]]),
+    "large": (3, 70, 20.0, 300.0, 9, [[2, 1, 1]]),
+    "of each word": (3, 21, [0.2, 3.0, 0.7], RANDOM.uniform(0.01, 3, 21), 20, [[1, 4]] * 9),
+    "of each topic and word": (21, 9, 0.4, RANDOM.uniform(0.01, 9, (21, 9)), 5, [[1], [0], [5]]),
+    "of several products": (9, 40_000, 0.5, 0.02, 3, [[7]]),
+}
+FROM_1 = {
+    "even": even_grid(10, 100),
+    "exponential": exponential_grid(10, 40),
+    "of panels": even_grid(50, 700),
+    "one point": np.ones(1),
+    "two points": np.array([1.0, 0.02]),  # where words that underflow are heard
+}
+
+
+@pytest.mark.parametrize("form", ["explicit", "collapsed"])
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [
+        *((case, "exponential") for case in DRAWS if case != "of several products"),
+        *(("small", kind) for kind in FROM_1 if kind != "exponential"),
+        ("of several products", "two points"),
+        ("sparse", "two points"),
+    ],
+)
+def test_draws_written_out(form, case, kind, instruction_set):
+    K, V, alpha, eta, n_theta, shares = DRAWS[case]
+    prior = LDAPrior(K, V, [1], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
+    b, shares = FROM_1[kind], np.array(shares, dtype=float)
+    lengths = np.random.RandomState(0).randint(1, 40, len(shares))
+    draws = Draws(3, n_theta, np.random.SeedSequence(5))
+    found = prior._draw(PowerGrid(b), draws, lengths, shares)
+    seeds = np.random.SeedSequence(5).spawn(3)
+    states = [seed.generate_state(32, np.uint64).reshape(4, 8) for seed in seeds]
+    expected = draw_written_out(states, prior, b, lengths, shares, n_theta)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["explicit", "collapsed"])
+@pytest.mark.parametrize("case", ["small", "of each word"])
+def test_draws_have_the_same_bits_for_any_number_of_threads(form, case, instruction_set):
+    K, V, alpha, eta, n_theta, shares = DRAWS[case]
+    prior = LDAPrior(K, V, [1], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
+    grid, shares = PowerGrid(exponential_grid(10, 9)), np.array(shares, dtype=float)
+    lengths = np.arange(1, len(shares) + 1)
+
+    def drawn(n_threads):
+        draws = Draws(20, n_theta, np.random.SeedSequence(1), n_threads)
+        return prior._draw(grid, draws, lengths, shares)
+
+    expected = drawn(1)
+    for n_threads in (2, 3, 7):
+        assert_array_equal(drawn(n_threads), expected)

@@ -43,11 +43,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, logsumexp
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
-from annealvi._kernels import gemm
-from annealvi._kernels.layout import padded_length, padded_rows
+from annealvi._kernels import partition as kernels
+from annealvi._kernels.layout import (
+    aligned_empty,
+    padded_length,
+    padded_rows,
+    separate_rows,
+    single_threaded_blas,
+)
 from annealvi.checks import Interval, as_array, check_inverses, check_priors, checked
 from annealvi.matrices import check_matrix
-from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
+from annealvi.models.dirichlet import centre, log_rising
 from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
 from annealvi.partition.result import OutOfReach, check_log_c_at_1
 
@@ -280,16 +286,10 @@ def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | N
 METHODS = {"explicit": explicit, "collapsed": collapsed}
 
 
-#: How many numbers are drawn at a time, so that they stay in the cache.
-DRAW_BLOCK = 1 << 15
-#: How many numbers of topics one matrix product takes.
-PRODUCT_BLOCK = 1 << 18
 #: Limits for each beta, if documents form more than one group: on the numbers of theta that
 #: are drawn, times V in the collapsed form; on the sums of powers computed from them; and on
 #: the powers of S for the lengths of documents.
 GROUPS_BLOCK, SUMS_BLOCK, LENGTHS_BLOCK = 500_000, 4_000_000, 20_000_000
-#: Word probabilities below this may have underflowed.
-LEAST_WORD = 1e-280
 
 #: Most words; doubles can represent every whole number up to this.
 MOST_WORDS = 2**53
@@ -460,21 +460,7 @@ class LDAPrior:
         variance of S^n over theta, as long as that is small.
         """
         grid = PowerGrid(inverse)
-        lengths, shares = self._groups(grid, draws.n_theta)
-        G = shares.shape[1]
-
-        def one(rng: np.random.Generator) -> NDArray[np.float64]:
-            logs = self._log_words(grid, rng, draws.n_theta * G).reshape(G, draws.n_theta, -1)
-            most = logs.max(axis=1)
-            logs -= most[:, None]
-            total = np.zeros(len(inverse))
-            for length, copies in zip(lengths, shares, strict=True):
-                own = np.flatnonzero(copies)
-                means = np.mean(np.exp(length * logs[own]), axis=1)
-                total += copies[own] @ (np.log(means) + length * most[own])
-            return total
-
-        return draws.map(one)
+        return self._draw(grid, draws, *self._groups(grid, draws.n_theta))[0]
 
     def _groups(
         self, grid: PowerGrid, n_theta: int
@@ -501,14 +487,11 @@ class LDAPrior:
         value less the difference of the two among the draws, because the difference varies
         less than E log S and cannot have the wrong sign.
         """
-        grid = PowerGrid(inverse)
-
-        def one(rng: np.random.Generator) -> NDArray[np.float64]:
-            logs = self._log_words(grid, rng, draws.n_theta)
-            return np.stack([logs.mean(axis=0), log_mean_exp(logs)])
-
-        moments = draws.map(one)
-        mean_log, log_mean = moments[:, 0].mean(axis=0), log_mean_exp(moments[:, 1])
+        # one document of one word
+        log_means, mean_logs = self._draw(
+            PowerGrid(inverse), draws, np.ones(1, dtype=np.int64), np.ones((1, 1))
+        )
+        mean_log, log_mean = mean_logs.mean(axis=0), log_mean_exp(log_means)
         if self.form == "explicit":
             exact = self.log_mean_word(inverse)
             exact -= inverse * exact[0]  # removes a rounding error, which N would multiply
@@ -545,84 +528,55 @@ class LDAPrior:
         """The logarithm of the number of words that each column stands for."""
         return math.log(self.n_features / log_beta.shape[1])
 
-    def _log_words(
-        self, grid: PowerGrid, rng: np.random.Generator, n_theta: int
-    ) -> NDArray[np.float64]:
-        """log S at each b, of shape (n_theta, M), for one beta and some theta.
-
-        If theta and beta are normalised, the sum at b = 1 is 1 up to rounding.  If not, it is
-        the product of their normalisers.  Dividing by its power b corrects for both.
-        """
-        shape = n_theta, self.n_components
-        log_theta = log_gamma_variates(rng, self._alpha(), shape)
-        log_theta -= log_theta.max(axis=1, keepdims=True)
-        if self.form == "explicit":
-            padded = padded_rows(log_theta, np.float64, -np.inf)
-            sums = grid.row_sums(padded, self._topic_sums(grid, rng))
-        else:
-            sums = self._word_sums(grid, rng, log_theta)
-        logs = grid.log_at_inverses(sums)
-        return logs - grid.inverses * logs[:, :1]
-
-    def _topic_blocks(self, size: int) -> list[tuple[int, int]]:
-        """First and last topic of blocks of about `size` numbers."""
-        step = max(1, size // self.n_features)
-        K = self.n_components
-        return [(first, min(first + step, K)) for first in range(0, K, step)]
-
-    def _draw_topics(self, rng: np.random.Generator, first: int, last: int) -> NDArray[np.float64]:
-        """Draw log beta of some topics, up to a constant for each; the largest is 0."""
-        rows = self._eta_rows()
-        eta = rows[first:last] if len(rows) > 1 else rows
-        logs = log_gamma_variates(rng, eta, (last - first, self.n_features))
-        logs -= logs.max(axis=1, keepdims=True)
-        return logs
-
-    def _topic_sums(self, grid: PowerGrid, rng: np.random.Generator) -> NDArray[np.float64]:
-        """sum_v beta_kv^b at the grid's points, of shape (n_points, K padded)."""
-        out = np.zeros((grid.n_points, padded_length(self.n_components, np.float64)))
-        for first, last in self._topic_blocks(DRAW_BLOCK):
-            logs = padded_rows(self._draw_topics(rng, first, last), np.float64, -np.inf)
-            sums = grid.row_sums(logs)
-            log_total = grid.log_at_inverses(sums)[:, 0]
-            out[:, first:last] = sums.T * np.exp(-np.multiply.outer(grid.points, log_total))
-        return out
-
-    def _word_sums(
-        self, grid: PowerGrid, rng: np.random.Generator, log_theta: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """sum_v (sum_k theta_k beta_kv)^b at the grid's points, up to the power of a constant."""
-        V, width = self.n_features, padded_length(self.n_features, np.float64)
-        words = np.zeros((len(log_theta), width))
+    def _draw(
+        self,
+        grid: PowerGrid,
+        draws: Draws,
+        lengths: NDArray[np.int64],
+        shares: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The logarithm of each draw's estimate of C, and its mean of log S, of shape (n, M)."""
+        K, V, T, M = self.n_components, self.n_features, draws.n_theta, len(grid.inverses)
+        collapsed = self.form == "collapsed"
+        n_words = shares.shape[1] * T if collapsed else 0
+        n_topics = min(K, kernels.topic_block(V)) if collapsed else 1
         # if b is so small that underflown probabilities would matter, keep logarithms
-        audible = LEAST_WORD ** grid.inverses.min() * V > 1e-14
-        kept = []
-        blocks = self._topic_blocks(PRODUCT_BLOCK)
-        beta, totals = np.zeros((blocks[0][1], width)), np.empty((blocks[0][1], 1))
-        for start, end in blocks:
-            step = max(1, DRAW_BLOCK // V)
-            for first in range(start, end, step):
-                last = min(first + step, end)
-                rows = slice(first - start, last - start)
-                logs = self._draw_topics(rng, first, last)
-                np.exp(logs, out=beta[rows, :V])
-                totals[rows] = beta[rows].sum(axis=1, keepdims=True)
-                if audible:
-                    kept.append(logs - np.log(totals[rows]))
-            size = end - start
-            shares = np.exp(log_theta[:, start:end]) / totals[:size, 0]
-            gemm.add_product(shares, beta[:size], words)
-        if not audible:
-            return grid.row_sums(words, plain=True)
-        with np.errstate(divide="ignore"):
-            log_words = np.log(words)
-        low, at = np.nonzero(words[:, :V] < LEAST_WORD)
-        log_topics = np.concatenate(kept)
-        step = max(1, PRODUCT_BLOCK // self.n_components)
-        for first in range(0, len(low), step):
-            d, v = low[first : first + step], at[first : first + step]
-            log_words[d, v] = logsumexp(log_theta[d] + log_topics[:, v].T, axis=1)
-        return grid.row_sums(log_words)
+        audible = collapsed and kernels.LEAST_WORD ** grid.inverses.min() * V > 1e-14
+        n_threads = min(draws.n_threads, draws.n_samples)
+
+        def scratch(n_rows: int, size: int) -> NDArray[np.float64]:
+            return aligned_empty((n_threads, n_rows, padded_length(size, np.float64)), np.float64)
+
+        arrays = (
+            separate_rows(n_threads, 2 * kernels.scratch_size(grid.n_points)),
+            scratch(n_topics, V),
+            scratch(K, n_words or T),
+            np.empty((n_threads, 0 if collapsed else grid.n_points, K)),
+            scratch(n_topics, n_words),
+            scratch(n_words, V),
+            scratch(K, V if audible else 0),
+            scratch(M, T),
+            separate_rows(n_threads, 3 * padded_length(len(lengths), np.float64)),
+        )
+        seeds = draws.seed.spawn(draws.n_samples)
+        states = np.array([seed.generate_state(32, np.uint64) for seed in seeds])
+        out = np.empty((2, draws.n_samples, M))
+        for part in draws.blocks():
+            with single_threaded_blas():
+                kernels.draw_log_partition(
+                    states[part].reshape(-1, 4, 8),
+                    np.ascontiguousarray(self._alpha()),
+                    self._eta_rows(),
+                    V,
+                    *grid.for_draws(),
+                    lengths.astype(np.float64),
+                    shares,
+                    T,
+                    n_threads,
+                    *arrays,
+                    *out[:, part],
+                )
+        return out[0], out[1]
 
 
 def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import logsumexp, psi
+from scipy.special import psi
 
 from annealvi.models.dirichlet import centre
 from annealvi.models.lda_prior import LDAPrior
@@ -17,7 +17,7 @@ FORMS = ("explicit", "collapsed")
 # ---------------------------------------------------------- estimates and bounds
 
 
-QUICK = [("explicit", *PRIORS[0]), ("collapsed", *PRIORS[2])]
+QUICK = [("explicit", *PRIORS[0]), ("explicit", *PRIORS[3]), ("collapsed", *PRIORS[2])]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,19 @@ def test_monte_carlo_and_bounds(alpha, eta, form):
     for result in (estimate, lower, log_partition(prior, B, "map")):
         assert abs(result.values[0]) <= 1e-12
         assert np.all(np.diff(result.values) > 0)
+
+
+@pytest.mark.parametrize("eta", [np.full((2, 3), 40.0), [[9.0, 30, 60], [70, 0.2, 8]]])
+@pytest.mark.parametrize("form", FORMS)
+def test_monte_carlo_of_large_priors(form, eta):
+    """With alpha_k = sum_v eta_kv one document's words are Dirichlet with the sums of eta."""
+    eta = np.asarray(eta)
+    prior = prior_of(eta.sum(axis=1), eta, (8,), form)
+    same = prior if form == "explicit" else prior_of(1.0, eta.sum(axis=0), (8,), K=1)
+    estimate = log_partition(prior, B, "monte-carlo", n_samples=200, random_state=0)
+    exact = log_partition(same, B, "exact").values
+    assert np.all(estimate.standard_error[1:] < 0.02)
+    assert np.all(np.abs(estimate.values - exact)[1:] < 3 * estimate.standard_error[1:])
 
 
 @pytest.mark.parametrize(("D", "n_theta"), [(20, 10), pytest.param(60, 20, marks=pytest.mark.slow)])
@@ -153,16 +166,41 @@ def test_any_number_of_threads_gives_the_same_bits(form, method):
     prior = LDAPrior(
         70, 900, lengths, doc_topic_prior=0.3, topic_word_prior=np.full(900, 0.6), form=form
     )
+    seen = []
     results = [
         log_partition(
-            prior, exponential_grid(5, 9), method, n_samples=7, random_state=3, n_jobs=n_jobs
+            prior,
+            exponential_grid(5, 9),
+            method,
+            n_samples=11,
+            n_theta=20,
+            random_state=3,
+            n_jobs=n_jobs,
+            callback=callback,
         )
-        for n_jobs in (1, 2, -1)
+        for n_jobs, callback in [
+            *((n_jobs, None) for n_jobs in (1, 2, 3, 7, -1)),
+            (2, lambda done, total: seen.append((done, total))),
+        ]
     ]
+    assert seen == [(i + 1, 11) for i in range(11)]
     for other in results[1:]:
         assert_array_equal(other.values, results[0].values)
         for name in ("standard_error", "bounds"):
             assert_array_equal(getattr(other, name), getattr(results[0], name))
+
+
+def test_errors_of_the_callback_end_it():
+    seen = []
+
+    def stop(done, total):
+        seen.append(done)
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        log_partition(prior_of(1.0, 1.0), B, "monte-carlo", callback=stop, n_jobs=2)
+    assert seen == [1, 2, 3]
 
 
 @pytest.mark.parametrize("b", [0.02, 0.5])
@@ -274,20 +312,3 @@ def test_hyperparameters_are_remembered():
     ]:
         with pytest.raises(ValueError, match=rf"other hyperparameters.*'{name}' is .*expected"):
             result.check(even_grid(3, 4), prior.hyperparameters() | {name: value})
-
-
-def test_estimates_of_draws_written_out():
-    """The estimate of one draw of beta, as Eq. 18 has it, from given sums over words."""
-    words = np.random.RandomState(0).randn(3, 50, len(B)).cumsum(axis=2)
-
-    class Drawn(LDAPrior):
-        def _log_words(self, grid, generator, n_theta):
-            assert n_theta == 150
-            return words.reshape(150, -1).copy()
-
-    drawn = Drawn(2, 3, (3, 1, 3, 0), doc_topic_prior=0.8, topic_word_prior=0.7)
-    result = log_partition(drawn, B, "monte-carlo", n_samples=2, n_theta=50)
-    own = zip((1, 3, 3), words, strict=True)  # in order of length
-    expected = sum(logsumexp(n * logs, axis=0) - np.log(50) for n, logs in own)
-    assert_allclose(result.values, expected)
-    assert_allclose(result.standard_error, 0, atol=1e-14)
