@@ -51,35 +51,32 @@ INLINE vec_f64 uniform(uint64_t *state)
 static void log_gamma_of_small(uint64_t *state, double a, int64_t n, double *out)
 {
     const double below = 1 / (1 + a / (2.718281828459045 * (1 - a)));
-    double x_lanes[LANES], chance_lanes[LANES], v_lanes[LANES];
+    double x_lanes[LANES];
     int64_t done = 0;
     while (done < n) {
         for (int g = 0; g < GENERATORS; g += LANES) {
             const vec_f64 u = uniform(state + g), v = uniform(state + g);
             const vec_int_f64 above = u > below;
-            const vec_f64 share = select_f64(above, (u - below) / (1 - below), u / below);
-            const vec_f64 l = log_f64(share);
-            const vec_f64 x = at_least_f64(select_f64(above, l / (a - 1), l / a),
-                                           splat_f64(LEAST_LOG));
-            /* exp(-exp(x)) is 1 below -37 */
-            const vec_int_f64 doubtful = x > -37.0;
-            int any = 0;
-            for (int i = 0; i < LANES; i++)
-                any |= (int)doubtful[i];
-            if (!any && done + LANES <= n) {
+            const vec_f64 share =
+                select_f64(above, (u - below) * (1 / (1 - below)), u * (1 / below));
+            const vec_f64 scale = select_f64(above, splat_f64(1 / (a - 1)), splat_f64(1 / a));
+            const vec_f64 x = at_least_f64(log_f64(share) * scale, splat_f64(LEAST_LOG));
+            vec_int_f64 taken = v < 1;
+            if (largest_lane_f64(x) > -37) { /* below, exp(-exp(x)) is 1 */
+                const vec_f64 bent = select_f64(x > 0, 1 + x, (vec_f64){0});
+                /* smaller numbers would lead to subnormal ones, which are slow */
+                const vec_f64 least = at_least_f64(x, splat_f64(-37));
+                taken = v < exp_f64(bent - exp_f64(least));
+            }
+            if (done + LANES <= n && sum_of_int_lanes_f64(taken) == -LANES) {
                 store_f64(out + done, x);
                 done += LANES;
                 continue;
             }
-            const vec_f64 bent = select_f64(x > 0, 1 + x, (vec_f64){0});
-            /* smaller numbers would lead to subnormal ones, which are slow */
-            const vec_f64 least = max_f64(x, splat_f64(-37));
-            store_f64(chance_lanes, exp_f64(bent - exp_f64(least)));
             store_f64(x_lanes, x);
-            store_f64(v_lanes, v);
             for (int i = 0; i < LANES && done < n; i++) {
                 out[done] = x_lanes[i];
-                done += v_lanes[i] < chance_lanes[i];
+                done -= taken[i];
             }
         }
     }

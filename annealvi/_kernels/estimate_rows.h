@@ -55,15 +55,16 @@ static void log_words(
 {
     vec_f64 at_1 = {0};
     for (int64_t m = 0; m < n_inverses; m++) {
-        vec_f64 even = {0}, odd = {0};
+        vec_f64 part[4] = {{0}};
         int32_t e = first[m];
-        for (; e + 2 <= first[m + 1]; e += 2) {
-            even += entry[e] * load_f64(sums + point[e] * LANES);
-            odd += entry[e + 1] * load_f64(sums + point[e + 1] * LANES);
-        }
-        if (e < first[m + 1])
-            even += entry[e] * load_f64(sums + point[e] * LANES);
-        const vec_f64 l = log_f64(at_least_f64(even + odd, splat_f64(TINY)));
+        for (; e + 4 <= first[m + 1]; e += 4)
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++)
+                part[i] += entry[e + i] * load_f64(sums + point[e + i] * LANES);
+        for (; e < first[m + 1]; e++)
+            part[0] += entry[e] * load_f64(sums + point[e] * LANES);
+        const vec_f64 total = (part[0] + part[1]) + (part[2] + part[3]);
+        const vec_f64 l = log_f64(at_least_f64(total, splat_f64(TINY)));
         at_1 = m ? at_1 : l;
         store_f64(logs + m * stride, l - b[m] * at_1);
     }

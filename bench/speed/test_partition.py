@@ -1,4 +1,5 @@
-"""Speed of log C(T): sums of powers over a grid, and the whole Monte Carlo estimate.
+"""Speed of log C(T): sums of powers over a grid, and the whole Monte Carlo estimate.  Two threads
+are timed against one, for the lengths of the bundled abstracts.
 
     make bench
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from annealvi._kernels.layout import padded_rows
+from annealvi.datasets import load_arxiv_abstracts
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
 from bench.speed.pairs import run
@@ -99,4 +101,31 @@ def test_monte_carlo(benchmark, eta, n_threads):
         time.perf_counter,
         lambda: lambda: estimate(rng, b, eta),
         lambda: by_annealvi,
+    )
+
+
+@pytest.mark.parametrize("form", ["explicit", "collapsed"])
+@pytest.mark.parametrize(("K", "eta", "n_documents"), [(20, 0.05, 1_000), (100, 0.01, 3_000)])
+@pytest.mark.filterwarnings("ignore:One draw dominates")
+@pytest.mark.benchmark(timer=time.perf_counter, group="log C, two threads")
+def test_two_threads(benchmark, form, K, eta, n_documents):
+    """The Monte Carlo estimate on two threads against one."""
+    X = load_arxiv_abstracts().data[:n_documents]
+    prior = LDAPrior.from_counts(X, K, topic_word_prior=eta, form=form)
+
+    def estimates(n_threads):
+        b = exponential_grid(10, N_TEMPERATURES)
+        return lambda: (
+            log_partition(
+                prior, b, "monte-carlo", n_samples=20, random_state=0, n_jobs=n_threads
+            ).values
+        )
+
+    np.testing.assert_array_equal(estimates(1)(), estimates(2)())
+    run(
+        benchmark,
+        f"log C, {form}, {n_documents:,} abstracts, K={K}: two threads over one",
+        time.perf_counter,
+        lambda: estimates(1),
+        lambda: estimates(2),
     )
