@@ -75,6 +75,15 @@ def test_links_in_the_texts_lead_somewhere():
                 assert anchor in anchors, (path.name, link, anchor)
 
 
+def test_the_tests_of_the_papers_are_there():
+    """Each test that stands beside a part of a paper."""
+    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
+    assert len(named) > 40
+    for path, name in named:
+        assert f"def {name}(" in (CHECKOUT / path).read_text(encoding="utf-8"), (path, name)
+
+
 def modules():
     """All modules but private ones; those that need PyTorch are marked, and left out without it."""
     for found in pkgutil.walk_packages(annealvi.__path__, "annealvi."):
