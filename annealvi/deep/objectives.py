@@ -68,9 +68,9 @@ def hvi_elbo(
 
 
 @contextmanager
-def frozen(model: nn.Module | None) -> Iterator[None]:
+def frozen(model: nn.Module) -> Iterator[None]:
     """Hold the parameters of a model constant in what is computed inside."""
-    learned = [p for p in model.parameters() if p.requires_grad] if model is not None else []
+    learned = [p for p in model.parameters() if p.requires_grad]
     for parameter in learned:
         parameter.requires_grad_(False)
     try:

@@ -347,7 +347,7 @@ class Penalty:
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]
         self._own = not (isinstance(statistic, str) and isinstance(distance, str))
         self._average, self._of_parameters = MovingAverage(decay), of_parameters
-        self._past: Floats | None = None
+        self._past: Any = None  # f of the past; None before the first update
 
     def update(self, q: Bernoulli) -> None:
         """Let this q become a part of the past."""
@@ -357,12 +357,9 @@ class Penalty:
             self._past = self._average.update(self._evaluate(q)[0])
 
     def gradient(self, q: Bernoulli) -> Floats:
-        """The gradient with respect to theta; 0 as long as there is no past."""
-        past = self._past
-        if past is None:
-            return np.zeros_like(q.logit)
+        """The gradient with respect to theta."""
         value, derivative = self._evaluate(q)
-        slope = self._distance.derivative(value - past)
+        slope = self._distance.derivative(value - self._past)
         found = derivative(slope) if callable(derivative) else slope * derivative
         if self._own:  # functions of the user's: what they return is not known to be sound
             numbers(slope, f"The derivative of {self._distance!r}", value.shape)
