@@ -36,6 +36,9 @@ brightness, as in the former.
 
 The table gives -ELBO of the test images, -log p of the first 1,000 of them by importance sampling
 with 500 draws, and the share of rectified units that are positive on none of the training images.
+The paper measures the share of units' inputs that are below zero, which the table has too for the
+encoder's layers, and counts latent variables in use: here those whose mean has a variance above
+.01 over the test images.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from _deep import PLAIN, Run, Runs, grouped, parse, parser, recorded, watcher
 from _shared import markdown, mean_and_sd, or_exit, save
 from matplotlib import pyplot
@@ -93,6 +97,13 @@ def fit(digits: Digits, k: float, seed: int, iterations: int) -> VariationalAuto
     ).fit(digits.train)
 
 
+def below_zero(vae: VariationalAutoencoder, X: NDArray[np.float32]) -> list[float]:
+    """The share of inputs of rectified units that are not positive, in each layer of the encoder."""
+    with torch.no_grad():
+        layers = vae.network_.encoder.activations(torch.as_tensor(X))
+    return [float((layer == 0).float().mean()) for layer in layers]
+
+
 def run(digits: Digits, k: float, seed: int, iterations: int) -> Run:
     """Fit once, and return what it reached in numbers that JSON can hold."""
     vae = fit(digits, k, seed, iterations)
@@ -103,6 +114,8 @@ def run(digits: Digits, k: float, seed: int, iterations: int) -> Run:
         "train_elbo": float(np.mean(vae.elbo(digits.train[: len(digits.test)], n_draws=5))),
         "log_p": float(np.mean(vae.score_samples(digits.test[:1000], n_draws=500))),
         "dead": {name: float(np.mean(d)) for name, d in vae.dead_units(digits.train).items()},
+        "below_zero": below_zero(vae, digits.test),
+        "used": int(np.sum(vae.transform(digits.test).var(axis=0) > 0.01)),
         "seconds": float(vae.history_["seconds"][-1]),
         "curve": dict(zip(names, recorded(vae.history_, *names), strict=True)),
         "samples": np.round(255 * probabilities).astype(int).tolist(),
@@ -124,7 +137,9 @@ def table(runs: list[Run]) -> str:
     """What the two methods reached."""
     layers = list(runs[0]["dead"])
     names = [f"dead, {name}" for name in layers]
-    head = ["method", "runs", "test -ELBO", "test -log p", "train -ELBO", *names, "minutes"]
+    n_encoder = len(runs[0]["below_zero"])
+    names += [f"below zero, {name}" for name in layers[:n_encoder]]
+    head = ["method", "runs", "test -ELBO", "test -log p", "train -ELBO", *names, "used", "minutes"]
     rows = []
     for method, mine in by_method(runs).items():
         losses = ("elbo", "log_p", "train_elbo")
@@ -133,6 +148,8 @@ def table(runs: list[Run]) -> str:
             f"{len(mine)}",
             *(mean_and_sd([-one[name] for one in mine], 2) for name in losses),
             *(mean_and_sd([one["dead"][name] for one in mine], 3) for name in layers),
+            *(mean_and_sd([one["below_zero"][i] for one in mine], 3) for i in range(n_encoder)),
+            mean_and_sd([one["used"] for one in mine], 1),
             f"{np.mean([one['seconds'] for one in mine]) / 60:.1f}",
         ]
         rows.append(row)

@@ -29,7 +29,7 @@ default
     The steps of the paper: minibatches of 100, tau = 1024.  ``arxiv_100k`` or --corpus, its first
     --documents, and the next 2,000 held out (K = 100, 4 passes).  It is read from the folder that
     the environment variable ANNEALVI_DATA names (default ``../shared/data``).  The last command
-    above has the paper's size.
+    above has the paper's 500 topics, on 541,000 abstracts.
 
 alpha = eta = 1/K and kappa = .7, as in the paper.  The curves show the log-likelihood per word of
 the hidden half of held-out documents, under the current topics at T = 1.  The table gives it at the

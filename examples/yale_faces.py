@@ -14,7 +14,7 @@ held-out likelihood and the temperatures along the fits, and the components as f
 
 It redraws Figure 3 (middle and right) of Mandt et al. (2016), *Variational Tempering*, on the
 Extended Yale B faces.  The methods are plain variational inference (VI), annealing from T = 6
-over 5 and over 50 iterations (AVI), a temperature learned from the data (VT), and the same as
+linearly over 5 and over 50 iterations (AVI), a temperature learned from the data (VT), and the same as
 the paper prints it.
 
 Options
@@ -96,8 +96,8 @@ def methods(t_max: float) -> dict[str, Temperature]:
     """What is compared."""
     return {
         "VI": Fixed(1),
-        "AVI, 5 iterations": Annealed(6, passes=5, shape="exponential"),
-        f"AVI, {LONGEST} iterations": Annealed(6, passes=LONGEST, shape="exponential"),
+        "AVI, 5 iterations": Annealed(6, passes=5, shape="linear"),
+        f"AVI, {LONGEST} iterations": Annealed(6, passes=LONGEST, shape="linear"),
         "VT": Variational(t_max=t_max),
         "VT as printed": Variational.as_printed(),
     }

@@ -372,7 +372,7 @@ class Variational(Learned):
         """Update q(y) and T from the energy of a step.
 
         With the local and the global step these are the updates of variational tempering
-        (Mandt et al. 2016, Eqs. 6 to 9), with the damping added.
+        (Mandt et al. 2016, Eqs. 8 and 9), with the damping added.
         """
         if not self._learns():
             return

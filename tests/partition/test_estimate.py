@@ -85,7 +85,7 @@ def test_posterior_is_at_the_current_q_and_0_at_1():
 
 
 @pytest.mark.parametrize("method", ["exact", "monte-carlo", "jensen", "map", "posterior"])
-def test_log_c_is_0_at_1(method):
+def test_log_c_is_0_at_1_and_grows(method):
     models = [
         known_mixture(),
         known_mixture(known_weights=None),
@@ -102,6 +102,7 @@ def test_log_c_is_0_at_1(method):
             continue
         n += 1
         assert abs(values[0]) <= 1e-12
+        assert np.all(np.diff(values) > 0)
     assert n >= 2
 
 
