@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
-from annealvi.metrics.topics import RELEVANCE
+from annealvi.metrics.topics import RELEVANCE, topic_checksum
 from annealvi.storage import load
 from annealvi.topics import TopicModel
 from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
@@ -160,6 +160,7 @@ def show(chosen: argparse.Namespace) -> None:
         return
     model = topics.model
     print(f"{type(model).__name__}: {len(topics.labels)} topics, {len(topics.words):,} words")
+    print(f"checksum of the topics: {topic_checksum(topics.lda)}")
     if isinstance(model, TopicModel) and model.dropped_words_:
         print(model.vocabulary_note_)
     if hasattr(topics.lda, "bound_"):

@@ -5,6 +5,7 @@ from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens
 from annealvi.metrics.topics import (
     component_recovery,
     duplicate_topics,
+    topic_checksum,
     topic_coherence,
     topic_diversity,
     topic_stability,
@@ -17,6 +18,7 @@ __all__ = [
     "duplicate_topics",
     "purity",
     "split_tokens",
+    "topic_checksum",
     "topic_coherence",
     "topic_diversity",
     "topic_stability",

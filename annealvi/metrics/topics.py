@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from numbers import Integral, Real
 from typing import Any
 
@@ -402,6 +403,40 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     if matching == "one_to_one":
         return float(cosine[linear_sum_assignment(-cosine)].sum() / max(cosine.shape))
     return float(cosine.max(axis=1).mean() + cosine.max(axis=0).mean()) / 2
+
+
+@checked
+def topic_checksum(topics: Any) -> str:
+    """Compute a checksum of topics, which says whether two people have the same ones.
+
+    Parameters
+    ----------
+    topics : array-like of shape (n_topics, n_features) or fitted estimator
+        Non-negative weights of words, or an estimator with ``components_``.
+
+    Returns
+    -------
+    str
+        The first 16 hexadecimal digits of the SHA-256 of the weights, topic by topic, as
+        little-endian float64.  It changes with any bit of them.
+
+    Raises
+    ------
+    NotFittedError
+        If `topics` is an estimator that is not fitted.
+    TypeError
+        If `topics` is an estimator without ``components_``.
+    ValueError
+        If topics contain negative numbers, NaN or infinity, or if a topic's weights are all 0.
+
+    Examples
+    --------
+    >>> from annealvi.metrics import topic_checksum
+    >>> topic_checksum([[5, 1, 0], [0, 0, 2]])
+    '9ee23a94d85ae7f3'
+    """
+    weights = np.ascontiguousarray(topic_weights(topics), dtype="<f8")
+    return hashlib.sha256(weights.tobytes()).hexdigest()[:16]
 
 
 @validate_params(

@@ -200,7 +200,7 @@ def _facts(summary: Any) -> str:
     return (
         f"{n_topics:,} topics · {n_documents:,} documents · "
         f"{len(summary.feature_names):,} different words · "
-        f"{summary.lengths.sum():,.0f} words in all"
+        f"{summary.lengths.sum():,.0f} words in all · checksum of the topics {summary.checksum}"
     )
 
 

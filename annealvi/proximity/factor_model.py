@@ -24,8 +24,8 @@ with the residual :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k`, and its gradien
    \partial L / \partial \mu_k &= \sum_i [\lambda_{ik} r_i
        - \lambda_{ik} (1 - \lambda_{ik}) \mu_k] / \sigma^2.
 
-The coordinate update is logit lambda = a.  These are Eqs. 4 to 7 of Altosaar, Ranganath, Blei (2018),
-whose Eq. 6 leaves out the prior.
+The coordinate update is logit lambda = a.  These are Eqs. 4 to 7 of Altosaar, Ranganath, Blei
+(2018), whose Eq. 6 leaves out the prior.
 """
 
 from __future__ import annotations

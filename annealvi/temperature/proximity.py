@@ -52,8 +52,8 @@ class Proximity(Temperature):
         scale of the logits, whatever the units and the number of data.
     gamma : float, default=1e-4
         The fraction of the first k that is left when k has fallen, in (0, 1].  The paper's
-        1e-5 to 1e-30 are for millions of steps; in the hundred steps of a usual fit it would leave too few
-        steps in which k matters.  Not used with ``shape="linear"``.
+        1e-5 to 1e-30 are for millions of steps; in the hundred steps of a usual fit it would leave
+        too few steps in which k matters.  Not used with ``shape="linear"``.
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^s` or :math:`k_0 (1 - s)`, where s is the fraction of
         these steps that is done.

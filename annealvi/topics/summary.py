@@ -18,7 +18,13 @@ from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
-from annealvi.metrics.topics import RELEVANCE, check_topic_model, topic_weights, word_names
+from annealvi.metrics.topics import (
+    RELEVANCE,
+    check_topic_model,
+    topic_checksum,
+    topic_weights,
+    word_names,
+)
 from annealvi.topics import shares
 from annealvi.topics import words as ranking
 from annealvi.topics.vectorizer import are_texts, check_texts, of_each
@@ -239,6 +245,8 @@ class TopicSummary:
         See `table`.
     support : ndarray of shape (K,), or None
         The `topic_support_` of the model, if it has one.
+    checksum : str
+        :func:`annealvi.metrics.topic_checksum` of the model's topics.
     quality : dict of str to float
         ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out"`` and
         ``"stability"`` if :func:`annealvi.topics.describe` was passed what they need.
@@ -285,6 +293,7 @@ class TopicSummary:
         self.history = None if history is None else dict(history)
         support = getattr(source.model, "topic_support_", None)
         self.support: NDArray[np.float64] | None = None if support is None else support.copy()
+        self.checksum: str = topic_checksum(source.model)
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import annealvi
+from annealvi.metrics import topic_checksum
 
 from .conftest import TOPICS
 
@@ -52,6 +53,8 @@ def test_labels_to_a_file(call, model, jsonl):
 def test_show(call, model):
     done = call("show", model, "--words", 6)
     assert "TopicModel: 3 topics, 18 words" in done.out
+    checksum = topic_checksum(annealvi.load(model).lda_)
+    assert f"checksum of the topics: {checksum}\n" in done.out
     lines = done.out.splitlines()
     assert "share  support  words" in lines[-5] and lines[-1].startswith("support: the share")
     topics = [set(line.split()[3:]) for line in lines[-4:-1]]

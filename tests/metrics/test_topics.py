@@ -15,6 +15,7 @@ from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.metrics import (
     component_recovery,
     duplicate_topics,
+    topic_checksum,
     topic_coherence,
     topic_diversity,
     topic_stability,
@@ -246,6 +247,16 @@ def test_coherence_is_what_gensim_gave(measure):
 
 
 # ------------------------------------------------------------------ diversity
+
+
+def test_checksum(rng):
+    """It depends on each bit of the weights, and not on how they are stored."""
+    weights = rng.gamma(0.1, 1.0, (4, 30)).astype(np.float32)
+    found = topic_checksum(weights)
+    for same in (weights.astype(np.float64), np.asfortranarray(weights), weights.tolist()):
+        assert topic_checksum(same) == found
+    weights[2, 7] = np.nextafter(weights[2, 7], np.float32(np.inf))
+    assert topic_checksum(weights) != found
 
 
 def test_diversity(rng):

@@ -69,8 +69,9 @@ def test_texts_are_data(report, summary):
     assert any("<script>document.title = 'hacked'</script></script><!--" in t for t in texts)
 
 
-def test_labels_and_titles_are_escaped(report, summary):
+def test_facts_and_escaped_labels_and_titles(report, summary):
     assert "<h1>A &lt;i&gt;title&lt;/i&gt;</h1>" in report
+    assert f"checksum of the topics {summary.checksum}" in report
     rows = re.findall(r'<a href="#topic-(\d)">(.*?)</a>', report)
     assert {int(k): unescape(label) for k, label in rows} == dict(enumerate(summary.labels))
     assert "<b>$" not in report
