@@ -98,7 +98,7 @@ def fit(digits: Digits, k: float, seed: int, iterations: int) -> VariationalAuto
 
 
 def below_zero(vae: VariationalAutoencoder, X: NDArray[np.float32]) -> list[float]:
-    """The share of inputs of rectified units that are not positive, in each layer of the encoder."""
+    """Share of inputs of rectified units that are not positive, of each layer of the encoder."""
     with torch.no_grad():
         layers = vae.network_.encoder.activations(torch.as_tensor(X))
     return [float((layer == 0).float().mean()) for layer in layers]

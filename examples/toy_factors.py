@@ -15,7 +15,8 @@ It redraws Figures 3 (left) and 4 of Mandt et al. (2016), *Variational Tempering
 K = 8, pi = .3, noise variance .1 and component variance .35 has to find the shapes, starting from
 draws of the prior.  The methods are plain variational inference (VI), annealing over 10 and over
 100 iterations (AVI), linearly as in the paper and exponentially, a temperature learned from the
-data (VT), and the same as the paper prints it.  They start from the same draws and make 200 iterations each.  A seed draws data and start.
+data (VT), and the same as the paper prints it.  They start from the same draws and make 200
+iterations each.  A seed draws data and start.
 
 The table gives the ELBO per datum at T = 1 (mean and standard deviation over the seeds), the
 number of shapes recovered (cosine above .95) and the seconds of a fit.  The figure shows the

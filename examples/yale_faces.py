@@ -14,8 +14,8 @@ held-out likelihood and the temperatures along the fits, and the components as f
 
 It redraws Figure 3 (middle and right) of Mandt et al. (2016), *Variational Tempering*, on the
 Extended Yale B faces.  The methods are plain variational inference (VI), annealing from T = 6
-linearly over 5 and over 50 iterations (AVI), a temperature learned from the data (VT), and the same as
-the paper prints it.
+linearly over 5 and over 50 iterations (AVI), a temperature learned from the data (VT), and the same
+as the paper prints it.
 
 Options
 -------

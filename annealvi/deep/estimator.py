@@ -24,7 +24,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import parameters_to_vector
 
 from annealvi.checks import Interval, checked, unchanged_on_error
 from annealvi.deep.objectives import importance_weighted
@@ -176,7 +176,10 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         if X is not None:
             n_samples, n_features = map(int, X.shape)
             of_data = {"n_samples": n_samples, "n_features": n_features, "X": digest(X)}
-        statistic = None if penalty is None else penalty.statistic.name
+        statistic = None
+        if penalty is not None:
+            averaged = "" if penalty.of_parameters else ", averaged"
+            statistic = penalty.statistic.name + averaged
         return self._schema().dump(self.get_params(deep=False) | of_data | {"proximity": statistic})
 
     def save_state(self, path: str | os.PathLike) -> None:
@@ -301,7 +304,10 @@ def penalised(
         if averaged is not None:
             with torch.no_grad():
                 average = penalty.follow(parameters_to_vector(network.parameters()))
-                vector_to_parameters(average, averaged.parameters())
+                # not views of one vector: products of unaligned memory round differently
+                parts = average.split([part.numel() for part in averaged.parameters()])
+                for to, part in zip(averaged.parameters(), parts, strict=True):
+                    to.copy_(part.view_as(to))
                 past = found.statistic(penalty.statistic, averaged)
         cost = penalty(value, step, found.elbo.detach() * len(rows), past)
         return found._replace(loss=found.loss + cost)

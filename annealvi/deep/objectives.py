@@ -118,7 +118,6 @@ def loss_calibrated(
     *,
     calibration: float,
     beta: float = 1.0,
-    prior_weight: float = 1.0,
     context: Tensor | None = None,
     model: nn.Module | None = None,  # what log_density learns, if anything
 ) -> tuple[Tensor, Trajectory]:
@@ -129,7 +128,7 @@ def loss_calibrated(
     if a > 0:
         path = chain(epsilon, context=context, detach=True)
         log_f = log_densities(path, log_density, model)
-        total = total + a * avo(path, log_f, beta=beta, prior_weight=prior_weight)
+        total = total + a * avo(path, log_f, beta=beta)
     if a < 1:
         path = chain(epsilon, context=context)
         total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)

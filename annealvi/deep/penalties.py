@@ -219,7 +219,7 @@ class Statistic:
             given = list(weights)
             value = self._function(given)
             self._check(value, given)
-            self._has_gradient = True
+            self._has_gradient = self._has_gradient or torch.is_grad_enabled()
             return value.flatten()
         parts: list[Tensor] = []
         for q, prior in layers:
@@ -230,7 +230,7 @@ class Statistic:
                 self._check(part, given)
                 size = part.shape[-1] if part.ndim else 1
                 parts.append(part.reshape(-1, size).mean(dim=0))
-        self._has_gradient = True
+        self._has_gradient = self._has_gradient or torch.is_grad_enabled()
         return torch.cat(parts)
 
     def _check(self, value: Any, inputs: Sequence[Tensor]) -> None:
@@ -317,8 +317,8 @@ class ProximityPenalty(BaseEstimator):
         forget the past sooner; 1 gives the mean of all steps.  The average is corrected for its
         start at zero.
     average : {"parameters", "statistic"}, default="parameters"
-        What is averaged.  ``"parameters"``: the parameters of q, as in the paper, and f is computed
-        of their average.  ``"statistic"``: f itself, which saves computing f a second time.
+        What is averaged.  ``"parameters"``: all parameters of the model, as in the paper, and f is
+        computed of their average.  ``"statistic"``: f itself, which saves computing f a second time.
 
     References
     ----------
@@ -329,7 +329,7 @@ class ProximityPenalty(BaseEstimator):
     >>> from annealvi.deep import ProximityPenalty
     >>> penalty = ProximityPenalty("orthogonal", magnitude=0.01, gamma=1.0)
     >>> def spread(q, prior):  # how much the means of a minibatch differ, of each unit
-    ...     return q.mean.reshape(-1, q.mean.shape[-1]).var(dim=0)
+    ...     return q.mean.reshape(-1, q.mean.shape[-1]).var(dim=0, unbiased=False)
     >>> penalty = ProximityPenalty(spread, magnitude=10.0)
     """
 

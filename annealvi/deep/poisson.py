@@ -190,7 +190,8 @@ class PoissonDEF(DataEstimator):
         Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``, ``"mean"``,
         ``"variance"`` (the two are one for Poisson variables), ``"mean_variance"``, a statistic
         of your own, or a :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.
-        The statistic of a topic is averaged over the documents of the minibatch.
+        The statistic of a topic is averaged over the documents of the minibatch.  New documents
+        are fitted one by one, so a statistic of your own must be finite for a single one.
 
     temperature : float, "annealed" or Temperature, default=1
         T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
@@ -331,7 +332,8 @@ class PoissonDEF(DataEstimator):
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return E_q[z] of documents, with their rates fitted while the topics are held fixed.
 
-        With `proximity` the rates are fitted with the penalty too, of each document alone.
+        With `proximity` the rates are fitted with the penalty too, of each document alone;
+        `temperature` is not used.
 
         Parameters
         ----------

@@ -30,6 +30,7 @@ from annealvi.deep.hvi import (
 from annealvi.deep.objectives import avo, log_densities
 from annealvi.deep.penalties import STATISTICS, Statistic
 from annealvi.deep.training import Noise, Outcome, numbers
+from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Integer, Text
 from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
@@ -413,6 +414,9 @@ class VariationalAutoencoder(AmortisedEstimator):
     def _bound(self, network: AutoencoderNetwork, X: Any, noise: Noise) -> Bound:
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
+            if self.decoder_steps == "elbo" and self.calibration == 1:
+                wanted = "below 1 with decoder_steps='elbo', or no step moves the decoder"
+                raise BadParameter("calibration", wanted, self.calibration)
             objective = partial(
                 network.chain_bound,
                 calibration=float(self.calibration),

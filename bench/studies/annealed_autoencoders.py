@@ -43,6 +43,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,6 +100,13 @@ def estimator(options: argparse.Namespace, seed: int, **others: Any) -> Variatio
     )
 
 
+def fit(vae: VariationalAutoencoder, X: NDArray[np.float32], options: argparse.Namespace) -> None:
+    """Fit with the decoder moved as --decoder says."""
+    every = patch("annealvi.deep.vae.log_densities", lambda path, f, *_, **__: f(path.z[1:]))
+    with every if options.decoder == "every" else nullcontext():
+        vae.fit(X)
+
+
 class Kept:
     """Runs in a file, if there is one: a dict each, which begins with its key."""
 
@@ -130,7 +138,7 @@ def search(
         run = kept.get(key)
         if run is None:
             vae = estimator(options, 0, max_iter=options.search_steps, **kind, **setting)
-            vae.fit(images.train[:-n])
+            fit(vae, images.train[:-n], options)
             run = kept.add(key | {"validation": vae.score(images.train[-n:])})
         rows.append(run)
     best = max(rows, key=lambda run: run["validation"])
@@ -146,11 +154,7 @@ def final(
 ) -> dict[str, Any]:
     """Fit one posterior, and return what it reached."""
     vae = estimator(options, key["seed"], max_iter=options.steps, **kind, **setting)
-    if options.decoder == "every":
-        with patch("annealvi.deep.vae.log_densities", lambda path, f, *_, **__: f(path.z[1:])):
-            vae.fit(images.train)
-    else:
-        vae.fit(images.train)
+    fit(vae, images.train, options)
     scored = images.test[: options.scored]
     return key | {
         "train": vae.score(images.train[: len(images.test)]),

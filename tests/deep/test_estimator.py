@@ -217,6 +217,11 @@ def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
         ("vae", {"n_transitions": 1}, "it has n_transitions=0, this .* n_transitions=1"),
         ("vae", {"units": "gated"}, "it has units='relu', this .* units='gated'"),
         ("vae", {"proximity": None}, "it has proximity='orthogonal', this .* proximity=None"),
+        (
+            "vae",
+            {"proximity": ProximityPenalty("orthogonal", average="statistic")},
+            "it has proximity='orthogonal', this .* proximity='orthogonal, averaged'",
+        ),
         ("poisson", {"background": 0.02}, "it has background=0.01, this .* background=0.02"),
         ("posterior", {"n_transitions": 3}, "it has n_transitions=2, this .* n_transitions=3"),
         ("posterior", {"transition": "flow"}, "it has transition='gaussian', this .*'flow'"),

@@ -319,6 +319,15 @@ def test_wrong_functions(function, words):
         Statistic(function)([a_q(Bernoulli)])
 
 
+def test_a_gradient_is_asked_for_where_there_may_be_one():
+    """Past values are computed without gradients, and may come first."""
+    statistic = Statistic(by_numpy)
+    with torch.no_grad():
+        statistic([a_q(Bernoulli)])
+    with pytest.raises(ValueError, match="'by_numpy' has no gradient"):
+        statistic([a_q(Bernoulli)])
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [

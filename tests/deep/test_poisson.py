@@ -246,3 +246,14 @@ def test_new_documents_are_fitted_by_the_method_of_the_fit():
         found[magnitude] = np.abs(held.transform(X) - held.prior_rate).mean()
         assert np.isfinite(held.perplexity(X))
     assert found[1e4] < 0.5 * found[0.0]
+
+
+def test_the_magnitude_of_new_documents():
+    """By default it is each document's |ELBO|, and it falls with gamma."""
+    X, found = planted(60, 0)[0], {}
+    fitted = tiny(max_iter=30, n_local_steps=30).fit(X)
+    for magnitude, gamma in ((0.0, 1.0), (None, 1.0), (None, 1e-30)):
+        penalty = ProximityPenalty("mean", magnitude=magnitude, gamma=gamma)
+        theta = fitted.set_params(proximity=penalty).transform(X)
+        found[magnitude, gamma] = np.abs(theta - fitted.prior_rate).mean()
+    assert found[None, 1.0] < 0.9 * found[None, 1e-30] < 0.9 * found[0.0, 1.0]

@@ -249,6 +249,19 @@ def test_the_penalty_is_taken_from_the_average_of_the_parameters(x, name):
     assert cost > 0
 
 
+def test_the_steps_that_move_the_decoder(x):
+    """All but one in a million steps are annealed here."""
+    moved = {}
+    for steps in ("all", "elbo"):
+        options = dict(n_transitions=1, calibration=1 - 1e-6, decoder_steps=steps)
+        vae = VariationalAutoencoder(2, hidden=(5,), random_state=0, **options)
+        one, two = (vae.set_params(max_iter=n).fit(x).network_ for n in (1, 5))
+        moved[steps] = float((two.pixels.weight - one.pixels.weight).detach().abs().max())
+    assert moved["elbo"] == 0 < moved["all"]
+    with pytest.raises(ValueError, match=r"'calibration' .* below 1 with decoder_steps='elbo'"):
+        vae.set_params(calibration=1.0).fit(x)
+
+
 @pytest.mark.parametrize("steps", ["all", "elbo"])
 def test_an_annealed_step_moves_the_decoder_by_the_last_state_or_not_at_all(x, steps):
     net = network(n_transitions=3)

@@ -522,7 +522,7 @@ class LDAPrior:
 
     def _eta_rows(self) -> NDArray[np.float64]:
         """eta with shape (1 or K, 1 or V): values shared by topics or words are not repeated."""
-        return np.atleast_2d(self.topic_word_prior)
+        return np.ascontiguousarray(np.atleast_2d(self.topic_word_prior))
 
     def _missing_words(self, log_beta: NDArray[np.float64]) -> float:
         """The logarithm of the number of words that each column stands for."""

@@ -233,6 +233,22 @@ def test_extreme_hyperparameters_give_finite_results(form):
         assert np.all(np.diff(values) > 0)
 
 
+@pytest.mark.parametrize("method", ["monte-carlo", "jensen"])
+def test_a_prior_may_have_any_layout(method):
+    eta = np.random.RandomState(0).random_sample((3, 30)) + 0.1
+    found = [
+        log_partition(
+            LDAPrior(3, 30, [5, 2], doc_topic_prior=0.5, topic_word_prior=array),
+            B,
+            method,
+            n_samples=5,
+            random_state=0,
+        ).values
+        for array in (eta, np.asfortranarray(eta))
+    ]
+    assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("value", [1e-300, 1e299])
 def test_priors_at_the_edges_of_the_range(value):
     for form in FORMS:
