@@ -32,8 +32,9 @@ SANITIZE = {"0": "", "1": "address,undefined"}.get(SANITIZE, SANITIZE)
 
 # Never -ffast-math (it reorders sums and, at link time, switches the whole
 # process to flush-to-zero) and never -march=native (the result would only run
-# on this machine).  The first two flags below are enough for the vectoriser.
-FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
+# on this machine).  The first two flags below are enough for the vectoriser.  What is fused is
+# written so: a compiler that chose would give each instruction set its own bits.
+FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
 # The loops that matter are in kernels.c.  The modules are mostly Cython's own code.
 OPTIMISED, MODULES = (["-O1", "-g"],) * 2 if DEBUG or SANITIZE else (["-O3"], ["-O2"])
 # The runtime comes with the C compiler, and is loaded before Python.
@@ -156,9 +157,6 @@ class BuildKernels(build_ext):
         super().build_extensions()
 
     def build_extension(self, extension: Extension) -> None:
-        if extension.name.endswith(".draws"):  # NumPy's numbers are those of separate operations
-            separate = "-ffp-contract=off"
-            extension.extra_compile_args += [f"/clang:{separate}" if WINDOWS else separate]
         if extension.name.endswith("._dispatch"):
             extension.extra_objects += map(self.kernels, self.builds)
         super().build_extension(extension)

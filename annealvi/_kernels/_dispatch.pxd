@@ -125,7 +125,6 @@ cdef extern from "kernels.h" nogil:
 
     ctypedef struct kernel_table "annealvi_kernels":
         const char *name
-        int lanes
         table_f32 f32
         table_f64 f64
         void (*power_sums)(

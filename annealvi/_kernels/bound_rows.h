@@ -39,7 +39,7 @@ INLINE vec_f64 dirichlet_terms(vec_f64 x, vec_f64 a, vec_f64 psi_sums)
 {
     vec_f64 psi;
     const vec_f64 log_gamma = log_gamma_and_psi(x, &psi);
-    return (a - x) * (psi - psi_sums) + log_gamma;
+    return fma_f64(a - x, psi - psi_sums, log_gamma);
 }
 
 DIRICHLET_ROW(f32, float)

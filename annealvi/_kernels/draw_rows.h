@@ -62,10 +62,10 @@ static void log_gamma_of_small(uint64_t *state, double a, int64_t n, double *out
             const vec_f64 scale = select_f64(above, splat_f64(1 / (a - 1)), splat_f64(1 / a));
             const vec_f64 x = at_least_f64(log_f64(share) * scale, splat_f64(LEAST_LOG));
             vec_int_f64 taken = v < 1;
-            if (largest_lane_f64(x) > -37) { /* below, exp(-exp(x)) is 1 */
+            if (largest_lane_f64(x) > -38) { /* below, exp(-exp(x)) is 1 */
                 const vec_f64 bent = select_f64(x > 0, 1 + x, (vec_f64){0});
                 /* smaller numbers would lead to subnormal ones, which are slow */
-                const vec_f64 least = at_least_f64(x, splat_f64(-37));
+                const vec_f64 least = at_least_f64(x, splat_f64(-38));
                 taken = v < exp_f64(bent - exp_f64(least));
             }
             if (done + LANES <= n && sum_of_int_lanes_f64(taken) == -LANES) {

@@ -1,6 +1,6 @@
 /* What log C(T) of one draw needs beside the draws and the sums of powers, in double.
  *
- * Rows are whole vectors.  theta lie side by side in the lanes.
+ * Rows are whole lines.  theta lie side by side in them.
  */
 
 /* Subtract the largest number of a row from it. */
@@ -29,16 +29,16 @@ static void centre_columns(int64_t n_rows, int64_t width, double *x)
 /* Replace a row by its exponentials, and return their sum. */
 static double exp_row(int64_t width, double *row)
 {
-    vec_f64 total = {0};
-    for (int64_t i = 0; i < width; i += LANES) {
+    vec_f64 total[PARTS] = {{0}};
+    OVER_ROW(i, p, width) {
         const vec_f64 y = exp_f64(load_f64(row + i));
-        total += y;
+        total[p] += y;
         store_f64(row + i, y);
     }
-    return sum_of_lanes_f64(total);
+    return sum_of_line_f64(total);
 }
 
-/* log S of LANES theta from the sums of powers at the points of a grid.
+/* log S of a line of theta from the sums of powers at the points of a grid.
  *
  * If theta and beta are normalised, S at b = 1 is 1 up to rounding.  If not, it is the product of
  * their normalisers.  Dividing by its power b corrects for both. */
@@ -49,24 +49,28 @@ static void log_words(
                                  that interpolates from the points to b */
     const int32_t *point, /* IN  columns of the entries */
     const double *entry,  /* IN  the entries */
-    const double *sums,   /* IN  a vector for each point */
+    const double *sums,   /* IN  a line for each point */
     int64_t stride,       /* IN  numbers from one row of logs to the next */
-    double *logs)         /* OUT M rows of a vector */
+    double *logs)         /* OUT M rows of a line */
 {
-    vec_f64 at_1 = {0};
-    for (int64_t m = 0; m < n_inverses; m++) {
-        vec_f64 part[4] = {{0}};
-        int32_t e = first[m];
-        for (; e + 4 <= first[m + 1]; e += 4)
+    for (int p = 0; p < PARTS; p++, sums += LANES, logs += LANES) {
+        vec_f64 at_1 = {0};
+        for (int64_t m = 0; m < n_inverses; m++) {
+            vec_f64 part[4] = {{0}};
+            int32_t e = first[m];
+            for (; e + 4 <= first[m + 1]; e += 4)
 #pragma GCC unroll 4
-            for (int i = 0; i < 4; i++)
-                part[i] += entry[e + i] * load_f64(sums + point[e + i] * LANES);
-        for (; e < first[m + 1]; e++)
-            part[0] += entry[e] * load_f64(sums + point[e] * LANES);
-        const vec_f64 total = (part[0] + part[1]) + (part[2] + part[3]);
-        const vec_f64 l = log_f64(at_least_f64(total, splat_f64(TINY)));
-        at_1 = m ? at_1 : l;
-        store_f64(logs + m * stride, l - b[m] * at_1);
+                for (int i = 0; i < 4; i++)
+                    part[i] = fma_f64(splat_f64(entry[e + i]),
+                                      load_f64(sums + point[e + i] * LINE), part[i]);
+            for (; e < first[m + 1]; e++)
+                part[0] =
+                    fma_f64(splat_f64(entry[e]), load_f64(sums + point[e] * LINE), part[0]);
+            const vec_f64 total = (part[0] + part[1]) + (part[2] + part[3]);
+            const vec_f64 l = log_f64(at_least_f64(total, splat_f64(TINY)));
+            at_1 = m ? at_1 : l;
+            store_f64(logs + m * stride, l - b[m] * at_1);
+        }
     }
 }
 
@@ -84,7 +88,7 @@ static void add_log_means(
     double *out,           /* IN/OUT (M) */
     double *sums)          /* IN/OUT (M) */
 {
-    const int64_t padded = (n_lengths + LANES - 1) / LANES * LANES;
+    const int64_t padded = (n_lengths + LINE - 1) / LINE * LINE;
     double *copies = own + padded, *means = copies + padded, n_words = 0;
     int64_t n = 0;
     for (int64_t i = 0; i < n_lengths; i++)
@@ -100,14 +104,14 @@ static void add_log_means(
     }
     for (int64_t m = 0; m < n_inverses; m++) {
         double *row = logs + m * width, most = -__builtin_inf();
-        vec_f64 high = splat_f64(most), total = {0};
-        int64_t t = 0;
-        for (; t + LANES <= n_theta; t += LANES) {
-            high = max_f64(load_f64(row + t), high);
-            total += load_f64(row + t);
+        vec_f64 high = splat_f64(most), total[PARTS] = {{0}};
+        int64_t t = n_theta / LINE * LINE;
+        OVER_ROW(i, p, t) {
+            high = max_f64(load_f64(row + i), high);
+            total[p] += load_f64(row + i);
         }
         most = largest_lane_f64(high);
-        sums[m] += sum_of_lanes_f64(total);
+        sums[m] += sum_of_line_f64(total);
         for (; t < n_theta; t++) {
             most = row[t] > most ? row[t] : most;
             sums[m] += row[t];
@@ -117,15 +121,18 @@ static void add_log_means(
         for (t = 0; t < width; t += LANES)
             store_f64(row + t, load_f64(row + t) - most);
         for (int64_t i = 0; i < n; i++) {
-            total = (vec_f64){0};
-            for (t = 0; t < width; t += LANES)
-                total += exp_clamped_f64(
-                    at_least_f64(own[i] * load_f64(row + t), splat_f64(LOG_TINY)));
-            means[i] = sum_of_lanes_f64(total);
+            EACH_PART(p)
+                total[p] = (vec_f64){0};
+            OVER_ROW(j, p, width)
+                total[p] += exp_clamped_f64(
+                    at_least_f64(own[i] * load_f64(row + j), splat_f64(LOG_TINY)));
+            means[i] = sum_of_line_f64(total);
         }
-        total = (vec_f64){0};
-        for (int64_t i = 0; i < n; i += LANES)
-            total += load_f64(copies + i) * log_f64(load_f64(means + i) / (double)n_theta);
-        out[m] += sum_of_lanes_f64(total) + n_words * most;
+        EACH_PART(p)
+            total[p] = (vec_f64){0};
+        OVER_ROW(i, p, n)
+            total[p] = fma_f64(load_f64(copies + i),
+                               log_f64(load_f64(means + i) / (double)n_theta), total[p]);
+        out[m] += sum_of_line_f64(total) + n_words * most;
     }
 }

@@ -30,7 +30,7 @@ INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *in
 {
     const V a = -minus;
     const V far = a - centre;
-    const V t = centre + b * far;
+    const V t = FN(fma)(FN(splat)(b), far, FN(splat)(centre));
     const V logit = FN(min)(FN(max)(a, FN(min)(lower, t)), FN(max)(upper, t));
     FN(store)(inverse, FN(select)(far == 0, FN(splat)(1), (logit - centre) / far));
     return -logit;
@@ -61,15 +61,18 @@ INLINE void FN(sweep_block)(int K, int64_t stride, const REAL *projection, const
             for (int j = k + 1; j < K; j++)
 #pragma GCC unroll 8
                 for (int u = 0; u < UNROLL; u++)
-                    field[u] += row[j] * FN(load)(own + j * stride + u * LANES);
+                    field[u] = FN(fma)(FN(splat)(row[j]),
+                                       FN(load)(own + j * stride + u * LANES), field[u]);
             for (int j = 0; j < k; j++)
 #pragma GCC unroll 8
                 for (int u = 0; u < UNROLL; u++)
-                    field[u] += row[j] * FN(load)(own + j * stride + u * LANES);
+                    field[u] = FN(fma)(FN(splat)(row[j]),
+                                       FN(load)(own + j * stride + u * LANES), field[u]);
 #pragma GCC unroll 8
             for (int u = 0; u < UNROLL; u++) {
                 const int64_t at = k * stride + first + u * LANES;
-                const V linear = offset[k] + scale * FN(load)(projection + at);
+                const V linear =
+                    FN(fma)(FN(splat)(scale), FN(load)(projection + at), FN(splat)(offset[k]));
                 V minus; /* the logit, negated */
                 if (held) {
                     minus = FN(held_logit)(field[u] - linear, b[0], centre[k],
@@ -137,8 +140,10 @@ static void FN(bernoulli_energy)(int K, int64_t stride,  /* numbers between rows
             const REAL *row = coupling + (int64_t)k * K;
             V field = (V){0};
             for (int j = 0; j < k; j++) /* every pair is counted once */
-                field += row[j] * FN(load)(own + j * stride);
-            const V linear = offset[k] + scale * FN(load)(projection + k * stride + first);
+                field = FN(fma)(FN(splat)(row[j]), FN(load)(own + j * stride), field);
+            const V linear =
+                FN(fma)(FN(splat)(scale), FN(load)(projection + k * stride + first),
+                        FN(splat)(offset[k]));
             const V e = FN(load)(own + k * stride) * (linear - field);
             for (int l = 0; l < LANES; l++)
                 total[l] += e[l];
@@ -159,7 +164,8 @@ static void FN(bernoulli_entropy)(int K, int64_t stride, /* numbers between rows
         for (int k = 0; k < K; k++) {
             const V p = FN(load)(nu + first + k * stride);
             const V left = 1 - p;
-            const V h = p * FN(log)(FN(max)(p, tiny)) + left * FN(log)(FN(max)(left, tiny));
+            const V h = FN(fma)(p, FN(log)(FN(max)(p, tiny)),
+                                left * FN(log)(FN(max)(left, tiny)));
             for (int l = 0; l < LANES; l++)
                 total[l] -= h[l];
         }

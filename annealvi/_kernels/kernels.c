@@ -65,6 +65,6 @@ static void add_row(int64_t n, double factor, const double *row, double *restric
     }
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
-    QUOTE(KERNELS_NAME), LANES, TABLE(f32), TABLE(f64), power_sums, log_gamma_draws,
+    QUOTE(KERNELS_NAME), TABLE(f32), TABLE(f64), power_sums, log_gamma_draws,
     centre_row, centre_columns, exp_row, log_words, add_log_means, add_row,
 };

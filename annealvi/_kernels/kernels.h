@@ -53,7 +53,6 @@ ANNEALVI_TABLE(double, annealvi_table_f64);
 
 typedef struct {
     const char *name;
-    int lanes; /* doubles in a vector */
     annealvi_table_f32 f32;
     annealvi_table_f64 f64;
     void (*power_sums)(int64_t, int64_t, const double *, double, double, int64_t, const double *,

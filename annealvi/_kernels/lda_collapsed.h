@@ -14,13 +14,13 @@ INLINE REAL FN(normaliser)(int K_pad, const REAL *beta, REAL total, REAL *p)
     const REAL largest = (REAL)(BITS == 64 ? 1e300 : 1e37);
     if (total > (REAL)TINY && total < largest)
         return 1 / total;
-    V sum = (V){0};
-    for (int k = 0; k < K_pad; k += LANES) {
+    V sum[PARTS] = {{0}};
+    OVER_ROW(k, i, K_pad) {
         const V b = FN(load)(beta + k);
         FN(store)(p + k, b);
-        sum += b;
+        sum[i] += b;
     }
-    return 1 / FN(sum_of_lanes)(sum);
+    return 1 / FN(sum_of_line)(sum);
 }
 
 /* Returns the number of sweeps. */
@@ -37,17 +37,17 @@ static int FN(collapse_document)(int64_t n_words, int K_pad, const REAL *const *
     __builtin_memcpy(gamma, alpha, K_pad * sizeof(REAL));
     for (int64_t i = 0; i < n_words; i++) {
         REAL *own = phi + i * K_pad;
-        V sum = (V){0};
-        for (int k = 0; k < K_pad; k += LANES) {
+        V sum[PARTS] = {{0}};
+        OVER_ROW(k, j, K_pad) {
             const V product = FN(load)(alpha + k) * FN(load)(beta[i] + k);
             FN(store)(own + k, product);
-            sum += product;
+            sum[j] += product;
         }
-        const REAL scale = FN(normaliser)(K_pad, beta[i], FN(sum_of_lanes)(sum), own);
+        const REAL scale = FN(normaliser)(K_pad, beta[i], FN(sum_of_line)(sum), own);
         for (int k = 0; k < K_pad; k += LANES) {
             const V share = scale * FN(load)(own + k);
             FN(store)(own + k, share);
-            FN(store)(gamma + k, FN(load)(gamma + k) + counts[i] * share);
+            FN(store)(gamma + k, FN(fma)(FN(splat)(counts[i]), share, FN(load)(gamma + k)));
         }
     }
     for (int sweep = 0; sweep < max_iter; sweep++) {
@@ -57,24 +57,24 @@ static int FN(collapse_document)(int64_t n_words, int K_pad, const REAL *const *
         for (int64_t i = 0; i < n_words; i++) {
             const REAL count = counts[i], left_out = count < 1 ? count : 1;
             REAL *own = phi + i * K_pad;
-            V sum = (V){0};
-            for (int k = 0; k < K_pad; k += LANES) {
-                const V others = FN(load)(before + k) - left_out * FN(load)(own + k);
+            const V all = FN(splat)(count), none = FN(splat)(-left_out);
+            V sum[PARTS] = {{0}}, moved[PARTS] = {{0}};
+            OVER_ROW(k, j, K_pad) {
+                const V others = FN(fma)(none, FN(load)(own + k), FN(load)(before + k));
                 const V product = FN(max)(others, FN(load)(alpha + k)) * FN(load)(beta[i] + k);
                 FN(store)(p + k, product);
-                sum += product;
+                sum[j] += product;
             }
-            const REAL scale = FN(normaliser)(K_pad, beta[i], FN(sum_of_lanes)(sum), p);
-            V moved = (V){0};
-            for (int k = 0; k < K_pad; k += LANES) {
+            const REAL scale = FN(normaliser)(K_pad, beta[i], FN(sum_of_line)(sum), p);
+            OVER_ROW(k, j, K_pad) {
                 const V share = scale * FN(load)(p + k);
                 const V step = share - FN(load)(own + k);
-                moved += FN(abs)(step);
+                moved[j] += FN(abs)(step);
                 FN(store)(own + k, share);
-                FN(store)(before + k, FN(load)(before + k) + count * step);
-                FN(store)(gamma + k, FN(load)(gamma + k) + count * share);
+                FN(store)(before + k, FN(fma)(all, step, FN(load)(before + k)));
+                FN(store)(gamma + k, FN(fma)(all, share, FN(load)(gamma + k)));
             }
-            change += (double)count * FN(sum_of_lanes)(moved);
+            change += (double)count * (double)FN(sum_of_line)(moved);
         }
         if (!(change > enough))
             return sweep + 1;

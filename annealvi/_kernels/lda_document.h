@@ -44,7 +44,7 @@ typedef struct {
 /* The cost of a sweep for each word, in numbers.  With rows it includes the sum over lanes. */
 INLINE int FN(sweep_cost)(const FN(document) *doc)
 {
-    return doc->narrow ? doc->narrow : doc->width + LANES;
+    return doc->narrow ? doc->narrow : doc->width + LINE;
 }
 
 /* Make columns of the rows of the n topics in `chosen`; in place if there are columns already. */
@@ -94,19 +94,19 @@ static void FN(to_short_rows)(int n, int width, FN(document) *doc)
  * change of gamma. */
 static double FN(drop_topics)(int it, REAL *gamma, FN(document) *doc)
 {
-    const int line = 64 / (int)sizeof(REAL), before = FN(sweep_cost)(doc);
+    const int before = FN(sweep_cost)(doc);
     const int copy = doc->narrow ? 1 : COPY_COST;
     const int64_t left = it + EXPECTED;
     const REAL least = doc->least_share;
     if (left * before < copy || doc->narrow == NARROW_STEP)
         return 0; /* it would not save time even if one topic were left */
     VI count = {0};
-    V small = {0};
-    for (int k = 0; k < doc->width; k += LANES) {
+    V small[PARTS] = {{0}};
+    OVER_ROW(k, p, doc->width) {
         const V alpha = FN(load)(doc->alpha + k), share = FN(load)(gamma + k) - alpha;
         const VI kept = (share >= least) | (alpha > doc->usual_alpha);
         count -= kept;
-        small += FN(select)(kept, (V){0}, share);
+        small[p] += FN(select)(kept, (V){0}, share);
     }
     int n = FN(sum_of_int_lanes)(count); /* about: the padding may count too */
     if (n == 0 || left * (before - n) < (int64_t)copy * n || (doc->narrow && 2 * n > doc->narrow))
@@ -123,7 +123,7 @@ static double FN(drop_topics)(int it, REAL *gamma, FN(document) *doc)
         for (int j = 0; j < n; j++)
             rest -= (double)doc->alpha[doc->chosen[j]];
     }
-    const int width = (n + line - 1) / line * line;
+    const int width = (n + LINE - 1) / LINE * LINE;
     const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP;
     if (n <= NARROW && doc->n_columns > 0) {
         if (narrow == doc->narrow)
@@ -147,7 +147,7 @@ static double FN(drop_topics)(int it, REAL *gamma, FN(document) *doc)
     doc->width = width;
     doc->packed = 1;
     doc->rest += rest;
-    return (double)FN(sum_of_lanes)(small);
+    return (double)FN(sum_of_line)(small);
 }
 
 /* s_k = sum_v ratio_v W_vk over some of the words.  With `row_sums` all t are the same. */
@@ -316,18 +316,18 @@ static int FN(iterate)(FN(document) *doc)
     doc->it++;
     FN(sweep_words)(doc);
     doc->row_sums = NULL; /* from now on t differs between topics */
-    V change = {0}, total = {0};
-    for (int k = 0; k < width; k += LANES) {
+    V change[PARTS] = {{0}}, total[PARTS] = {{0}};
+    OVER_ROW(k, p, width) {
         const V old = FN(load)(gamma + k);
         const V alpha = FN(load)(doc->alpha + k);
-        V new = alpha + b * FN(load)(t + k) * FN(load)(s + k);
+        V new = FN(fma)(b * FN(load)(t + k), FN(load)(s + k), alpha);
         if (relaxation != 1)
-            new = FN(max)(old + relaxation * (new - old), alpha);
-        change += FN(abs)(new - old);
-        total += new;
+            new = FN(max)(FN(fma)(FN(splat)(relaxation), new - old, old), alpha);
+        change[p] += FN(abs)(new - old);
+        total[p] += new;
         FN(store)(gamma + k, new);
     }
-    const double moved = doc->dropped + (double)FN(sum_of_lanes)(change);
+    const double moved = doc->dropped + (double)FN(sum_of_line)(change);
     const REAL now = doc->eps > 0
                          ? (REAL)((double)FN(add_lanes)(doc->n, width, gamma, total) + doc->rest)
                          : FN(largest_of)(width, gamma);
@@ -423,34 +423,27 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
 INLINE double FN(block_energy)(int n, int K_pad, const REAL *const *rows,
                                const REAL *const *logs, const REAL *t, const REAL *ratio, REAL *s)
 {
-    V r[WORD_BLOCK], even = {0}, odd = {0};
+    V r[WORD_BLOCK], total[PARTS] = {{0}};
     const REAL *row[WORD_BLOCK], *log[WORD_BLOCK];
-    double total = 0;
 #pragma GCC unroll 8
     for (int j = 0; j < n; j++) {
         r[j] = FN(splat)(ratio[j]);
         row[j] = rows[j];
         log[j] = logs[j];
     }
-    for (int k = 0; k < K_pad; k += LANES) {
+    OVER_ROW(k, p, K_pad) {
         const V tk = FN(load)(t + k);
         V sum = {0}, dot = {0};
 #pragma GCC unroll 8
         for (int j = 0; j < n; j++) {
             const V share = r[j] * FN(load)(row[j] + k);
             sum += share;
-            dot += share * FN(load)(log[j] + k);
+            dot = FN(fma)(share, FN(load)(log[j] + k), dot);
         }
-        FN(store)(s + k, FN(load)(s + k) + tk * sum);
-        if (k & LANES)
-            odd += tk * dot;
-        else
-            even += tk * dot;
+        FN(store)(s + k, FN(fma)(tk, sum, FN(load)(s + k)));
+        total[p] = FN(fma)(tk, dot, total[p]);
     }
-    even += odd;
-    for (int l = 0; l < LANES; l++)
-        total += (double)even[l];
-    return total;
+    return FN(wide_sum_of_line)(total);
 }
 
 /* The energy of one document at the final phi,

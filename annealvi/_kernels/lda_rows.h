@@ -84,10 +84,10 @@ INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
     return FN(largest_lane)(top);
 }
 
-/* The lanes of `sum`, the sum of a row's vectors, without the row's padding. */
-INLINE REAL FN(add_lanes)(int K, int K_pad, const REAL *x, V sum)
+/* The sum of a row's lines, without the row's padding. */
+INLINE REAL FN(add_lanes)(int K, int K_pad, const REAL *x, const V *sum)
 {
-    double total = (double)FN(sum_of_lanes)(sum);
+    double total = (double)FN(sum_of_line)(sum);
     for (int k = K; k < K_pad; k++)
         total -= (double)x[k];
     return (REAL)total;
@@ -95,8 +95,8 @@ INLINE REAL FN(add_lanes)(int K, int K_pad, const REAL *x, V sum)
 
 INLINE REAL FN(total_of)(int K, int K_pad, const REAL *x)
 {
-    V sum = {0};
-    for (int k = 0; k < K_pad; k += LANES)
-        sum += FN(load)(x + k);
+    V sum[PARTS] = {{0}};
+    OVER_ROW(k, p, K_pad)
+        sum[p] += FN(load)(x + k);
     return FN(add_lanes)(K, K_pad, x, sum);
 }

@@ -1,23 +1,36 @@
 /* Sweeps over the words of one document, by rows or by columns.  A template: see vector.h and
  * lda_rows.h. */
 
+/* The words whose sums stay in registers. */
+#undef SOME
+#define SOME (WORD_BLOCK / PARTS)
+
 /* norm_j = sum_k t_k W_jk for `n` (4 or 8) words.  Whole vectors are written. */
 INLINE void FN(norms)(int n, int K_pad, const REAL *const *rows, const REAL *t, REAL *norm)
 {
-    V acc[WORD_BLOCK];
-    const REAL *row[WORD_BLOCK];
+    const int some = n < SOME ? n : SOME;
+    V sum[WORD_BLOCK];
+#pragma GCC unroll 4
+    for (int first = 0; first < n; first += some) {
+        V acc[SOME][PARTS];
+        const REAL *row[SOME];
 #pragma GCC unroll 8
-    for (int j = 0; j < n; j++) {
-        acc[j] = (V){0};
-        row[j] = rows[j];
-    }
-    for (int k = 0; k < K_pad; k += LANES) {
-        const V tk = FN(load)(t + k);
+        for (int j = 0; j < some; j++) {
+            EACH_PART(p)
+                acc[j][p] = (V){0};
+            row[j] = rows[first + j];
+        }
+        OVER_ROW(k, p, K_pad) {
+            const V tk = FN(load)(t + k);
 #pragma GCC unroll 8
-        for (int j = 0; j < n; j++)
-            acc[j] += tk * FN(load)(row[j] + k);
+            for (int j = 0; j < some; j++)
+                acc[j][p] = FN(fma)(tk, FN(load)(row[j] + k), acc[j][p]);
+        }
+#pragma GCC unroll 8
+        for (int j = 0; j < some; j++)
+            sum[first + j] = FN(add_parts)(acc[j]);
     }
-    FN(sum_lanes)(acc, n, norm);
+    FN(sum_lanes)(sum, n, norm);
 }
 
 /* The same, and also ratio_j = n_j / (norm_j + eps). */
@@ -44,8 +57,8 @@ INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *
         V even = FN(load)(s + k), odd = (V){0};
 #pragma GCC unroll 4
         for (int j = 0; j < n; j += 2) {
-            even += r[j] * FN(load)(row[j] + k);
-            odd += r[j + 1] * FN(load)(row[j + 1] + k);
+            even = FN(fma)(r[j], FN(load)(row[j] + k), even);
+            odd = FN(fma)(r[j + 1], FN(load)(row[j + 1] + k), odd);
         }
         FN(store)(s + k, even + odd);
     }
@@ -133,12 +146,12 @@ static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, con
 /* A document with at most NARROW topics is swept over by columns.  Words are taken LANES at a time:
  * the weights of one topic for these words are a vector, and the vectors of all topics follow each
  * other.  Lanes are then words, so norms need not be summed over lanes, and the s_k stay in
- * registers until the end. */
+ * registers until the end of a part. */
 #define NARROW ANNEALVI_NARROW
 #define NARROW_STEP 4
 #define AGAIN_FROM_MEMORY __asm__ volatile("" ::: "memory")
 
-/* The words of m vectors; with two of them t is read half as often.  AGAIN_FROM_MEMORY makes the
+/* The words of m vectors, a line apart; with two of them t is read half as often.  AGAIN_FROM_MEMORY makes the
  * compiler read the columns twice: it would otherwise keep them in registers and the sums in
  * memory. */
 INLINE void FN(sweep_vectors)(const int n, const int m, int64_t v, const REAL *columns,
@@ -151,22 +164,23 @@ INLINE void FN(sweep_vectors)(const int n, const int m, int64_t v, const REAL *c
         const V tk = FN(splat)(t[k]);
 #pragma GCC unroll 2
         for (int i = 0; i < m; i++)
-            part[i][k] = tk * FN(load)(columns + (i * n + k) * LANES);
+            part[i][k] = tk * FN(load)(columns + i * n * LINE + k * LANES);
     }
 #pragma GCC unroll 24
     for (int k = NARROW_STEP; k < n; k++) {
         const V tk = FN(splat)(t[k]);
 #pragma GCC unroll 2
         for (int i = 0; i < m; i++)
-            part[i][k % NARROW_STEP] += tk * FN(load)(columns + (i * n + k) * LANES);
+            part[i][k % NARROW_STEP] = FN(fma)(tk, FN(load)(columns + i * n * LINE + k * LANES),
+                                               part[i][k % NARROW_STEP]);
     }
 #pragma GCC unroll 2
     for (int i = 0; i < m; i++) {
         const V total = (part[i][0] + part[i][1]) + (part[i][2] + part[i][3]);
-        r[i] = FN(load)(counts + v + i * LANES) / (total + eps);
+        r[i] = FN(load)(counts + v + i * LINE) / (total + eps);
         if (norm) {
-            FN(store)(norm + v + i * LANES, total);
-            FN(store)(ratio + v + i * LANES, r[i]);
+            FN(store)(norm + v + i * LINE, total);
+            FN(store)(ratio + v + i * LINE, r[i]);
         }
     }
     AGAIN_FROM_MEMORY;
@@ -175,30 +189,37 @@ INLINE void FN(sweep_vectors)(const int n, const int m, int64_t v, const REAL *c
         for (int k = 0; k < n; k++)
 #pragma GCC unroll 2
             for (int i = 0; i < m; i++)
-                sum[k] += r[i] * FN(load)(columns + (i * n + k) * LANES);
+                sum[k] = FN(fma)(r[i], FN(load)(columns + i * n * LINE + k * LANES), sum[k]);
 }
 
 INLINE void FN(sweep_columns_of)(const int n, int64_t n_words, const REAL *columns,
                                  const REAL *counts, const REAL *t, REAL eps, REAL *norm,
                                  REAL *ratio, REAL *s)
 {
-    V sum[NARROW];
+    V sums[NARROW][PARTS];
+    for (int p = 0; p < PARTS; p++) {
+        V sum[NARROW];
 #pragma GCC unroll 24
-    for (int k = 0; k < n; k++)
-        sum[k] = (V){0};
-    int64_t v = 0;
-    for (; v + LANES < n_words; v += 2 * LANES, columns += 2 * n * LANES)
-        FN(sweep_vectors)(n, 2, v, columns, counts, t, eps, norm, ratio, sum);
-    if (v < n_words)
-        FN(sweep_vectors)(n, 1, v, columns, counts, t, eps, norm, ratio, sum);
+        for (int k = 0; k < n; k++)
+            sum[k] = (V){0};
+        int64_t v = p * LANES;
+        const REAL *own = columns + v * n;
+        for (; v + LINE < n_words; v += 2 * LINE, own += 2 * n * LINE)
+            FN(sweep_vectors)(n, 2, v, own, counts, t, eps, norm, ratio, sum);
+        if (v < n_words)
+            FN(sweep_vectors)(n, 1, v, own, counts, t, eps, norm, ratio, sum);
+#pragma GCC unroll 24
+        for (int k = 0; k < n; k++)
+            sums[k][p] = sum[k];
+    }
     if (!norm)
 #pragma GCC unroll 12
         for (int k = 0; k < n; k += LANES) {
-            V part[LANES];
+            V sum[LANES];
 #pragma GCC unroll 16
             for (int j = 0; j < LANES; j++)
-                part[j] = k + j < n ? sum[k + j] : (V){0};
-            FN(store)(s + k, FN(sums_of_vectors)(part));
+                sum[j] = k + j < n ? FN(add_parts)(sums[k + j]) : (V){0};
+            FN(store)(s + k, FN(sums_of_vectors)(LANES, sum));
         }
 }
 

@@ -17,20 +17,27 @@ static void FN(raise_row)(int K_pad, const REAL *logs, REAL b, int normalise, RE
 #undef ENTRIES
 #define ENTRIES 4
 #define AHEAD 8 /* entries */
+/* sum + c t; without fma too, for the product of two floats is exact in double. */
+INLINE double FN(add_product)(double sum, REAL c, REAL t)
+{
+    return BITS == 64 || HAS_FMA ? __builtin_fma((double)c, (double)t, sum)
+                                 : sum + (double)c * (double)t;
+}
+
 INLINE void FN(add_entries)(int K_pad, const int64_t *document, const int64_t *position,
                             const REAL *ratio, const REAL *t, const REAL *b, double *restrict acc)
 {
     const REAL *restrict t0 = t + document[0] * K_pad, *restrict t1 = t + document[1] * K_pad;
     const REAL *restrict t2 = t + document[2] * K_pad, *restrict t3 = t + document[3] * K_pad;
-    double c[ENTRIES];
+    REAL c[ENTRIES];
     for (int e = 0; e < ENTRIES; e++)
-        c[e] = (double)b[document[e]] * (double)ratio[position[e]];
+        c[e] = b[document[e]] * ratio[position[e]];
     for (int k = 0; k < K_pad; k++) {
         double sum = acc[k];
-        sum += c[0] * (double)t0[k];
-        sum += c[1] * (double)t1[k];
-        sum += c[2] * (double)t2[k];
-        sum += c[3] * (double)t3[k];
+        sum = FN(add_product)(sum, c[0], t0[k]);
+        sum = FN(add_product)(sum, c[1], t1[k]);
+        sum = FN(add_product)(sum, c[2], t2[k]);
+        sum = FN(add_product)(sum, c[3], t3[k]);
         acc[k] = sum;
     }
 }
@@ -80,15 +87,15 @@ static void FN(add_statistics)(
                 continue;
             }
             const REAL *restrict td = t + document[e] * K_pad;
-            const double c = (double)b[document[e]] * (double)ratio[position[e]];
+            const REAL c = b[document[e]] * ratio[position[e]];
             const int n = n_active[document[e]];
             if (n == K_pad) {
                 for (int k = 0; k < K_pad; k++)
-                    acc[k] += c * (double)td[k];
+                    acc[k] = FN(add_product)(acc[k], c, td[k]);
             } else {
                 const int32_t *restrict topics = active + document[e] * K_pad;
                 for (int j = 0; j < n; j++)
-                    acc[topics[j]] += c * (double)td[j];
+                    acc[topics[j]] = FN(add_product)(acc[topics[j]], c, td[j]);
             }
             e++;
         }
@@ -120,19 +127,14 @@ static void FN(add_statistics)(
 static double FN(log_dot)(int K_pad, const REAL *s, const REAL *weights, double *sum)
 {
     const V tiny = FN(splat)((REAL)TINY);
-    V dot = {0}, all = {0};
-    double total = 0;
-    for (int k = 0; k < K_pad; k += LANES) {
+    V dot[PARTS] = {{0}}, all[PARTS] = {{0}};
+    OVER_ROW(k, p, K_pad) {
         const V share = FN(load)(s + k);
-        dot += share * FN(log)(FN(max)(FN(load)(weights + k), tiny));
-        all += share;
+        dot[p] = FN(fma)(share, FN(log)(FN(max)(FN(load)(weights + k), tiny)), dot[p]);
+        all[p] += share;
     }
-    *sum = 0;
-    for (int l = 0; l < LANES; l++) {
-        total += (double)dot[l];
-        *sum += (double)all[l];
-    }
-    return total;
+    *sum = FN(wide_sum_of_line)(all);
+    return FN(wide_sum_of_line)(dot);
 }
 
 /* The exponents of a row of topic weights.  At b = 1 they are split into a scale and the rest;
@@ -164,7 +166,7 @@ INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
 INLINE REAL FN(mean_weights)(int K, int K_pad, const REAL *lambda, const REAL *log_sums, REAL b,
                              int normalise, REAL *exponents, REAL *weights, REAL *row_sum)
 {
-    V top = FN(log)(FN(splat)(lambda[0])) - log_sums[0], sum = {0};
+    V top = FN(log)(FN(splat)(lambda[0])) - log_sums[0], sum[PARTS] = {{0}};
     for (int k = 0; k < K_pad; k += LANES) { /* in the padding log_sums are huge */
         const V exponent = FN(log)(FN(load)(lambda + k)) - FN(load)(log_sums + k);
         FN(store)(exponents + k, exponent);
@@ -172,11 +174,11 @@ INLINE REAL FN(mean_weights)(int K, int K_pad, const REAL *lambda, const REAL *l
     }
     const REAL reference = normalise ? FN(largest_lane)(top) : 0;
     const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
-    for (int k = 0; k < K_pad; k += LANES) {
+    OVER_ROW(k, p, K_pad) {
         const V exponent = b * (FN(load)(exponents + k) - reference);
         const V weight = FN(exp_clamped)(FN(max)(exponent, floor));
         FN(store)(weights + k, weight);
-        sum += weight;
+        sum[p] += weight;
     }
     *row_sum = FN(add_lanes)(K, K_pad, weights, sum);
     for (int k = K; k < K_pad; k++)
@@ -231,15 +233,15 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
         for (int k = K; k < K_pad; k++)
             logs[k] = (REAL)PADDED_LOG;
     }
-    V sum = {0};
-    for (int k = 0; k < K_pad; k += LANES) {
+    V sum[PARTS] = {{0}};
+    OVER_ROW(k, p, K_pad) {
         const V exponent = b * (FN(load)(exponents + k) - reference);
         const V factor = FN(exp_clamped)(FN(max)(exponent, floor));
         const V weight = FN(load)(weights + k) * factor;
         FN(store)(weights + k, weight);
-        sum += weight;
+        sum[p] += weight;
     }
-    *row_sum = FN(sum_of_lanes)(sum);
+    *row_sum = FN(sum_of_line)(sum);
     return reference;
 }
 

@@ -22,33 +22,30 @@ INLINE vec_f64 log_gamma_and_psi(vec_f64 x, vec_f64 *psi)
 {
     const vec_int_f64 near = x < LOG_GAMMA_SHIFT;
     const vec_f64 a = select_f64(near, x, splat_f64(1));
-    const vec_f64 g = ((((a + 15) * a + 85) * a + 225) * a + 274) * a + 120;
+    const vec_f64 g = POLYNOMIAL(a, 1, 15, 85, 225, 274, 120);
     const vec_f64 y = x + select_f64(near, splat_f64(LOG_GAMMA_SHIFT - 0.5), splat_f64(-0.5));
     vec_f64 high;
     const vec_f64 low = log_parts_f64(y, &high);
     const vec_f64 w = 1 / y;
     const vec_f64 z = w * w;
-    vec_f64 q = z * -0.0040179508984101177712 + 0.0018206241180459700744;
-    q = q * z - 0.00083806788318784735073;
-    q = q * z + 0.00059056495309699550552;
-    q = q * z - 0.00076884908273697074062;
-    q = q * z + 0.002430555555302454266;
-    q = q * z - 0.04166666666666658144;
+    const vec_f64 q = POLYNOMIAL(z, -0.0040179508984101177712, 0.0018206241180459700744,
+                                 -0.00083806788318784735073, 0.00059056495309699550552,
+                                 -0.00076884908273697074062, 0.002430555555302454266,
+                                 -0.04166666666666658144);
     if (psi) {
-        const vec_f64 slope = (((a * 5 + 60) * a + 255) * a + 450) * a + 274;
-        vec_f64 p = z * 0.048903082616307285825 - 0.01972305921155808175;
-        p = p * z + 0.007532296375300073746;
-        p = p * z - 0.0041337947256181143526;
-        p = p * z + 0.0038442443049313777148;
-        p = p * z - 0.0072916666631349610901;
-        p = p * z + 0.041666666666665477703;
+        const vec_f64 slope = POLYNOMIAL(a, 5, 60, 255, 450, 274);
+        const vec_f64 p = POLYNOMIAL(z, 0.048903082616307285825, -0.01972305921155808175,
+                                     0.007532296375300073746, -0.0041337947256181143526,
+                                     0.0038442443049313777148, -0.0072916666631349610901,
+                                     0.041666666666665477703);
         const vec_f64 ratio = select_f64(near, slope / g, (vec_f64){0});
         const vec_f64 first = select_f64(near, 1 / x, (vec_f64){0});
-        *psi = ((high + low) + (z * p - ratio)) - first;
+        *psi = ((high + low) + fma_f64(z, p, -ratio)) - first;
     }
     const vec_f64 product = select_f64(near, a * g, splat_f64(1));
     /* so that log y - 1 is rounded once, and not log y first and then the difference */
-    return y * ((high - 1) + low) + (w * q + 0.91893853320467274178) - log_f64(product);
+    const vec_f64 rest = fma_f64(w, q, splat_f64(0.91893853320467274178));
+    return fma_f64(y, (high - 1) + low, rest) - log_f64(product);
 }
 
 INLINE vec_f64 log_gamma_anywhere(vec_f64 x)

@@ -20,7 +20,7 @@ from annealvi._kernels._dispatch cimport kernels
 cdef enum:
     VOCABULARY_BLOCK = 1024  # words whose powers are summed by one thread
     TOPIC_BLOCK = 1 << 18    # numbers of topics that one matrix product takes
-    MOST_LANES = 8
+    LINE = 8                 # doubles of a line, see vector.h
 
 LEAST_WORD = 1e-280  # word probabilities below this may have underflowed
 cdef double LEAST_LOG_WORD = log(LEAST_WORD)
@@ -31,26 +31,26 @@ cdef void sum_powers(
     Py_ssize_t stride, const double *logs, const double *weights, Py_ssize_t weight_stride,
     bint shared, double *acc,
 ) noexcept nogil:
-    """Vectors of sums at the points of all panels, see power_rows.h."""
+    """Lines of sums at the points of all panels, see power_rows.h."""
     cdef Py_ssize_t panel
-    memset(acc, 0, starts.shape[0] * n_points * kernels.lanes * sizeof(double))
+    memset(acc, 0, starts.shape[0] * n_points * LINE * sizeof(double))
     for panel in range(starts.shape[0]):
         kernels.power_sums(n_vectors, stride, logs, starts[panel], steps[panel], n_points, weights,
                            weight_stride, shared, acc)
-        acc += n_points * kernels.lanes
+        acc += n_points * LINE
         if weights != NULL:
             weights += n_points * weight_stride
 
 
 cdef void add_lanes(Py_ssize_t n, const double *acc, double *out, Py_ssize_t stride) noexcept nogil:
-    """The sums over the lanes of n vectors."""
+    """The sums over n lines."""
     cdef:
         Py_ssize_t j, lane
         double total
     for j in range(n):
         total = 0
-        for lane in range(kernels.lanes):
-            total += acc[j * kernels.lanes + lane]
+        for lane in range(LINE):
+            total += acc[j * LINE + lane]
         out[j * stride] = total
 
 
@@ -62,7 +62,7 @@ def row_power_sums(
     const double[::1] steps,    # IN  (panels,) positive
     const double[:, ::1] weights,  # IN  (panels * n_points, n_pad), or (0, 0) for ones
     int n_threads,              # IN
-    double[:, ::1] scratch,     # OUT (n_threads, panels * n_points * MOST_LANES), see scratch_size
+    double[:, ::1] scratch,     # OUT (n_threads, panels * n_points * LINE), see scratch_size
     double[:, ::1] row,         # OUT (n_threads, n_pad) scratch for the logarithms of numbers
     double[:, ::1] out,         # OUT (R, panels * n_points)
 ):
@@ -80,7 +80,7 @@ def row_power_sums(
         if plain:
             kernels.f64.log(width, row_logs, &row[threadid(), 0])
             row_logs = &row[threadid(), 0]
-        sum_powers(starts, steps, out.shape[1] // n_panels, width // kernels.lanes, kernels.lanes,
+        sum_powers(starts, steps, out.shape[1] // n_panels, width // LINE, LINE,
                    row_logs, w, width, False, &scratch[threadid(), 0])
         add_lanes(out.shape[1], &scratch[threadid(), 0], &out[r, 0], 1)
 
@@ -90,7 +90,7 @@ def column_power_sums(
     const double[::1] starts,    # IN  (panels,) positive
     const double[::1] steps,     # IN  (panels,) positive
     int n_threads,               # IN
-    double[:, ::1] scratch,      # OUT (n_threads, panels * n_points * MOST_LANES), see scratch_size
+    double[:, ::1] scratch,      # OUT (n_threads, panels * n_points * LINE), see scratch_size
     double[:, :, ::1] partial,   # OUT (blocks, panels * n_points, K_pad), see n_vocabulary_blocks
     double[:, ::1] out,          # IN/OUT (panels * n_points, K_pad)
 ):
@@ -98,20 +98,19 @@ def column_power_sums(
     cdef:
         Py_ssize_t n_blocks = partial.shape[0], n_panels = starts.shape[0], task, block
         Py_ssize_t width = logs.shape[1], j, k, lane, first, n_columns
-        int lanes = kernels.lanes
         double *acc = NULL
-    n_columns = width // lanes
+    n_columns = width // LINE
     for task in prange(n_blocks * n_columns, nogil=True, num_threads=n_threads, schedule="static"):
         acc = &scratch[threadid(), 0]
         block = task // n_columns
-        k = task % n_columns * lanes
+        k = task % n_columns * LINE
         first = block * VOCABULARY_BLOCK
         sum_powers(starts, steps, out.shape[0] // n_panels,
                    min(VOCABULARY_BLOCK, logs.shape[0] - first), width, &logs[first, k], NULL, 0,
                    False, acc)
         for j in range(out.shape[0]):
-            for lane in range(lanes):
-                partial[block, j, k + lane] = acc[j * lanes + lane]
+            for lane in range(LINE):
+                partial[block, j, k + lane] = acc[j * LINE + lane]
     for j in prange(out.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
         for block in range(n_blocks):
             for k in range(width):
@@ -169,8 +168,8 @@ cdef void draw_weights(
         double total
     for k in range(K):
         draw_topic(state, eta, k, V, width, &topics[thread, 0, 0])
-        sum_powers(starts, steps, n_points // starts.shape[0], width // kernels.lanes,
-                   kernels.lanes, &topics[thread, 0, 0], NULL, 0, False, acc)
+        sum_powers(starts, steps, n_points // starts.shape[0], width // LINE,
+                   LINE, &topics[thread, 0, 0], NULL, 0, False, acc)
         add_lanes(n_points, acc, sums, 1)
         total = 0
         for e in range(first[0], first[1]):
@@ -214,15 +213,15 @@ cdef void sum_words(
     Py_ssize_t start, Py_ssize_t n, int thread, double[:, :, ::1] words,
     const double[:, :, ::1] theta, const double[:, :, ::1] log_topics, double *acc, double *sums,
 ) noexcept nogil:
-    """Sums of powers of words for up to `lanes` theta, side by side; words become logarithms."""
+    """Sums of powers of words for up to LINE theta, side by side; words become logarithms."""
     cdef:
         Py_ssize_t width = words.shape[2], lane, r, v, k, j
         double most, total
         double *row = NULL
-    for lane in range(kernels.lanes):
+    for lane in range(LINE):
         if lane >= n:
             for j in range(n_points):
-                sums[j * kernels.lanes + lane] = 1
+                sums[j * LINE + lane] = 1
             continue
         r = start + lane
         row = &words[thread, r, 0]
@@ -236,9 +235,9 @@ cdef void sum_words(
                 for k in range(theta.shape[1]):
                     total += exp(theta[thread, k, r] + log_topics[thread, k, v] - most)
                 row[v] = most + log(total)
-        sum_powers(starts, steps, n_points // starts.shape[0], width // kernels.lanes,
-                   kernels.lanes, row, NULL, 0, False, acc)
-        add_lanes(n_points, acc, sums + lane, kernels.lanes)
+        sum_powers(starts, steps, n_points // starts.shape[0], width // LINE,
+                   LINE, row, NULL, 0, False, acc)
+        add_lanes(n_points, acc, sums + lane, LINE)
 
 
 cdef void one_draw(
@@ -255,7 +254,7 @@ cdef void one_draw(
         Py_ssize_t M = inverses.shape[0], G = shares.shape[1], n_points = points.shape[0]
         Py_ssize_t width = logs.shape[2], g, i, t, m
         double *acc = &sums[thread, 0]
-        double *side = acc + n_points * MOST_LANES
+        double *side = acc + n_points * LINE
         bint collapsed = words.shape[1] > 0
     memset(out, 0, M * sizeof(double))
     memset(means, 0, M * sizeof(double))
@@ -268,8 +267,8 @@ cdef void one_draw(
     for g in range(G):
         if not collapsed:
             draw_theta(state, alpha, n_theta, thread, theta)
-        for i in range((n_theta + kernels.lanes - 1) // kernels.lanes):
-            t = i * kernels.lanes
+        for i in range((n_theta + LINE - 1) // LINE):
+            t = i * LINE
             if collapsed:
                 sum_words(starts, steps, n_points, V, g * n_theta + t, n_theta - t, thread, words,
                           theta, log_topics, acc, side)
@@ -301,7 +300,7 @@ def draw_log_partition(
     const double[:, ::1] shares,     # IN  (L, G) number of documents of each length in each group
     Py_ssize_t n_theta,              # IN  for each group
     int n_threads,                   # IN
-    double[:, ::1] sums,             # OUT (n_threads, 2 P * MOST_LANES) scratch, see scratch_size
+    double[:, ::1] sums,             # OUT (n_threads, 2 P * LINE) scratch, see scratch_size
     double[:, :, ::1] topics,        # OUT (n_threads, 1, V_pad) scratch, or for the collapsed form
                                      #     (n_threads, topics of a product, V_pad), see topic_block
     double[:, :, ::1] theta,         # OUT (n_threads, K, T_pad) scratch, or (n_threads, K, R_pad)
@@ -331,7 +330,7 @@ SUMMED_ROWS = VOCABULARY_BLOCK
 
 def scratch_size(n_points):
     """Size of the scratch that sums need for each thread, in numbers."""
-    return n_points * MOST_LANES
+    return n_points * LINE
 
 
 def n_vocabulary_blocks(n_features):

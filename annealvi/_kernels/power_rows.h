@@ -32,7 +32,7 @@ INLINE vec_f64 whole_power(vec_f64 x, int64_t k)
     return out * x;
 }
 
-/* Add the powers of `group` vectors to acc, which has one vector for each grid point. */
+/* Add the powers of `group` vectors to acc, which has one line for each grid point. */
 INLINE void power_group(int group, int64_t stride, const double *logs, double b0, double h,
                         int64_t whole, int64_t n_points, double *acc)
 {
@@ -47,22 +47,22 @@ INLINE void power_group(int group, int64_t stride, const double *logs, double b0
     /* two points at a time: the products of the second are fused with its sum */
     int64_t j = 0;
     for (; j + 2 <= n_points; j += 2) {
-        vec_f64 first = load_f64(acc + j * LANES), second = load_f64(acc + (j + 1) * LANES);
+        vec_f64 first = load_f64(acc + j * LINE), second = load_f64(acc + (j + 1) * LINE);
 #pragma GCC unroll 8
         for (int u = 0; u < group; u++) {
             first += power[u];
-            second += power[u] * ratio[u];
+            second = fma_f64(power[u], ratio[u], second);
             power[u] *= square[u];
         }
-        store_f64(acc + j * LANES, first);
-        store_f64(acc + (j + 1) * LANES, second);
+        store_f64(acc + j * LINE, first);
+        store_f64(acc + (j + 1) * LINE, second);
     }
     if (j < n_points) {
-        vec_f64 last = load_f64(acc + j * LANES);
+        vec_f64 last = load_f64(acc + j * LINE);
 #pragma GCC unroll 8
         for (int u = 0; u < group; u++)
             last += power[u];
-        store_f64(acc + j * LANES, last);
+        store_f64(acc + j * LINE, last);
     }
 }
 
@@ -79,38 +79,34 @@ INLINE void weighted_group(int group, int64_t stride, const double *logs, double
         power[u] = whole ? whole_power(ratio[u], whole) : exp_f64(b0 * l);
     }
     for (int64_t j = 0; j < n_points; j++) {
-        vec_f64 even = load_f64(acc + j * LANES), odd = {0};
+        vec_f64 sum = load_f64(acc + j * LINE);
 #pragma GCC unroll 8
         for (int u = 0; u < group; u++) {
             const double *own = weights + j * weight_stride;
             const vec_f64 w = shared ? splat_f64(own[u]) : load_f64(own + u * stride);
-            if (u & 1)
-                odd += power[u] * w;
-            else
-                even += power[u] * w;
+            sum = fma_f64(power[u], w, sum);
             power[u] *= ratio[u];
         }
-        store_f64(acc + j * LANES, even + odd);
+        store_f64(acc + j * LINE, sum);
     }
 }
 
-/* acc_j += sum_i w_ij exp((b0 + j h) l_i), lane by lane, l_i and w_ij being vectors. */
+/* acc_j += sum_i w_ij exp((b0 + j h) l_i), number by number, l_i and w_ij being lines. */
 static void power_sums(
-    int64_t n_vectors,     /* IN */
-    int64_t stride,        /* IN  numbers from one vector to the next */
+    int64_t n_lines,       /* IN */
+    int64_t stride,        /* IN  numbers from one line to the next */
     const double *logs,    /* IN  l; -infinity counts as a power of 0 */
     double b0,             /* IN  positive */
     double h,              /* IN  positive */
     int64_t n_points,      /* IN */
     const double *weights, /* IN  n_points rows with the layout of logs, or NULL for ones */
     int64_t weight_stride, /* IN  numbers from one row of weights to the next */
-    int shared,            /* IN  whether rows have one weight for each vector instead */
-    double *acc)           /* IN/OUT n_points vectors */
+    int shared,            /* IN  whether rows have one weight for each line instead */
+    double *acc)           /* IN/OUT n_points lines */
 {
     const int64_t whole = whole_steps(b0, h);
-    int64_t i = 0;
 #define POWER_GROUPS(group)                                                                      \
-    for (; i + (group) <= n_vectors; i += (group))                                               \
+    for (; i + (group) <= n_lines; i += (group))                                                 \
         if (weights && shared)                                                                   \
             weighted_group(group, stride, logs + i * stride, b0, h, whole, n_points,             \
                            weights + i, weight_stride, 1, acc);                                  \
@@ -119,8 +115,13 @@ static void power_sums(
                            weights + i * stride, weight_stride, 0, acc);                         \
         else                                                                                     \
             power_group(group, stride, logs + i * stride, b0, h, whole, n_points, acc);
-    POWER_GROUPS(POWER_GROUP)
-    POWER_GROUPS(POWER_GROUP / 2)
-    POWER_GROUPS(1)
+    for (int p = 0; p < PARTS; p++, logs += LANES, acc += LANES) {
+        int64_t i = 0;
+        POWER_GROUPS(POWER_GROUP)
+        POWER_GROUPS(POWER_GROUP / 2)
+        POWER_GROUPS(1)
+        if (weights && !shared)
+            weights += LANES;
+    }
 #undef POWER_GROUPS
 }

@@ -67,28 +67,26 @@
  * normal and finite; the kernels clamp their exponents well within these limits. */
 INLINE V FN(exp_clamped)(V x)
 {
-    const V rounded = x * (REAL)1.4426950408889634 + (REAL)ROUND_MAGIC;
-    const V n = rounded - (REAL)ROUND_MAGIC;
-    const V r = (x - n * (REAL)LN2_HI) - n * (REAL)LN2_LO;
+    const V magic = FN(splat)((REAL)ROUND_MAGIC);
+    const V rounded = FN(fma)(x, FN(splat)((REAL)1.4426950408889634), magic);
+    const V n = rounded - magic;
+    const V high = FN(fma)(n, FN(splat)(-(REAL)LN2_HI), x);
+    const V r = FN(fma)(n, FN(splat)(-(REAL)LN2_LO), high);
     const V q = r * r;
 #if BITS == 64
-    V even = q * 2.510038549551031907655e-8 + 2.755726845999706477171e-6;
-    V odd = q * 2.762008844540974815964e-7 + 2.480152129595437513121e-5;
-    odd = odd * q + 1.388888891721371690144e-3;
-    even = even * q + 1.984126986305361687787e-4;
-    odd = odd * q + 4.1666666666624127873e-2;
-    even = even * q + 8.333333333330061832518e-3;
-    odd = odd * q + 0.5000000000000001022112;
-    even = even * q + 0.1666666666666666745273;
-    const V p = even * r + odd;
+    const V odd = POLYNOMIAL(q, 2.762008844540974815964e-7, 2.480152129595437513121e-5,
+                             1.388888891721371690144e-3, 4.1666666666624127873e-2,
+                             0.5000000000000001022112);
+    const V even = POLYNOMIAL(q, 2.510038549551031907655e-8, 2.755726845999706477171e-6,
+                              1.984126986305361687787e-4, 8.333333333330061832518e-3,
+                              0.1666666666666666745273);
 #else
-    V odd = q * 0.00139261835877f + 0.0416665546172f;
-    const V even = q * 0.00836317905272f + 0.166665769897f;
-    odd = odd * q + 0.5f;
-    const V p = even * r + odd;
+    const V odd = POLYNOMIAL(q, 0.00139261835877f, 0.0416665546172f, 0.5f);
+    const V even = POLYNOMIAL(q, 0.00836317905272f, 0.166665769897f);
 #endif
+    const V p = FN(fma)(even, r, odd);
     /* times 2^n: the integer n is in the low bits of `rounded` */
-    return (V)((VI)(q * p + r + 1) + ((VI)rounded << MANTISSA_BITS));
+    return (V)((VI)(FN(fma)(q, p, r) + 1) + ((VI)rounded << MANTISSA_BITS));
 }
 
 /* exp(x) for any x; results below the normal range are 0. */
@@ -113,20 +111,16 @@ INLINE V FN(log_parts)(V x, V *high)
     const V s = f / (f + 2);
     const V z = s * s;
 #if BITS == 64
-    V p = z * 0.1461658542488862197445 + 0.1533171061821077156922;
-    p = p * z + 0.1818288945567494603847;
-    p = p * z + 0.2222221113025987702904;
-    p = p * z + 0.2857142862600326874162;
-    p = p * z + 0.3999999999989944323319;
-    p = p * z + 0.6666666666666669688307;
+    const V p = POLYNOMIAL(z, 0.1461658542488862197445, 0.1533171061821077156922,
+                           0.1818288945567494603847, 0.2222221113025987702904,
+                           0.2857142862600326874162, 0.3999999999989944323319,
+                           0.6666666666666669688307);
 #else
-    V p = z * 0.233305819382f + 0.285508165997f;
-    p = p * z + 0.40000121877f;
-    p = p * z + 0.666666665545f;
+    const V p = POLYNOMIAL(z, 0.233305819382f, 0.285508165997f, 0.40000121877f, 0.666666665545f);
 #endif
     /* 2s = f - s f, accurate enough for log 1 = 0 and for small results */
     *high = n * (REAL)LN2_HI;
-    return n * (REAL)LN2_LO + (s * (z * p - f) + f);
+    return FN(fma)(n, FN(splat)((REAL)LN2_LO), FN(fma)(s, FN(fma)(z, p, -f), f));
 }
 
 INLINE V FN(log)(V x)
@@ -144,11 +138,11 @@ INLINE void FN(digamma_fraction)(V x, int near, V *scale, V *one, V *rest, V *in
     const VI is_near = x < (REAL)FAR;
     const V a = near ? x : FN(select)(is_near, x, FN(splat)(1));
 #if SHIFT == 6
-    const V g = ((((a + 15) * a + 85) * a + 225) * a + 274) * a + 120;
-    const V slope = (((a * 5 + 60) * a + 255) * a + 450) * a + 274;
+    const V g = POLYNOMIAL(a, 1, 15, 85, 225, 274, 120);
+    const V slope = POLYNOMIAL(a, 5, 60, 255, 450, 274);
 #else
-    const V g = (a + 3) * a + 2;
-    const V slope = a * 2 + 3;
+    const V g = POLYNOMIAL(a, 1, 3, 2);
+    const V slope = a * 2 + 3; /* the product is exact */
 #endif
     const V y_near = a + (REAL)(SHIFT - 0.5);
     const V square = y_near * y_near;
@@ -167,17 +161,16 @@ INLINE void FN(digamma_fraction)(V x, int near, V *scale, V *one, V *rest, V *in
     }
 #if BITS == 64
     const V zz = z * z;
-    V even = zz * 0.048269770696766624979 + 0.0073366375657223828285;
-    V odd = zz * -0.019387804068462155652 - 0.0039532406191906198078;
-    even = even * zz + 0.0035524812040708326841;
-    odd = odd * zz - 0.0064236111076130731792;
-    const V p = (even * z + odd) * z + 0.041666666666665489042;
+    const V even = POLYNOMIAL(zz, 0.048269770696766624979, 0.0073366375657223828285,
+                              0.0035524812040708326841);
+    const V odd = POLYNOMIAL(zz, -0.019387804068462155652, -0.0039532406191906198078,
+                             -0.0064236111076130731792);
+    const V p = FN(fma)(FN(fma)(even, z, odd), z, FN(splat)(0.041666666666665489042));
 #else
-    V p = z * -0.00246196995187f + 0.00342414307231f;
-    p = p * z - 0.00641974015505f;
-    p = p * z + 0.0416666475266f;
+    const V p = POLYNOMIAL(z, -0.00246196995187f, 0.00342414307231f, -0.00641974015505f,
+                           0.0416666475266f);
 #endif
-    *scale = y + y * (z * p);
+    *scale = FN(fma)(y, z * p, y);
 }
 
 /* exp(psi(x) - sparsity / x) = *scale * exp(-*shift); the second term is left out beyond FAR. */
@@ -185,7 +178,7 @@ INLINE void FN(sparse_digamma_parts)(V x, int near, REAL sparsity, V *scale, V *
 {
     V one, rest, inverse;
     FN(digamma_fraction)(x, near, scale, &one, &rest, &inverse);
-    *shift = (rest + (1 + sparsity) * one) * inverse;
+    *shift = FN(fma)(FN(splat)(1 + sparsity), one, rest) * inverse;
 }
 
 /* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once, for numerator and denominator; for
@@ -201,5 +194,6 @@ INLINE V FN(digamma)(V x)
 {
     V scale, one, rest, inverse;
     FN(digamma_fraction)(x, 0, &scale, &one, &rest, &inverse);
-    return (FN(log)(scale) - rest * inverse) - FN(select)(x < (REAL)FAR, 1 / x, (V){0});
+    return FN(fma)(-rest, inverse, FN(log)(scale)) -
+           FN(select)(x < (REAL)FAR, 1 / x, (V){0});
 }

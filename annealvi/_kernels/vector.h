@@ -8,35 +8,70 @@
  *     FN(x)   x with a suffix for the type
  * and is compiled once for each instruction set.  It uses the vector extension
  * of GCC and Clang, so the same source serves SSE2, AVX2, AVX-512 and NEON;
- * only max and min use intrinsics.  VECTOR_BYTES is the size of a vector.
+ * only max, min and fma use intrinsics.  VECTOR_BYTES is the size of a vector.
+ *
+ * Every instruction set gives the same bits.  A line is 64 bytes, PARTS vectors.  What is summed
+ * over a row is summed for each number of a line, and these are then added in one order.  The
+ * compiler fuses no multiplication with an addition; fma does, where it is written.
  */
 
 #ifndef ANNEALVI_VECTOR_BYTES
 #define ANNEALVI_VECTOR_BYTES
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#ifdef VECTOR_BYTES /* a test asks for vectors that the compiler makes of shorter ones */
+#elif defined(__AVX512F__) && defined(__AVX512DQ__)
 #define VECTOR_BYTES 64
+#define INTRINSIC(name, type) _mm512_##name##_##type
 #elif defined(__AVX2__)
 #define VECTOR_BYTES 32
+#define INTRINSIC(name, type) _mm256_##name##_##type
 #else
 #define VECTOR_BYTES 16
+#ifdef __SSE2__
+#define INTRINSIC(name, type) _mm_##name##_##type
 #endif
-#if defined(__SSE2__)
+#endif
+#ifdef __SSE2__
 #include <immintrin.h>
 #endif
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
+#if defined(__FMA__) || defined(__aarch64__)
+#define HAS_FMA 1
+#else
+#define HAS_FMA 0 /* the C library computes it, slowly */
+#endif
 #define INLINE static inline __attribute__((always_inline))
+#define PARTS (64 / VECTOR_BYTES)
 #define WORD_BLOCK 8      /* words that a sweep processes together */
 #define FIRST_CACHE 32768   /* bytes of the level 1 cache that two blocks of rows may fill */
 #define LONG_DOCUMENT 512 /* most words that are summed in float; a whole number of blocks */
+#define EACH_PART(p) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++)
+/* The vectors of a row of whole lines: k is where each starts, p its part. */
+#define OVER_ROW(k, p, K_pad)                                                                    \
+    for (int line = 0; line < (K_pad); line += LINE)                                             \
+        _Pragma("GCC unroll 4") for (int p = 0, k = line; p < PARTS; p++, k += LANES)
+/* c[0] x^n + c[1] x^(n-1) + ... + c[n]. */
+#define POLYNOMIAL(x, ...)                                                                       \
+    FN(polynomial)(x, (int)(sizeof((REAL[]){__VA_ARGS__}) / sizeof(REAL)), (REAL[]){__VA_ARGS__})
 #endif
 
 #undef V
 #undef VU
 #undef VI
 #undef LANES
+#undef LINE
+#undef NATIVE
 #define V FN(vec)
 #define VU FN(vec_unaligned)
 #define VI FN(vec_int)
 #define LANES ((int)(VECTOR_BYTES / sizeof(REAL)))
+#define LINE ((int)(64 / sizeof(REAL)))
+#if BITS == 64
+#define NATIVE(name) INTRINSIC(name, pd)
+#else
+#define NATIVE(name) INTRINSIC(name, ps)
+#endif
 
 typedef REAL V __attribute__((vector_size(VECTOR_BYTES)));
 typedef INT VI __attribute__((vector_size(VECTOR_BYTES)));
@@ -50,24 +85,9 @@ INLINE V FN(select)(VI mask, V yes, V no) { return (V)((mask & (VI)yes) | (~mask
 
 /* a > b ? a : b, and a < b ? a : b.  Compilers turn the select into several instructions; the
  * intrinsic is a single one with the same result, also for NaN (b is returned). */
-#if VECTOR_BYTES == 64 && BITS == 64
-INLINE V FN(max)(V a, V b) { return (V)_mm512_max_pd((__m512d)a, (__m512d)b); }
-INLINE V FN(min)(V a, V b) { return (V)_mm512_min_pd((__m512d)a, (__m512d)b); }
-#elif VECTOR_BYTES == 64
-INLINE V FN(max)(V a, V b) { return (V)_mm512_max_ps((__m512)a, (__m512)b); }
-INLINE V FN(min)(V a, V b) { return (V)_mm512_min_ps((__m512)a, (__m512)b); }
-#elif VECTOR_BYTES == 32 && BITS == 64
-INLINE V FN(max)(V a, V b) { return (V)_mm256_max_pd((__m256d)a, (__m256d)b); }
-INLINE V FN(min)(V a, V b) { return (V)_mm256_min_pd((__m256d)a, (__m256d)b); }
-#elif VECTOR_BYTES == 32
-INLINE V FN(max)(V a, V b) { return (V)_mm256_max_ps((__m256)a, (__m256)b); }
-INLINE V FN(min)(V a, V b) { return (V)_mm256_min_ps((__m256)a, (__m256)b); }
-#elif defined(__SSE2__) && BITS == 64
-INLINE V FN(max)(V a, V b) { return (V)_mm_max_pd((__m128d)a, (__m128d)b); }
-INLINE V FN(min)(V a, V b) { return (V)_mm_min_pd((__m128d)a, (__m128d)b); }
-#elif defined(__SSE2__)
-INLINE V FN(max)(V a, V b) { return (V)_mm_max_ps((__m128)a, (__m128)b); }
-INLINE V FN(min)(V a, V b) { return (V)_mm_min_ps((__m128)a, (__m128)b); }
+#ifdef INTRINSIC
+INLINE V FN(max)(V a, V b) { return NATIVE(max)(a, b); }
+INLINE V FN(min)(V a, V b) { return NATIVE(min)(a, b); }
 #else
 INLINE V FN(max)(V a, V b) { return FN(select)(a > b, a, b); }
 INLINE V FN(min)(V a, V b) { return FN(select)(a < b, a, b); }
@@ -75,15 +95,31 @@ INLINE V FN(min)(V a, V b) { return FN(select)(a < b, a, b); }
 INLINE V FN(at_least)(V x, V least) { return FN(max)(least, x); } /* NaN stays */
 INLINE V FN(abs)(V x) { return (V)((VI)x & ((INT)((1ULL << (BITS - 1)) - 1))); }
 
-/* Sums of `n_words` vectors (4 or 8) over their lanes, written to out[0..n_words).
- *
- * Transposing while adding needs fewer shuffles than a reduction of each vector.
- * fold(a, b, s) returns a vector whose lane i holds a[i] + a[i ^ s] if bit s of
- * i is clear and b[i] + b[i ^ s] if it is set, so after folding with
- * s = 1, 2, 4 lane i holds the whole sum of vector i.  `out` needs room for
- * WORD_BLOCK + LANES numbers.
- */
-#if defined(__GNUC__) && !defined(__clang__)
+/* a b + c, rounded once. */
+INLINE V FN(fma)(V a, V b, V c)
+{
+#if defined(INTRINSIC) && HAS_FMA
+    return NATIVE(fmadd)(a, b, c);
+#elif defined(__aarch64__) && BITS == 64
+    return vfmaq_f64(c, a, b);
+#elif defined(__aarch64__)
+    return vfmaq_f32(c, a, b);
+#else
+    for (int l = 0; l < LANES; l++)
+        c[l] = BITS == 64 ? __builtin_fma(a[l], b[l], c[l]) : __builtin_fmaf(a[l], b[l], c[l]);
+    return c;
+#endif
+}
+
+INLINE V FN(polynomial)(V x, int n, const REAL *c)
+{
+    V y = FN(splat)(c[0]);
+#pragma GCC unroll 8
+    for (int i = 1; i < n; i++)
+        y = FN(fma)(y, x, FN(splat)(c[i]));
+    return y;
+}
+
 #if BITS == 64
 static const INT FN(lane_index)[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 #else
@@ -97,111 +133,91 @@ INLINE VI FN(lanes)(void)
     return lane;
 }
 
+/* Lane i of a, or lane i - LANES of b, for each i in `index`. */
+INLINE V FN(shuffle)(V a, V b, VI index)
+{
+#ifdef __clang__
+    V out = a;
+#pragma unroll
+    for (int l = 0; l < LANES; l++)
+        out[l] = index[l] < LANES ? a[index[l]] : b[index[l] - LANES];
+    return out;
+#else
+    return __builtin_shuffle(a, b, index);
+#endif
+}
+
+/* Lane i holds a[i] + a[i ^ s] if bit s of i is clear, and b[i] + b[i ^ s] if it is set. */
 INLINE V FN(fold)(V a, V b, int s)
 {
     const VI lane = FN(lanes)();
     const VI from_b = ((lane & s) != 0) & LANES;
-    return __builtin_shuffle(a, b, lane + from_b) + __builtin_shuffle(a, b, (lane ^ s) + from_b);
+    return FN(shuffle)(a, b, lane + from_b) + FN(shuffle)(a, b, (lane ^ s) + from_b);
 }
 
-/* Halve the number of vectors; `count` and s are known at compile time. */
-INLINE int FN(fold_pairs)(V *acc, int count, int s)
+/* The sums over lanes of `count` vectors, a power of 2 and at most LANES, in the first lanes.
+ *
+ * Lanes that are far apart are added first, as parts are before them.  Transposing while adding
+ * needs fewer shuffles than a reduction of each vector. */
+INLINE V FN(sums_of_vectors)(int count, V *acc)
 {
-    if (s >= LANES || count == 1)
-        return count;
+    int left = count;
 #pragma GCC unroll 4
-    for (int i = 0; i < count / 2; i++)
-        acc[i] = FN(fold)(acc[2 * i], acc[2 * i + 1], s);
-    return count / 2;
-}
-
-INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
-{
-    int count = FN(fold_pairs)(acc, n_words, 1);
-    count = FN(fold_pairs)(acc, count, 2);
-    count = FN(fold_pairs)(acc, count, 4);
-    if (n_words < LANES && n_words == 4)
-        acc[0] += __builtin_shuffle(acc[0], FN(lanes)() ^ (4 & (LANES - 1)));
-    if (n_words < LANES && LANES == 16)
-        acc[0] += __builtin_shuffle(acc[0], FN(lanes)() ^ (8 & (LANES - 1)));
+    for (int s = LANES / 2; s; s /= 2) {
+        const int half = left / 2;
+        left = half ? half : 1;
 #pragma GCC unroll 8
-    for (int i = 0; i < count; i++)
-        FN(store)(out + i * LANES, acc[i]);
-}
-
-/* The sums over lanes of LANES vectors, as one vector. */
-INLINE V FN(sums_of_vectors)(V *acc)
-{
-    int count = LANES;
-#pragma GCC unroll 4
-    for (int s = 1; s < LANES; s *= 2) {
-#pragma GCC unroll 8
-        for (int i = 0; i < count / 2; i++)
-            acc[i] = FN(fold)(acc[2 * i], acc[2 * i + 1], s);
-        count /= 2;
+        for (int i = 0; i < left; i++)
+            acc[i] = FN(fold)(acc[i], acc[i + half], s);
     }
-    return acc[0];
+    /* vector j is in lane j * LANES / count */
+    const VI place = FN(lanes)() * (LANES / count) & (LANES - 1);
+    return count == 1 || count == LANES ? acc[0] : FN(shuffle)(acc[0], acc[0], place);
 }
 
-/* The sum of a vector's lanes, and the largest of them. */
-INLINE REAL FN(sum_of_lanes)(V x)
+/* The same of n vectors (4 or 8), written to out[0..n), which needs room for whole vectors. */
+INLINE void FN(sum_lanes)(V *acc, int n, REAL *out)
 {
+    const int count = n < LANES ? n : LANES;
 #pragma GCC unroll 4
-    for (int s = LANES / 2; s; s /= 2)
-        x += __builtin_shuffle(x, FN(lanes)() ^ s);
-    return x[0];
+    for (int j = 0; j < n; j += count)
+        FN(store)(out + j, FN(sums_of_vectors)(count, acc + j));
 }
-INLINE REAL FN(largest_lane)(V x)
+
+/* The sum of the PARTS vectors of a line, and of their lanes; and the latter in double. */
+INLINE V FN(add_parts)(const V *x)
 {
-#pragma GCC unroll 4
-    for (int s = LANES / 2; s; s /= 2)
-        x = FN(max)(x, __builtin_shuffle(x, FN(lanes)() ^ s));
-    return x[0];
+    return PARTS == 4   ? (x[0] + x[2 % PARTS]) + (x[1 % PARTS] + x[3 % PARTS])
+           : PARTS == 2 ? x[0] + x[1 % PARTS]
+                        : x[0];
 }
-INLINE int FN(sum_of_int_lanes)(VI x)
+INLINE REAL FN(sum_of_line)(const V *x)
 {
-#pragma GCC unroll 4
-    for (int s = LANES / 2; s; s /= 2)
-        x += __builtin_shuffle(x, FN(lanes)() ^ s);
-    return (int)x[0];
+    V sum = FN(add_parts)(x);
+    return FN(sums_of_vectors)(1, &sum)[0];
 }
-#else
-INLINE void FN(sum_lanes)(V *acc, int n_words, REAL *out)
+INLINE double FN(wide_sum_of_line)(const V *x)
 {
-    for (int j = 0; j < n_words; j++) {
-        REAL total = 0;
+    double total = 0;
+    for (int p = 0; p < PARTS; p++)
         for (int l = 0; l < LANES; l++)
-            total += acc[j][l];
-        out[j] = total;
-    }
-}
-
-INLINE REAL FN(sum_of_lanes)(V x)
-{
-    REAL total = 0;
-    for (int l = 0; l < LANES; l++)
-        total += x[l];
+            total += (double)x[p][l];
     return total;
 }
+
+/* The largest lane of a vector, and the sum of lanes of integers: in any order. */
 INLINE REAL FN(largest_lane)(V x)
 {
-    REAL largest = x[0];
-    for (int l = 1; l < LANES; l++)
-        largest = x[l] > largest ? x[l] : largest;
-    return largest;
+#pragma GCC unroll 4
+    for (int s = LANES / 2; s; s /= 2)
+        x = FN(max)(x, FN(shuffle)(x, x, FN(lanes)() ^ s));
+    return x[0];
 }
 INLINE int FN(sum_of_int_lanes)(VI x)
 {
     int total = 0;
+#pragma GCC unroll 16
     for (int l = 0; l < LANES; l++)
         total += (int)x[l];
     return total;
 }
-INLINE V FN(sums_of_vectors)(V *acc)
-{
-    V sums;
-    for (int j = 0; j < LANES; j++)
-        sums[j] = FN(sum_of_lanes)(acc[j]);
-    return sums;
-}
-#endif

@@ -14,7 +14,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = CHECKOUT / "annealvi" / "_kernels"
 CHECK = Path(__file__).with_name("portable_check.c")
 # as setup.py has them, and warnings
-FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-Wall", "-Werror"]
+FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
+FLAGS += ["-Wall", "-Werror"]
 
 
 def found(*names):
