@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 from scipy import sparse
 
-from annealvi import _kernels, datasets
+from annealvi import datasets
 from tests.examples import load_example
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -74,23 +74,6 @@ def corpus():
             pytest.skip(str(error))
 
     return load
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=() if name == _kernels.instruction_set() else pytest.mark.slow)
-        for name in _kernels.available_instruction_sets()
-    ]
-)
-def instruction_set(request):
-    """Run the test with each build of the kernels that this processor can run.
-
-    The one that is in use is enough for `make test`.  In tests/_kernels all of them run there.
-    """
-    before = _kernels.instruction_set()
-    _kernels.use_instruction_set(request.param)
-    yield request.param
-    _kernels.use_instruction_set(before)
 
 
 @pytest.fixture

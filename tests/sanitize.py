@@ -43,7 +43,6 @@ class Step(NamedTuple):
 
     name: str
     arguments: list[str]
-    takes_all: bool = False  # with each instruction set by itself: it need not be repeated
 
 
 def steps(cases: int, jobs: int) -> list[Step]:
@@ -60,7 +59,6 @@ def steps(cases: int, jobs: int) -> list[Step]:
         Step(
             name,
             [*pytest, "-m", NOT, *(str(CHECKOUT / "tests" / path) for path in paths)],
-            takes_all=name == "kernels",  # by the fixture `instruction_set`
         )
         for name, paths in tests.items()
     ]
@@ -191,9 +189,9 @@ def main() -> int:
             sys.exit("A planted overrun was not reported: the sanitizers are not at work.")
         good = [
             run(step, instruction_set, Path(folder))
-            for number, instruction_set in enumerate(args.instruction_set or found)
+            for instruction_set in args.instruction_set or found
             for step in steps(args.cases, args.jobs)
-            if step.name in (args.step or [step.name]) and not (number and step.takes_all)
+            if step.name in (args.step or [step.name])
         ]
     print("0 reports" if all(good) else "not clean: see above")
     return int(not all(good))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, Self
@@ -16,7 +15,6 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._kernels import instruction_set, use_instruction_set
 from annealvi.checkpoint import Checkpoint
 from annealvi.checks import as_array, check_flag, checked, n_threads
 from annealvi.corpus.mapped import open as open_corpus
@@ -135,8 +133,7 @@ class TemperedLDA(LocalLDA):
             if resume is None and os.path.exists(self.checkpoint):
                 resume = self.checkpoint
         engine = as_engine(self.client)
-        with _using(engine.instruction_set):
-            self._fit(X, y, resume=resume, prepare=partial(self._prepare, engine), others=others)
+        self._fit(X, y, resume=resume, prepare=partial(self._prepare, engine), others=others)
         return self
 
     @checked
@@ -232,8 +229,8 @@ class TemperedLDA(LocalLDA):
             return super().score(X, y, temperature=temperature)
         check_is_fitted(self)
         tempering = self._state.tempering(temperature)
-        with reading(self), self._documents(X) as documents:
-            return self._state.elbo(documents, tempering)
+        with reading(self):
+            return self._state.elbo(self._documents(X), tempering)
 
     @checked
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
@@ -248,9 +245,9 @@ class TemperedLDA(LocalLDA):
             return super().perplexity(X, sub_sampling)
         check_is_fitted(self)
         check_flag(sub_sampling, "sub_sampling")
-        with reading(self), self._documents(X) as documents:
-            population = float(self.total_samples) if sub_sampling else None
-            return self._state.perplexity(documents, population=population)
+        population = float(self.total_samples) if sub_sampling else None
+        with reading(self):
+            return self._state.perplexity(self._documents(X), population=population)
 
     def to_local(self) -> LocalLDA:
         """Return a local estimator with this fit and these parameters.
@@ -317,8 +314,7 @@ class TemperedLDA(LocalLDA):
         threads = None if self.n_jobs is None else n_threads(self.n_jobs)
         return ShardedCorpus(partitions, dtype, size, shards_per_batch, threads)
 
-    @contextmanager
-    def _documents(self, X: Any) -> Iterator[ShardedCorpus]:
+    def _documents(self, X: Any) -> ShardedCorpus:
         """The documents of X for a method of the fitted estimator."""
         engine = as_engine(self.client)
         partitions = Partitions(engine, sources_of(X))
@@ -329,8 +325,7 @@ class TemperedLDA(LocalLDA):
                 f"{self.n_features_in_} features as input."
             )
         parameters = vars(self) | sizes(vars(self), partitions.shape[0])
-        with _using(engine.instruction_set):
-            yield self._sharded(partitions, self.dtype_, parameters)
+        return self._sharded(partitions, self.dtype_, parameters)
 
 
 def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
@@ -387,17 +382,6 @@ def document_order(
     given = sizes(options, int(found.sum()))
     n_shards = given["batch_size"] // given["shard_size"]
     return minibatch_order(found.tolist(), given["shard_size"], n_shards).documents
-
-
-@contextmanager
-def _using(name: str) -> Iterator[None]:
-    """Return a context in which the kernels use an instruction set."""
-    before = instruction_set()
-    use_instruction_set(name)
-    try:
-        yield
-    finally:
-        use_instruction_set(before)
 
 
 def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:

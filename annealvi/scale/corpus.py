@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_non_negative
 
-from annealvi._kernels import instruction_set, use_instruction_set
 from annealvi.checks import least_positive
 from annealvi.corpus.mapped import open as open_corpus
 from annealvi.exceptions import BadParameter
@@ -288,7 +287,6 @@ class ShardedCorpus(Elsewhere):
                     ends[i] - first,
                     n_leaves,
                     threads,
-                    engine.instruction_set,
                     slot=i,
                 )
                 for i in range(n_groups)
@@ -307,11 +305,8 @@ def sum_of_shards(
     first: int,
     n_leaves: int,
     n_threads: int,
-    instructions: str,
 ) -> dict[Place, T]:
     """A task's results of consecutive shards, summed as far as the tree allows."""
-    if instruction_set() != instructions:
-        use_instruction_set(instructions)
     tree: TreeSum[T] = TreeSum(n_leaves, task.merged)
     with model.working(n_threads) as own:
         for number, X in enumerate(shards, start=first):

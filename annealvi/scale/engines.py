@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, wait
 from typing import Any
 
-from annealvi._kernels import available_instruction_sets, instruction_set
 from annealvi._optional import import_optional
 from annealvi._version import __version__
 
@@ -32,8 +31,6 @@ class SerialEngine:
 
     def __init__(self, n_threads: int = 1) -> None:
         self._n_threads = n_threads
-        #: That of the kernels, the same for all workers.
-        self.instruction_set = instruction_set()
         #: How often workers were found to have gone.
         self.n_losses = 0
 
@@ -105,7 +102,7 @@ class DaskEngine(SerialEngine):
         self._longest_put = LONGEST_PUT
         self._shared: Any = None  # the last value that was put
         self._look()
-        self.instruction_set = self._agree()
+        self._check_versions()
         self._direct = False
         self._direct = self._reaches_workers()
 
@@ -225,29 +222,21 @@ class DaskEngine(SerialEngine):
             return False
         return True
 
-    def _agree(self) -> str:
-        """Check the workers' annealvi, and agree on an instruction set."""
-        found = self._client.run(_describe, on_error="return")
-        common = set(available_instruction_sets())
-        for address, answer in found.items():
-            if isinstance(answer, BaseException):
+    def _check_versions(self) -> None:
+        """All workers have this process's version of annealvi."""
+        for address, version in self._client.run(_version, on_error="return").items():
+            if isinstance(version, BaseException):
                 raise ImportError(
                     f"The worker {address} cannot import annealvi: install annealvi "
                     f"{__version__} in its environment."
-                ) from answer
-            version, available = answer
+                ) from version
             if version != __version__:
                 raise RuntimeError(
                     "All workers must have the version of annealvi of this process, "
                     f"{__version__}. The worker {address} has {version}."
                 )
-            common &= set(available)
-        # a worker that comes later agrees when it gets its first task
-        if instruction_set() in common:
-            return instruction_set()
-        return next(name for name in available_instruction_sets() if name in common)
 
 
-def _describe() -> tuple[str, tuple[str, ...]]:
-    """The version of annealvi in a worker, and the instruction sets that it can use."""
-    return __version__, tuple(available_instruction_sets())
+def _version() -> str:
+    """The version of annealvi in a worker."""
+    return __version__

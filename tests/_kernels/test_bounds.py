@@ -1,4 +1,4 @@
-"""The terms of the bounds against SciPy, on each instruction set."""
+"""The terms of the bounds against SciPy."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def column_terms(lam, prior, psi_sums, n_threads=1):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", WIDTHS)
-def test_rows(width, dtype, instruction_set):
+def test_rows(width, dtype):
     rng = np.random.RandomState(0)
     gamma = positive(rng, (200, width), dtype)
     prior = rng.uniform(0.01, 2, width)
@@ -55,7 +55,7 @@ def test_rows(width, dtype, instruction_set):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", ["number", "words", "both"])
-def test_columns(kind, width, dtype, instruction_set):
+def test_columns(kind, width, dtype):
     rng = np.random.RandomState(0)
     lam = positive(rng, (150, width + 3), dtype)
     lam[:, width:] = np.nan  # the padding is never read

@@ -1,4 +1,4 @@
-"""The kernels of the factorial mixture against a few lines of NumPy, on each instruction set."""
+"""The kernels of the factorial mixture against a few lines of NumPy."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def inverse_temperatures(kind, shape, dtype):
 @pytest.mark.parametrize("kind", ["one", "datum", "component", "element", "apart"])
 @pytest.mark.parametrize("n_components", COMPONENTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sweep(dtype, n_components, kind, instruction_set):
+def test_sweep(dtype, n_components, kind):
     for n_samples in SAMPLES:
         *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
         b = inverse_temperatures(kind, nu.shape, dtype)
@@ -82,7 +82,7 @@ def test_sweep(dtype, n_components, kind, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_small_probabilities_keep_their_digits(dtype, instruction_set):
+def test_small_probabilities_keep_their_digits(dtype):
     """1 - expit(-x) would lose them: nu is relatively exact to the edge of the range."""
     edge = 700 if dtype is np.float64 else 85
     width = 2 * fmm.BLOCK
@@ -95,7 +95,7 @@ def test_small_probabilities_keep_their_digits(dtype, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_saturating_logits(dtype, instruction_set):
+def test_saturating_logits(dtype):
     huge = np.finfo(dtype).max
     levels = np.array([huge, 1e30, 1e5, 800, 100, 0, -100, -800, -1e5, -1e30, -huge], dtype=dtype)
     K, width = 3, fmm.BLOCK
@@ -138,7 +138,7 @@ def naive_held_sweep(projection, coupling, offset, scale, b, centre, lower, uppe
 @pytest.mark.parametrize("centred", [False, True], ids=["entropy", "kl"])
 @pytest.mark.parametrize("n_components", COMPONENTS[::2])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_held_sweep(dtype, n_components, centred, instruction_set):
+def test_held_sweep(dtype, n_components, centred):
     for n_samples in SAMPLES[-2:]:
         *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
         rng = np.random.RandomState(2)
@@ -160,7 +160,7 @@ def test_held_sweep(dtype, n_components, centred, instruction_set):
 
 @pytest.mark.parametrize("n_components", COMPONENTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_energy(dtype, n_components, instruction_set):
+def test_energy(dtype, n_components):
     for n_samples in SAMPLES:
         *problem, nu = make(n_components, n_samples, dtype, seed=n_samples)
         energy = np.full(nu.shape[1], np.nan)
@@ -172,7 +172,7 @@ def test_energy(dtype, n_components, instruction_set):
 
 @pytest.mark.parametrize("n_components", COMPONENTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_entropy(dtype, n_components, instruction_set):
+def test_entropy(dtype, n_components):
     """Certain factors (nu of 0 or 1) have none; nu next to 0 and 1 has a little."""
     tiny, eps = np.finfo(dtype).tiny, np.finfo(dtype).eps
     special = np.array([0, 1, tiny, eps, 1 - eps, 0.5, 1e-10, 0.3], dtype=dtype)
@@ -189,7 +189,7 @@ def test_entropy(dtype, n_components, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_any_number_of_threads_gives_the_same_bits(dtype, instruction_set):
+def test_any_number_of_threads_gives_the_same_bits(dtype):
     results = []
     for n_threads in (1, 2, 3):
         *problem, nu = make(13, 7 * fmm.BLOCK - 5, dtype)

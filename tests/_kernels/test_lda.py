@@ -1,4 +1,4 @@
-"""The LDA kernels against a few lines of NumPy, on each instruction set."""
+"""The LDA kernels against a few lines of NumPy."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def make(
 
 @pytest.mark.parametrize("n_topics", [1, 2, 5, 8, 16, 17, 33])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_local_step(counts, dtype, n_topics, instruction_set):
+def test_local_step(counts, dtype, n_topics):
     """At a temperature, at one for each document, and from scikit-learn's random start."""
     alpha = np.linspace(0.05, 0.4, n_topics)
     each = np.random.RandomState(2).uniform(0.1, 1, 60).astype(dtype)
@@ -107,7 +107,7 @@ def test_local_step(counts, dtype, n_topics, instruction_set):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("eta", [0.05, "words", "topics"])
-def test_global_step(counts, dtype, eta, instruction_set):
+def test_global_step(counts, dtype, eta):
     rng = np.random.RandomState(0)
     eta = {"words": rng.rand(41) + 0.1, "topics": rng.rand(6, 41) + 0.1}.get(eta, eta)
     for form in ("likelihood", "posterior"):
@@ -131,7 +131,7 @@ def test_global_step(counts, dtype, eta, instruction_set):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("eta", [1e20, 1e-3])
-def test_a_step_too_small_for_the_dtype_keeps_the_topics(counts, dtype, eta, instruction_set):
+def test_a_step_too_small_for_the_dtype_keeps_the_topics(counts, dtype, eta):
     """eta + (lambda - eta) would be 0 where eta is so large that lambda - eta is -eta."""
     model = make(6, 41, dtype)
     model.topics.set_eta(np.asarray(eta))
@@ -144,7 +144,7 @@ def test_a_step_too_small_for_the_dtype_keeps_the_topics(counts, dtype, eta, ins
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_any_number_of_threads_gives_the_same_bits(dtype, index, instruction_set):
+def test_any_number_of_threads_gives_the_same_bits(dtype, index):
     X = sparse.random(500, 333, 0.1, "csr", random_state=3, dtype=np.float64)
     X.data = np.ceil(X.data * 4)
     X = X.astype(dtype)
@@ -197,7 +197,7 @@ def test_long_documents_in_float32():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tiny_counts_and_priors(dtype, instruction_set):
+def test_tiny_counts_and_priors(dtype):
     """Where psi falls steeply the reference must follow gamma closely."""
     X = sparse.csr_matrix(np.array([[5e-4, 0.0]]))
     model = LDA(2, 2, alpha=1e-3, eta=0.1, dtype=dtype, options=LocalOptions(5, 0.0, "constant"))
@@ -219,7 +219,7 @@ LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 511, 512, 513, 527
 
 @pytest.mark.parametrize("n_topics", [1, 5, 16, 25, *slow_values(3, 4, 8, 12, 13, 20, 23, 24)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_few_topics_and_any_number_of_words(dtype, n_topics, instruction_set):
+def test_few_topics_and_any_number_of_words(dtype, n_topics):
     """Lanes are words there: document i has LENGTHS[i] of them, counts that are not whole."""
     rng = np.random.RandomState(n_topics)
     X = np.zeros((len(LENGTHS), 1030))

@@ -67,7 +67,7 @@ def problem(seed=0, n_samples=12, n_features=30, K=7, rate=0.5):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("K", [1, 7, 16, 19])
-def test_against_numpy(instruction_set, dtype, K):
+def test_against_numpy(dtype, K):
     X, beta, alpha = problem(K=K)
     gamma, n_iter = collapse(X, beta, alpha, dtype=dtype, max_iter=4)
     assert_allclose(gamma, naive(X, beta, alpha, 4), rtol=RTOL[dtype], atol=1e-6)
@@ -115,7 +115,7 @@ def test_priors_at_the_ends_of_the_range(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_bits_do_not_depend_on_threads_or_on_other_documents(instruction_set, dtype):
+def test_bits_do_not_depend_on_threads_or_on_other_documents(dtype):
     X, beta, alpha = problem(n_samples=150, n_features=60, rate=1.0)
     gamma, n_iter = collapse(X, beta, alpha, dtype=dtype, tolerance=0.01)
     for n_threads in (2, 5):

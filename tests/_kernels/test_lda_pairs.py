@@ -42,7 +42,7 @@ def fit(X, model, begin, b=1.0):
 
 @pytest.mark.parametrize("n_topics", [1, 3, 20, 90])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_two_in_turn_give_the_bits_of_one_alone(dtype, n_topics, instruction_set):
+def test_two_in_turn_give_the_bits_of_one_alone(dtype, n_topics):
     X, rng = corpus(dtype), np.random.RandomState(3)
     b = rng.choice([0.3, 1.0], len(LENGTHS))
     b[0] = 1.0
@@ -70,7 +70,7 @@ def test_two_in_turn_give_the_bits_of_one_alone(dtype, n_topics, instruction_set
 @pytest.mark.parametrize("n_iterations", [1, 2, 30])
 @pytest.mark.parametrize("n_topics", [1, 3, 20, 90])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_even_starts_with_and_without_sums_of_rows(dtype, n_topics, n_iterations, instruction_set):
+def test_even_starts_with_and_without_sums_of_rows(dtype, n_topics, n_iterations):
     """The first sweep of an even start uses sums of rows, which raised rows have not."""
     X = corpus(dtype)[1:]
     options = {"max_iter": n_iterations, "tolerance": 0.0, "prune": False}

@@ -106,7 +106,7 @@ def rtol_of(dtype):
 
 @pytest.mark.parametrize("n_topics", [1, 8, 25, 100, *slow_values(2, 16, 24, 33, 600)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_as_with_all_topics(n_topics, dtype, instruction_set):
+def test_as_with_all_topics(n_topics, dtype):
     X, lam = problem(n_topics, dtype=dtype)
     each = np.random.RandomState(2).choice([0.25, 0.5, 1.0], 40).astype(dtype)
     for b, kind, n_iterations in ((1.0, "asymmetric", 30), (0.4, "one", 12), (each, "one", 30)):
@@ -120,7 +120,7 @@ def test_as_with_all_topics(n_topics, dtype, instruction_set):
         assert_close(dropped, kept, rtol_of(dtype))
 
 
-def test_rows_are_made_shorter_again_and_again(instruction_set):
+def test_rows_are_made_shorter_again_and_again():
     """From 600 topics through short rows to columns, and fewer columns."""
     X, lam = problem(600, seed=1)
     left = []
@@ -139,7 +139,7 @@ def test_rows_are_made_shorter_again_and_again(instruction_set):
 
 @pytest.mark.parametrize("scale", [1e-3, 0.2, 1e3, 1e6])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_counts_tiny_and_huge(dtype, scale, instruction_set):
+def test_counts_tiny_and_huge(dtype, scale):
     """Topics that want each other's words a little; up to 1e-5 of the document's words then."""
     X, lam = problem(70, dtype=dtype)
     X.data *= dtype(scale)
@@ -172,7 +172,7 @@ def test_any_problem(n_topics, n_features, n_iterations, b, least, seed):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_the_same_bits(dtype, index, instruction_set):
+def test_the_same_bits(dtype, index):
     """For any number of threads, any integers, and whatever a document stands beside."""
     X, lam = problem(90, dtype=dtype)
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
@@ -195,7 +195,7 @@ def test_the_same_bits(dtype, index, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_random_start_with_topics_dropped(dtype, instruction_set):
+def test_a_random_start_with_topics_dropped(dtype):
     """scikit-learn's arithmetic, in which the sum of gamma counts the topics that are left out."""
     X, lam = problem(70, dtype=dtype)
     alpha = alpha_of("asymmetric", 70, dtype)

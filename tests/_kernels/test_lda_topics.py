@@ -65,9 +65,7 @@ CASES = {
 @pytest.mark.parametrize("n_topics", [5, 90])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES)
-def test_statistics_that_wait_are_stepped_to_the_same_bits(
-    case, dtype, n_topics, instruction_set, monkeypatch
-):
+def test_statistics_that_wait_are_stepped_to_the_same_bits(case, dtype, n_topics, monkeypatch):
     calls, kernel = [], lda_topics.accumulate_and_step
     monkeypatch.setattr(
         lda_topics, "accumulate_and_step", lambda *given: (calls.append(1), kernel(*given))

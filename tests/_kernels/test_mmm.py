@@ -1,4 +1,4 @@
-"""The kernels of the multinomial mixture against SciPy, on each instruction set."""
+"""The kernels of the multinomial mixture against SciPy."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def product(X, rows, first, n_threads=1):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("K", [1, 3, 8, 50])
-def test_product(instruction_set, K, dtype, index):
+def test_product(K, dtype, index):
     X, rng = documents(dtype=dtype, index=index), np.random.RandomState(1)
     rows, first = rng.normal(size=(40, K)), rng.normal(size=K)
     assert_allclose(product(X, rows, first), first + X.astype(float) @ rows, rtol=1e-12)
@@ -37,7 +37,7 @@ def test_product(instruction_set, K, dtype, index):
 
 @pytest.mark.parametrize("b", [1.0, 0.3])
 @pytest.mark.parametrize("K", [1, 3, 8, 50])
-def test_normalise(instruction_set, K, b):
+def test_normalise(K, b):
     logs = np.random.RandomState(1).normal(-1e4, 30, size=(60, K))
     energies, log_sums = np.empty(60), np.empty(60)
     phi = logs.copy()

@@ -1,4 +1,4 @@
-"""Sums of powers over grids against plain NumPy, on each instruction set."""
+"""Sums of powers over grids against plain NumPy."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import gammainc, gammaln, logsumexp
 
-from annealvi import _kernels
 from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
 from annealvi.models.lda_prior import LDAPrior
@@ -27,7 +26,7 @@ GRIDS = {
     "two points": np.array([1.0, 0.3]),
 }
 grids = pytest.mark.parametrize("b", GRIDS.values(), ids=GRIDS)
-#: Below, at and above whole vectors and groups of them, on each instruction set.
+#: Below, at and above whole vectors and groups of them.
 SIZES = (1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 200)
 
 
@@ -47,7 +46,7 @@ def naive(logs, b, weights=None):
 
 
 @grids
-def test_row_sums(b, instruction_set):
+def test_row_sums(b):
     grid = PowerGrid(b)
     for size in SIZES:
         logs = logs_of(3, size, seed=size)
@@ -65,7 +64,7 @@ def test_row_sums(b, instruction_set):
 
 
 @grids
-def test_weighted_row_sums(b, instruction_set):
+def test_weighted_row_sums(b):
     """Weights that are sums of powers themselves, as those of topics are."""
     grid = PowerGrid(b)
     for size in SIZES:
@@ -78,7 +77,7 @@ def test_weighted_row_sums(b, instruction_set):
 
 @pytest.mark.parametrize("n_rows", [1, 5, 1023, 1024, 1025, 2100])
 @pytest.mark.parametrize("size", [1, 8, 19])
-def test_column_sums(n_rows, size, instruction_set):
+def test_column_sums(n_rows, size):
     grid = PowerGrid(exponential_grid(10, 7))
     logs = logs_of(size, n_rows).T
     sums = grid.column_sums(padded_rows(logs, np.float64, -np.inf))
@@ -86,7 +85,6 @@ def test_column_sums(n_rows, size, instruction_set):
     assert_array_equal(sums[:, size:], 0)
 
 
-@pytest.mark.parametrize("name", _kernels.available_instruction_sets())
 @given(
     st.lists(
         st.one_of(st.just(-np.inf), st.just(0.0), st.floats(-2e4, 0), st.floats(-1e-3, 0)),
@@ -96,16 +94,11 @@ def test_column_sums(n_rows, size, instruction_set):
     st.integers(2, 40),
     st.booleans(),
 )
-def test_any_numbers_and_grids(name, values, t_max, size, even):
-    before = _kernels.instruction_set()
-    _kernels.use_instruction_set(name)
-    try:
-        b = (even_grid if even else exponential_grid)(t_max, size)
-        grid, logs = PowerGrid(b), np.array([[0.0, *values]])
-        sums = grid.row_sums(padded_rows(logs, np.float64, -np.inf))
-        assert_allclose(grid.at_inverses(sums), naive(logs, b), rtol=1e-12)
-    finally:
-        _kernels.use_instruction_set(before)
+def test_any_numbers_and_grids(values, t_max, size, even):
+    b = (even_grid if even else exponential_grid)(t_max, size)
+    grid, logs = PowerGrid(b), np.array([[0.0, *values]])
+    sums = grid.row_sums(padded_rows(logs, np.float64, -np.inf))
+    assert_allclose(grid.at_inverses(sums), naive(logs, b), rtol=1e-12)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -153,7 +146,7 @@ def log_gamma_cdf(x, a):
 
 
 @pytest.mark.parametrize("a", [0.002, 0.05, 0.3, 0.5, 0.9, 1.0, 7.0, 1e5])
-def test_log_gamma_draws(a, instruction_set):
+def test_log_gamma_draws(a):
     x = np.full(60_000, np.nan)
     partition.log_gamma_draws(generators(1), np.array([a]), x)
     assert stats.kstest(x, lambda x: log_gamma_cdf(x, a)).pvalue > 1e-3
@@ -161,7 +154,7 @@ def test_log_gamma_draws(a, instruction_set):
     assert abs(stats.pearsonr(*neighbours.T).statistic) < 4 / np.sqrt(30_000)
 
 
-def test_log_gamma_draws_of_different_shapes(instruction_set):
+def test_log_gamma_draws_of_different_shapes():
     a = np.exp(np.random.RandomState(0).uniform(-6, 6, 60_000))
     x = np.full(len(a), np.nan)
     partition.log_gamma_draws(generators(1), a, x)
@@ -173,7 +166,7 @@ def test_log_gamma_draws_of_different_shapes(instruction_set):
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 50])
-def test_log_gamma_draws_are_finite_and_end_where_they_should(n, instruction_set):
+def test_log_gamma_draws_are_finite_and_end_where_they_should(n):
     edges = np.array([5e-324, 1e-308, 1e-290, 1.0, 1e15, 1e17, 1e300, 1.7e308])
     for shapes in (*edges[:, None], np.resize(edges, n)):
         x = np.full(n + 16, 7.0)
@@ -253,7 +246,7 @@ FROM_1 = {
         ("sparse", "two points"),
     ],
 )
-def test_draws_written_out(form, case, kind, instruction_set):
+def test_draws_written_out(form, case, kind):
     K, V, alpha, eta, n_theta, shares = DRAWS[case]
     prior = LDAPrior(K, V, [1], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
     b, shares = FROM_1[kind], np.array(shares, dtype=float)
@@ -269,7 +262,7 @@ def test_draws_written_out(form, case, kind, instruction_set):
 
 @pytest.mark.parametrize("form", ["explicit", "collapsed"])
 @pytest.mark.parametrize("case", ["small", "of each word"])
-def test_draws_have_the_same_bits_for_any_number_of_threads(form, case, instruction_set):
+def test_draws_have_the_same_bits_for_any_number_of_threads(form, case):
     K, V, alpha, eta, n_theta, shares = DRAWS[case]
     prior = LDAPrior(K, V, [1], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
     grid, shares = PowerGrid(exponential_grid(10, 9)), np.array(shares, dtype=float)

@@ -1,4 +1,4 @@
-"""The vectorised special functions against mpmath, on each instruction set.
+"""The vectorised special functions against mpmath.
 
 What an error may be: of exp and exp(b psi) relative, for they multiply; of log, psi and
 log Gamma absolute, for they are exponents, or terms of sums as large as themselves, and
@@ -71,7 +71,7 @@ def worst(errors):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", EXACT)
-def test_error_is_absolute_or_of_a_few_roundings(name, dtype, instruction_set):
+def test_error_is_absolute_or_of_a_few_roundings(name, dtype):
     x = arguments(dtype)
     actual = getattr(special, name)(x)
     assert actual.dtype == dtype
@@ -90,7 +90,7 @@ def test_error_is_absolute_or_of_a_few_roundings(name, dtype, instruction_set):
 
 @pytest.mark.parametrize("b", [1.0, 0.75, *slow_values(0.97, 0.01)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_exp_digamma(dtype, b, instruction_set):
+def test_exp_digamma(dtype, b):
     actual = special.exp_digamma(arguments(dtype), b)
     tiny = float(np.finfo(dtype).tiny)
     errors, underflown = [], 0
@@ -128,7 +128,7 @@ def exponents(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_exp(dtype, instruction_set):
+def test_exp(dtype):
     x = exponents(dtype)
     limits = np.finfo(dtype)
     errors, outside = [], 0
@@ -147,7 +147,7 @@ def test_exp(dtype, instruction_set):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SCIPY)
-def test_limits_are_those_of_scipy(name, dtype, instruction_set):
+def test_limits_are_those_of_scipy(name, dtype):
     x = np.array([0, np.inf, np.nan, np.finfo(dtype).max], dtype=dtype)
     with np.errstate(divide="ignore", over="ignore"):
         expected = SCIPY[name](x)
@@ -158,7 +158,7 @@ def test_limits_are_those_of_scipy(name, dtype, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_limits_of_exponentials(dtype, instruction_set):
+def test_limits_of_exponentials(dtype):
     x = np.array([0, np.inf, np.nan, -1.5], dtype=dtype)
     for b in (1.0, 0.5):
         assert_array_equal(special.exp_digamma(x, b), [0, np.inf, np.nan, np.nan])

@@ -41,9 +41,7 @@ def test_a_fixed_temperature_stays(fit, X):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("document_init", ["random", "warm", "constant"])
-def test_bit_identical_for_any_n_jobs_and_from_run_to_run(
-    fit, X, method, dtype, document_init, instruction_set
-):
+def test_bit_identical_for_any_n_jobs_and_from_run_to_run(fit, X, method, dtype, document_init):
     results = []
     for n_jobs in (1, 1, 3, -1):
         lda = fit(

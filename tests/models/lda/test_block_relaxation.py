@@ -51,7 +51,7 @@ def test_the_same_fixed_points(n_topics, document_estimate):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gamma_is_never_below_the_prior(dtype, instruction_set):
+def test_gamma_is_never_below_the_prior(dtype):
     X, lam = problem(20, dtype, 0.5)
     alpha, reached = dtype(ALPHA), 0
     before = gamma_after(X, lam, 1, over_relaxed=True)

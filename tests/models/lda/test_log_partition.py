@@ -31,7 +31,7 @@ def test_lda_is_normalised_from_batches():
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_topics", [1, 5, 17])
-def test_log_c_of_documents(counts, n_topics, dtype, grid, instruction_set):
+def test_log_c_of_documents(counts, n_topics, dtype, grid):
     model = make(n_topics, dtype)
     gamma = np.random.RandomState(0).gamma(0.5, 2.0, (60, n_topics)).astype(dtype) + dtype(0.05)
     found = log_c_of(model, counts.astype(dtype), gamma, GRIDS[grid])
@@ -62,7 +62,7 @@ def test_log_c_of_sparse_topics(grid):
 
 @pytest.mark.parametrize("b", [1.0, 0.3])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_energies_of_documents(counts, dtype, b, instruction_set):
+def test_energies_of_documents(counts, dtype, b):
     model = make(5, dtype)
     gamma = (np.random.RandomState(0).gamma(0.5, 2.0, (60, 5)) + 0.05).astype(dtype)
     found = model.documents.energies(counts.astype(dtype), gamma, Tempering(b))
@@ -78,7 +78,7 @@ def test_energies_of_documents(counts, dtype, b, instruction_set):
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize(("start", "b"), [("warm", 1.0), ("constant", 0.1)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form, instruction_set):
+def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form):
     """Without documents' energies one by one: from gamma and the statistics."""
     alpha = np.linspace(0.05, 0.4, 5)
     model = make(5, dtype, alpha=alpha, start=start, n_iterations=60)

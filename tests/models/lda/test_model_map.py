@@ -162,7 +162,7 @@ def test_the_step_of_the_topics_goes_to_the_best_point(seed, T, form, eta):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("b", [1.0, 0.4])
 @pytest.mark.parametrize("n_topics", [1, 5, 16, 33])
-def test_the_local_step_word_by_word(counts, n_topics, b, dtype, instruction_set):
+def test_the_local_step_word_by_word(counts, n_topics, b, dtype):
     """gamma, statistics, energies and bounds against loops that have log E beta."""
     rng = np.random.RandomState(1)
     X, alpha = counts.astype(dtype), np.linspace(0.05, 0.4, n_topics)

@@ -53,7 +53,7 @@ def naive_rule_step(X, b, topics, alpha, n_iterations, rule):
     [(1, None, False), (2, 0.4, False), (2, None, True), (6, 0.4, True)],
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds, instruction_set):
+def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds):
     corpus = 2.0 * (1 - EVEN) if corpus else None
     rule = DocumentRule(EVEN, uniform(20), rounds, corpus=corpus, level=level)
     model = make(5, dtype, n_iterations=7)
@@ -99,7 +99,7 @@ def test_inference_under_a_rule(counts, dtype):
 @pytest.mark.parametrize(
     ("tempering", "dtype"), [("one", np.float32), ("rule", np.float64), ("corpus", np.float32)]
 )
-def test_any_number_of_threads_gives_the_same_bits(dtype, tempering, instruction_set):
+def test_any_number_of_threads_gives_the_same_bits(dtype, tempering):
     X = sparse.random(150, 233, 0.1, "csr", random_state=3, dtype=np.float64)
     X.data = np.ceil(X.data * 4)
     X = X.astype(dtype)

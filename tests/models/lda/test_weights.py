@@ -83,7 +83,7 @@ def assert_weights(weights, rows, n_topics, estimate, b):
 @pytest.mark.parametrize("b", [1.0, 0.5, 0.2])
 @pytest.mark.parametrize("estimate", ["map", "variational"])
 @pytest.mark.parametrize("dtype", ULPS)
-def test_rows(dtype, estimate, b, lam, instruction_set):
+def test_rows(dtype, estimate, b, lam):
     rng = np.random.RandomState(0)
     for n_topics in (1, 3, 8, 17):
         rows = rows_of(LAMBDA[lam](rng, (V, n_topics)), dtype)
@@ -95,7 +95,7 @@ def test_rows(dtype, estimate, b, lam, instruction_set):
 @pytest.mark.parametrize("b", [1.0, 0.5])
 @pytest.mark.parametrize("estimate", ["map", "variational"])
 @pytest.mark.parametrize("dtype", ULPS)
-def test_rows_that_are_not_normalised(dtype, estimate, b, instruction_set):
+def test_rows_that_are_not_normalised(dtype, estimate, b):
     """exp(b log beta) itself, as scikit-learn's local step has it."""
     rows = rows_of(LAMBDA["near"](np.random.RandomState(1), (V, 9)), dtype)
     weights = refresh(rows, 9, estimate, b, exact=True)
@@ -109,7 +109,7 @@ def test_rows_that_are_not_normalised(dtype, estimate, b, instruction_set):
 @pytest.mark.parametrize("b", [1.0, 0.4])
 @pytest.mark.parametrize("estimate", ["map", "variational"])
 @pytest.mark.parametrize("dtype", ULPS)
-def test_rows_with_steps_to_make_up_for(dtype, estimate, b, instruction_set):
+def test_rows_with_steps_to_make_up_for(dtype, estimate, b):
     """Words last moved at different times, under a prior of each word and topic."""
     rng = np.random.RandomState(2)
     eta = rng.uniform(0.01, 2, (V, 5))
@@ -123,7 +123,7 @@ def test_rows_with_steps_to_make_up_for(dtype, estimate, b, instruction_set):
 
 
 @pytest.mark.parametrize("dtype", ULPS)
-def test_only_the_words_wanted(dtype, instruction_set):
+def test_only_the_words_wanted(dtype):
     rows = rows_of(LAMBDA["near"](np.random.RandomState(3), (V, 6)), dtype)
     words = np.array([0, 5, 36])
     weights = refresh(rows, 6, "map", 0.7, words=words)
@@ -135,7 +135,7 @@ def test_only_the_words_wanted(dtype, instruction_set):
 
 @pytest.mark.parametrize("eta", [1e-4, 1e-25])
 @pytest.mark.parametrize("dtype", ULPS)
-def test_the_mean_of_a_dead_topic_and_of_one_of_very_many_words(dtype, eta, instruction_set):
+def test_the_mean_of_a_dead_topic_and_of_one_of_very_many_words(dtype, eta):
     """Sums over words so far apart that neither may be lost in single precision."""
     lam = np.full((V, 3), eta)
     lam[:20, 0] = 1e9  # a topic of many words, one of a few, one of none

@@ -11,7 +11,6 @@ import pytest
 from distributed import Client, LocalCluster
 
 from annealvi import _version
-from annealvi._kernels import available_instruction_sets, instruction_set
 from annealvi.scale import engines
 from annealvi.scale.corpus import gather
 from annealvi.scale.engines import DaskEngine
@@ -39,7 +38,6 @@ def test_results_of_results(engine):
     total = [engine.submit(jobs.total, some, slot=1), engine.submit(jobs.add, *some)]
     assert engine.gather(total) == [33, 33]
     assert (engine.n_workers, engine.threads(), engine.n_losses) == (2, 1, 0)
-    assert engine.instruction_set == instruction_set()
 
 
 def test_slots_are_workers(engine):
@@ -135,13 +133,6 @@ def test_workers_of_another_version(workers, monkeypatch):
 
 
 def test_workers_without_annealvi(workers, monkeypatch):
-    monkeypatch.setattr(engines, "_describe", jobs.Broken())
+    monkeypatch.setattr(engines, "_version", jobs.Broken())
     with pytest.raises(ImportError, match=r"The worker .* cannot import annealvi: install"):
         DaskEngine(workers)
-
-
-def test_one_instruction_set_for_all(workers, monkeypatch):
-    sets = available_instruction_sets()
-    monkeypatch.setattr(engines, "available_instruction_sets", lambda: (*sets[-1:],))
-    monkeypatch.setattr(engines, "instruction_set", lambda: "another")
-    assert DaskEngine(workers).instruction_set == sets[-1]
