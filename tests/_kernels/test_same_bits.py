@@ -151,6 +151,7 @@ def test_draws(form, b, counts):
     )
 
 
+@pytest.mark.filterwarnings("ignore")  # of fits that are too short
 @pytest.mark.parametrize(
     "name", [*QUICK, *slow_values(*(name for name in FITS if name not in QUICK))]
 )
