@@ -151,9 +151,9 @@ static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, con
 #define NARROW_STEP 4
 #define AGAIN_FROM_MEMORY __asm__ volatile("" ::: "memory")
 
-/* The words of m vectors, a line apart; with two of them t is read half as often.  AGAIN_FROM_MEMORY makes the
- * compiler read the columns twice: it would otherwise keep them in registers and the sums in
- * memory. */
+/* The words of m vectors, a line apart; with two of them t is read half as often.
+ * AGAIN_FROM_MEMORY makes the compiler read the columns twice: it would otherwise keep them in
+ * registers and the sums in memory. */
 INLINE void FN(sweep_vectors)(const int n, const int m, int64_t v, const REAL *columns,
                               const REAL *counts, const REAL *t, REAL eps, REAL *norm,
                               REAL *ratio, V *sum)
@@ -197,7 +197,7 @@ INLINE void FN(sweep_columns_of)(const int n, int64_t n_words, const REAL *colum
                                  REAL *ratio, REAL *s)
 {
     V sums[NARROW][PARTS];
-    for (int p = 0; p < PARTS; p++) {
+    EACH_PART(p) {
         V sum[NARROW];
 #pragma GCC unroll 24
         for (int k = 0; k < n; k++)

@@ -155,21 +155,26 @@ INLINE V FN(fold)(V a, V b, int s)
     return FN(shuffle)(a, b, lane + from_b) + FN(shuffle)(a, b, (lane ^ s) + from_b);
 }
 
+/* Halve the number of vectors, if there are two; count and s are known at compile time. */
+INLINE int FN(fold_halves)(V *acc, int count, int s)
+{
+    const int half = count / 2, left = half ? half : 1;
+#pragma GCC unroll 8
+    for (int i = 0; s && i < left; i++)
+        acc[i] = FN(fold)(acc[i], acc[i + half], s);
+    return left;
+}
+
 /* The sums over lanes of `count` vectors, a power of 2 and at most LANES, in the first lanes.
  *
  * Lanes that are far apart are added first, as parts are before them.  Transposing while adding
  * needs fewer shuffles than a reduction of each vector. */
 INLINE V FN(sums_of_vectors)(int count, V *acc)
 {
-    int left = count;
-#pragma GCC unroll 4
-    for (int s = LANES / 2; s; s /= 2) {
-        const int half = left / 2;
-        left = half ? half : 1;
-#pragma GCC unroll 8
-        for (int i = 0; i < left; i++)
-            acc[i] = FN(fold)(acc[i], acc[i + half], s);
-    }
+    int left = FN(fold_halves)(acc, count, LANES / 2);
+    left = FN(fold_halves)(acc, left, LANES / 4);
+    left = FN(fold_halves)(acc, left, LANES / 8);
+    FN(fold_halves)(acc, left, LANES / 16);
     /* vector j is in lane j * LANES / count */
     const VI place = FN(lanes)() * (LANES / count) & (LANES - 1);
     return count == 1 || count == LANES ? acc[0] : FN(shuffle)(acc[0], acc[0], place);
