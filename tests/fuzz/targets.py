@@ -286,7 +286,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["components", "truth"], POINT_DATA),
     **dict.fromkeys(["a", "b"], TOPIC_DATA),
     **{f"topic_{kind}.topics": TOPIC_DATA for kind in ("diversity", "coherence")},
-    "duplicate_topics.topics": TOPIC_DATA,
+    **dict.fromkeys(["duplicate_topics.topics", "topic_checksum.topics"], TOPIC_DATA),
     **dict.fromkeys(["topics", "topic"], one_of(None, 0, 1, [1, 2], [], "x")),
     **dict.fromkeys(["texts", "raw_documents"], s.texts()),
     **dict.fromkeys(["describe.texts", "titles"], each("a", "b", "$x_$", None)),
