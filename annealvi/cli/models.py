@@ -155,7 +155,8 @@ def show(chosen: argparse.Namespace) -> None:
             )
         found = "" if topics.support is None else f", support {topics.support[k]:.2f}"
         print(f"topic {k}: {topics.labels[k]} ({topics.shares[k]:.1%} of the words{found})")
-        for column in topics.columns(k, chosen.words or 20):
+        columns = topics.columns(k, chosen.words or 20)
+        for column in columns[np.argsort(-topics.topics[k, columns], kind="stable")]:
             print(f"{topics.topics[k, column]:>8.2%}  {topics.words[column]}")
         return
     model = topics.model

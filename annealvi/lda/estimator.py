@@ -639,6 +639,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
 
+        It compares fits of the same priors only.  The ELBO contains the priors of topics and
+        shares, so that perplexities of ``preset="sklearn"`` and of the default mean different
+        things.  :func:`annealvi.metrics.document_completion` compares models of any priors.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
