@@ -285,7 +285,7 @@ cdef void one_draw(
 
 
 def draw_log_partition(
-    uint64_t[:, :, ::1] states,      # IN/OUT (N, 4, 8) of each draw's generators, no column of zeros
+    uint64_t[:, :, ::1] states,      # IN/OUT (N, 4, 8) of each draw, no column of zeros
     const double[::1] alpha,         # IN  (K,)
     const double[:, ::1] eta,        # IN  (1 or K, 1 or V)
     Py_ssize_t V,                    # IN

@@ -318,7 +318,8 @@ class ProximityPenalty(BaseEstimator):
         start at zero.
     average : {"parameters", "statistic"}, default="parameters"
         What is averaged.  ``"parameters"``: all parameters of the model, as in the paper, and f is
-        computed of their average.  ``"statistic"``: f itself, which saves computing f a second time.
+        computed of their average.  ``"statistic"``: f itself, which saves computing f a second
+        time.
 
     References
     ----------
