@@ -311,9 +311,9 @@ class Converged:
         """Warn if all passes were made, and the topics are far from converged."""
         if self.change is not None and self.change > FAR:
             _warn(
-                f"The topics had not converged after finish_iter={self.fit.plan.n_finishing} "
-                f"passes: the last one moved {self.change:.1%} of their words. Increase "
-                "finish_iter.",
+                f"The topics had not converged: the last of the {self.fit.plan.n_finishing} passes "
+                f"that end the fit moved {self.change:.1%} of their words. Set finish_iter, the "
+                "number of these passes, to more.",
                 stacklevel,
             )
 

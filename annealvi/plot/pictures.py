@@ -24,7 +24,7 @@ WIDTH = 40
 
 
 class Bars(NamedTuple):
-    """The words of one topic, first to last."""
+    """Words of one topic, most probable first."""
 
     topic: int
     name: str
@@ -125,14 +125,14 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
-    """The words of the topics, most relevant first, with p(w|k)."""
+    """The most relevant words of the topics with p(w|k), most probable first."""
     check_summary(summary)
     names = topic_names(summary)
     found = []
     for topic in choose_topics(summary, topics, N_BARS):
         table = summary.weights(
             topic, n_words, summary.relevance if relevance is None else relevance
-        )
+        ).sort_values("probability", ascending=False, kind="stable")
         words = [shorten(word, 30) for word in table["word"]]
         found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
     return found

@@ -93,6 +93,20 @@ def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
     return sparse.csr_matrix(vectorizer.transform(check_texts(texts)))
 
 
+def _known_counts(vectorizer: Any, texts: Any, what: str, stacklevel: int) -> sparse.csr_matrix:
+    """Count the words of texts; warn if some have none, and say what these get."""
+    X = _counts(vectorizer, texts)
+    n = int((np.asarray(X.sum(axis=1)).ravel() == 0).sum())
+    if n:
+        warnings.warn(
+            f"{n:,} of the {X.shape[0]:,} texts have no word of the model's vocabulary. "
+            f"They get {what}, which says nothing about them.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+    return X
+
+
 def _classes_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
     """The classes of documents that begin as these topics."""
     K = number_of_topics(lda)
@@ -406,7 +420,8 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
-            Rows sum to 1.  For a text without words it is the mean of the prior.
+            Rows sum to 1.  For a text without words it is the mean of the prior; a warning says
+            how many these are.
 
         Raises
         ------
@@ -416,7 +431,8 @@ class TopicModel(
             If there are none, or if the method is unknown.
         """
         vectorizer, lda = self._parts()
-        return lda.transform(_counts(vectorizer, texts), method=method)
+        X = _known_counts(vectorizer, texts, "the mean of the prior", 6)
+        return lda.transform(X, method=method)
 
     @checked
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
@@ -432,18 +448,20 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples,)
-            For a text without words the largest class.
+            For a text without words the largest class; a warning says how many these are.
         """
         check_is_fitted(self)
         with reading(self):
             vectorizer, classifier = self.vectorizer_, vars(self).get("mixture_", self.lda_)
-        return classifier.predict(_counts(vectorizer, texts))
+        return classifier.predict(_known_counts(vectorizer, texts, "the largest class", 4))
 
     @checked
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
-        Scores of models with different words cannot be compared: fewer words score higher.
+        Scores of models with different words cannot be compared: fewer words score higher.  Nor
+        can those of different priors, as ``preset="sklearn"`` and the default have them: each is a
+        bound of its own.  Use :func:`annealvi.metrics.document_completion` to compare.
 
         Parameters
         ----------

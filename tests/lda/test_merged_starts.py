@@ -232,7 +232,7 @@ def test_what_is_printed(X, capsys):
 
 
 def test_the_warning_is_that_of_the_finish(X):
-    with pytest.warns(ConvergenceWarning, match="had not converged after finish_iter=2"):
+    with pytest.warns(ConvergenceWarning, match="the last of the 2 passes .* Set finish_iter"):
         merged(finish_iter=2, n_components=8).fit(X)
 
 

@@ -23,7 +23,8 @@ from tests.topics.corpus import WORDS, make_texts
 
 TEXTS = make_texts()
 LABELS = np.arange(len(TEXTS)) % 3
-NEW = ["A ship and a star", "", "nothing known"]
+NEW = ["A ship and a star", "bread", "nothing but bread"]
+UNKNOWN = ["A ship and a star", "", "nothing known"]
 
 
 def make(n_topics=3, **parameters):
@@ -42,7 +43,16 @@ def test_topics_of_texts(model):
     assert shares.shape == (60, 3)
     for topic in range(3):
         assert len(set(shares[topic::3].argmax(axis=1))) == 1
-    assert_array_equal(model.transform(NEW)[1], model.transform(NEW)[2])
+    with pytest.warns(UserWarning, match="no word"):
+        prior = model.transform(UNKNOWN)[1:]
+    assert_array_equal(prior[0], prior[1])
+
+
+def test_texts_without_known_words_are_told(model):
+    for method in (model.transform, model.predict):
+        with pytest.warns(UserWarning, match="^2 of the 3 texts have no word of the model") as told:
+            method(UNKNOWN)
+        assert [warning.filename for warning in told] == [__file__]
 
 
 def test_it_is_a_vectorizer_and_a_tempered_lda(model):
