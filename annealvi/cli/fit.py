@@ -35,7 +35,7 @@ def fit(chosen: argparse.Namespace) -> None:
     if "time" in corpus.columns:  # not after the fit
         import_optional("pandas", "report", "--time")
         one = np.ones((len(corpus), 1))
-        rows = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"])
+        rows = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"], index=None)
         over(rows, corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
     topics = Topics(model, "the model")

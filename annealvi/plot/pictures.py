@@ -16,9 +16,15 @@ from scipy.cluster.hierarchy import dendrogram, leaves_list
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.pairwise import cosine_similarity
 
+from annealvi._optional import import_optional
+
 #: How many topics a picture shows that would be too full with all of them.
 N_BARS = 20
 N_CURVES = 8
+#: Groups and periods of fewer documents say little, and their shares are the most extreme: groups
+#: are drawn together, and so are those beyond the N_GROUPS largest; periods are left out.
+FEW_DOCUMENTS = 10
+N_GROUPS = 40
 #: Characters of a name in a picture.
 WIDTH = 40
 
@@ -215,10 +221,17 @@ def tree(summary: Any) -> Tree:
 
 
 def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses:
-    """The share of topics in each period, with the number of documents."""
+    """The share of topics in each period, with the number of documents.
+
+    It is NaN in periods of few documents, unless all have few.
+    """
     table = check_summary(summary).over(times, freq=freq)
     table.index = _beginnings(table.index)
-    return _courses(summary, table, topics, N_CURVES)
+    drawn = _courses(summary, table, topics, N_CURVES)
+    few = drawn.n_documents < FEW_DOCUMENTS
+    if few.all():
+        return drawn
+    return drawn._replace(values=np.where(few[:, np.newaxis], np.nan, drawn.values))
 
 
 def _beginnings(index: Any) -> Any:
@@ -234,10 +247,29 @@ def _beginnings(index: Any) -> Any:
         return index
 
 
-def by_group(summary: Any, groups: ArrayLike, topics: Any) -> Courses:
-    """The share of topics in each group of documents, with the number of documents."""
+def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
+    """The share of topics in each group of documents, with the number of documents.
+
+    Small groups are one group, the last, unless all are small.
+    """
     check_summary(summary)
-    return _courses(summary, summary.by(groups), topics, len(summary.topics))
+    if not hasattr(groups, "__len__"):
+        groups = list(groups)  # it is read twice
+    table = summary.by(groups)
+    n_documents = table.iloc[:, 0].to_numpy()
+    small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
+    small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True
+    if small.sum() > 1:
+        others = set(table.index[small])
+        name = f"{len(others)} others"
+        kept = table[~small]
+        kept.index = kept.index.astype(object)  # a category has no others
+        pandas = import_optional("pandas", "text", "annealvi.plot")
+        index = groups.index if isinstance(groups, pandas.Series) else None
+        marked = [name if group in others else None for group in groups]
+        of_others = summary.by(marked if index is None else pandas.Series(marked, index))
+        table = pandas.concat([kept, of_others])
+    return _courses(summary, table, topics, len(summary.topics))
 
 
 def _courses(summary: Any, table: Any, topics: Any, most: int) -> Courses:

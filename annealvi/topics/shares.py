@@ -42,6 +42,22 @@ def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> N
         return squares / words
 
 
+def in_order(values: Any, index: Any, name: str) -> Any:
+    """Values in the order of the documents: those of a Series by its index, if both have one."""
+    if index is None or not hasattr(values, "iloc") or values.index.equals(index):
+        return values
+    if not (
+        len(values) == len(index)
+        and values.index.is_unique
+        and index.is_unique
+        and values.index.isin(index).all()
+    ):
+        wanted = "a Series with the index of the documents"
+        hint = "Pass a list if its values are in the order of the documents."
+        raise BadParameter(name, wanted, values.index, hint)
+    return values.reindex(index)
+
+
 @checked
 def by(self: Any, groups: ArrayLike) -> Any:
     """Compute the share of each topic in each group of documents.
@@ -50,7 +66,8 @@ def by(self: Any, groups: ArrayLike) -> Any:
     ----------
     groups : array-like of shape (D,)
         The group of each document, such as its class or its author.  Documents whose group is
-        None or NaN are left out.
+        None or NaN are left out.  A Series of pandas is read by its index if the documents were a
+        Series or a DataFrame too; all else is in the order of the documents.
 
     Returns
     -------
@@ -64,6 +81,7 @@ def by(self: Any, groups: ArrayLike) -> Any:
         If there are not as many groups as documents.
     """
     pandas = import_optional("pandas", "text", "TopicSummary.by")
+    groups = in_order(groups, self.index, "groups")
     name = getattr(groups, "name", None) or "group"
     dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
     listed = of_each(groups, len(self.lengths), "groups")
@@ -85,7 +103,7 @@ def over(self: Any, times: ArrayLike, freq: Any = "YE") -> Any:
     times : array-like of shape (D,)
         The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
         are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
-        left out.
+        left out.  A Series of pandas is read by its index, see `by`.
     freq : str, timedelta or pandas.DateOffset, default="YE"
         Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
         "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
@@ -108,6 +126,7 @@ def over(self: Any, times: ArrayLike, freq: Any = "YE") -> Any:
         no period.
     """
     pandas = import_optional("pandas", "text", "TopicSummary.over")
+    times = in_order(times, self.index, "times")
     index = _parsed(of_each(times, len(self.lengths), "times"), pandas)
     offset = None
     with suppress(ValueError, TypeError):

@@ -104,6 +104,8 @@ class Documents(NamedTuple):
     counts: sparse.csr_matrix
     #: What was counted, if texts were given.
     texts: list[str] | None
+    #: The index of the Series or DataFrame of pandas that was given.
+    index: Any = None
 
 
 class Source:
@@ -133,6 +135,7 @@ class Source:
     def read(self, documents: Any, name: str) -> Documents:
         """Check documents, and count their words if they are texts."""
         texts, kind = None, type(self.model).__name__
+        index = documents.index if hasattr(documents, "iloc") else None
         n_features = self.components_.shape[1]
         if are_texts(documents, name):
             if self._count is None:
@@ -151,7 +154,7 @@ class Source:
         if not counts.data.any():
             wanted = f"documents with a word of the vocabulary of {n_features} words of {kind}"
             raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")
-        return Documents(documents, counts, texts)
+        return Documents(documents, counts, texts, index)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Compute p(k | d), from the model's `transform`.
@@ -241,6 +244,8 @@ class TopicSummary:
         The words.
     texts, titles : list of str or None
         Those of the documents.
+    index : pandas.Index or None
+        That of the documents, if they were a Series or a DataFrame of pandas.
     coherence, exclusivity, certainty : ndarray of shape (K,)
         See `table`.
     support : ndarray of shape (K,), or None
@@ -273,6 +278,7 @@ class TopicSummary:
         self.classes = source.classes(documents, self.shares)
         self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         self.feature_names, self.texts, self.titles = feature_names, texts, titles
+        self.index = documents.index
         words = self.lengths @ self.shares
         self.topic_shares = words / words.sum()
         self.word_shares = ranking.shares_of_words(self.topics, self.topic_shares)

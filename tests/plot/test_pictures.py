@@ -1,6 +1,7 @@
 """What pictures show are the numbers of the summary."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -81,3 +82,25 @@ def test_what_is_no_summary(wrong):
 def test_names_are_cut_to_one_line():
     assert pictures.shorten("a\n b ,  " + "c" * 50, 10) == "a b , ccc…"
     assert pictures.shorten("short", 10) == "short"
+
+
+def test_periods_of_few_documents_are_left_out(summary):
+    times = [1997] * 3 + [1999] * 57
+    drawn = pictures.over_time(summary, times, "YE", [0])
+    assert drawn.n_documents.tolist() == [3, 0, 57]
+    assert np.isnan(drawn.values[:2]).all() and np.isfinite(drawn.values[2]).all()
+    few = pictures.over_time(summary, range(1960, 2020), "YE", [0])  # all of them are
+    assert np.isfinite(few.values).all()
+
+
+@pytest.mark.parametrize("kind", [list, iter, lambda groups: pd.Series(groups, dtype="category")])
+def test_small_groups_are_one_group(summary, kind):
+    groups = ["b"] * 20 + ["a"] * 30 + [f"c{number}" for number in range(9)] + [None]
+    drawn = pictures.by_group(summary, kind(groups), None)
+    assert drawn.labels == ["a", "b", "9 others"] and drawn.n_documents.tolist() == [30, 20, 9]
+    words = summary.lengths[50:59] @ summary.shares[50:59]
+    assert_allclose(drawn.values[2], (words / words.sum())[drawn.topics])
+    assert pictures.by_group(summary, ["a"] * 59 + ["b"], None).labels == ["a", "b"]
+    many = pictures.by_group(summary, range(60), None)
+    assert len(many.labels) == pictures.N_GROUPS + 1 and many.labels[-1] == "20 others"
+    assert pictures.by_group(summary, list(range(20)) * 3, None).n_documents.tolist() == [3] * 20

@@ -16,7 +16,7 @@ LABELS = ["space", "goal"]
 FIRST_TWO = (10 * SHARES[0] + 30 * SHARES[1]) / 40
 
 
-SUMMARY = SimpleNamespace(shares=SHARES, lengths=LENGTHS, labels=LABELS)
+SUMMARY = SimpleNamespace(shares=SHARES, lengths=LENGTHS, labels=LABELS, index=None)
 
 
 def by(groups):
@@ -52,12 +52,29 @@ def test_groups_without_a_name_or_words_and_of_several_types():
     assert frame.n_documents[1] == 1
 
 
-def test_values_belong_to_documents_by_their_order_and_not_by_an_index():
+def test_without_an_index_of_documents_values_are_in_their_order():
     index = [4, 3, 2, 1, 0]
     groups = pd.Series(["b", "b", "a", "c", "c"], index=index)
     pd.testing.assert_frame_equal(by(groups), by(groups.tolist()))
     times = pd.Series(pd.to_datetime(["2001", "2001", "2002", "2003", "2003"]), index=index)
     pd.testing.assert_frame_equal(over(times), over(times.tolist()))
+
+
+def test_a_series_is_read_by_the_index_of_the_documents():
+    index = pd.Index([7, 3, 9, 1, 5])
+    summary = SimpleNamespace(shares=SHARES, lengths=LENGTHS, labels=LABELS, index=index)
+    groups = pd.Series(["b", "b", "a", "c", "c"], index, name="class")
+    times = pd.Series([2001, 2001, 2002, 2003, 2003], index)
+    for shuffled in ([3, 1, 4, 0, 2], [0, 1, 2, 3, 4]):
+        found = shares.by(summary, groups.iloc[shuffled])
+        pd.testing.assert_frame_equal(found, by(groups.array).rename_axis("class"))
+        pd.testing.assert_frame_equal(
+            shares.over(summary, times.iloc[shuffled]), over(times.tolist())
+        )
+    pd.testing.assert_frame_equal(shares.by(summary, groups.tolist()), by(groups.tolist()))
+    for other in (range(5), [7, 3, 9, 1, 1]):
+        with pytest.raises(ValueError, match="'groups' .* a Series with the index of the doc"):
+            shares.by(summary, groups.set_axis(other))
 
 
 def test_groups_keep_the_order_of_their_categories_and_their_name():
