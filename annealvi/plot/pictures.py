@@ -23,7 +23,7 @@ N_BARS = 20
 N_CURVES = 8
 #: Groups and periods of fewer documents say little, and their shares are the most extreme: groups
 #: are drawn together, and so are those beyond the N_GROUPS largest; periods are left out.
-FEW_DOCUMENTS = 10
+FEW_DOCUMENTS = 20
 N_GROUPS = 40
 #: Characters of a name in a picture.
 WIDTH = 40

@@ -201,7 +201,7 @@ def plot_topics_over_time(
 ) -> Any:
     """Draw the share of topics in the documents of each period.
 
-    Periods of fewer than 10 documents are left out, unless all are: a few documents make a peak.
+    Periods of fewer than 20 documents are left out, unless all are: a few documents make a peak.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def plot_topics_by_group(
 ) -> Any:
     """Draw the share of each topic in each group of documents, such as their classes.
 
-    Groups of fewer than 10 documents, and those beyond the 40 largest, are drawn as one, the last.
+    Groups of fewer than 20 documents, and those beyond the 40 largest, are drawn as one, the last.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def test_a_series_is_read_by_the_index_of_the_documents():
         )
     pd.testing.assert_frame_equal(shares.by(summary, groups.tolist()), by(groups.tolist()))
     for other in (range(5), [7, 3, 9, 1, 1]):
-        with pytest.raises(ValueError, match="'groups' .* a Series with the index of the doc"):
+        with pytest.raises(ValueError, match=r"'groups' .* a Series with the index of the doc"):
             shares.by(summary, groups.set_axis(other))
 
 
