@@ -147,7 +147,8 @@ SEEDS = """topics to be found, each by a name and some of its words: a file of J
 '{"space": ["nasa", "orbit"]}'"""
 PERIODS = """periods of time: YE years, QE quarters, ME months, W weeks, D days, or several of them,
 such as 5YE or 30ME (default: YE)"""
-STOP_WORDS = "english, none, or a file with a word on each line (default: english)"
+STOP_WORDS = """english, none, another language such as german (needs pip install 'annealvi[text]'),
+or a file with a word on each line (default: english)"""
 RARE = "leave out words in fewer documents (default: by the size of the corpus)"
 FREQUENT = "leave out words in more documents (default: a fifth of them)"
 #: The options of each command, in groups that its help shows; the first has no headline.
@@ -174,6 +175,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
+            "--clean": flag("take out links, names of tweets, entities of HTML, commands of LaTeX"),
         },
         "how to fit": {
             "--passes": value(

@@ -25,6 +25,7 @@ from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import choose_for
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.shares import over
+from annealvi.topics.vectorizer import LANGUAGES
 
 
 def fit(chosen: argparse.Namespace) -> None:
@@ -54,8 +55,8 @@ def fit(chosen: argparse.Namespace) -> None:
 
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
     """The TopicModel that the options describe."""
-    stop_words: Any = {"english": "english", "none": None}.get(chosen.stop_words, chosen.stop_words)
-    if chosen.stop_words not in ("english", "none"):
+    stop_words: Any = None if chosen.stop_words == "none" else chosen.stop_words
+    if chosen.stop_words not in {"none", *LANGUAGES}:
         stop_words = read_text(chosen.stop_words, chosen.encoding).split("\n")
         stop_words = [word.strip() for word in stop_words if word.strip()]
     seeds = chosen.seeds
@@ -68,7 +69,7 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
         raise ValueError(f"--seeds must be JSON, such as {example} ({error}).") from error
     return TopicModel(
         chosen.topics,
-        vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df),
+        vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df, clean=chosen.clean),
         lda=TemperedLDA(max_iter=chosen.passes, n_jobs=chosen.jobs),
         seeds=seeds,
         stop_words=stop_words,

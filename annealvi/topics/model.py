@@ -49,6 +49,7 @@ from annealvi.threads import changing, reading, reads, shallow, writing
 from annealvi.topics.choice import CHOICE, choose_for
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.vectorizer import (
+    LANGUAGES,
     TopicVectorizer,
     Vocabulary,
     blocks_of,
@@ -67,9 +68,11 @@ STATE = Schema(
         words=Strings(),
         n_documents=Integer(),
         n_counted=Optional(Number(0.0)),
+        n_repeated=Optional(Integer()),
         limits=Named(Integer()),
         dropped=Named(Listed(Text())),
         n_dropped=Named(Integer()),
+        cleaned=Optional(Named(Integer())),
     ),
     seeds=Listed(Text()),
     seed_topics=Listed(Integer()),
@@ -164,9 +167,11 @@ class TopicModel(
         with seed words, unless `lda` has an `init` or several starts.  In its topic a seed word
         gets a larger `topic_word_prior`, by half the number of times that the texts have it.
         Seed words stay in the vocabulary, however rare or frequent they are.
-    stop_words : {"english"}, list of str or None, default="english"
-        Words that are left out, unless `vectorizer` has stop words of its own.  Give a list for
-        other languages.
+    stop_words : str, list of str or None, default="english"
+        Words that are left out, unless `vectorizer` has stop words of its own.  A language, such as
+        ``"german"``, means the list of the package stop-words (the extra ``text``), and
+        ``"english"`` that of scikit-learn; the error for another str names the languages.  A file
+        of the model holds the words.
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.  None means the seed of `lda`.
     classes : bool, default=True
@@ -189,7 +194,8 @@ class TopicModel(
         out: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
         first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.
     vocabulary_note_ : str
-        How many words are counted, what was left out and why, and whether the texts are short.
+        How many words are counted, what was left out and why, how many texts repeat another
+        one, and whether the texts are short.
     seed_topics_ : dict of str to int
         The topic of each of the `seeds`.
     mixture_ : TemperedMultinomialMixture
@@ -223,7 +229,7 @@ class TopicModel(
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
         "seeds": "no_validation",  # check_seeds says what a dict of seeds is
-        "stop_words": [StrOptions({"english"}), "array-like", None],
+        "stop_words": [StrOptions(set(LANGUAGES)), "array-like", None],
         "random_state": ["random_state"],
         "classes": ["boolean"],
     }
@@ -235,7 +241,7 @@ class TopicModel(
         vectorizer: Any = None,
         lda: TemperedLDA | None = None,
         seeds: Mapping[str, Iterable[str]] | None = None,
-        stop_words: Literal["english"] | list[str] | None = "english",
+        stop_words: str | list[str] | None = "english",
         random_state: int | np.random.RandomState | None = None,
         classes: bool = True,
     ) -> None:
@@ -729,6 +735,8 @@ class TopicModel(
         seeds = check_seeds(self.seeds, None if auto else int(self.n_topics), vectorizer)
         kept = frozenset(word for words in seeds.values() for word in words)
         vectorizer, X, vocabulary = count_words(vectorizer, texts, kept=kept)
+        if vocabulary.very_short:
+            warnings.warn(vocabulary.shortness(), UserWarning, stacklevel=6)
         n_words, K = len(vocabulary.words), max(len(seeds), 1) if auto else int(self.n_topics)
         if n_words < K:
             wanted = f"at most the number of words, {n_words}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -18,6 +19,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
+from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter
 
@@ -126,6 +128,19 @@ def different_ints(values: Any, name: str, what: str, least: int, most: int) -> 
 
 #: Words of two letters or more: they begin with a letter and may go on with digits.
 WORDS = r"(?u)\b[^\W\d_]\w+\b"
+#: What `clean` takes out of texts, by its name in a note.
+MARKUP = re.compile(
+    r"(?P<links>(?:https?://|www\.)\S+)"
+    r"|(?P<retweets>\b(?:RT|rt)(?=\s+@\w))"
+    r"|(?P<mentions>(?<![\w.])@\w+)"
+    r"|(?P<entities>&(?:[A-Za-z]{2,8}|\#\d{1,7}|\#x[0-9A-Fa-f]{1,6});)"
+    r"|(?P<commands>\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+)"
+)
+#: Languages whose stop words are known: of scikit-learn the English ones, else of stop-words.
+_LANGUAGES = """arabic bulgarian catalan czech danish dutch english finnish french german greek
+gujarati hebrew hindi hungarian indonesian italian malaysian norwegian persian polish portuguese
+romanian russian slovak spanish swedish turkish ukrainian vietnamese"""
+LANGUAGES = frozenset(_LANGUAGES.split())
 #: For each reason at most so many of the words that were left out are remembered.
 REMEMBERED = 10_000
 #: The largest share of the documents that a word may be in, and a number that is always allowed.
@@ -150,7 +165,8 @@ def most_documents(n_documents: int) -> int:
 
 
 #: Texts with fewer counted words, on average, are called short; docs/classes.md has the reason.
-SHORT = 25
+#: Below the second number a fit warns, if it has at least so many texts as the third says.
+SHORT, VERY_SHORT, MANY = 25, 8.0, 100
 
 
 @dataclass(frozen=True)
@@ -171,9 +187,13 @@ class Vocabulary:
     n_dropped: dict[str, int] = field(default_factory=dict)
     #: How many words of a document are counted, on average; None if it is not known.
     n_counted: float | None = None
+    #: How many documents repeat an earlier one exactly; None if it is not known.
+    n_repeated: int | None = None
+    #: What `clean` took out of the texts, and how often.
+    cleaned: dict[str, int] | None = None
 
     def note(self) -> str:
-        """What was left out and why, and whether texts are short, in a few sentences."""
+        """What was left out and why, and what is peculiar to the texts, in a few sentences."""
         what = {
             "stop_words": "{words} listed as stop words",  # whether or not the texts have them
             "max_df": "{words} in more than {limit:,} documents",
@@ -189,12 +209,28 @@ class Vocabulary:
                 some = ", ".join(self.dropped.get(name, [])[:8])
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({some}{more})."
+        if self.cleaned:
+            gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
+            text += f" clean: {gone} are taken out."
+        if self.n_repeated:
+            these = "document repeats" if self.n_repeated == 1 else "documents repeat"
+            text += f" {self.n_repeated:,} {these} an earlier one exactly."
         if self.n_counted is not None and self.n_counted < SHORT:
-            text += (
-                f" Texts are short, with {self.n_counted:.1f} counted words on average: "
-                "TemperedMultinomialMixture finds better classes of such texts."
-            )
+            text += f" {self.shortness()}"
         return text
+
+    @property
+    def very_short(self) -> bool:
+        """Whether the texts have so few words that a fit should warn; not of a small example."""
+        few = self.n_counted is not None and self.n_counted < VERY_SHORT
+        return few and self.n_documents >= MANY
+
+    def shortness(self) -> str:
+        """How short the texts are, and what to do."""
+        return (
+            f"Texts are short, with {self.n_counted:.1f} counted words on average: "
+            "TemperedMultinomialMixture finds better classes of such texts."
+        )
 
 
 class TopicVectorizer(CountVectorizer):
@@ -222,6 +258,10 @@ class TopicVectorizer(CountVectorizer):
         documents, rounded up, and at least 2 from 20 documents on.
     max_features, vocabulary, binary, dtype : objects
         As in CountVectorizer.
+    clean : bool, default=False
+        Whether to take out links, the names of tweets (``@name``, and ``RT`` before them),
+        entities of HTML (``&amp;``) and commands of LaTeX (``\\alpha``, ``\\begin{figure}``),
+        which else become words such as `http`, `amp` or `alpha`.  ``dropped_.cleaned`` counts them.
 
     Attributes
     ----------
@@ -245,6 +285,7 @@ class TopicVectorizer(CountVectorizer):
         "input": [StrOptions({"content", "filename"})],  # texts are str
         "min_df": [*CountVectorizer._parameter_constraints["min_df"], StrOptions({"auto"})],
         "max_df": [*CountVectorizer._parameter_constraints["max_df"], StrOptions({"auto"})],
+        "clean": ["boolean"],
     }
 
     def __init__(
@@ -267,9 +308,19 @@ class TopicVectorizer(CountVectorizer):
         vocabulary: Any = None,
         binary: bool = False,
         dtype: DTypeLike = np.int64,
+        clean: bool = False,
     ) -> None:
         given = dict(locals())
-        super().__init__(**{name: given[name] for name in self._get_param_names()})
+        names = CountVectorizer._get_param_names()
+        super().__init__(**{name: given[name] for name in names})
+        self.clean = clean
+
+    def build_preprocessor(self) -> Callable[[str], str]:
+        """Return the function that a text passes through before it is split into words."""
+        preprocess = super().build_preprocessor()
+        if not self.clean:
+            return preprocess
+        return lambda text: preprocess(MARKUP.sub(" ", text))
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -348,7 +399,14 @@ def count_words(
     n_counted = None  # of weights it would say nothing
     if np.array_equal(X.data, np.floor(X.data)):
         n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
-    return counter, X, replace(vocabulary, n_counted=n_counted)
+    cleaned: Counter = Counter()
+    if getattr(counter, "clean", False):
+        cleaned.update(str(match.lastgroup) for text in texts for match in MARKUP.finditer(text))
+    n_repeated = len(texts) - len(set(texts))
+    vocabulary = replace(
+        vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(cleaned) or None
+    )
+    return counter, X, vocabulary
 
 
 def _columns(words: NDArray) -> dict[str, int]:
@@ -369,6 +427,12 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
     if stop_words is None or parameters.get("stop_words", 0) is not None:
         return vectorizer
+    if isinstance(stop_words, str) and stop_words != "english":
+        if stop_words not in LANGUAGES:
+            wanted = f"'english', another of {sorted(LANGUAGES)}, a list of str or None"
+            raise BadParameter("stop_words", wanted, stop_words)
+        package = import_optional("stop_words", "text", f"stop_words={stop_words!r}")
+        stop_words = package.get_stop_words(stop_words)
     if not isinstance(stop_words, str):
         array = as_array(stop_words)
         words = array.tolist() if array.ndim == 1 else [None]

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -459,3 +460,25 @@ def test_shares_by_collapsed_inference():
     assert np.any(shares != model.transform(PARTS_TEXTS))
     with pytest.raises(ValueError, match="'method'"):
         model.transform(PARTS_TEXTS, method="gibbs")
+
+
+def test_very_short_texts_warn():
+    texts = [f"{first} {second}" for first in WORDS["sea"] for second in WORDS["space"]]
+    with pytest.warns(UserWarning, match="Texts are short, with 2.0 counted words") as told:
+        make(2).fit(texts * 2)
+    assert told[0].filename == __file__
+    make(2).fit(texts[:50])  # a small example
+
+
+def test_a_file_holds_stop_words_of_a_language_and_what_was_cleaned(tmp_path, monkeypatch):
+    pytest.importorskip("stop_words")
+    texts = [*TEXTS, "http://a.b nicht", TEXTS[0]]
+    model = make(stop_words="german", vectorizer=TopicVectorizer(clean=True)).fit(texts)
+    model.save(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "stop_words", None)
+    loaded = TopicModel.load(tmp_path / "model")
+    assert loaded.stop_words == "german" and "nicht" in loaded.vectorizer_.stop_words
+    note = loaded.vocabulary_note_
+    assert " clean: links (1) are taken out. 1 document repeats an earlier one exactly." in note
+    assert note == model.vocabulary_note_ and loaded.vectorizer_.clean
+    assert_array_equal(loaded.transform(TEXTS), model.transform(TEXTS))

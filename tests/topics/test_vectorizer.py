@@ -1,5 +1,7 @@
 """The vocabulary: its limits by the size of the corpus, what they leave out, and stop words."""
 
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -8,6 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from annealvi.topics import TopicVectorizer
 from annealvi.topics.vectorizer import (
+    LANGUAGES,
     count_words,
     fewest_documents,
     most_documents,
@@ -154,3 +157,51 @@ def test_functions_of_the_users_own():
     for given in ({"analyzer": str.split}, {"tokenizer": str.split, "token_pattern": None}):
         words = TopicVectorizer(min_df=1, **given).fit(["a b", "b c"])
         assert words.get_feature_names_out().tolist() == ["a", "b", "c"]
+
+
+TWEETS = [
+    "RT @nasa: the launch &amp; the landing https://t.co/x1",
+    "rt @esa a launch of the rocket www.esa.int/rocket &#39;now&#39;",
+    r"We prove \begin{equation} \alpha + \beta \end{equation}, and write to a@b.org",
+]
+
+
+def test_links_names_entities_and_commands_can_be_taken_out():
+    vectorizer = TopicVectorizer(min_df=1, max_df=1.0, clean=True).fit(TWEETS)
+    words = set(vectorizer.get_feature_names_out())
+    assert {"launch", "landing", "rocket", "now", "prove", "org"} <= words
+    gone = {"https", "co", "www", "esa", "nasa", "rt", "amp", "alpha", "begin", "equation"}
+    assert not gone & words
+    found = {"links": 2, "retweets": 2, "mentions": 2, "entities": 3, "commands": 4}
+    assert vectorizer.dropped_.cleaned == found
+    assert (
+        " clean: retweets (2), mentions (2), entities (3), links (2), commands (4) are taken out."
+        in (vectorizer.dropped_.note())
+    )
+    as_it_is = TopicVectorizer(min_df=1, max_df=1.0).fit(TWEETS)
+    assert gone <= {*as_it_is.get_feature_names_out()} and as_it_is.dropped_.cleaned is None
+    own = TopicVectorizer(min_df=1, max_df=1.0, clean=True, preprocessor=str.upper)
+    assert "LAUNCH" in own.fit(TWEETS).vocabulary_ and "AMP" not in own.vocabulary_
+
+
+def test_repeated_documents_are_counted():
+    note = (
+        TopicVectorizer().fit(["a star", "a planet", "a star", "a star", "A star"]).dropped_.note()
+    )
+    assert " 2 documents repeat an earlier one exactly." in note
+    assert "repeat" not in TopicVectorizer().fit(["a star", "a planet"]).dropped_.note()
+
+
+def test_stop_words_of_a_language():
+    package = pytest.importorskip("stop_words")
+    words = with_stop_words(TopicVectorizer(), "german").stop_words
+    assert set(package.get_stop_words("german")) <= set(words) and "nicht" in words
+    assert {*LANGUAGES} <= {*package.AVAILABLE_LANGUAGES}
+    with pytest.raises(ValueError, match=r"'stop_words' .* 'german'.* Got 'klingon'"):
+        with_stop_words(TopicVectorizer(), "klingon")
+
+
+def test_the_stop_words_of_a_language_need_a_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stop_words", None)
+    with pytest.raises(ImportError, match=r"stop_words='german' needs .*annealvi\[text\]"):
+        with_stop_words(TopicVectorizer(), "german")
