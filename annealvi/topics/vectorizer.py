@@ -311,7 +311,7 @@ class TopicVectorizer(CountVectorizer):
         clean: bool = False,
     ) -> None:
         given = dict(locals())
-        names = CountVectorizer._get_param_names()
+        names = {*self._get_param_names()} - {"clean"}
         super().__init__(**{name: given[name] for name in names})
         self.clean = clean
 
