@@ -51,6 +51,19 @@ def check_bertopic(made):
     assert made["topics"].shape == (300,)
 
 
+def check_table(name, n_lines):
+    """A check that all code in the last column of the section's table runs."""
+
+    def check(made):
+        rows = re.findall(r"^\| .+ \| (.+) \|$", SECTIONS[name], flags=re.MULTILINE)
+        lines = [line for row in rows for line in re.findall(r"`([^`]+)`", row)]
+        assert len(lines) == n_lines
+        for line in lines:
+            eval(compile(line, PAGE.name, "eval"), made)
+
+    return check
+
+
 def holds(text):
     """A check that a line of Python is true of what the recipe made."""
 
@@ -67,6 +80,8 @@ CHECKS = {
         made["shares"], np.array([doc.get_topic_dist() for doc in made["theirs"].docs])
     ),
     "MALLET": lambda made: agree(made["shares"], made["state"].doc_topic),
+    "R's stm": check_table("R's stm", 18),
+    "keyATM": check_table("keyATM", 6),
     "BERTopic": check_bertopic,
     "BERTopic's clusters by our topics": holds(
         "len(clusters) == summary.by(clusters)['n_documents'].sum() == 300"
