@@ -145,6 +145,20 @@ def test_words(call, jsonl, tmp_path):
     assert "are in fewer than 12" in few.err
 
 
+def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tmp_path):
+    lines = tmp_path / "tweets.txt"
+    texts = [f"RT @me: {row['text']} &amp; nicht https://t.co" for row in rows]
+    lines.write_text("\n".join(texts), encoding="utf-8")
+    options = ["fit", lines, "--topics", 3, "--words", 6, "--max-df", "1.0", "--min-df", 1]
+    assert "clean:" not in call(*options).err
+    found = "retweets (36), mentions (36), entities (36), links (36) are taken out."
+    assert f" clean: {found}" in call(*options, "--clean").err
+    pytest.importorskip("stop_words")
+    done = call(*options, "--clean", "--stop-words", "german")
+    assert done.status == 0 and "listed as stop words (aber, alle" in done.err
+    assert "nicht" not in done.out
+
+
 def test_quiet_says_nothing(call, jsonl):
     done = call("fit", jsonl, "--topics", 3, "--quiet")
     assert (
