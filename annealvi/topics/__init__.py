@@ -4,17 +4,31 @@ from annealvi.topics.choice import Choice, choose
 from annealvi.topics.editing import drop, merge, reduce, refine
 from annealvi.topics.model import TopicModel
 from annealvi.topics.summary import TopicSummary, describe
+from annealvi.topics.validation import (
+    Scores,
+    Sheet,
+    document_sample,
+    score_answers,
+    topic_intrusion,
+    word_intrusion,
+)
 from annealvi.topics.vectorizer import TopicVectorizer
 
 __all__ = [
     "Choice",
+    "Scores",
+    "Sheet",
     "TopicModel",
     "TopicSummary",
     "TopicVectorizer",
     "choose",
     "describe",
+    "document_sample",
     "drop",
     "merge",
     "reduce",
     "refine",
+    "score_answers",
+    "topic_intrusion",
+    "word_intrusion",
 ]

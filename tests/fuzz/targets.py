@@ -57,6 +57,7 @@ POINT_MODELS = (TemperedFMM, TemperedGaussianMixture, prox.BernoulliFactorModel)
 DASK, DEEP = "annealvi.dask", "annealvi.deep"
 #: What the library makes or calls itself, with what it has checked; and a base class.
 EXEMPT = {"Ascent", "Bernoulli", "Choice", "Draws", "PowerGrid", "Temperature", "TopicSummary"}
+EXEMPT |= {"Scores", "Sheet"}
 NOT_FUZZED = {"annealvi.model", "annealvi.inference", "annealvi.deep.energies"}
 INNER = {
     *("attach", "copy", "learned", "observe", "tempered_energy", "tempering", "path", "perturbs"),
@@ -122,6 +123,16 @@ def summary() -> Any:
     names = ["$x_$", "<b>&", "", "\\frac{", "a" * 200, *map(str, range(WORDS - 5))]
     texts = [f"<p>{name}\ud800" for name in names * 4][: len(COUNTS)]
     return describe(fitted(TemperedLDA), COUNTS, names, texts=texts)
+
+
+@functools.cache
+def four_topics() -> Any:
+    """A summary with as many topics as a question about them needs."""
+    return describe(
+        TemperedLDA(4, max_iter=2, random_state=0).fit(COUNTS),
+        COUNTS,
+        texts=["moon orbit"] * len(COUNTS),
+    )
 
 
 @functools.cache
@@ -280,6 +291,9 @@ OWN = (
 )
 FUNCTIONS = one_of(np.abs, np.square, np.sum, np.sign, lambda u: 2 * u, lambda u: None)
 KINDS = (annealvi.Fixed, annealvi.Annealed, annealvi.Variational, annealvi.LocalVariational)
+#: The key of a sheet of questions, which can be taken for answers too.
+KEY = pd.DataFrame({"topic": [0, 1], "label": ["a", "b"], "answer": [1, 2], "options": [2, 2]})
+KEY.index.name = "question"
 #: What neither constraints nor annotations tell: by the name, or by function and name.
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["X", "Z", "data", "held_out"], COUNT_DATA),
@@ -309,6 +323,9 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "times": each("2001", "2001-05-06", 2003, None),
     "groups": each("a", "b", "$x_$", None) | one_of([[0, 1]], [[0], [1, 2]], []),
     "labels": one_of({0: "space"}, {0: "a", 1: "a"}, list("abc"), [1, 2, 3]),
+    "key": one_of(KEY, KEY.drop(columns="topic"), KEY.assign(stratum="a").drop(columns="answer")),
+    "answers": one_of(KEY, [KEY, KEY], KEY.assign(answer=9), KEY.assign(answer=""), KEY[:0], []),
+    "bounds": one_of([0.1, 0.5], [0.5], [], [0.5, 0.1]),
     "ks": one_of([2], [1, 3], (3,), np.array([2, 3]), range(1, 3)),
     **dict.fromkeys(["document_lengths", "lengths"], st.lists(st.integers(0, 40), max_size=5)),
     "TemperedFMM.predictive_score.observed": one_of(np.arange(WORDS) < 3, np.ones(WORDS, bool)),
@@ -435,6 +452,8 @@ def _made(t: Trial, name: str, owner: str, module: str, before: dict[str, Any]) 
         return t.draw(POINT_DATA)
     if name in ("model", "estimator") or (name == "lda" and owner != "TopicModel"):
         return _model(t, owner)
+    if owner == "topic_intrusion" and name == "summary":
+        return four_topics()
     if name in ("summary", "other") or (name in ("a", "b") and "plot" in module):
         return summary() if owner != "describe" else _model(t, owner)
     if name == "choice":

@@ -1,0 +1,419 @@
+"""Validation by people: sheets of questions about topics, and scores of the answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_params
+
+from annealvi._optional import import_optional
+from annealvi.checks import Interval, checked
+from annealvi.exceptions import BadParameter
+from annealvi.topics.summary import TopicSummary
+from annealvi.topics.words import most_relevant
+
+#: Topics of a document that are shown beside the intruder.
+N_SHOWN = 3
+#: What a question shows; its options, the intruder last; what it hides.
+Row = tuple[dict[str, Any], list[str], dict[str, Any]]
+_COUNT = [Interval(Integral, 1, None, closed="left")]
+_SEED = {"random_state": ["random_state"]}
+_SAMPLED = {"n": _COUNT, "n_words": _COUNT, "n_characters": _COUNT, **_SEED}
+
+
+class Sheet(NamedTuple):
+    """Questions for people, and what a sheet must not show them; both are tables of pandas."""
+
+    #: What coders see: a row for each ``question``, with an empty column ``answer``.
+    questions: Any
+    #: The same rows with the topic and, for intrusions, the right answer.
+    key: Any
+
+
+class Scores(NamedTuple):
+    """What the answers of coders say."""
+
+    #: pandas.DataFrame: precision for each topic, or the share of yes for each topic and stratum.
+    table: Any
+    #: The same over all answers.
+    overall: float
+    #: Krippendorff's alpha, nominal; None for one coder, or if all answers are the same.
+    alpha: float | None
+    #: How many coders there are.
+    n_coders: int
+
+
+@validate_params(
+    {"n_questions": _COUNT, "n_words": _COUNT, **_SEED}, prefer_skip_nested_validation=True
+)
+@checked
+def word_intrusion(
+    summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = 0
+) -> Sheet:
+    """Make a sheet for word intrusion: which of six words does not belong to the others?
+
+    People find the intruder where the words of a topic belong together.  It is drawn from the top
+    words of other topics, from the half that is least probable in this topic.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        From :func:`annealvi.topics.describe`.
+    n_questions : int, default=2
+        Questions on each topic.  The first one shows the topic's top words, the second the next
+        ones, and so on.
+    n_words : int, default=5
+        Words of the topic in a question; the intruder comes on top.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the intruders and of the order.
+
+    Returns
+    -------
+    Sheet
+        ``questions`` has columns ``option_1`` to ``option_6`` and an empty ``answer``, which takes
+        the number of the option.  ``key`` has ``topic``, ``label``, ``answer``, ``intruder`` and
+        ``options``, their number.
+
+    Raises
+    ------
+    ValueError
+        If a topic has too few words, or other topics have no top words that it has not.
+
+    References
+    ----------
+    Chang, Boyd-Graber, Gerrish, Wang, Blei (2009), *Reading Tea Leaves: How Humans Interpret Topic
+    Models*, NIPS.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import load_arxiv_abstracts
+    >>> from annealvi.topics import describe, score_answers, word_intrusion
+    >>> abstracts = load_arxiv_abstracts()
+    >>> lda = TemperedLDA(10, random_state=0, max_iter=2).fit(abstracts.data)
+    >>> sheet = word_intrusion(describe(lda, abstracts.data, abstracts.feature_names))
+    >>> sheet.questions.shape
+    (20, 7)
+    >>> score_answers(sheet.key, sheet.key).overall  # of someone who knows the answers
+    1.0
+    """
+    _check_summary(summary)
+    rng = check_random_state(random_state)
+    rows: list[Row] = []
+    n_top = n_questions * n_words
+    tops = [
+        most_relevant(topic, summary.word_shares, n_top, summary.relevance)
+        for topic in summary.topics
+    ]
+    for k, top in enumerate(tops):
+        if len(top) < n_top:
+            wanted = f"at most {len(top) // n_words}, because topic {k} has {len(top)} words"
+            raise BadParameter("n_questions", f"{wanted} and a question {n_words}", n_questions)
+        others = [found[:n_words] for other, found in enumerate(tops) if other != k]
+        pool = np.setdiff1d(np.concatenate(others), top) if others else top[:0]
+        if not len(pool):
+            raise BadParameter("summary", f"of topics with other top words than topic {k}", summary)
+        pool = pool[np.argsort(summary.topics[k, pool], kind="stable")]
+        intruders = rng.choice(pool[: (len(pool) + 1) // 2], n_questions)
+        for own, intruder in zip(top.reshape(n_questions, n_words), intruders, strict=True):
+            words = summary.feature_names[[*own, intruder]].tolist()
+            hidden = {"topic": k, "label": summary.labels[k], "intruder": words[-1]}
+            rows.append(({}, words, hidden))
+    return _sheet(rows, rng)
+
+
+@validate_params(_SAMPLED, prefer_skip_nested_validation=True)
+@checked
+def topic_intrusion(
+    summary: TopicSummary,
+    n: int = 2,
+    *,
+    n_words: int = 8,
+    n_characters: int = 600,
+    random_state: Any = 0,
+) -> Sheet:
+    """Make a sheet for topic intrusion: which of four topics is not in the document?
+
+    A question shows the beginning of a document, its three largest topics, and a topic from the
+    half of the others that is smallest in it.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        With texts, of at least four topics.
+    n : int, default=2
+        Documents for each topic, drawn from those in which it is the largest; all of these if
+        there are fewer.
+    n_words : int, default=8
+        Words by which a topic is shown.
+    n_characters : int, default=600
+        Length of the beginning of a document.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the documents, the intruders and the order.
+
+    Returns
+    -------
+    Sheet
+        ``questions`` has ``text``, ``option_1`` to ``option_4`` and an empty ``answer``, which
+        takes the number of the option.  ``key`` has ``topic``, the largest one, ``label``,
+        ``answer``, ``intruder``, ``document`` and ``options``, their number.
+
+    Raises
+    ------
+    ValueError
+        If the summary has no texts or fewer than four topics.
+
+    References
+    ----------
+    Chang, Boyd-Graber, Gerrish, Wang, Blei (2009), *Reading Tea Leaves: How Humans Interpret Topic
+    Models*, NIPS.
+    """
+    _check_summary(summary, texts=True)
+    n_topics = len(summary.topics)
+    if n_topics <= N_SHOWN:
+        raise BadParameter("summary", f"of at least {N_SHOWN + 1} topics", summary)
+    rng = check_random_state(random_state)
+    rows: list[Row] = []
+    words = [", ".join(summary.words(k, n_words)) for k in range(n_topics)]
+    order = np.argsort(-summary.shares, axis=1, kind="stable")
+    for k in range(n_topics):
+        for document in _drawn((order[:, 0] == k) & (summary.lengths > 0), n, rng):
+            rest = order[document, N_SHOWN:]
+            intruder = int(rng.choice(rest[len(rest) // 2 :]))
+            hidden = {"topic": k, "label": summary.labels[k], "intruder": intruder}
+            options = [words[topic] for topic in (*order[document, :N_SHOWN], intruder)]
+            shown = _shown(summary, document, n_characters)
+            rows.append((shown, options, {**hidden, "document": document}))
+    return _sheet(rows, rng)
+
+
+@validate_params({**_SAMPLED, "bounds": ["array-like"]}, prefer_skip_nested_validation=True)
+@checked
+def document_sample(
+    summary: TopicSummary,
+    n: int = 2,
+    *,
+    bounds: Sequence[float] = (0.1, 0.5),
+    n_words: int = 8,
+    n_characters: int = 600,
+    random_state: Any = 0,
+) -> Sheet:
+    """Draw documents for coders, for each topic some of small, middle and large shares of it.
+
+    A question shows the beginning of a document and the words of a topic.  Coders answer 1 if the
+    document is about the topic, otherwise 0.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+        With texts.
+    n : int, default=2
+        Documents of each topic and stratum; all of these if there are fewer.
+    bounds : sequence of float, default=(0.1, 0.5)
+        Shares between the strata, ascending, between 0 and 1.
+    n_words : int, default=8
+        Words by which a topic is shown.
+    n_characters : int, default=600
+        Length of the beginning of a document.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the documents and of the order.
+
+    Returns
+    -------
+    Sheet
+        ``questions`` has ``text``, ``words`` and an empty ``answer``.  ``key`` has ``topic``,
+        ``label``, ``document``, ``share`` and ``stratum``, such as ``"0.1 to 0.5"``.
+
+    Raises
+    ------
+    ValueError
+        If the summary has no texts, or the bounds do not ascend from 0 to 1.
+    """
+    _check_summary(summary, texts=True)
+    limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
+    if len(limits) != len(bounds) + 2 or not all(np.diff(limits) > 0):
+        raise BadParameter("bounds", "numbers that ascend between 0 and 1", bounds)
+    rng = check_random_state(random_state)
+    rows: list[Row] = []
+    strata = np.searchsorted(limits[1:-1], summary.shares, side="right")
+    for k in range(len(summary.topics)):
+        words = ", ".join(summary.words(k, n_words))
+        for stratum in range(len(limits) - 1):
+            name = f"{limits[stratum]:g} to {limits[stratum + 1]:g}"
+            for document in _drawn((strata[:, k] == stratum) & (summary.lengths > 0), n, rng):
+                hidden = {"topic": k, "label": summary.labels[k], "document": document}
+                hidden |= {"share": summary.shares[document, k], "stratum": name}
+                shown = {**_shown(summary, document, n_characters), "words": words}
+                rows.append((shown, [], hidden))
+    return _sheet(rows, rng)
+
+
+@checked
+def score_answers(key: Any, answers: Any) -> Scores:
+    r"""Score the answers of people to a sheet.
+
+    Parameters
+    ----------
+    key : pandas.DataFrame or path of a .csv file
+        The `key` of the :class:`Sheet`.
+    answers : pandas.DataFrame or path of a .csv file, or a list of these
+        The questions of the sheet with the column ``answer`` filled, one table for each coder.
+        Only the columns ``question`` and ``answer`` are read.  Questions may be missing, and
+        answers empty.
+
+    Returns
+    -------
+    Scores
+        For intrusions ``table`` has a row for each topic: ``label``, ``answers``, how many there
+        are, ``precision``, the share of them that name the intruder, its 95% interval ``low`` and
+        ``high`` (Wilson's, which takes answers as independent), and ``chance``, the precision of
+        random answers.  For samples of documents it has a row for each topic and stratum, with the
+        share of ``yes`` in place of the precision and no chance.
+
+    Raises
+    ------
+    ValueError
+        If a table has no such columns, a question twice or one that the key has not, or an answer
+        that is no option.
+    ImportError
+        If krippendorff is not installed and there are several coders.
+
+    Notes
+    -----
+    The agreement of coders is Krippendorff's :math:`\alpha = 1 - D_o / D_e`: 1 if they always
+    agree, 0 if they agree as often as by chance (Krippendorff, *Content Analysis*, 2019, chapter
+    12).  In intrusions the categories are the numbers of the options, which are in random order.
+    """
+    pandas = import_optional("pandas", "validate", "score_answers")
+    right = _table(key, "key", ("topic", "label"), pandas)
+    intrusions = "answer" in right.columns
+    needed = ("answer", "options") if intrusions else ("stratum",)
+    right = _table(key, "key", needed, pandas)
+    coders = answers if isinstance(answers, list | tuple) else [answers]
+    if not coders:
+        raise BadParameter("answers", "a table, or a list of tables", answers)
+    given = np.full((len(coders), len(right)), np.nan)
+    for coder, table in enumerate(coders):
+        name = f"answers[{coder}]" if isinstance(answers, list | tuple) else "answers"
+        given[coder] = _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
+    there = ~np.isnan(given)
+    if not there.any():
+        raise BadParameter("answers", "tables with an answer at least", "none")
+    hits = given == right["answer"].to_numpy(np.float64) if intrusions else given == 1
+    by = ["topic"] if intrusions else ["topic", "stratum"]
+    columns = {"label": right["label"], **{name: right[name] for name in by}}
+    frame = pandas.DataFrame({**columns, "answers": there.sum(0), "hits": (hits & there).sum(0)})
+    if intrusions:
+        frame["chance"] = there.sum(0) / right["options"].to_numpy(np.float64)
+    table = frame.groupby([*by, "label"]).sum().reset_index("label")
+    n, what = table["answers"], "precision" if intrusions else "yes"
+    table[what] = table["hits"] / n.where(n > 0)
+    table["low"], table["high"] = _wilson(table["hits"].to_numpy(), n.to_numpy())
+    if intrusions:
+        table["chance"] = table.pop("chance") / n.where(n > 0)
+    overall = float((hits & there).sum() / there.sum())
+    return Scores(table.drop(columns="hits"), overall, _alpha(given), len(coders))
+
+
+# ---------------------------------------------------------------------------- details
+
+
+def _check_summary(summary: Any, *, texts: bool = False) -> None:
+    if not isinstance(summary, TopicSummary):
+        raise BadParameter("summary", "a TopicSummary, which describe returns", type(summary))
+    if texts and summary.texts is None:
+        hint = "Give describe the texts."
+        raise BadParameter("summary", "a TopicSummary with texts", summary, hint)
+
+
+def _drawn(among: NDArray[np.bool_], n: int, rng: np.random.RandomState) -> list[int]:
+    """At most n documents, drawn at random."""
+    found = rng.permutation(np.flatnonzero(among))[: int(n)]
+    return found.tolist()
+
+
+def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str, str]:
+    """The beginning of a document, cut at a word."""
+    text = " ".join((summary.texts or [])[document].split())
+    cut = text[:n_characters].rpartition(" ")[0] or text[:n_characters]
+    shown = {"text": text if len(text) <= n_characters else f"{cut} ..."}
+    return shown if summary.titles is None else {"title": summary.titles[document], **shown}
+
+
+def _sheet(rows: list[Row], rng: np.random.RandomState) -> Sheet:
+    """Shuffle the questions, and the options of each, of which the last is the intruder."""
+    pandas = import_optional("pandas", "validate", "A sheet of questions")
+    questions, key = [], []
+    for row in rng.permutation(len(rows)):
+        shown, options, hidden = rows[row]
+        if options:
+            places = rng.permutation(len(options))
+            answer = int(np.flatnonzero(places == len(options) - 1)[0]) + 1
+            hidden = {**hidden, "answer": answer, "options": len(options)}
+            names = {f"option_{n}": options[place] for n, place in enumerate(places, 1)}
+            shown = {**shown, **names}
+        questions.append({**shown, "answer": ""})
+        key.append(hidden)
+    index = pandas.RangeIndex(1, len(rows) + 1, name="question")
+    return Sheet(pandas.DataFrame(questions, index=index), pandas.DataFrame(key, index=index))
+
+
+def _table(given: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
+    """A table by question, with the columns that are needed; from a file if it is a path."""
+    table = pandas.read_csv(given) if isinstance(given, str | os.PathLike) else given
+    if not isinstance(table, pandas.DataFrame):
+        raise BadParameter(name, "a DataFrame or the path of a .csv file", type(given))
+    if "question" not in table.columns and table.index.name == "question":
+        table = table.reset_index()
+    if missing := {"question", *needed} - set(table.columns):
+        wanted = f"a table with the columns {', '.join(('question', *needed))}"
+        raise BadParameter(name, wanted, f"no {', '.join(sorted(missing))}")
+    if table["question"].duplicated().any():
+        twice = table["question"][table["question"].duplicated()].iloc[0]
+        raise BadParameter(name, "a table with each question once", f"question {twice} twice")
+    return table.set_index("question")
+
+
+def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float64]:
+    """The answers of a coder to all questions of the key, NaN where there is none."""
+    unknown = table.index.difference(right.index, sort=False)
+    if len(unknown):
+        raise BadParameter(name, "answers to questions of the key", f"question {unknown[0]}")
+    text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
+    text = text.where(text != "")
+    found = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
+    text = text.reindex(right.index)
+    least, most = (1, right["options"]) if "options" in right.columns else (0, 1)
+    bad = text.notna() & ~((found >= least) & (found <= most) & (found % 1 == 0))
+    if bad.any():
+        question = bad.idxmax()
+        options = most if isinstance(most, int) else int(most[question])
+        wanted = f"a whole number from {least} to {options}, or empty"
+        raise BadParameter(f"{name}[{question}]", wanted, text[question])
+    return found.to_numpy()
+
+
+def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
+    """95% intervals of shares, by Wilson's score; NaN of no answers."""
+    from scipy.stats import binomtest
+
+    found = np.full((2, len(n)), np.nan)
+    for place in np.flatnonzero(n):
+        test = binomtest(int(hits[place]), int(n[place]))
+        found[:, place] = test.proportion_ci(method="wilson")
+    return found
+
+
+def _alpha(given: NDArray[np.float64]) -> float | None:
+    """Krippendorff's alpha of answers, a row for each coder."""
+    common = given[:, (~np.isnan(given)).sum(axis=0) > 1]  # the others say nothing about it
+    if len(np.unique(common[~np.isnan(common)])) < 2:
+        return None
+    krippendorff = import_optional("krippendorff", "validate", "The agreement of coders")
+    return float(krippendorff.alpha(common, level_of_measurement="nominal"))

@@ -1,0 +1,190 @@
+"""Sheets of questions for people: who knows the truth is scored 1, who guesses is scored chance."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from annealvi.exceptions import BadParameter
+from annealvi.topics import (
+    describe,
+    document_sample,
+    score_answers,
+    topic_intrusion,
+    word_intrusion,
+)
+
+from .models import COUNTS, SHARES, Given
+from .models import WORDS as FEW_WORDS
+
+K, V, D = 8, 200, 400
+WORDS = np.array([f"word{number}" for number in range(V)])
+
+
+@pytest.fixture(scope="module")
+def summary():
+    rng = np.random.RandomState(0)
+    topics, shares = rng.dirichlet(np.full(V, 0.1), K), rng.dirichlet(np.full(K, 0.3), D)
+    counts = np.array([rng.multinomial(30, row @ topics) for row in shares])
+    counts[0] = 0
+    texts = [f"text {d} " + " ".join(WORDS.repeat(row)) for d, row in enumerate(counts)]
+    return describe(Given(topics, shares), counts, WORDS, texts=texts)
+
+
+def filled(sheet, answers):
+    return sheet.questions.assign(answer=answers)
+
+
+def options(sheet):
+    return sheet.questions.filter(like="option_").to_numpy()
+
+
+def test_an_intruder_is_none_of_the_topic_and_one_of_another(summary):
+    sheet = word_intrusion(summary, 3)
+    assert sheet.key.topic.value_counts().tolist() == [3] * K
+    tops = [summary.words(k, 5) for k in range(K)]
+    shown = {k: set() for k in range(K)}
+    for words, row in zip(options(sheet), sheet.key.itertuples(), strict=True):
+        assert words[row.answer - 1] == row.intruder
+        own = set(words) - {row.intruder}
+        assert own < set(summary.words(row.topic, 15)) and len(own) == 5
+        assert row.intruder not in summary.words(row.topic, 15)
+        assert any(row.intruder in top for k, top in enumerate(tops) if k != row.topic)
+        p = summary.topics[row.topic]
+        assert p[row.intruder == WORDS] < p[np.isin(WORDS, list(own))].min()
+        shown[row.topic] |= own
+    assert [shown[k] for k in range(K)] == [set(summary.words(k, 15)) for k in range(K)]
+    assert len(set(sheet.key.answer)) == 6  # it is not always in one place
+
+
+def test_the_topics_of_a_document_and_one_that_it_has_not(summary):
+    sheet = topic_intrusion(summary, 4, n_words=6, n_characters=60)
+    assert sheet.key.topic.value_counts().tolist() == [4] * K
+    words = [", ".join(summary.words(k, 6)) for k in range(K)]
+    for row, hidden in zip(sheet.questions.itertuples(), sheet.key.itertuples(), strict=True):
+        shares = summary.shares[hidden.document]
+        assert shares.argmax() == hidden.topic
+        there = [words.index(option) for option in row[2:6]]
+        assert there[hidden.answer - 1] == hidden.intruder
+        largest = np.argsort(-shares)
+        assert set(there) - {hidden.intruder} == set(largest[:3])
+        assert hidden.intruder in largest[5:]
+        assert row.text.startswith(f"text {hidden.document} word") and len(row.text) <= 64
+        assert row.text.endswith(" ...") and row.text[:-4] in summary.texts[hidden.document]
+    assert 0 not in set(sheet.key.document)  # it has no words
+
+
+def test_samples_have_documents_of_each_stratum(summary):
+    sheet = document_sample(summary, 3, bounds=(0.2, 0.6))
+    assert (sheet.key.groupby(["topic", "stratum"]).size() == 3).all()
+    bounds = sheet.key.stratum.str.split(" to ", expand=True).astype(float)
+    assert (sheet.key.share >= bounds[0]).all() and (sheet.key.share < bounds[1]).all()
+    expected = [summary.shares[row.document, row.topic] for row in sheet.key.itertuples()]
+    assert sheet.key.share.tolist() == expected
+    assert sheet.questions.columns.tolist() == ["text", "words", "answer"]
+    answers = (sheet.key.stratum == "0.6 to 1").astype(int)
+    table = score_answers(sheet.key, filled(sheet, answers)).table
+    assert table.yes.tolist() == [0, 0, 1] * K and (table.answers == 3).all()
+
+
+@pytest.mark.parametrize("make", [word_intrusion, topic_intrusion])
+def test_who_knows_the_truth_is_scored_one(summary, make, tmp_path):
+    sheet = make(summary)
+    sheet.key.to_csv(tmp_path / "key.csv")
+    filled(sheet, sheet.key.answer).to_csv(tmp_path / "ann.csv")
+    found = score_answers(tmp_path / "key.csv", str(tmp_path / "ann.csv"))
+    assert found.overall == 1 and found.n_coders == 1 and found.alpha is None
+    assert found.table.index.tolist() == list(range(K)) and (found.table.precision == 1).all()
+    assert found.table.label.tolist() == list(summary.labels)
+    assert (found.table.high == 1).all() and (found.table.low < 0.4).all()  # of two answers
+
+
+@pytest.mark.parametrize("make, chance", [(word_intrusion, 1 / 6), (topic_intrusion, 1 / 4)])
+def test_who_guesses_is_scored_chance(summary, make, chance):
+    pytest.importorskip("krippendorff")
+    sheet, rng = make(summary), np.random.RandomState(0)
+    n = options(sheet).shape[1]
+    tables = [filled(sheet, rng.randint(1, n + 1, len(sheet.key))) for _ in range(60)]
+    found = score_answers(sheet.key, tables)
+    n_answers = 60 * len(sheet.key)
+    assert abs(found.overall - chance) < 3 * np.sqrt(chance * (1 - chance) / n_answers)
+    assert found.table.chance.to_numpy() == pytest.approx(chance)
+    assert found.table.answers.sum() == n_answers and abs(found.alpha) < 0.02
+    inside = (found.table.low < chance) & (chance < found.table.high)
+    assert inside.mean() >= 0.75
+
+
+def test_agreement_is_that_of_the_library(summary):
+    krippendorff = pytest.importorskip("krippendorff")
+    sheet = word_intrusion(summary)
+    second = sheet.key.answer.astype(float)
+    second.iloc[:5], second.iloc[5] = 1, np.nan
+    tables = [filled(sheet, sheet.key.answer), filled(sheet, second).sample(frac=1)]
+    found = score_answers(sheet.key, tables)
+    expected = krippendorff.alpha(
+        np.array([sheet.key.answer, second]), level_of_measurement="nominal"
+    )
+    assert found.alpha == pytest.approx(expected) and 0.5 < found.alpha < 1
+    same = score_answers(sheet.key, [sheet.key, filled(sheet, sheet.key.answer)])
+    assert same.alpha == 1 and same.n_coders == 2
+
+
+def test_missing_answers_and_texts_as_from_a_csv_file(summary):
+    sheet = word_intrusion(summary)
+    answers = sheet.key.answer.astype(str)
+    answers[sheet.key.topic == 3] = " "
+    found = score_answers(sheet.key, filled(sheet, answers).iloc[::-1]).table
+    assert found.answers[3] == 0 and np.isnan(found.precision[3]) and np.isnan(found.low[3])
+    assert (found.precision.drop(3) == 1).all()
+
+
+@pytest.mark.parametrize("make", [word_intrusion, topic_intrusion, document_sample])
+def test_the_same_seed_makes_the_same_sheet(summary, make):
+    one, two, other = make(summary), make(summary, random_state=0), make(summary, random_state=1)
+    pd.testing.assert_frame_equal(one.questions, two.questions)
+    pd.testing.assert_frame_equal(one.key, two.key)
+    assert not one.questions.equals(other.questions)
+    assert one.questions.index.tolist() == list(range(1, len(one.key) + 1))
+    assert (one.questions.answer == "").all()
+    assert not set(one.questions.columns) & {"topic", "label", "share", "intruder"}
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda t: t.assign(answer=7), r"answers\[1\]'.*from 1 to 6, or empty. Got 7"),
+        (lambda t: t.assign(answer=1.5), "a whole number from 1 to 6"),
+        (lambda t: t.assign(answer="word3"), "Got 'word3'"),
+        (lambda t: t.assign(answer=""), "tables with an answer at least"),
+        (lambda t: t.drop(columns="answer"), "Got 'no answer'"),
+        (lambda t: pd.concat([t, t[:1]]), "question 1 twice"),
+        (lambda t: t.rename(index={1: 99}), "Got 'question 99'"),
+        (lambda t: t.to_dict(), "a DataFrame or the path"),
+        (lambda t: [], "a list of tables"),
+    ],
+)
+def test_bad_answers(summary, change, message):
+    sheet = word_intrusion(summary)
+    with pytest.raises(BadParameter, match=message):
+        score_answers(sheet.key, change(filled(sheet, sheet.key.answer)))
+
+
+def test_bad_keys_and_sheets(summary):
+    sheet = word_intrusion(summary)
+    with pytest.raises(BadParameter, match=r"'key'.*Got 'no label, topic'"):
+        score_answers(sheet.questions, sheet.key)
+    few = describe(Given(), COUNTS, FEW_WORDS)
+    with pytest.raises(ValueError, match="n_questions"):
+        word_intrusion(few, 2)
+    with pytest.raises(ValueError, match="with texts"):
+        document_sample(few)
+    three = describe(Given(), COUNTS, FEW_WORDS, texts=["a"] * len(SHARES))
+    with pytest.raises(ValueError, match="at least 4 topics"):
+        topic_intrusion(three)
+    alike = describe(Given(np.ones((2, 8)), SHARES[:, :2] + SHARES[:, 2:] / 2), COUNTS, FEW_WORDS)
+    with pytest.raises(ValueError, match="with other top words than topic 0"):
+        word_intrusion(alike, 1)
+    for bounds in ([0.5, 0.2], [0, 0.5], ["a"], [1.5]):
+        with pytest.raises(ValueError, match="bounds"):
+            document_sample(summary, bounds=bounds)
+    with pytest.raises(ValueError, match="which describe returns"):
+        word_intrusion(Given())
