@@ -1,4 +1,4 @@
-"""The command line: ``annealvi fit``, ``label``, ``show``, ``compare`` and ``demo``."""
+"""The command line: ``annealvi fit``, ``label``, ``show`` and others."""
 
 from annealvi.cli.commands import main
 

@@ -14,7 +14,7 @@ from annealvi._kernels import instruction_set, openmp_enabled
 from annealvi._version import __version__
 from annealvi.cli.fit import demo, fit
 from annealvi.cli.inputs import FORMATS
-from annealvi.cli.models import compare, label, show
+from annealvi.cli.models import compare, label, label_topics, show
 from annealvi.exceptions import BadParameter
 
 _DOCUMENTS = """\
@@ -59,6 +59,12 @@ SHOW = """\
 examples:
   annealvi show topics.safetensors
   annealvi show topics.safetensors --topic 3 --words 30
+"""
+LABEL_TOPICS = """\
+example:
+  annealvi label-topics topics.safetensors 3=robots "7=black holes"
+
+The labels are written into the file of the model.  label, show and the report show them.
 """
 COMPARE = """\
 example:
@@ -203,6 +209,13 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--words": value("N", "how many words of a topic", at_least(1)),
         }
     },
+    "label-topics": {
+        "": {
+            **MODEL,
+            "assignment": value("TOPIC=LABEL", "number of a topic and its label") | {"nargs": "+"},
+            "--words": value("N", "words to print (default: 8)", at_least(1), 8),
+        }
+    },
     "compare": {
         "": {
             **MODEL,
@@ -224,6 +237,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
     "fit": (fit, "find topics, write a report and a model", FIT),
     "label": (label, "tell the topics of documents", LABEL),
     "show": (show, "print the topics of a model", SHOW),
+    "label-topics": (label_topics, "set labels of topics, in the file of a model", LABEL_TOPICS),
     "compare": (compare, "match the topics of two models", COMPARE),
     "demo": (demo, "find topics of 3,000 abstracts, write a report", ""),
 }

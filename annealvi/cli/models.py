@@ -20,9 +20,16 @@ from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
 from annealvi.metrics.topics import RELEVANCE, topic_checksum
-from annealvi.storage import load
+from annealvi.storage import load, save
 from annealvi.topics import TopicModel
-from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
+from annealvi.topics.words import (
+    N_WORDS,
+    Labels,
+    known_labels,
+    labels_of,
+    most_relevant,
+    shares_of_words,
+)
 
 SUPPORT = (
     "support: the share of the fit's starts that found the topic; one of low support may not come "
@@ -42,9 +49,8 @@ class Topics:
         sums = components.sum(axis=1)
         self.topics, self.shares = components / sums[:, np.newaxis], sums / sums.sum()
         self._word_shares = shares_of_words(self.topics, self.shares)
-        self.seeded = {topic: name for name, topic in getattr(model, "seed_topics_", {}).items()}
-        self.labels = Labels(labels_of([self.top(k) for k in range(len(sums))]))
-        self.labels.change(self.seeded)
+        self.named = known_labels(model)
+        self.labels = Labels(labels_of([self.top(k) for k in range(len(sums))], self.named))
         classifier: Any = getattr(model, "mixture_", self.lda)
         self.predict = classifier.predict
         self.support = getattr(self.lda, "topic_support_", None)
@@ -85,7 +91,7 @@ class Topics:
         support = self.support
         print("topic  share  " + ("words" if support is None else "support  words"))
         for k in np.argsort(-self.shares, kind="stable").tolist():
-            name = f"{self.seeded[k]}: " if k in self.seeded else ""
+            name = f"{self.named[k]}: " if k in self.named else ""
             found = "" if support is None else f"{support[k]:>7.2f}  "
             print(f"{k:>5}  {self.shares[k]:>5.1%}  {found}{name}{' '.join(self.top(k, n_words))}")
         if support is not None:
@@ -167,6 +173,24 @@ def show(chosen: argparse.Namespace) -> None:
     if hasattr(topics.lda, "bound_"):
         print(f"bound {-np.log(topics.lda.bound_):.3f} nats a word")
     topics.print(chosen.words or 8)
+
+
+def label_topics(chosen: argparse.Namespace) -> None:
+    """Set labels of topics in the file of a model, and print the topics."""
+    model, labels = read_topics(chosen.model).model, {}
+    if not isinstance(model, TopicModel):
+        raise ValueError(
+            f"{chosen.model!r} was fitted to counts without words, so its topics take no labels."
+        )
+    for text in chosen.assignment:
+        topic, equals, name = text.partition("=")
+        if not equals or not topic.strip().isdecimal():
+            raise ValueError(
+                f"a label must be given as TOPIC=LABEL, such as 3=robots. Got {text!r}."
+            )
+        labels[int(topic)] = name.strip()
+    save(model.set_labels(labels), chosen.model)
+    Topics(model, repr(chosen.model)).print(chosen.words)
 
 
 def compare(chosen: argparse.Namespace) -> None:

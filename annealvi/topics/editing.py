@@ -317,4 +317,6 @@ def _with_lda(
         return lda
     place = {topic: number for number, part in enumerate(parts) for topic in part}
     seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
-    return model.with_lda(lda, seeds)
+    kept = {part[0]: number for number, part in enumerate(parts) if len(part) == 1}
+    labels = {kept[k]: name for k, name in model.topic_labels_.items() if k in kept}
+    return model.with_lda(lda, seeds, labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -55,9 +55,12 @@ from annealvi.topics.vectorizer import (
     blocks_of,
     check_texts,
     count_words,
+    different_ints,
+    of_each,
     with_stop_words,
     with_vocabulary,
 )
+from annealvi.topics.words import check_labels
 from annealvi.versions import Versioned
 
 #: A fitted TopicModel in a file.
@@ -76,6 +79,8 @@ STATE = Schema(
     ),
     seeds=Listed(Text()),
     seed_topics=Listed(Integer()),
+    labels=Optional(Listed(Text())),
+    labelled=Optional(Listed(Integer())),
     choice=Optional(CHOICE),
     lda=Schema(**{**ESTIMATOR.fields, "estimator": Text("TemperedLDA")}),
     mixture=Optional(
@@ -198,6 +203,8 @@ class TopicModel(
         one, and whether the texts are short.
     seed_topics_ : dict of str to int
         The topic of each of the `seeds`.
+    topic_labels_ : dict of int to str
+        The labels that `set_labels` was given, by topic.  A new fit has none.
     mixture_ : TemperedMultinomialMixture
         The classes of documents, after `fit` with ``classes=True``.  Class k began as topic k.
     choice_ : Choice
@@ -222,6 +229,7 @@ class TopicModel(
     vectorizer_: Any
     lda_: TemperedLDA
     seed_topics_: dict[str, int]
+    topic_labels_: dict[int, str]
     _vocabulary: Vocabulary
 
     _parameter_constraints: ClassVar[dict] = {
@@ -407,7 +415,7 @@ class TopicModel(
         model = cls(number_of_topics(lda), **parts, stop_words=None)
         vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, 0))
         fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
-        model.__dict__.update(fitted, seed_topics_={})
+        model.__dict__.update(fitted, seed_topics_={}, topic_labels_={})
         return model
 
     # --------------------------------------------------------------- inference
@@ -518,7 +526,12 @@ class TopicModel(
 
     @checked
     @reads
-    def with_lda(self, lda: TemperedLDA, seed_topics: Mapping[str, int] | None = None) -> Self:
+    def with_lda(
+        self,
+        lda: TemperedLDA,
+        seed_topics: Mapping[str, int] | None = None,
+        labels: Mapping[int, str] | None = None,
+    ) -> Self:
         """Return a new model of the same words with other topics; this one is unchanged.
 
         Parameters
@@ -527,6 +540,8 @@ class TopicModel(
             Fitted to as many words.
         seed_topics : mapping of str to int, optional
             The topics of the new model that have seed words.  By default none.
+        labels : mapping of int to str, optional
+            Labels of topics of the new model, as in `set_labels`.  By default none.
 
         Returns
         -------
@@ -538,7 +553,7 @@ class TopicModel(
         TypeError
             If `lda` is no TemperedLDA.
         ValueError
-            If it has another number of words, or `seed_topics` are no topics of it.
+            If it has another number of words, or `seed_topics` or `labels` are not of its topics.
         """
         check_is_fitted(self)
         _check_lda(lda, len(self.feature_names_))
@@ -553,7 +568,52 @@ class TopicModel(
         other = shallow(self)
         other.__dict__.pop("mixture_", None)  # of other topics
         other.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
-        return other
+        other.topic_labels_ = {}
+        return other if labels is None else other.set_labels(labels)
+
+    @checked
+    def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
+        """Set labels of topics, which are shown in place of words and kept in the file.
+
+        :func:`annealvi.topics.describe`, the report and the commands show them.  Topics that
+        :func:`annealvi.topics.merge` and the like leave as they are keep their labels.  A merged
+        topic has none, and neither has a topic of a new fit.
+
+        Parameters
+        ----------
+        labels : dict of int to str, or sequence of str
+            Labels of some topics, by their numbers, or of all, such as the `labels` of a summary.
+            Other topics keep the labels that they have.
+
+        Returns
+        -------
+        self : TopicModel
+
+        Raises
+        ------
+        ValueError
+            If there is no such topic, a label is empty, or two topics would have the same.
+
+        Examples
+        --------
+        >>> from annealvi import TopicModel
+        >>> texts = ["stars and planets", "bread and butter"] * 10 + ["planets", "butter on stars"]
+        >>> model = TopicModel(n_topics=2, random_state=0).fit(texts)
+        >>> model.set_labels({0: "the sky"}).topic_labels_
+        {0: 'the sky'}
+        """
+        check_is_fitted(self)
+        with writing(self):
+            n_topics = number_of_topics(self.lda_)
+            if not isinstance(labels, Mapping):
+                labels = dict(enumerate(of_each(labels, n_topics, "labels", "topic")))
+            topics = different_ints(list(labels), "labels", "the topics", 0, n_topics - 1)
+            given = self.topic_labels_ | dict(zip(topics, labels.values(), strict=True))
+            seeded = {topic: name for name, topic in self.seed_topics_.items()}
+            check_labels(seeded | given)
+            with changing(self):
+                self.topic_labels_ = {topic: str(name) for topic, name in given.items()}
+        return self
 
     # ------------------------------------------------------------------- files
 
@@ -612,6 +672,8 @@ class TopicModel(
                 "vocabulary": self._vocabulary,
                 "seeds": self.seed_topics_.keys(),
                 "seed_topics": self.seed_topics_.values(),
+                "labels": list(self.topic_labels_.values()),
+                "labelled": list(self.topic_labels_),
                 "choice": getattr(self, "choice_", None),
                 "lda": tree_of(self.lda_),
                 "mixture": tree_of(self.mixture_) if hasattr(self, "mixture_") else None,
@@ -644,6 +706,12 @@ class TopicModel(
             ) from error
         self._vocabulary, self.vectorizer_ = vocabulary, with_vocabulary(vectorizer, words)
         self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
+        labels, labelled = found["labels"] or [], found["labelled"] or []
+        self.topic_labels_ = {}
+        try:
+            self.set_labels(dict(zip(labelled, labels, strict=True)))
+        except ValueError as error:
+            raise damaged("state.labels", "labels of topics", labels) from error
         if found["choice"] is not None:
             self.choice_ = found["choice"]
         if found["mixture"] is not None:
@@ -748,6 +816,7 @@ class TopicModel(
             lda.set_params(random_state=self.random_state)
         seed_topics = {name: topic for topic, name in enumerate(seeds)}
         found = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
+        found["topic_labels_"] = {}
         if auto:
             found["choice_"] = choose_for(X, lda, least=K)
             K = found["choice_"].recommended

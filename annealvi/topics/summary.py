@@ -28,7 +28,7 @@ from annealvi.metrics.topics import (
 from annealvi.topics import shares
 from annealvi.topics import words as ranking
 from annealvi.topics.vectorizer import are_texts, check_texts, of_each
-from annealvi.topics.words import N_WORDS, Labels
+from annealvi.topics.words import N_WORDS, Labels, known_labels
 
 #: Iterations that move places from where classical scaling puts them.
 _ITERATIONS = 300
@@ -127,7 +127,8 @@ class Source:
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
         self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
-        self.seed_topics: dict[str, int] = dict(getattr(model, "seed_topics_", {}))
+        #: Labels of topics that somebody has set, and names of seed words.
+        self.labels: dict[int, str] = known_labels(model)
         own_names = getattr(self.model, "feature_names_in_", None)
         #: The words that the model has seen, or None.
         self.known_names = own_names if known_names is None else known_names
@@ -304,8 +305,8 @@ class TopicSummary:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
         columns = [self._columns(k, N_WORDS, RELEVANCE) for k in range(len(self.topics))]
-        self._labels = Labels(ranking.labels_of([feature_names[own].tolist() for own in columns]))
-        self._labels.change({topic: name for name, topic in source.seed_topics.items()})
+        words_of = [feature_names[own].tolist() for own in columns]
+        self._labels = Labels(ranking.labels_of(words_of, source.labels))
 
     def __repr__(self) -> str:
         n_topics, n_features = self.topics.shape

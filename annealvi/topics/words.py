@@ -87,15 +87,38 @@ def _are_alike(a: str, b: str) -> bool:
     return n_same >= _STEM and max(len(a), len(b)) - n_same <= _ENDING
 
 
-def labels_of(words: Sequence[Sequence[str]]) -> list[str]:
-    """Make a label for each topic of its most relevant words; no two labels are the same."""
+def labels_of(words: Sequence[Sequence[str]], given: Mapping[int, str]) -> list[str]:
+    """Make a label for each topic of its most relevant words; no two labels are the same.
+
+    Topics with a label that is given keep it.
+    """
     labels: list[str] = []
-    for own in words:
+    for topic, own in enumerate(words):
+        if topic in given:
+            labels.append(given[topic])
+            continue
         kept = label_words(own)
         names = [", ".join(kept[:n]) for n in range(LABEL_WORDS, max(len(kept), LABEL_WORDS) + 1)]
-        names += [f"{names[0]} ({number})" for number in range(2, len(words) + 2)]
-        labels.append(next(name for name in names if name not in labels))
+        names += [f"{names[0]} ({number})" for number in range(2, len(words) + len(given) + 2)]
+        taken = {*labels, *given.values()}
+        labels.append(next(name for name in names if name not in taken))
     return labels
+
+
+def known_labels(model: Any) -> dict[int, str]:
+    """The labels of a model's topics that do not come from its words: set, or of seed words."""
+    seeded = {topic: name for name, topic in getattr(model, "seed_topics_", {}).items()}
+    return seeded | getattr(model, "topic_labels_", {})
+
+
+def check_labels(labels: Mapping[int, Any]) -> None:
+    """Check that labels of topics are different str that are not empty."""
+    seen: list[str] = []
+    for topic, label in labels.items():
+        if not isinstance(label, str) or not label.strip() or label in seen:
+            wanted = "a str that is not empty, and another one for each topic"
+            raise BadParameter(f"labels[{topic}]", wanted, label)
+        seen.append(label)
 
 
 class Labels(Sequence[str]):
@@ -139,8 +162,5 @@ class Labels(Sequence[str]):
                 changed[self.number(topic)] = label
         else:
             changed = of_each(labels, len(self), "labels", "topic")
-        for topic, label in enumerate(changed):
-            if not isinstance(label, str) or not label.strip() or label in changed[:topic]:
-                wanted = "a str that is not empty, and another one for each topic"
-                raise BadParameter(f"labels[{topic}]", wanted, label)
+        check_labels(dict(enumerate(changed)))
         self._labels[:] = [str(label) for label in changed]

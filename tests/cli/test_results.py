@@ -97,3 +97,20 @@ def test_what_is_no_model(call, jsonl, tmp_path):
     }.items():
         done = call("show", path)
         assert done.status == 2 and words in done.err and len(done.err.splitlines()) == 1
+
+
+def test_labels_that_are_set_are_shown_by_the_commands(call, refused, model, jsonl, tmp_path):
+    before = annealvi.load(model).transform(["star and bread"])
+    done = call("label-topics", model, "1=my topic", "2= other = one ")
+    assert done.status == 0 and "my topic: " in done.out and "other = one: " in done.out
+    loaded = annealvi.load(model)
+    assert loaded.topic_labels_ == {1: "my topic", 2: "other = one"}
+    assert (loaded.transform(["star and bread"]) == before).all()
+    assert "my topic: " in call("show", model).out
+    assert call("show", model, "--topic", 1).out.startswith("topic 1: my topic (")
+    rows = csv.DictReader(io.StringIO(call("label", model, jsonl).out))
+    assert {"my topic", "other = one"} < {row["label"] for row in rows}
+    content = model.read_bytes()
+    for wrong in ("3=x", "1", "one=x", "1=", "0=my topic"):
+        assert "label" in refused("label-topics", model, wrong)
+    assert model.read_bytes() == content

@@ -43,7 +43,9 @@ def test_a_data_frame_has_names():
 def test_a_topic_model_takes_texts_and_counts():
     model = TopicModel(2, random_state=0, seeds={"space": ["moon", "orbit"]}).fit(TEXTS)
     source = Source(model)
-    assert source.model is model.lda_ and source.seed_topics == model.seed_topics_
+    assert source.model is model.lda_ and source.labels == {
+        k: name for name, k in model.seed_topics_.items()
+    }
     for texts in (TEXTS, pd.Series(TEXTS), iter(TEXTS), np.array(TEXTS)):
         read = source.read(texts, "documents")
         assert read.texts == TEXTS

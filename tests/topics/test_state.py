@@ -15,6 +15,7 @@ GOOD = ("refused", "refused in use", "sound")
 def tree():
     lda = TemperedLDA(max_iter=2)
     model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
+    model.set_labels({1: "food", 2: "the sky"})
     return storage.tree_of(model)
 
 
@@ -38,6 +39,9 @@ NO_COUNTS = "its vectorizer cannot count"
         ("state.lda.estimator", "TopicModel", "must be one of"),
         ("state.seed_topics", [3], "must be topics, one for each name"),
         ("state.seed_topics", [], "must be topics, one for each name"),
+        ("state.labels", ["a"], "must be labels of topics"),
+        ("state.labelled", [3], "must be labels of topics"),
+        ("state.labels", ["a", "a"], "must be labels of topics"),
     ],
 )
 def test_forged_values(tree, way, value, message):

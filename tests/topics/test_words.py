@@ -60,9 +60,16 @@ def test_a_label_does_not_say_a_word_twice(given, kept):
 
 def test_each_topic_has_a_label_of_its_own():
     own = ["moon", "orbit", "star", "comet"]
-    labels = words.labels_of([own, own, own, own, ["goal"], ["goal"], []])
+    labels = words.labels_of([own, own, own, own, ["goal"], ["goal"], []], {})
     assert labels[:3] == ["moon, orbit, star", "moon, orbit, star, comet", "moon, orbit, star (2)"]
     assert labels[3:] == ["moon, orbit, star (3)", "goal", "goal (2)", ""]
+
+
+def test_given_labels_stay_and_are_not_made_twice():
+    own = ["moon", "orbit", "star", "comet"]
+    labels = words.labels_of([own, own, ["goal"], own], {3: "moon, orbit, star", 2: "sport"})
+    assert labels[2:] == ["sport", "moon, orbit, star"]
+    assert labels[:2] == ["moon, orbit, star, comet", "moon, orbit, star (2)"]
 
 
 @pytest.fixture

@@ -1,0 +1,86 @@
+"""Labels of topics that somebody has set survive files, edits and more texts."""
+
+import pytest
+
+import annealvi
+from annealvi import TemperedLDA, TopicModel
+from annealvi.exceptions import BadParameter
+from annealvi.topics import describe, drop, merge, reduce, refine
+from annealvi.topics.words import known_labels
+
+from .corpus import make_texts
+
+TEXTS = make_texts(40)
+
+
+@pytest.fixture
+def model():
+    lda = TemperedLDA(max_iter=2)
+    model = TopicModel(4, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
+    return model.set_labels({1: "food", 3: "the sky"})
+
+
+def test_labels_are_shown(model):
+    summary = describe(model, TEXTS)
+    assert [summary.labels[k] for k in (0, 1, 3)] == ["sea", "food", "the sky"]
+    assert summary.labels[2].count(",") == 2  # made of words
+    assert summary.table.label.tolist() == list(summary.labels)
+    assert summary.words("food") == summary.words(1)
+
+
+def test_labels_in_a_summary_are_for_the_model_too(model):
+    summary = describe(model, TEXTS)
+    summary.labels[2] = "rest"
+    assert describe(model, TEXTS).labels[2] != "rest"
+    model.set_labels(summary.labels)
+    assert describe(model, TEXTS).labels == ["sea", "food", "rest", "the sky"]
+
+
+def test_some_labels_are_set_and_the_others_stay(model):
+    model.set_labels({3: "heaven"})
+    assert model.topic_labels_ == {1: "food", 3: "heaven"}
+    model.set_labels({0: "ocean"})
+    assert describe(model, TEXTS).labels[0] == "ocean" and model.seed_topics_ == {"sea": 0}
+
+
+def test_a_label_may_be_what_another_topic_would_be_called(model):
+    words = describe(model, TEXTS).labels[2]
+    model.set_labels({1: words})
+    labels = describe(model, TEXTS).labels
+    assert labels[1] == words and labels[2] != words
+
+
+def test_files(model, tmp_path):
+    model.save(tmp_path / "m")
+    loaded = annealvi.load(tmp_path / "m")
+    assert loaded.topic_labels_ == {1: "food", 3: "the sky"}
+    assert describe(loaded, TEXTS).labels == describe(model, TEXTS).labels
+
+
+def test_edits_keep_the_labels_of_the_topics_that_stay(model):
+    assert known_labels(merge(model, [[1, 2]])) == {0: "sea", 2: "the sky"}
+    assert known_labels(merge(model, [[0, 2]])) == {0: "sea", 1: "food", 2: "the sky"}
+    assert known_labels(drop(model, [0, 1])) == {1: "the sky"}
+    assert known_labels(refine(model, TEXTS, max_iter=1)) == known_labels(model)
+    reduced = reduce(model, 3)
+    for k, name in reduced.topic_labels_.items():
+        old = next(j for j, label in model.topic_labels_.items() if label == name)
+        assert (reduced.components_[k] == model.components_[old]).all()
+    assert model.topic_labels_ == {1: "food", 3: "the sky"}
+
+
+def test_more_texts_keep_labels_and_a_new_fit_has_none(model):
+    model.partial_fit(TEXTS)
+    assert model.topic_labels_ == {1: "food", 3: "the sky"}
+    model.fit(TEXTS)
+    assert model.topic_labels_ == {}
+    assert TopicModel.from_parts(model.vectorizer_, model.lda_).topic_labels_ == {}
+
+
+@pytest.mark.parametrize(
+    "labels", [{4: "x"}, {"food": "x"}, {1: ""}, {1: 3}, {1: "sea"}, {2: "food"}, ["a"], "abcd", 3]
+)
+def test_bad_labels(model, labels):
+    with pytest.raises(BadParameter, match="labels"):
+        model.set_labels(labels)
+    assert model.topic_labels_ == {1: "food", 3: "the sky"}
