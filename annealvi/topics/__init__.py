@@ -3,6 +3,7 @@
 from annealvi.topics.choice import Choice, choose
 from annealvi.topics.editing import drop, merge, reduce, refine
 from annealvi.topics.model import TopicModel
+from annealvi.topics.paper import write_table
 from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.validation import (
     Scores,
@@ -31,4 +32,5 @@ __all__ = [
     "score_answers",
     "topic_intrusion",
     "word_intrusion",
+    "write_table",
 ]

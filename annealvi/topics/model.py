@@ -198,6 +198,9 @@ class TopicModel(
         Words of the texts that are not counted, by the parameter of the vectorizer that left them
         out: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
         first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.
+    vocabulary_ : Vocabulary
+        The words with the limits on them, `limits` and `n_dropped`, and `n_documents`, from which
+        they are.
     vocabulary_note_ : str
         How many words are counted, what was left out and why, how many texts repeat another
         one, and whether the texts are short.
@@ -729,6 +732,10 @@ class TopicModel(
     @property
     def feature_names_(self) -> NDArray:
         return self._vocabulary.words
+
+    @property
+    def vocabulary_(self) -> Vocabulary:
+        return self._vocabulary
 
     @property
     def dropped_words_(self) -> dict[str, list[str]]:

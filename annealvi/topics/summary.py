@@ -25,7 +25,7 @@ from annealvi.metrics.topics import (
     topic_weights,
     word_names,
 )
-from annealvi.topics import shares
+from annealvi.topics import paper, shares
 from annealvi.topics import words as ranking
 from annealvi.topics.vectorizer import are_texts, check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels, known_labels
@@ -129,6 +129,8 @@ class Source:
         self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
         #: Labels of topics that somebody has set, and names of seed words.
         self.labels: dict[int, str] = known_labels(model)
+        #: How it was fitted, as far as it is known.
+        self.facts = paper.facts_of(model, self.model)
         own_names = getattr(self.model, "feature_names_in_", None)
         #: The words that the model has seen, or None.
         self.known_names = own_names if known_names is None else known_names
@@ -256,6 +258,8 @@ class TopicSummary:
     quality : dict of str to float
         ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out"`` and
         ``"stability"`` if :func:`annealvi.topics.describe` was passed what they need.
+    facts : dict
+        What the model says of its fit, for `methods`.
     history : dict of str to ndarray, or None
         The `history_` of the model: how the fit went.
     relevance : float
@@ -301,6 +305,7 @@ class TopicSummary:
         support = getattr(source.model, "topic_support_", None)
         self.support: NDArray[np.float64] | None = None if support is None else support.copy()
         self.checksum: str = topic_checksum(source.model)
+        self.facts = source.facts
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -542,7 +547,7 @@ class TopicSummary:
                 found[name] = [values[document] for document in order]
         return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
 
-    by, over = shares.by, shares.over
+    by, over, methods = shares.by, shares.over, paper.methods
 
     # ------------------------------------------------------------------------ report
 

@@ -325,6 +325,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "labels": one_of({0: "space"}, {0: "a", 1: "a"}, list("abc"), [1, 2, 3]),
     "key": one_of(KEY, KEY.drop(columns="topic"), KEY.assign(stratum="a").drop(columns="answer")),
     "answers": one_of(KEY, [KEY, KEY], KEY.assign(answer=9), KEY.assign(answer=""), KEY[:0], []),
+    "frame": one_of(KEY, KEY.T, pd.DataFrame({"x_": [1.5, np.nan], "\\": ["a", None]})),
     "bounds": one_of([0.1, 0.5], [0.5], [], [0.5, 0.1]),
     "ks": one_of([2], [1, 3], (3,), np.array([2, 3]), range(1, 3)),
     **dict.fromkeys(["document_lengths", "lengths"], st.lists(st.integers(0, 40), max_size=5)),
@@ -397,6 +398,8 @@ def _path(t: Trial, name: str) -> Any:
         path = Path(t.one_of("a.npz", "b.gz") if name.startswith("read_") else "a.npz")
         path.write_bytes(damaged(t, CONTENT[name]()))
         return path
+    if name == "write_table":
+        return t.one_of("out.csv", Path("out.tex"), "none/such.csv", "out")
     return t.one_of("out", Path("out"), Path.cwd(), "none/such", t.draw(odd_for("path")))
 
 

@@ -1,0 +1,295 @@
+"""What goes into a paper: tables as files, and a paragraph on how the topics were found."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from annealvi._optional import import_optional
+from annealvi._version import __version__
+from annealvi.checks import checked
+from annealvi.exceptions import BadParameter
+from annealvi.files import replacing
+from annealvi.lda import TemperedLDA
+from annealvi.topics.vectorizer import Vocabulary
+
+#: Columns of longer texts break into lines, which are so wide in LaTeX.
+_LONG, _WIDE = 40, r"p{0.4\linewidth}"
+_SPECIAL = {
+    **{character: rf"\{character}" for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+_REFERENCES = {
+    "Abrol et al. 2014": "F. Abrol, S. Mandt, R. Ranganath, D. Blei. Deterministic annealing for "
+    "stochastic variational inference. arXiv:1412.1810, 2014.",
+    "Blei et al. 2003": "D. Blei, A. Ng, M. Jordan. Latent Dirichlet allocation. Journal of "
+    "Machine Learning Research 3, 2003.",
+    "Hoffman et al. 2013": "M. Hoffman, D. Blei, C. Wang, J. Paisley. Stochastic variational "
+    "inference. Journal of Machine Learning Research 14, 2013.",
+    "Lau et al. 2014": "J. H. Lau, D. Newman, T. Baldwin. Machine reading tea leaves: "
+    "automatically evaluating topic coherence and topic model quality. EACL, 2014.",
+    "Mandt et al. 2016": "S. Mandt, J. McInerney, F. Abrol, R. Ranganath, D. Blei. Variational "
+    "tempering. AISTATS, 2016.",
+    "Minka 2000": "T. Minka. Estimating a Dirichlet distribution. Technical report, 2000.",
+    "annealvi": f"The annealvi developers. annealvi: annealed and tempered variational inference. "
+    f"Version {__version__}.",
+}
+
+
+# ------------------------------------------------------------------------------ tables
+
+
+@checked
+def write_table(frame: Any, path: str | os.PathLike) -> None:
+    """Write a table as .csv, or as .tex for the LaTeX package booktabs.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Such as `table` of a :class:`TopicSummary`, or what its methods `by` and `over` return.  The
+        index is written too, unless it only counts the rows and has no name.
+    path : path
+        A file that ends in ``.csv``, with all digits, or in ``.tex``: a tabular, without a float
+        around it, with numbers to two decimals and three for those between -0.1 and 0.1.
+
+    Raises
+    ------
+    ValueError
+        If it is no DataFrame, or the path has another ending.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from annealvi.topics import write_table
+    >>> frame = pd.DataFrame({"label": ["R & D"], "share": [0.25]})
+    >>> write_table(frame, "shares.tex")  # doctest: +SKIP
+    """
+    pandas = import_optional("pandas", "text", "write_table")
+    if not isinstance(frame, pandas.DataFrame):
+        raise BadParameter("frame", "a DataFrame of pandas", type(frame))
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise BadParameter("path", "a path", path) from None
+    if Path(name).suffix not in (".csv", ".tex"):
+        raise BadParameter("path", "a file that ends in .csv or .tex", name)
+    levels = ["" if level is None else level for level in frame.index.names]
+    if any(levels) or not isinstance(frame.index, pandas.RangeIndex):
+        frame = frame.reset_index(names=levels, allow_duplicates=True)
+    csv = Path(name).suffix == ".csv"
+    text = frame.to_csv(index=False, lineterminator="\n") if csv else _latex(frame)
+    with replacing(Path(os.path.realpath(name))) as partial:
+        partial.write_text(text, encoding="utf-8", newline="")
+
+
+def _latex(frame: Any) -> str:
+    """A tabular: numbers on the right, texts on the left."""
+    columns, cells = [], []
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        numeric = column.dtype.kind in "iufb"
+        cells.append([_cell(value) for value in column])
+        long = not numeric and max(map(len, cells[-1]), default=0) > _LONG
+        columns.append("r" if numeric else _WIDE if long else "l")
+    head = " & ".join(_escaped(name) for name in frame.columns)
+    rows = [" & ".join(row) + r" \\" for row in zip(*cells, strict=True)]
+    lines = [rf"\begin{{tabular}}{{{''.join(columns)}}}", r"\toprule", head + r" \\", r"\midrule"]
+    return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _cell(value: Any) -> str:
+    """A value in a table; nothing for what is missing."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, date):
+        return f"{value:%Y-%m-%d}"
+    if not isinstance(value, float | np.floating):
+        return _escaped(value)
+    number = float(value)
+    text = f"{number:,.{3 if 0 < abs(number) < 0.1 else 2}f}"
+    return f"${text.replace(',', '{,}')}$" if number < 0 else text  # with a minus, not a hyphen
+
+
+def _escaped(value: Any) -> str:
+    """A text in which LaTeX reads nothing as a command."""
+    text = " ".join(str(value).split())
+    return re.sub(r"[&%$#_{}\\~^<>|]", lambda found: _SPECIAL[found[0]], text)
+
+
+# ----------------------------------------------------------------------- the paragraph
+
+
+def facts_of(model: Any, lda: Any) -> dict[str, Any]:
+    """What a paragraph on methods says of a model: TopicModel and its TemperedLDA, or another."""
+    facts: dict[str, Any] = {"kind": type(lda).__name__}
+    vocabulary = getattr(model, "vocabulary_", None)
+    if isinstance(vocabulary, Vocabulary) and vocabulary.n_documents:
+        facts |= {"vocabulary": vocabulary, "seeded": list(model.seed_topics_)}
+        facts["choice"] = getattr(model, "choice_", None)
+    if isinstance(lda, TemperedLDA):
+        facts["priors"] = lda.doc_topic_prior_, lda.topic_word_prior_
+        settings = getattr(lda, "settings_", {})
+        merged = settings.get("combine") == "merge"
+        is_one_fit = hasattr(lda, "bound_") and isinstance(settings.get("init"), str)
+        if is_one_fit and (not merged or hasattr(lda, "topic_support_")):
+            facts |= {"settings": dict(settings), "path": lda.temperature_path_.copy()}
+            facts |= {"seed": lda.random_state, "n_passes": lda.n_iter_}
+    return facts
+
+
+def methods(self: Any) -> str:
+    """Say how the topics were found, in a paragraph for a paper, with what to cite.
+
+    It has the numbers of the fit: documents and words, vocabulary, number of topics, starts,
+    temperature, priors, seed, measures, version, and the checksum of the topics.  Read it before
+    you print it, and add how the texts were chosen and what you did with the topics.
+
+    Returns
+    -------
+    str
+        A paragraph, an empty line, and the references, one on each line.
+
+    Notes
+    -----
+    It does not say how topics were fitted that were merged, dropped or fitted on, or that come from
+    another library, because the model does not know it.
+    """
+    facts: dict[str, Any] = self.facts
+    K, V = self.topics.shape
+    is_lda = facts["kind"] == "TemperedLDA"
+    name = "latent Dirichlet allocation (Blei et al. 2003)" if is_lda else facts["kind"]
+    said = [f"The model is {name} with {K} topics over {V:,} words."]
+    said += _vocabulary(facts) + _fitted(facts) if is_lda else []
+    n_words, known = float(self.lengths.sum()), int((self.lengths > 0).sum())
+    said.append(
+        f"The topics are described on {len(self.lengths):,} documents, of which {known:,} have "
+        f"words of the vocabulary: {n_words:,.0f} words, {n_words / known:.1f} a document."
+    )
+    said += _measured(self)
+    said.append(
+        f"Numbers were computed with annealvi {__version__}; the checksum of the topics is "
+        f"{self.checksum}."
+    )
+    text = " ".join(said)
+    return f"{text}\n\n" + "".join(
+        f"{reference}\n" for cited, reference in _REFERENCES.items() if cited in text
+    )
+
+
+def _vocabulary(facts: dict[str, Any]) -> list[str]:
+    """Which words are counted, and how K was chosen."""
+    if "vocabulary" not in facts:
+        return []
+    said, vocabulary = [], facts["vocabulary"]
+    limits, n = vocabulary.limits, vocabulary.n_dropped
+    what = {
+        "min_df": "in fewer than {:,} documents",
+        "max_df": "in more than {:,} documents",
+        "max_features": "rarer than the {:,} most frequent",
+    }
+    left_out = [
+        f"{n[limit]:,} {text.format(limits.get(limit, 0))}"
+        for limit, text in what.items()
+        if n.get(limit)
+    ]
+    if left_out:
+        said.append(f"Words left out: {_joined(left_out)}.")
+    if n.get("stop_words"):
+        said.append(f"A list of {n['stop_words']:,} stop words was not counted.")
+    said.append(f"The vocabulary is that of {vocabulary.n_documents:,} documents.")
+    if facts["choice"] is not None:
+        ks, by = ", ".join(map(str, facts["choice"].ks)), facts["choice"].criterion
+        of = "coherence and diversity" if by == "quality" else "held-out likelihood"
+        said.append(f"The number of topics was chosen among {ks} by {of}.")
+    if facts["seeded"]:
+        said.append(f"Seed words were given for the topics {_joined(facts['seeded'])}.")
+    return said
+
+
+def _fitted(facts: dict[str, Any]) -> list[str]:
+    """Priors, and how the fit was made, if the topics are those of one fit."""
+    said = []
+    settings = facts.get("settings", {})
+    of = ("the topics of a document", "the words of a topic")
+    for whose, prior, name in zip(of, facts["priors"], ("doc_topic", "topic_word"), strict=True):
+        values = np.asarray(prior, dtype=float)
+        same = np.all(values == values.flat[0])
+        size = (
+            f"is {values.flat[0]:.3g}" if same else f"is {values.min():.3g} to {values.max():.3g}"
+        )
+        learned = isinstance(settings.get(f"{name}_prior"), str)
+        how = ", learned from the data (Minka 2000)" if learned else ""
+        said.append(f"The Dirichlet prior of {whose} {size}{how}.")
+    if not settings:
+        said.append("The topics are not those of one fit: say here how they were made.")
+        return said
+    online = settings["learning_method"] == "online"
+    method = "stochastic variational inference (Hoffman et al. 2013)" if online else ""
+    said.append(f"The fit was made by {method or 'variational inference'}{_temperature(facts)}.")
+    if online:
+        said.append(f"A step used {int(settings['batch_size']):,} documents.")
+    n = int(settings["n_init"])
+    if n > 1 and settings["combine"] == "merge":
+        said.append(f"The topics of {n} starts were merged into one fit.")
+    elif n > 1:
+        said.append(f"The best of {n} starts was kept.")
+    seed = facts["seed"]
+    number = isinstance(seed, int | np.integer)
+    said.append(f"The seed was {seed}." if number else "No seed was set by a number.")
+    return said
+
+
+def _temperature(facts: dict[str, Any]) -> str:
+    """At which temperature the fit was made."""
+    path, given = facts["path"], facts["settings"]["temperature"]
+    kind = given if isinstance(given, str) else type(given).__name__
+    first, last = float(path.max()), float(path[-1])
+    if kind.lower() in ("variational", "localvariational", "local"):
+        return " with a temperature learned from the data (Mandt et al. 2016)"
+    if first == last:
+        return "" if last == 1 else f" at the temperature {last:.3g} (Mandt et al. 2016)"
+    if kind not in ("Annealed", "annealed"):
+        return f" with temperatures between {first:.3g} and {path.min():.3g} ({kind})"
+    source = "Abrol" if getattr(given, "form", "") == "posterior" else "Mandt"
+    year = {"Abrol": 2014, "Mandt": 2016}[source]
+    return f", annealed from the temperature {first:.3g} to {last:.3g} ({source} et al. {year})"
+
+
+def _measured(summary: Any) -> list[str]:
+    """Measures of the topics, as far as they are known."""
+    said, quality = [], summary.quality
+    if np.isfinite(quality["coherence"]):
+        said.append(
+            f"The mean coherence of topics is {quality['coherence']:.2f} (NPMI of the ten most "
+            "probable words, Lau et al. 2014, in these documents)."
+        )
+    if "held_out" in quality:
+        said.append(
+            f"Documents that were held out have a log-likelihood of {quality['held_out']:.3f} nats "
+            "per word, by document completion."
+        )
+    if "stability" in quality:
+        said.append(
+            f"The mean cosine of best matching topics of two fits is {quality['stability']:.2f}."
+        )
+    if summary.support is not None:
+        n, K = int((summary.support >= 0.5).sum()), len(summary.support)
+        said.append(f"Of the {K} topics {n} were found by at least half of the starts.")
+    return said
+
+
+def _joined(parts: list[str]) -> str:
+    """Parts of a sentence: a, b and c."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

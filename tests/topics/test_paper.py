@@ -1,0 +1,172 @@
+"""Tables for a paper, and the paragraph on methods, each sentence of which is true."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.decomposition import NMF
+
+import annealvi
+from annealvi import Annealed, TemperedLDA, TopicModel
+from annealvi.exceptions import BadParameter
+from annealvi.topics import describe, merge, refine, write_table
+
+from .corpus import make_texts
+from .models import fitted
+
+TEXTS = make_texts(60)
+TEXTS[0] += " zebra"  # too rare
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TopicModel(3, random_state=7).fit(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def summary(model):
+    return describe(model, TEXTS)
+
+
+def test_a_csv_file_has_all_digits(summary, tmp_path):
+    path = tmp_path / "topics.csv"
+    write_table(summary.table, path)
+    pd.testing.assert_frame_equal(pd.read_csv(path, index_col="topic"), summary.table)
+    groups = np.array(["a", "b"])[np.arange(60) % 2]
+    write_table(summary.by(groups), path)
+    found = pd.read_csv(path, index_col="group")
+    pd.testing.assert_frame_equal(found, summary.by(groups), check_index_type=False)
+
+
+def test_a_tex_file_is_a_tabular_of_booktabs(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "a_b": ["R & D", "50% of $x^2$", None],
+            "n": [1, -2, 3],
+            "x": [0.0123, -1234.5, np.nan],
+            "day": pd.to_datetime(["2020-01-31", "2020-02-29", "2020-03-31"]),
+            "words": ["w" * 50, "{\\~}", "<|>"],
+        }
+    )
+    write_table(frame, tmp_path / "t.tex")
+    lines = (tmp_path / "t.tex").read_text(encoding="utf-8").splitlines()
+    assert lines == [
+        r"\begin{tabular}{lrrlp{0.4\linewidth}}",
+        r"\toprule",
+        r"a\_b & n & x & day & words \\",
+        r"\midrule",
+        rf"R \& D & 1 & 0.012 & 2020-01-31 & {'w' * 50} \\",
+        r"50\% of \$x\textasciicircum{}2\$ & -2 & $-1{,}234.50$ & 2020-02-29 & "
+        r"\{\textbackslash{}\textasciitilde{}\} \\",
+        r" & 3 &  & 2020-03-31 & \textless{}\textbar{}\textgreater{} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_the_index_is_written_unless_it_only_counts(tmp_path):
+    frame = pd.DataFrame({"x": [1, 2]}, index=["a", "b"])
+    write_table(frame, str(tmp_path / "t.csv"))
+    assert (tmp_path / "t.csv").read_text() in (",x\na,1\nb,2\n", '"",x\na,1\nb,2\n')
+    two = frame.set_axis(pd.MultiIndex.from_tuples([(1, "a"), (1, "b")], names=["topic", "term"]))
+    write_table(two, tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "topic,term,x\n1,a,1\n1,b,2\n"
+    write_table(frame.reset_index(drop=True), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "x\n1\n2\n"
+
+
+def test_bad_tables(tmp_path):
+    with pytest.raises(BadParameter, match=r"'frame'.*a DataFrame"):
+        write_table([1], tmp_path / "t.csv")
+    for path in (tmp_path / "t.xlsx", tmp_path / "csv", 3):
+        with pytest.raises(BadParameter, match="'path'"):
+            write_table(pd.DataFrame(), path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
+    paragraph, references = summary.methods().split("\n\n")
+    lda, words = model.lda_, int(summary.lengths.sum())
+    for part in (
+        f"with 3 topics over {len(model.feature_names_)} words.",
+        "Words left out: 1 in fewer than 2 documents.",
+        "A list of 318 stop words was not counted. The vocabulary is that of 60 documents.",
+        f"prior of the topics of a document is {lda.doc_topic_prior_:.3g}.",
+        f"annealed from the temperature {lda.temperature_path_.max():.3g} to 1 (Mandt et al. 2016)",
+        f"The topics of {lda.settings_['n_init']} starts were merged",
+        "The seed was 7.",
+        f"on 60 documents, of which 60 have words of the vocabulary: {words} words,",
+        f"coherence of topics is {summary.quality['coherence']:.2f} (NPMI",
+        f"Of the 3 topics {(summary.support >= 0.5).sum()} were found by at least half",
+        f"with annealvi {annealvi.__version__}; the checksum of the topics is {summary.checksum}.",
+    ):
+        assert part in paragraph, part
+    assert "Latent Dirichlet allocation. Journal" in references
+    assert "Abrol" in references.split("tempering")[0]  # an author of the paper on tempering
+    assert "Deterministic" not in references and "Minka" not in references
+
+
+@pytest.mark.parametrize(
+    ("parameters", "there", "not_there"),
+    [
+        ({"temperature": 1}, "made by variational inference. The seed", "temperature"),
+        ({"temperature": 2.5}, "at the temperature 2.5 (Mandt", "annealed from"),
+        ({"temperature": Annealed(3.0, form="posterior")}, "from the temperature 3", "Mandt et al"),
+        (
+            {"doc_topic_prior": "learn"},
+            "learned from the data (Minka 2000)",
+            "Dirichlet prior of d",
+        ),
+        ({"n_init": 2, "combine": "best"}, "The best of 2 starts was kept.", "merged"),
+        (
+            {"learning_method": "online", "batch_size": 20},
+            "A step used 20 documents.",
+            "stop words",
+        ),
+        ({"random_state": None}, "No seed was set by a number.", "The seed was"),
+    ],
+)
+def test_other_fits(parameters, there, not_there):
+    X = fitted()[1]
+    lda = TemperedLDA(4, **{"max_iter": 4, "random_state": 0, **parameters}).fit(X)
+    paragraph = describe(lda, X).methods().split("\n\n")[0]
+    assert there in paragraph and not_there not in paragraph
+
+
+def test_a_learned_temperature():
+    X, temperature = fitted()[1], annealvi.Variational(t_max=3.0, grid=5)
+    with pytest.warns(UserWarning, match="did not cool"):  # in so few passes
+        lda = TemperedLDA(4, max_iter=2, temperature=temperature, random_state=0).fit(X)
+    assert "a temperature learned from the data (Mandt" in describe(lda, X).methods()
+
+
+def test_a_second_fit_and_documents_that_were_held_out(model, summary):
+    other = TopicModel(3, random_state=8).fit(TEXTS)
+    more = describe(model, TEXTS, other=other, held_out=TEXTS[:20])
+    text = more.methods()
+    assert f"of two fits is {more.quality['stability']:.2f}." in text
+    assert f"log-likelihood of {more.quality['held_out']:.3f} nats" in text
+    assert "held out" not in summary.methods() and "two fits" not in summary.methods()
+
+
+def test_how_edited_topics_were_made_is_not_made_up(model):
+    for edited in (merge(model, [[0, 1]]), refine(model, TEXTS, max_iter=1)):
+        text = describe(edited, TEXTS).methods()
+        assert "not those of one fit: say here" in text
+        assert "starts" not in text and "The seed" not in text and "annealed from" not in text
+    streamed = TopicModel(3, lda=TemperedLDA(total_samples=60)).partial_fit(TEXTS)
+    assert "not those of one fit: say here" in describe(streamed, TEXTS).methods()
+
+
+def test_a_model_of_another_library():
+    X = fitted()[1]
+    text = describe(NMF(3, random_state=0, max_iter=500).fit(X), X).methods()
+    assert text.startswith("The model is NMF with 3 topics over 60 words. The topics are described")
+    assert "Blei et al" not in text and "Dirichlet" not in text
+
+
+def test_seeds_and_a_number_of_topics_that_was_chosen():
+    lda = TemperedLDA(max_iter=2)
+    model = TopicModel("auto", lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
+    text = describe(model, TEXTS).methods()
+    assert "Seed words were given for the topics sea." in text
+    assert f"chosen among {', '.join(map(str, model.choice_.ks))} by" in text
