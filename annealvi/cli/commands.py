@@ -15,6 +15,7 @@ from annealvi._version import __version__
 from annealvi.cli.fit import demo, fit
 from annealvi.cli.inputs import FORMATS
 from annealvi.cli.models import compare, label, label_topics, show
+from annealvi.cli.paper import paper
 from annealvi.exceptions import BadParameter
 
 _DOCUMENTS = """\
@@ -59,6 +60,16 @@ SHOW = """\
 examples:
   annealvi show topics.safetensors
   annealvi show topics.safetensors --topic 3 --words 30
+"""
+PAPER = f"""\
+{_DOCUMENTS}
+example:
+  annealvi paper topics.safetensors papers.csv --text abstract --class field --time year \\
+      --folder paper
+
+The folder gets the topics and their shares by class and over time as .csv (all digits) and .tex
+(for the LaTeX package booktabs), figures as .pdf, and methods.txt: how the topics were found, and
+what to cite.  Needs pip install 'annealvi[text,plot]'.
 """
 LABEL_TOPICS = """\
 example:
@@ -209,6 +220,18 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--words": value("N", "how many words of a topic", at_least(1)),
         }
     },
+    "paper": {
+        "": {
+            **MODEL,
+            **PATH,
+            "--folder": value("FOLDER", "where to write (default: paper)", default="paper"),
+            "--time": value("COLUMN", "dates or years, for shares over time"),
+            "--class": value("COLUMN", "classes, for shares of each"),
+            "--freq": value("PERIOD", PERIODS, default="YE"),
+            **QUIET,
+        },
+        "how to read the documents": READING,
+    },
     "label-topics": {
         "": {
             **MODEL,
@@ -237,6 +260,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
     "fit": (fit, "find topics, write a report and a model", FIT),
     "label": (label, "tell the topics of documents", LABEL),
     "show": (show, "print the topics of a model", SHOW),
+    "paper": (paper, "write tables, figures and methods for a paper", PAPER),
     "label-topics": (label_topics, "set labels of topics, in the file of a model", LABEL_TOPICS),
     "compare": (compare, "match the topics of two models", COMPARE),
     "demo": (demo, "find topics of 3,000 abstracts, write a report", ""),

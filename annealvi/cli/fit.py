@@ -123,17 +123,15 @@ def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) ->
 
 
 def _write_report(topics: Topics, second: Any, corpus: Corpus, chosen: argparse.Namespace) -> None:
-    X, columns = topics.counts(corpus), corpus.columns
-    options = {"feature_names": topics.words, "texts": corpus.texts, "titles": columns.get("title")}
-    summary = describe(topics.model, X, other=second, **options)
-    summary.labels = topics.labels
+    columns = corpus.columns
+    summary = topics.describe(corpus, second)
     summary.to_html(
         chosen.report,
         title=f"Topics of {Path(chosen.path).name}",
         times=columns.get("time"),
         freq=chosen.freq,
         groups=columns.get("class"),
-        other=None if second is None else describe(second, X, topics.words),
+        other=None if second is None else describe(second, topics.counts(corpus), topics.words),
     )
 
 

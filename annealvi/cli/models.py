@@ -21,7 +21,7 @@ from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
 from annealvi.metrics.topics import RELEVANCE, topic_checksum
 from annealvi.storage import load, save
-from annealvi.topics import TopicModel
+from annealvi.topics import TopicModel, TopicSummary, describe
 from annealvi.topics.words import (
     N_WORDS,
     Labels,
@@ -85,6 +85,14 @@ class Topics:
                 f"{len(self.words):,}: they must be the same words."
             )
         return X
+
+    def describe(self, corpus: Corpus, other: Any = None) -> TopicSummary:
+        """A summary of documents, with the labels that the commands show."""
+        titles, X = corpus.columns.get("title"), self.counts(corpus)
+        options = {"texts": corpus.texts, "titles": titles, "other": other}
+        summary = describe(self.model, X, self.words, **options)
+        summary.labels = self.labels
+        return summary
 
     def print(self, n_words: int) -> None:
         """Print the topics, largest first: number, share, support if it is known, and words."""

@@ -60,7 +60,8 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
         index is written too, unless it only counts the rows and has no name.
     path : path
         A file that ends in ``.csv``, with all digits, or in ``.tex``: a tabular, without a float
-        around it, with numbers to two decimals and three for those between -0.1 and 0.1.
+        around it.  There numbers have two decimals, or three in a column of numbers between -1
+        and 1.
 
     Raises
     ------
@@ -100,7 +101,8 @@ def _latex(frame: Any) -> str:
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place]
         numeric = column.dtype.kind in "iufb"
-        cells.append([_cell(value) for value in column])
+        small = numeric and column.abs().max() < 1
+        cells.append([_cell(value, 3 if small else 2) for value in column])
         long = not numeric and max(map(len, cells[-1]), default=0) > _LONG
         columns.append("r" if numeric else _WIDE if long else "l")
     head = " & ".join(_escaped(name) for name in frame.columns)
@@ -109,7 +111,7 @@ def _latex(frame: Any) -> str:
     return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, decimals: int) -> str:
     """A value in a table; nothing for what is missing."""
     if value is None or value != value:
         return ""
@@ -117,9 +119,10 @@ def _cell(value: Any) -> str:
         return f"{value:%Y-%m-%d}"
     if not isinstance(value, float | np.floating):
         return _escaped(value)
-    number = float(value)
-    text = f"{number:,.{3 if 0 < abs(number) < 0.1 else 2}f}"
-    return f"${text.replace(',', '{,}')}$" if number < 0 else text  # with a minus, not a hyphen
+    text = f"{value:,.{decimals}f}"
+    return (
+        f"${text.replace(',', '{,}')}$" if float(value) < 0 else text
+    )  # with a minus, not a hyphen
 
 
 def _escaped(value: Any) -> str:

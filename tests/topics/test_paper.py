@@ -43,6 +43,7 @@ def test_a_tex_file_is_a_tabular_of_booktabs(tmp_path):
             "a_b": ["R & D", "50% of $x^2$", None],
             "n": [1, -2, 3],
             "x": [0.0123, -1234.5, np.nan],
+            "share": [0.0123, 0.5, -0.1],
             "day": pd.to_datetime(["2020-01-31", "2020-02-29", "2020-03-31"]),
             "words": ["w" * 50, "{\\~}", "<|>"],
         }
@@ -50,14 +51,14 @@ def test_a_tex_file_is_a_tabular_of_booktabs(tmp_path):
     write_table(frame, tmp_path / "t.tex")
     lines = (tmp_path / "t.tex").read_text(encoding="utf-8").splitlines()
     assert lines == [
-        r"\begin{tabular}{lrrlp{0.4\linewidth}}",
+        r"\begin{tabular}{lrrrlp{0.4\linewidth}}",
         r"\toprule",
-        r"a\_b & n & x & day & words \\",
+        r"a\_b & n & x & share & day & words \\",
         r"\midrule",
-        rf"R \& D & 1 & 0.012 & 2020-01-31 & {'w' * 50} \\",
-        r"50\% of \$x\textasciicircum{}2\$ & -2 & $-1{,}234.50$ & 2020-02-29 & "
+        rf"R \& D & 1 & 0.01 & 0.012 & 2020-01-31 & {'w' * 50} \\",
+        r"50\% of \$x\textasciicircum{}2\$ & -2 & $-1{,}234.50$ & 0.500 & 2020-02-29 & "
         r"\{\textbackslash{}\textasciitilde{}\} \\",
-        r" & 3 &  & 2020-03-31 & \textless{}\textbar{}\textgreater{} \\",
+        r" & 3 &  & $-0.100$ & 2020-03-31 & \textless{}\textbar{}\textgreater{} \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]

@@ -1,0 +1,77 @@
+"""``annealvi paper``: tables, figures and a paragraph on methods, for a paper."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from annealvi import plot
+from annealvi._optional import import_optional
+from annealvi.cli.models import read, read_topics, say
+from annealvi.files import replacing
+from annealvi.topics import write_table
+
+#: Columns of the table of topics in LaTeX, which is not as wide as that in .csv.
+SHOWN = ("label", "words", "share", "coherence", "support")
+#: Ways to write the beginning or end of a period; the first that tells all periods apart is taken.
+DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
+
+
+def paper(chosen: argparse.Namespace) -> None:
+    """Write tables as .csv and .tex, figures as .pdf, and a paragraph on methods."""
+    import_optional("pandas", "text", "annealvi paper")
+    import_optional("matplotlib", "plot", "annealvi paper")
+    folder = Path(chosen.folder)
+    if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
+        raise OSError(f"--folder: {chosen.folder!r} must be a folder, in one that is there.")
+    topics, corpus = read_topics(chosen.model), read(chosen)
+    summary = topics.describe(corpus)
+    table = summary.table.sort_values("share", ascending=False, kind="stable")
+    tables = {"topics": (table, table[[name for name in SHOWN if name in table]])}
+    figures: dict[str, Callable[[], Any]] = {
+        "topics": lambda: plot.plot_topic_words(summary),
+        "map": lambda: plot.plot_topic_map(summary),
+    }
+    times, groups = corpus.columns.get("time"), corpus.columns.get("class")
+    if groups is not None:
+        by = summary.by(groups)
+        tables["by_class"] = by, _across(by, by.index)
+        figures["by_class"] = lambda: plot.plot_topics_by_group(summary, groups)
+    if times is not None:
+        over = summary.over(times, chosen.freq)
+        dates = (over.index.strftime(form) for form in DATES)
+        names = next(names for names in dates if names.is_unique or len(names[0]) == 19)
+        tables["over_time"] = over, _across(over, names)
+        figures["over_time"] = lambda: plot.plot_topics_over_time(summary, times, freq=chosen.freq)
+    folder.mkdir(exist_ok=True)
+    for name, (full, short) in tables.items():
+        write_table(full, folder / f"{name}.csv")
+        write_table(short, folder / f"{name}.tex")
+    for name, draw in figures.items():
+        _save(draw(), folder / f"{name}.pdf")
+    with replacing(folder / "methods.txt") as partial:
+        partial.write_text(summary.methods(), encoding="utf-8")
+    written = [f"{name}.csv, {name}.tex" for name in tables] + [f"{name}.pdf" for name in figures]
+    say(chosen, f"wrote {', '.join([*written, 'methods.txt'])} in {chosen.folder}")
+
+
+def _across(shares: Any, names: Any) -> Any:
+    """Shares with a row for each topic, if there are more topics than groups."""
+    if len(shares) >= shares.shape[1] - 1:
+        return shares
+    counts = shares["n_documents"]
+    heads = [f"{name} ({n:,})" for name, n in zip(names, counts, strict=True)]
+    return shares.drop(columns="n_documents").set_axis(heads).T.rename_axis("topic")
+
+
+def _save(axes: Any, path: Path) -> None:
+    """Write a figure without the time, so that the same picture is the same file."""
+    figure = np.ravel(axes)[0].figure
+    with replacing(path) as partial:
+        metadata = {"CreationDate": None}
+        figure.savefig(partial, format="pdf", bbox_inches="tight", metadata=metadata)
+    import_optional("matplotlib.pyplot", "plot", "annealvi paper").close(figure)

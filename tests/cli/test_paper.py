@@ -1,0 +1,68 @@
+"""``annealvi paper``."""
+
+import pandas as pd
+import pytest
+
+import annealvi
+from annealvi.metrics import topic_checksum
+from annealvi.topics import describe
+
+pytest.importorskip("matplotlib")
+TABLES = {f"{name}.{end}" for name in ("topics", "by_class", "over_time") for end in ("csv", "tex")}
+FIGURES = {f"{name}.pdf" for name in ("topics", "map", "by_class", "over_time")}
+
+
+@pytest.fixture
+def model(call, jsonl, tmp_path):
+    path = tmp_path / "m.safetensors"
+    assert call("fit", jsonl, "--topics", 3, "--model", path).status == 0
+    assert call("label-topics", path, "1=a & b").status == 0
+    return path
+
+
+def test_a_folder_for_a_paper(call, model, jsonl, rows):
+    more = ("--class", "kind", "--time", "date")
+    done = call("paper", model, jsonl, *more, "--folder", "out", "--quiet")
+    assert done.status == 0 and not done.out and not done.err
+    folder = done.place / "out"
+    assert {path.name for path in folder.iterdir()} == TABLES | FIGURES | {"methods.txt"}
+    loaded = annealvi.load(model)
+    summary = describe(loaded, [row["text"] for row in rows])
+    table = pd.read_csv(folder / "topics.csv", index_col="topic")
+    assert table.share.is_monotonic_decreasing and table.label[1] == "a & b"
+    assert table.share.to_numpy() == pytest.approx(summary.topic_shares[table.index])
+    assert r"a \& b & " in (folder / "topics.tex").read_text(encoding="utf-8")
+    by = pd.read_csv(folder / "by_class.csv", index_col=0)
+    assert by["a & b"].to_numpy() == pytest.approx(
+        summary.by([row["kind"] for row in rows])["a & b"].to_numpy()
+    )
+    assert by.n_documents.tolist() == [12, 12, 12]
+    over = (folder / "over_time.tex").read_text(encoding="utf-8")
+    assert "period & n\\_documents & " in over and over.count("-12-31 & 12 & ") == 3
+    methods = (folder / "methods.txt").read_text(encoding="utf-8")
+    assert topic_checksum(loaded.lda_) in methods and "with 3 topics" in methods
+    for name in FIGURES:
+        assert (folder / name).read_bytes().startswith(b"%PDF")
+
+
+def test_few_classes_stand_above_the_columns(call, model, jsonl):
+    call("paper", model, jsonl, "--time", "date", "--freq", "2YE")
+    path = call("show", model).place / "paper" / "over_time.tex"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[2].startswith("topic & 2000 (12) & 2002 (24) ") and len(lines) == 9
+
+
+def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl):
+    folders = [call("paper", model, jsonl, "--folder", name).place / name for name in ("a", "b")]
+    a, b = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
+    assert a == b and set(a) == {
+        *("topics.csv", "topics.tex", "topics.pdf", "map.pdf", "methods.txt")
+    }
+
+
+def test_wrong_input(refused, model, jsonl):
+    assert "--folder" in refused("paper", model, jsonl, "--folder", model)
+    assert "--folder" in refused("paper", model, jsonl, "--folder", "no/where")
+    assert "no column 'side'" in refused("paper", model, jsonl, "--class", "side")
+    assert "--freq" in refused("paper", model, jsonl, "--time", "date", "--freq", "no")
+    assert "--time" in refused("paper", model, jsonl, "--time", "text")
