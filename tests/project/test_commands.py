@@ -141,13 +141,16 @@ def test_the_commands_run(place, capsys):
     run(other.split(), capsys)
     ours = [words for words in commands() if words[0] == "annealvi" and "demo" not in words]
     outs = [run(words, capsys) for words in ours]
-    assert [words[1] for words in ours] == [*["fit"] * 3, "label", "show", "show", "compare"]
+    named = [words[1] for words in ours]
+    assert named[:6] == [*["fit"] * 3, "label", "show", "show"]
+    assert named[6:] == ["label-topics", "compare", "paper"]
     assert all(out.startswith("topic  share  ") for out in outs[:3])
     assert len(outs[0].splitlines()) == 52 and "support" in outs[0]
     assert " privacy: " in outs[1] and " robots: " in outs[1]
     assert len((place / "labels.csv").read_text(encoding="utf-8").splitlines()) == 21
     assert "<html" in (place / "topics.html").read_text(encoding="utf-8")
-    assert outs[5].startswith("topic 3: ") and "stability" in outs[6]
+    assert outs[5].startswith("topic 3: ") and "robots: " in outs[6] and "stability" in outs[7]
+    assert "black holes &" in (place / "paper" / "topics.tex").read_text(encoding="utf-8")
     (block,) = re.findall(r"```text\n(.*?)```", PAGE, flags=re.DOTALL)
     assert main(["fit", "papers.csv", "--text", "abstrakt"]) == 2
     assert capsys.readouterr().err.endswith(block)  # after what it was doing

@@ -66,7 +66,8 @@ def test_fits_repeat_and_change_nothing_else():
     assert_array_equal(model.fit(texts).transform(texts), first)
     assert texts == TEXTS and repr(model.get_params()) == repr(before)
     fitted = {name for name in vars(model) if name not in before}
-    assert fitted == {"vectorizer_", "lda_", "mixture_", "seed_topics_", "_vocabulary"}
+    names = {"vectorizer_", "lda_", "mixture_", "seed_topics_", "topic_labels_", "_vocabulary"}
+    assert fitted == names
     state = pickle.dumps(model)
     model.transform(texts), model.score(texts), model.top_words(), model.counts(texts)
     assert pickle.dumps(model) == state
