@@ -253,7 +253,7 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     Small groups are one group, the last, unless all are small.
     """
     check_summary(summary)
-    if not hasattr(groups, "__len__"):
+    if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # it is read twice
     table = summary.by(groups)
     n_documents = table.iloc[:, 0].to_numpy()

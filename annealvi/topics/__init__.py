@@ -2,8 +2,10 @@
 
 from annealvi.topics.choice import Choice, choose
 from annealvi.topics.editing import drop, merge, reduce, refine
+from annealvi.topics.effects import Effects, estimate_effects
 from annealvi.topics.model import TopicModel
 from annealvi.topics.paper import write_table
+from annealvi.topics.refits import Refits, refit
 from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.validation import (
     Scores,
@@ -17,6 +19,8 @@ from annealvi.topics.vectorizer import TopicVectorizer
 
 __all__ = [
     "Choice",
+    "Effects",
+    "Refits",
     "Scores",
     "Sheet",
     "TopicModel",
@@ -26,9 +30,11 @@ __all__ = [
     "describe",
     "document_sample",
     "drop",
+    "estimate_effects",
     "merge",
     "reduce",
     "refine",
+    "refit",
     "score_answers",
     "topic_intrusion",
     "word_intrusion",

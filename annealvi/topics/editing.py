@@ -7,9 +7,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils._param_validation import validate_params
-from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, as_array, checked
 from annealvi.exceptions import BadParameter
@@ -17,7 +15,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_learned
 from annealvi.matrices import check_words
 from annealvi.models.lda.merging import groups_of
-from annealvi.topics.model import number_of_topics
+from annealvi.topics.model import clone_of, counts_of, lda_of, number_of_topics
 from annealvi.topics.vectorizer import different_ints, is_list
 
 Model = TypeVar("Model")
@@ -75,7 +73,7 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     >>> merge(lda, [[3, 7], [1, 2]]).transform(X).shape
     (200, 6)
     """
-    lda = _lda_of(model)
+    lda = lda_of(model)
     n_topics = number_of_topics(lda)
     if not is_list(groups) or not all(is_list(group) for group in groups):
         raise BadParameter("groups", "a list of lists of topics, such as [[3, 7], [1, 2]]", groups)
@@ -123,7 +121,7 @@ def drop(model: Model, topics: Sequence[int]) -> Model:
     The :math:`\alpha` of the other topics grow by one factor, so that their sum stays the same:
     a document's topics are as mixed as before.
     """
-    lda = _lda_of(model)
+    lda = lda_of(model)
     n_topics = number_of_topics(lda)
     given = [topics] if isinstance(topics, Integral) else topics
     dropped = different_ints(given, "topics", NUMBERS, 0, n_topics - 1)
@@ -179,14 +177,14 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
     of the mutual information of topics and words (Slonim and Tishby, "Agglomerative information
     bottleneck", NIPS 1999).  docs/n_topics.md compares this with the loss of prediction.
     """
-    lda = _lda_of(model)
+    lda = lda_of(model)
     components = np.asarray(lda.components_, np.float64)
     if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= len(components):
         wanted = f"an int in the range [1, {len(components)}], the number of topics of the model"
         raise BadParameter("n", wanted, n)
     sizes = components.sum(axis=1)
     if X is not None:
-        counts = check_words(lda, _counts(model, X), "reduce")
+        counts = check_words(lda, counts_of(model, X), "reduce")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = tokens @ lda.transform(counts)
         if not sizes.sum() > 0:
@@ -229,8 +227,8 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     ValueError
         If X has other words than the model, or `max_iter` is not a positive integer.
     """
-    lda = _lda_of(model)
-    fitted = _clone(lda)
+    lda = lda_of(model)
+    fitted = clone_of(lda)
     n_topics = number_of_topics(lda)
     priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
     start: dict[str, Any] = {
@@ -245,7 +243,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
         **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
     }
     own = {name: getattr(fitted, name) for name in start}
-    counts = _counts(model, X)
+    counts = counts_of(model, X)
     check_words(lda, counts, "refine")  # the words of the model
     fitted.set_params(n_components=n_topics, **start).fit(counts)
     fitted.set_params(**own)
@@ -253,26 +251,6 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
 
 
 # --------------------------------------------------------------------------- models
-
-
-def _lda_of(model: Any) -> TemperedLDA:
-    """The TemperedLDA that has the topics of a model."""
-    if hasattr(model, "fit"):
-        check_is_fitted(model)
-    lda = getattr(model, "lda_", model)
-    if not isinstance(lda, TemperedLDA):
-        raise BadParameter("model", "a fitted TemperedLDA or TopicModel", model)
-    return lda
-
-
-def _clone(lda: TemperedLDA) -> TemperedLDA:
-    """An estimator with the same parameters, and the user's own callbacks instead of copies."""
-    return clone(lda).set_params(callback=lda.callback)
-
-
-def _counts(model: Any, X: Any) -> Any:
-    """Word counts of documents; a TopicModel counts texts."""
-    return model.counts(X) if hasattr(model, "counts") else X
 
 
 def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
@@ -291,7 +269,7 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
     sums = np.array([old_alpha[list(part)].sum() for part in parts])
     alpha = sums * (old_alpha.sum() / sums.sum())
-    edited = _clone(lda).set_params(n_components=len(parts))
+    edited = clone_of(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # it was the old topics
     if as_array(lda.doc_topic_prior).ndim == 1:

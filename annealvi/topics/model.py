@@ -96,6 +96,26 @@ def number_of_topics(lda: TemperedLDA) -> int:
     return len(lda.get_feature_names_out())
 
 
+def lda_of(model: Any) -> TemperedLDA:
+    """The TemperedLDA that has the topics of a model."""
+    if hasattr(model, "fit"):
+        check_is_fitted(model)
+    lda = getattr(model, "lda_", model)
+    if not isinstance(lda, TemperedLDA):
+        raise BadParameter("model", "a fitted TemperedLDA or TopicModel", model)
+    return lda
+
+
+def clone_of(lda: TemperedLDA) -> TemperedLDA:
+    """An estimator with the same parameters, and the user's own callbacks instead of copies."""
+    return clone(lda).set_params(callback=lda.callback)
+
+
+def counts_of(model: Any, X: Any) -> Any:
+    """Word counts of documents; a TopicModel counts texts."""
+    return model.counts(X) if hasattr(model, "counts") else X
+
+
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
     """Count the words of texts, which are checked first."""
     return sparse.csr_matrix(vectorizer.transform(check_texts(texts)))

@@ -25,8 +25,9 @@ from annealvi.metrics.topics import (
     topic_weights,
     word_names,
 )
-from annealvi.topics import paper, shares
+from annealvi.topics import effects, paper, shares
 from annealvi.topics import words as ranking
+from annealvi.topics.refits import Refits, refit
 from annealvi.topics.vectorizer import are_texts, check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels, known_labels
 
@@ -131,6 +132,10 @@ class Source:
         self.labels: dict[int, str] = known_labels(model)
         #: How it was fitted, as far as it is known.
         self.facts = paper.facts_of(model, self.model)
+        # of other libraries only some models have a prior
+        prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
+        #: The sum of the prior of shares, in words.
+        self.prior = float(np.broadcast_to(prior, len(weights)).sum())
         own_names = getattr(self.model, "feature_names_in_", None)
         #: The words that the model has seen, or None.
         self.known_names = own_names if known_names is None else known_names
@@ -227,6 +232,7 @@ class TopicSummary:
     texts, titles : list of str or None
     quality : dict of str to float
         Measures besides coherence and diversity.
+    refits : Refits, optional
 
     Attributes
     ----------
@@ -239,6 +245,9 @@ class TopicSummary:
         the topic with the largest share if it has no such method.
     lengths : ndarray of shape (D,)
         Number of words of each document, of those that the model knows.
+    concentration : ndarray of shape (D,)
+        The sum of the parameters of the Dirichlet posterior of each document's shares: the words of
+        the document and of the prior.
     topic_shares : ndarray of shape (K,)
         Share of each topic in all words of the documents, p(k).
     word_shares : ndarray of shape (V,)
@@ -253,6 +262,9 @@ class TopicSummary:
         See `table`.
     support : ndarray of shape (K,), or None
         The `topic_support_` of the model, if it has one.
+    refits : Refits or None
+        What :func:`annealvi.topics.refit` has found, if :func:`annealvi.topics.describe` was passed
+        `refits`.
     checksum : str
         :func:`annealvi.metrics.topic_checksum` of the model's topics.
     quality : dict of str to float
@@ -276,12 +288,14 @@ class TopicSummary:
         texts: list[str] | None,
         titles: list[str] | None,
         quality: dict[str, float],
+        refits: Refits | None = None,
     ) -> None:
         counts = documents.counts
         self.topics = source.components_
         self.shares = source.transform(documents.given)
         self.classes = source.classes(documents, self.shares)
         self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
+        self.concentration = self.lengths + source.prior
         self.feature_names, self.texts, self.titles = feature_names, texts, titles
         self.index = documents.index
         words = self.lengths @ self.shares
@@ -304,6 +318,7 @@ class TopicSummary:
         self.history = None if history is None else dict(history)
         support = getattr(source.model, "topic_support_", None)
         self.support: NDArray[np.float64] | None = None if support is None else support.copy()
+        self.refits = refits
         self.checksum: str = topic_checksum(source.model)
         self.facts = source.facts
         for value in vars(self).values():
@@ -547,7 +562,7 @@ class TopicSummary:
                 found[name] = [values[document] for document in order]
         return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
 
-    by, over, methods = shares.by, shares.over, paper.methods
+    by, over, effects, methods = shares.by, shares.over, effects.effects, paper.methods
 
     # ------------------------------------------------------------------------ report
 
@@ -625,6 +640,7 @@ def describe(
     titles: Any = None,
     held_out: Any = None,
     other: Any = None,
+    refits: Any = 0,
     random_state: Any = 0,
 ) -> TopicSummary:
     """Say what a fitted topic model has found in documents.
@@ -651,8 +667,13 @@ def describe(
         Another fit of the same words, say from another seed.  ``quality["stability"]`` of the
         summary is then how alike the topics of both are
         (:func:`annealvi.metrics.topic_stability`).
+    refits : int or Refits, default=0
+        How many times the model is fitted again, with :func:`annealvi.topics.refit`; ten are
+        enough.  Or what that function has returned for this model and these documents.  The
+        summary then says which topics come back, and its intervals contain that topics are not
+        known exactly.
     random_state : int, RandomState instance or None, default=0
-        Seed of the split of `held_out`.
+        Seed of the split of `held_out`, and of the refits.
 
     Returns
     -------
@@ -696,4 +717,12 @@ def describe(
             raise BadParameter("other", "a fit of the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
     texts = read.texts if texts is None else texts
-    return TopicSummary(source, read, names, texts, titles, quality)
+    if isinstance(refits, Refits):
+        made = refits.checksum == topic_checksum(source.model)
+        if not made or refits.shares.shape[1] != n_documents:
+            raise BadParameter("refits", "refits of this model and these documents", refits)
+    elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
+        raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
+    else:
+        refits = refit(model, read.given, refits, random_state=random_state) if refits else None
+    return TopicSummary(source, read, names, texts, titles, quality, refits)

@@ -1,0 +1,543 @@
+"""Effects: how the shares of topics depend on what is known of the documents, with intervals."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from itertools import product
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse, stats
+from scipy.linalg import solve_triangular
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_params
+
+from annealvi._optional import import_optional
+from annealvi.checks import Interval, as_array, checked
+from annealvi.exceptions import BadParameter
+from annealvi.topics.shares import in_order
+from annealvi.topics.vectorizer import of_each
+
+#: Points at which `Effects.shares` looks at a number that has more than so many values.
+POINTS, FEW_VALUES = 25, 10
+#: A column that is so much shorter without the other columns than with them depends on them.
+_DEPENDENT = 1e-9
+_FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
+
+
+class Design(NamedTuple):
+    """The regression's matrix, and how it comes about from other data."""
+
+    matrix: NDArray[np.float64]  # (n_kept, n_terms)
+    terms: list[str]
+    kept: NDArray[np.intp]  # the documents that are regressed
+    data: Any  # a DataFrame of the covariates of these
+    spec: Any  # of formulaic, or None if the covariates are the columns themselves
+
+    def of(self, data: Any) -> NDArray[np.float64]:
+        """The matrix of the same terms for other values."""
+        if self.spec is None:
+            return data.to_numpy(np.float64)
+        formulaic = import_optional("formulaic", "text", "A formula")
+        try:
+            with warnings.catch_warnings():
+                # a level that the data has not, which would count as the first one
+                warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
+                return self.spec.get_model_matrix(data).to_numpy(np.float64)
+        except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
+            raise BadParameter(
+                "at", "values of the covariates as in the data", str(error)
+            ) from None
+
+
+class Part(NamedTuple):
+    """One source of error: covariances of the estimates, and the degrees of freedom of these."""
+
+    covariance: NDArray[np.float64]  # (K, n_terms, n_terms)
+    freedom: NDArray[np.float64]  # (K,)
+
+
+class Effects:
+    """Effects on shares of topics; made by :meth:`TopicSummary.effects`, `estimate_effects`.
+
+    Parameters
+    ----------
+    design : Design
+    estimate : ndarray of shape (K, n_terms)
+    parts : list of Part
+    labels : dict of int to str
+        The K topics.
+    support : ndarray of shape (K,) or None
+    n_documents : int
+
+    Attributes
+    ----------
+    terms : list of str
+        The terms of the formula.
+    n_documents : int
+        Number of documents that were regressed.
+    table : pandas.DataFrame
+        A row for each topic and term: ``topic``, ``label``, ``term``, ``estimate``, ``std_error``,
+        the 95% interval from ``low`` to ``high``, ``p_value`` (two-sided, of no effect), and with
+        refits ``support``, the share of them that have found the topic.
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        estimate: NDArray[np.float64],
+        parts: list[Part],
+        labels: dict[int, str],
+        support: NDArray[np.float64] | None = None,
+    ) -> None:
+        self._design, self._estimate, self._parts = design, estimate, parts
+        self._labels, self._support = labels, support
+        self.terms, self.n_documents = design.terms, len(design.matrix)
+        self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
+
+    def __repr__(self) -> str:
+        held = "topics taken as given" if self._support is None else "with refits"
+        return (
+            f"<Effects of {len(self.terms)} terms on {len(self._labels)} topics in "
+            f"{self.n_documents} documents, {held}>"
+        )
+
+    @checked
+    def contrast(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> Any:
+        """Compare the mean shares under two values of covariates.
+
+        Parameters
+        ----------
+        first, second : dict of str to object
+            Values of some covariates, such as ``{"party": "left"}``.  All documents get them; other
+            covariates stay as they are.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each topic, as in `table`.  ``estimate`` is the mean share under `first`
+            minus that under `second`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such covariate or value.
+        """
+        rows = [self._mean_row(at, name) for at, name in ((first, "first"), (second, "second"))]
+        return self._frame((rows[0] - rows[1])[np.newaxis], {})
+
+    @checked
+    def shares(self, at: str | Mapping[str, Any]) -> Any:
+        """Compute mean shares under values of covariates.
+
+        Parameters
+        ----------
+        at : str or dict of str to object
+            A covariate, or values of some: one, a list of them, or None.  A covariate alone and
+            None mean all its values; if it is a number with more than ten of them, 25 points from
+            the least to the largest.  All documents get these values; other covariates stay as
+            they are.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each topic and each combination of values: the covariates, and then as in
+            `table`, with ``share`` in place of ``estimate`` and without ``p_value``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such covariate or value.
+        """
+        asked: dict[str, Any] = {at: None} if isinstance(at, str) else self._checked(at, "at")
+        values = []
+        for name, given in asked.items():
+            if name not in self._design.data:
+                self._checked({name: given}, "at")
+            found = self.values(name) if given is None else given
+            values.append(list(found) if isinstance(found, list | tuple | np.ndarray) else [found])
+        points = list(product(*values))
+        rows = [self._mean_row(dict(zip(asked, point, strict=True)), "at") for point in points]
+        columns = {name: [point[n] for point in points] for n, name in enumerate(asked)}
+        frame = self._frame(np.array(rows), columns).drop(columns="p_value")
+        return frame.rename(columns={"estimate": "share"})
+
+    def values(self, covariate: str) -> list:
+        """Return the values of a covariate that `shares` looks at."""
+        column = self._design.data[covariate]
+        found = sorted(column.unique().tolist())
+        if column.dtype.kind in "iuf" and len(found) > FEW_VALUES:
+            return np.linspace(found[0], found[-1], POINTS).tolist()
+        return found
+
+    def _checked(self, at: Any, name: str) -> dict[str, Any]:
+        """Values of covariates that there are."""
+        known = list(self._design.data)
+        if not isinstance(at, Mapping) or not at or not all(key in known for key in at):
+            raise BadParameter(name, f"values of some of the covariates {known}", at)
+        return dict(at)
+
+    def _mean_row(self, at: Any, name: str) -> NDArray[np.float64]:
+        """The mean row of the matrix if all documents have these values."""
+        data = self._design.data.copy()
+        for covariate, value in self._checked(at, name).items():
+            if data[covariate].dtype.kind in "iuf":
+                fits, wanted = (
+                    as_array(value).ndim == 0 and as_array(value).dtype.kind in "iuf",
+                    "a number",
+                )
+            else:
+                known = self.values(covariate)
+                fits, wanted = value in known, f"one of {known}"
+            if not fits:
+                raise BadParameter(f"{name}[{covariate!r}]", wanted, value)
+            data[covariate] = value
+        return self._design.of(data).mean(axis=0)
+
+    def _frame(self, rows: NDArray[np.float64], columns: Mapping[str, list]) -> Any:
+        """A table of linear combinations of the estimates, for each topic."""
+        pandas = import_optional("pandas", "text", "Effects")
+        estimate = self._estimate @ rows.T
+        variances = [
+            np.maximum(np.einsum("np,kpq,nq->kn", rows, covariance, rows), 0.0)
+            for covariance, _ in self._parts
+        ]
+        total = np.sum(variances, axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Satterthwaite: Rubin's degrees of freedom for more than two sources
+            freedom = total**2 / sum(
+                variance**2 / part.freedom[:, np.newaxis]
+                for variance, part in zip(variances, self._parts, strict=True)
+            )
+            error = np.sqrt(total)
+            p_value = 2 * stats.t.sf(np.abs(estimate) / error, freedom)
+            half = stats.t.ppf(0.975, freedom) * error
+        K, n = estimate.shape
+        found = {
+            "topic": np.repeat(list(self._labels), n),
+            "label": np.repeat(list(self._labels.values()), n),
+            **{name: list(values) * K for name, values in columns.items()},
+            "estimate": estimate.ravel(),
+            "std_error": error.ravel(),
+            "low": (estimate - half).ravel(),
+            "high": (estimate + half).ravel(),
+            "p_value": p_value.ravel(),
+        }
+        if self._support is not None:
+            found["support"] = np.repeat(self._support, n)
+        return pandas.DataFrame(found)
+
+
+# ----------------------------------------------------------------------------- designs
+
+
+def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
+    """The regression's matrix, without documents of which something is missing."""
+    pandas = import_optional("pandas", "text", "An effect")
+    if not isinstance(formula, str):
+        if data is not None:
+            raise BadParameter("data", "None beside a matrix of numbers as 'formula'", type(data))
+        formula = in_order(formula, index, "formula")
+        values = as_array(formula)
+        if values.ndim != 2 or values.dtype.kind not in "biuf":
+            raise BadParameter("formula", _FORMULA, formula)
+        names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
+        frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])
+        frame = _of_documents(frame, known, "formula")
+        frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
+        found = frame.to_numpy(), list(frame), frame.index.to_numpy(), frame, None
+        return _solvable(Design(*found))
+    formulaic = import_optional("formulaic", "text", "A formula")
+    if data is None:
+        raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
+    try:
+        frame = pandas.DataFrame(in_order(data, index, "data")).reset_index(drop=True)
+    except ValueError as error:
+        raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
+    frame = _of_documents(frame, known, "data")
+    try:
+        matrix = formulaic.model_matrix(formula, frame, context={})
+    except formulaic.errors.FormulaicError as error:
+        hint = f"Columns of 'data' are {[str(name) for name in data]}."
+        raise BadParameter("formula", _FORMULA, f"{formula!r}: {error}", hint) from None
+    if not hasattr(matrix, "columns"):
+        raise BadParameter("formula", "one side, such as '~ party': topics are the other", formula)
+    spec = matrix.model_spec
+    used = [name for name in frame if str(name) in spec.required_variables]
+    kept = matrix.index.to_numpy()
+    values = matrix.to_numpy(np.float64)
+    return _solvable(Design(values, list(matrix.columns), kept, frame.loc[kept, used], spec))
+
+
+def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
+    """The rows of documents that have words."""
+    if len(frame) != len(known):
+        raise BadParameter(name, f"one row for each of the {len(known)} documents", len(frame))
+    return frame[known]
+
+
+def _solvable(design: Design) -> Design:
+    """Check that the terms have estimates."""
+    n, n_terms = design.matrix.shape
+    if not 0 < n_terms < n:
+        wanted = f"fewer terms than documents, of which {n} have words and all covariates"
+        raise BadParameter("formula", wanted, n_terms)
+    lengths = np.sqrt((design.matrix**2).sum(axis=0))
+    own = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
+    dependent = [
+        term
+        for term, r, length in zip(design.terms, own, lengths, strict=True)
+        if r <= _DEPENDENT * length
+    ]
+    if dependent:
+        wanted = "terms that do not follow from the others"
+        raise BadParameter("formula", wanted, dependent, "Leave these out.")
+    return design
+
+
+# -------------------------------------------------------------------------- regression
+
+
+def _pooled(
+    draws: Iterable[NDArray[np.float64]], design: Design, clusters: Any
+) -> tuple[NDArray[np.float64], list[Part]]:
+    """Least squares for each draw of the shares, pooled by Rubin's rules."""
+    matrix = design.matrix
+    n, n_terms = matrix.shape
+    q, r = np.linalg.qr(matrix)
+    inverse = solve_triangular(r, np.eye(n_terms))
+    bread = inverse @ inverse.T
+    membership = None
+    freedom = float(n - n_terms)
+    if clusters is not None:
+        _, numbers = np.unique(clusters, return_inverse=True)
+        n_clusters = int(numbers.max()) + 1
+        if n_clusters < 2:
+            raise BadParameter("clusters", "at least two clusters of documents", n_clusters)
+        membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n))))
+        correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
+        freedom = n_clusters - 1.0
+    estimates, covariances = [], []
+    for shares in draws:
+        estimate = inverse @ (q.T @ shares)  # (n_terms, K)
+        errors = shares - matrix @ estimate
+        if membership is None:
+            variances = (errors**2).sum(axis=0) / freedom
+            covariance = variances[:, np.newaxis, np.newaxis] * bread
+        else:
+            sums = np.stack([membership @ (errors * column[:, np.newaxis]) for column in matrix.T])
+            meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
+            covariance = bread @ meat @ bread
+        estimates.append(estimate.T)
+        covariances.append(covariance)
+    K = estimates[0].shape[0]
+    parts = [Part(np.mean(covariances, axis=0), np.full(K, freedom))]
+    m = len(estimates)
+    if m > 1:
+        between = _spread(np.array(estimates), np.ones((m, K), bool))
+        parts.append(between)
+    return np.mean(estimates, axis=0), parts
+
+
+def _spread(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> Part:
+    """(1 + 1 / m) times the covariances of m estimates; NaN where there are fewer than two."""
+    m = found.sum(axis=0).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        there = found[:, :, np.newaxis]
+        means = np.where(there, estimates, 0.0).sum(axis=0) / m[:, np.newaxis]
+        deviations = np.where(there, estimates - means, 0.0)
+        sums = np.einsum("mkp,mkq->kpq", deviations, deviations)
+        factor = np.where(m > 1, (1 + 1 / m) / (m - 1), np.nan)
+    return Part(sums * factor[:, np.newaxis, np.newaxis], m - 1)
+
+
+@checked
+def estimate_effects(
+    shares: ArrayLike, formula: Any, data: Any = None, *, clusters: Any = None
+) -> Effects:
+    r"""Estimate effects on shares of topics that any model has found.
+
+    The topics are taken as given: the intervals do not contain that another fit would find other
+    ones.  :meth:`TopicSummary.effects` has intervals that do, for models of annealvi.
+
+    Parameters
+    ----------
+    shares : array-like of shape (D, K) or (n_draws, D, K)
+        Shares of topics in documents, or draws of them from their posterior.  With draws the
+        intervals contain that the shares of each document are not known exactly.
+    formula, data, clusters
+        See :meth:`TopicSummary.effects`.
+
+    Returns
+    -------
+    Effects
+
+    Raises
+    ------
+    ValueError
+        As in :meth:`TopicSummary.effects`, or if the shares have another shape or are not finite.
+
+    Notes
+    -----
+    Each draw of the shares of a topic is regressed on the design by least squares.  With
+    :math:`\hat b_s` and :math:`V_s` from draw s of S, the estimate is the mean of
+    :math:`\hat b_s`, and its covariance is
+
+    .. math::
+        \frac{1}{S} \sum_s V_s + \Big(1 + \frac{1}{S}\Big) \mathrm{Cov}_s(\hat b_s)
+
+    by Rubin's rules (Treier and Jackman, "Democracy as a latent variable", AJPS 2008, call this the
+    method of composition).  Intervals are from Student's t; their degrees of freedom are
+    Satterthwaite's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from annealvi.topics import estimate_effects
+    >>> shares = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]
+    >>> effects = estimate_effects(shares, "~ party", {"party": ["a", "a", "b", "b"]})
+    >>> print(effects.table[["topic", "term", "estimate"]].round(2).to_string(index=False))
+     topic       term  estimate
+         0  Intercept      0.85
+         0 party[T.b]     -0.50
+         1  Intercept      0.15
+         1 party[T.b]      0.50
+    """
+    draws = as_array(shares)
+    if draws.dtype.kind not in "biuf" or draws.ndim not in (2, 3) or 0 in draws.shape:
+        wanted = "an array of numbers of shape (n_documents, n_topics) or with draws before"
+        raise BadParameter("shares", wanted, draws.shape if draws.size else shares)
+    draws = draws.astype(np.float64).reshape(-1, *draws.shape[-2:])
+    if not np.isfinite(draws).all():
+        raise BadParameter("shares", "finite numbers", "NaN or infinity")
+    n, K = draws.shape[1:]
+    design = _design(formula, data, np.ones(n, bool), None)
+    of_clusters = _clusters(clusters, n, None, design)
+    estimate, parts = _pooled((draw[design.kept] for draw in draws), design, of_clusters)
+    return Effects(design, estimate, parts, {k: str(k) for k in range(K)})
+
+
+@validate_params(
+    {"n_draws": [Interval(Integral, 1, None, closed="left")], "random_state": ["random_state"]},
+    prefer_skip_nested_validation=True,
+)
+@checked
+def effects(
+    self: Any,
+    formula: Any,
+    data: Any = None,
+    *,
+    topics: Any = None,
+    clusters: Any = None,
+    n_draws: int = 25,
+    random_state: Any = 0,
+) -> Effects:
+    r"""Estimate how the shares of topics depend on what is known of the documents.
+
+    The share of each topic in each document is regressed on covariates.  Make the summary with
+    ``describe(..., refits=10)``: the intervals then contain that another fit finds other topics.
+    Without refits, topics are taken as given, and intervals are too narrow.
+
+    Parameters
+    ----------
+    formula : str, or array-like of shape (D, n_terms)
+        Such as ``"~ party * day"`` or ``"~ party + bs(day, df=5)"``: covariates, their
+        interactions, and splines (``bs``, natural ones ``cr``), in the words of the package
+        formulaic.  Or a matrix of numbers, which is taken as it is: give it a column of ones.
+    data : pandas.DataFrame or dict of str to array-like, optional
+        The covariates, a row for each document.  Documents of which one is missing are left out,
+        and those without words.  A DataFrame is read by its index if the documents were a Series or
+        a DataFrame too.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  None means all.
+    clusters : array-like of shape (D,), optional
+        Documents that belong together, such as those of one author.  Errors then are robust, as
+        documents of a cluster are not independent.  ``range(D)`` makes each document its own
+        cluster, for errors that hold where the variance is not the same for all documents.
+    n_draws : int, default=25
+        Draws of the shares of each document.
+    random_state : int, RandomState instance or None, default=0
+        Seed of these draws.
+
+    Returns
+    -------
+    Effects
+        With `table`, `contrast` and `shares`.  Of a topic that fewer than two refits have found
+        there is an estimate, but no interval.
+
+    Raises
+    ------
+    ImportError
+        If formulaic or pandas is not installed.
+    ValueError
+        If the formula cannot be read or names no column of `data`, if its terms depend on each
+        other, or if `data` or `clusters` have a wrong length.
+
+    Notes
+    -----
+    The posterior of the shares of a document with :math:`n_d` words is
+    :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k + n_d)`,
+    which is exact for the mean field at temperature 1.  :func:`estimate_effects` says how its draws
+    are pooled.  Each of m refits adds its own estimate :math:`\hat b_r` of the topics that it has
+    found: to the covariance comes :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)`.
+
+    Of many intervals, one in 20 misses the truth.  Where 20 topics are looked at, expect one effect
+    that is not there.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.topics import describe
+    >>> X = make_topic_corpus(300, 100, 4, random_state=0).data
+    >>> lda = TemperedLDA(4, random_state=0).fit(X)
+    >>> summary = describe(lda, X, refits=3)
+    >>> summary.effects("~ half", {"half": [0] * 150 + [1] * 150})
+    <Effects of 2 terms on 4 topics in 300 documents, with refits>
+    """
+    n, K = self.shares.shape
+    numbers = list(range(K))
+    if topics is not None:
+        given = [topics] if isinstance(topics, Integral | str) else list(topics)
+        numbers = [self.labels.number(topic) for topic in given]
+        if not numbers or len(set(numbers)) < len(numbers):
+            raise BadParameter("topics", "a list of different topics", topics)
+    design = _design(formula, data, self.lengths > 0, self.index)
+    of_clusters = _clusters(clusters, n, self.index, design)
+    gamma = self.shares[design.kept] * self.concentration[design.kept, np.newaxis]
+    rng = check_random_state(random_state)
+
+    def draw() -> NDArray[np.float64]:
+        sizes = rng.standard_gamma(gamma)
+        return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
+
+    estimate, parts = _pooled((draw() for _ in range(int(n_draws))), design, of_clusters)
+    support = None
+    if self.refits is not None:
+        support = self.refits.support[numbers]
+        of_refits = (
+            _pooled([shares[design.kept][:, numbers].astype(np.float64)], design, None)[0]
+            for shares in self.refits.shares
+        )
+        parts.append(_spread(np.array(list(of_refits)), self.refits.found[:, numbers]))
+    return Effects(design, estimate, parts, {k: self.labels[k] for k in numbers}, support)
+
+
+def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
+    """The cluster of each document that is regressed, as a number."""
+    if clusters is None:
+        return None
+    pandas = import_optional("pandas", "text", "An effect")
+    listed = of_each(in_order(clusters, index, "clusters"), n, "clusters")
+    try:
+        numbers, _ = pandas.factorize(pandas.Series(listed, dtype=object))
+    except TypeError:
+        raise BadParameter("clusters", "names or numbers of clusters", clusters) from None
+    numbers = numbers[design.kept]
+    if (numbers < 0).any():
+        missing = int(design.kept[numbers < 0][0])
+        raise BadParameter(f"clusters[{missing}]", "the cluster of a document", None)
+    return numbers

@@ -1,0 +1,168 @@
+"""Refits: how far topics depend on the start of a fit and on which documents were drawn."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import cosine_similarity
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_params
+
+from annealvi.checks import Interval, check_counts, checked
+from annealvi.lda import TemperedLDA
+from annealvi.matrices import check_words
+from annealvi.metrics import topic_checksum
+from annealvi.topics.model import clone_of, counts_of, lda_of, number_of_topics
+from annealvi.topics.vectorizer import are_texts
+
+#: Least cosine of a topic and its match in a refit; below they are about something else.
+THRESHOLD = 0.7
+
+
+class Refits:
+    """Topics of refits, matched one to one with those of the fit; made by `refit`.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (n, K)
+    shares : ndarray of shape (n, D, K)
+    checksum : str
+
+    Attributes
+    ----------
+    similarity : ndarray of shape (n, K)
+        Cosine of each topic and its match in each refit.
+    found : ndarray of shape (n, K) of bool
+        Where the cosine is at least .7.
+    support : ndarray of shape (K,)
+        Share of the refits that have found a topic.
+    shares : ndarray of shape (n, D, K) of float32
+        Shares of the matches in all documents, under each refit.
+    checksum : str
+        :func:`annealvi.metrics.topic_checksum` of the topics that were refitted.
+    """
+
+    def __init__(
+        self, similarity: NDArray[np.float64], shares: NDArray[np.float32], checksum: str
+    ) -> None:
+        self.similarity, self.shares, self.checksum = similarity, shares, checksum
+        self.found: NDArray[np.bool_] = similarity >= THRESHOLD
+        self.support: NDArray[np.float64] = self.found.mean(axis=0)
+
+    def __repr__(self) -> str:
+        n, n_topics = self.similarity.shape
+        return (
+            f"<{n} refits of {n_topics} topics: {self.support.mean():.0%} of the topics are found "
+            "again>"
+        )
+
+
+@validate_params(
+    {
+        "n": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": [Interval(Real, 0, None, closed="left")],
+    },
+    prefer_skip_nested_validation=True,
+)
+@checked
+def refit(
+    model: Any,
+    documents: Any,
+    n: int = 10,
+    *,
+    random_state: Any = 0,
+    n_jobs: int | None = -1,
+    verbose: int = 0,
+) -> Refits:
+    """Fit the model again and again: from other seeds, and to documents drawn with replacement.
+
+    A topic that comes back is matched with its copy in each refit, one to one, so that the sum of
+    the cosines of their words is largest.  What differs between the refits then tells how certain
+    the topics are, and effects (:meth:`TopicSummary.effects`) use it for their intervals.
+
+    Parameters
+    ----------
+    model : fitted TopicModel or TemperedLDA
+        It is not changed.  Refits have its parameters and its words.
+    documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
+        The documents that were fitted: texts for a TopicModel, otherwise word counts.
+    n : int, default=10
+        Number of refits.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the draws of documents and of the refits.
+    n_jobs : int, default=-1
+        Number of refits that are computed at a time, each in one thread; -1 means as many as there
+        are processors.  The result does not depend on it.
+    verbose : int, default=0
+        How much is printed while they run, as in joblib.
+
+    Returns
+    -------
+    Refits
+        With `similarity`, `support` and `shares`.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If the model is not of annealvi: only their own library can fit the others again.
+    ValueError
+        If the documents have other words than the model, or a parameter is outside its range.
+
+    See Also
+    --------
+    annealvi.topics.describe : Its parameter `refits` makes them for a summary.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.topics import refit
+    >>> X = make_topic_corpus(300, 100, 4, random_state=0).data
+    >>> lda = TemperedLDA(4, random_state=0).fit(X)
+    >>> refit(lda, X, 3)
+    <3 refits of 4 topics: 100% of the topics are found again>
+    """
+    lda = lda_of(model)
+    given = counts_of(model, documents) if are_texts(documents, "documents") else documents
+    X = check_words(lda, given, "refit")
+    check_counts(X)
+    rng = check_random_state(random_state)
+    # all is drawn before the first fit, so that it does not matter which is done first
+    drawn = [
+        (np.sort(rng.randint(X.shape[0], size=X.shape[0])), int(rng.randint(2**31 - 1)))
+        for _ in range(int(n))
+    ]
+    run = Parallel(n_jobs=n_jobs, prefer="threads", verbose=int(verbose))
+    with warnings.catch_warnings():  # the fit has warned already, if it was short
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fits = run(delayed(_one)(lda, X, rows, seed) for rows, seed in drawn)
+    similarity, shares = zip(*fits, strict=True)
+    return Refits(np.array(similarity), np.array(shares), topic_checksum(lda))
+
+
+def _one(
+    lda: TemperedLDA, X: Any, rows: NDArray[np.intp], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+    """The cosines of the topics to those of one refit, and the shares of these in all documents."""
+    fit = clone_of(lda).set_params(
+        n_components=number_of_topics(lda), random_state=seed, n_jobs=1, callback=None
+    )
+    if not isinstance(lda.init, str):
+        fit.set_params(init="auto")  # topics to start from would all lead to the same ones
+    if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
+        fit.set_callbacks()
+    fit.fit(X[rows])
+    cosines = cosine_similarity(lda.components_, fit.components_)
+    own, matches = linear_sum_assignment(-cosines)  # `own` counts from 0
+    return cosines[own, matches], fit.transform(X)[:, matches].astype(np.float32)

@@ -1,0 +1,130 @@
+"""Coverage: how often 95% intervals of effects contain the effects that corpora were drawn with.
+
+    python -m bench.studies.coverage --corpora 40
+
+Each corpus has 1,500 documents of about L words, 10 topics and 600 words.  The mean shares of
+topics depend on two groups, a trend and their interaction: they are drawn anew for both groups at
+both ends of the trend.  Each document's shares are drawn around their mean from a Dirichlet of
+concentration 1.  Each corpus is fitted with default settings.  The
+intervals compared, on the same corpora:
+
+- one fit, composition alone;
+- the same fit with ten refits;
+- topica's LDA (1,000 sweeps) and its own estimate_effect, if it is installed.
+
+Topics are matched to the true ones by the cosines of their words.  An interval that cannot be had,
+because fewer than two refits have found the topic, is counted apart.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.pairwise import cosine_similarity
+
+from annealvi import TemperedLDA
+from annealvi.topics import describe
+from bench import parser
+
+DOCUMENTS, WORDS, TOPICS = 1500, 600, 10
+FORMULA, TERMS = "~ group * trend", ("group", "trend", "group:trend")
+
+
+def corpus(length: int, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+    """Counts, covariates, the true effects (terms, topics), and the true topics."""
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"group": np.arange(DOCUMENTS) % 2, "trend": rng.uniform(0, 1, DOCUMENTS)})
+    # mean shares at the four corners: both groups at both ends of the trend
+    corners = rng.dirichlet(np.ones(TOPICS), 4).reshape(2, 2, TOPICS)
+    start, slope = corners[:, 0], corners[:, 1] - corners[:, 0]
+    effects = np.array([start[1] - start[0], slope[0], slope[1] - slope[0]])
+    group, trend = data.group.to_numpy(), data.trend.to_numpy()[:, np.newaxis]
+    means = start[group] + trend * slope[group]
+    shares = np.array([rng.dirichlet(mean) for mean in means])
+    topics = rng.dirichlet(np.full(WORDS, 0.05), TOPICS)
+    lengths = np.maximum(rng.poisson(length, DOCUMENTS), 1)
+    counts = [rng.multinomial(n, p) for n, p in zip(lengths, shares @ topics, strict=True)]
+    return sparse.csr_matrix(np.array(counts, np.float64)), data, effects, topics
+
+
+def outcome(table: Any, found: np.ndarray, topics: np.ndarray, effects: np.ndarray) -> dict:
+    """Sums over terms and topics: intervals, hits, widths, squared errors, intervals missing."""
+    own, match = linear_sum_assignment(-cosine_similarity(topics, found))
+    sums = dict.fromkeys(("n", "hits", "width", "squares", "missing"), 0.0)
+    for term, truth in zip(TERMS, effects, strict=True):
+        rows = table[table.term == term].set_index("topic").loc[match]
+        there = rows.low.notna().to_numpy()
+        low, high, middle = (rows[name].to_numpy() for name in ("low", "high", "estimate"))
+        sums["n"] += there.sum()
+        sums["missing"] += (~there).sum()
+        sums["hits"] += ((low <= truth[own]) & (truth[own] <= high)).sum()
+        sums["width"] += (high - low)[there].sum()
+        sums["squares"] += ((middle - truth[own]) ** 2)[there].sum()
+    return sums
+
+
+def one(length: int, seed: int, with_topica: bool) -> dict[str, dict]:
+    """The outcomes of one corpus."""
+    X, data, effects, topics = corpus(length, seed)
+    lda = TemperedLDA(TOPICS, random_state=seed).fit(X)
+    summaries = {"composition": describe(lda, X), "refits": describe(lda, X, refits=10)}
+    found = {
+        name: outcome(summary.effects(FORMULA, data).table, summary.topics, topics, effects)
+        for name, summary in summaries.items()
+    }
+    if with_topica:
+        table, words = topica_effects(X, data, seed)
+        found["topica"] = outcome(table, words, topics, effects)
+    return found
+
+
+def topica_effects(X: Any, data: Any, seed: int) -> tuple[Any, np.ndarray]:
+    """Its table in our words, and its topics."""
+    import topica
+
+    documents = [
+        [f"w{word:03d}" for word in row.indices for _ in range(int(row[0, word]))] for row in X
+    ]
+    given = topica.Corpus.from_documents(documents)
+    model = topica.LDA(TOPICS, seed=seed)
+    model.fit(given)
+    design = np.column_stack([data.group, data.trend, data.group * data.trend]).astype(float)
+    table = topica.estimate_effect(
+        model, design, feature_names=list(TERMS), corpus=given, nsims=25, seed=seed
+    ).to_frame()
+    names = {"feature": "term", "coef": "estimate", "ci_low": "low", "ci_high": "high"}
+    topics = np.zeros((TOPICS, WORDS))
+    topics[:, [int(word[1:]) for word in given.vocabulary]] = model.topic_word
+    return table.rename(columns=names), topics
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--corpora", type=int, default=40)
+    options.add_argument("--lengths", type=int, nargs="+", default=[10, 40, 150])
+    options.add_argument("--jobs", type=int, default=2)
+    given = options.parse_args()
+    with_topica = find_spec("topica") is not None
+    print("| L | intervals | coverage | mean width | root mean square error | none |")
+    print("|---|---|---|---|---|---|")
+    for length in given.lengths:
+        results = Parallel(n_jobs=given.jobs)(
+            delayed(one)(length, seed, with_topica) for seed in range(given.corpora)
+        )
+        for name in results[0]:
+            sums = pd.DataFrame([result[name] for result in results]).sum()
+            print(
+                f"| {length} | {name} | {sums.hits / sums.n:.3f} | {sums.width / sums.n:.3f} | "
+                f"{np.sqrt(sums.squares / sums.n):.4f} | {sums.missing:.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
