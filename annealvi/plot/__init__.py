@@ -10,6 +10,7 @@ from annealvi.plot.estimators import (
     plot_temperature,
 )
 from annealvi.plot.topics import (
+    plot_effects,
     plot_stability,
     plot_term_ranks,
     plot_topic_dendrogram,
@@ -23,6 +24,7 @@ from annealvi.plot.topics import (
 __all__ = [
     "plot_choice",
     "plot_components",
+    "plot_effects",
     "plot_learning_curves",
     "plot_stability",
     "plot_temperature",

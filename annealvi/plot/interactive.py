@@ -263,9 +263,10 @@ def _with_gaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 def plot_topics_over_time(
     summary: Any, times: ArrayLike, *, freq: Any = "YE", topics: Any = None
 ) -> Any:
-    """Draw the share of topics in the documents of each period.
+    """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    Periods of fewer than 20 documents are left out, unless all are: a few documents make a peak.
+    :meth:`TopicSummary.by` says what the intervals contain.  Periods of fewer than 20 documents are
+    left out, unless all are: a few documents make a peak.
 
     Parameters
     ----------
@@ -290,10 +291,14 @@ def plot_topics_over_time(
             name=_plain([name])[0],
             mode="lines+markers",
             marker_size=4,
-            customdata=np.column_stack([np.full(len(shares), topic), drawn.n_documents]),
-            hovertemplate="%{x}: %{y:.2%} of all words, %{customdata[1]} documents",
+            error_y=dict(array=margins, thickness=1, width=0),
+            customdata=np.column_stack([np.full(len(shares), topic), drawn.n_documents, margins]),
+            hovertemplate="%{x}: %{y:.2%} ± %{customdata[2]:.2%} of all words, "
+            "%{customdata[1]} documents",
         )
-        for topic, shares, name in zip(drawn.topics, drawn.values.T, drawn.names, strict=True)
+        for topic, shares, margins, name in zip(
+            drawn.topics, drawn.values.T, drawn.margins.T, drawn.names, strict=True
+        )
     ]
     return _figure(
         curves,

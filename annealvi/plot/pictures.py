@@ -25,6 +25,8 @@ N_CURVES = 8
 #: are drawn together, and so are those beyond the N_GROUPS largest; periods are left out.
 FEW_DOCUMENTS = 20
 N_GROUPS = 40
+#: A number of more values is drawn along an axis.
+FEW_VALUES = 10
 #: Characters of a name in a picture.
 WIDTH = 40
 
@@ -72,6 +74,7 @@ class Courses(NamedTuple):
 
     labels: list[Any]  # periods or groups
     values: NDArray[np.float64]  # (n_labels, n_topics)
+    margins: NDArray[np.float64]  # of the same shape: half the widths of 95% intervals
     n_documents: NDArray[np.intp]
     topics: list[int]
     names: list[str]
@@ -225,9 +228,9 @@ def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses
 
     It is NaN in periods of few documents, unless all have few.
     """
-    table = check_summary(summary).over(times, freq=freq)
+    table, errors = check_summary(summary).over(times, freq=freq, return_std=True)
     table.index = _beginnings(table.index)
-    drawn = _courses(summary, table, topics, N_CURVES)
+    drawn = _courses(summary, table, errors, topics, N_CURVES)
     few = drawn.n_documents < FEW_DOCUMENTS
     if few.all():
         return drawn
@@ -255,30 +258,34 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # it is read twice
-    table = summary.by(groups)
+    table, errors = summary.by(groups, return_std=True)
     n_documents = table.iloc[:, 0].to_numpy()
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
     small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True
     if small.sum() > 1:
         others = set(table.index[small])
         name = f"{len(others)} others"
-        kept = table[~small]
-        kept.index = kept.index.astype(object)  # a category has no others
         pandas = import_optional("pandas", "text", "annealvi.plot")
         index = groups.index if isinstance(groups, pandas.Series) else None
         marked = [name if group in others else None for group in groups]
-        of_others = summary.by(marked if index is None else pandas.Series(marked, index))
-        table = pandas.concat([kept, of_others])
-    return _courses(summary, table, topics, len(summary.topics))
+        marked = marked if index is None else pandas.Series(marked, index)
+        of_others = summary.by(marked, return_std=True)
+        table, errors = (
+            # a category has no others
+            pandas.concat([kept[~small].set_axis(kept.index[~small].astype(object)), other])
+            for kept, other in zip((table, errors), of_others, strict=True)
+        )
+    return _courses(summary, table, errors, topics, len(summary.topics))
 
 
-def _courses(summary: Any, table: Any, topics: Any, most: int) -> Courses:
+def _courses(summary: Any, table: Any, errors: Any, topics: Any, most: int) -> Courses:
     chosen = choose_topics(summary, topics, most)
     names = topic_names(summary)
     shares = table.iloc[:, 1:].to_numpy(np.float64)  # after the column n_documents
     return Courses(
         list(table.index),
         shares[:, chosen],
+        1.96 * errors.iloc[:, 1:].to_numpy(np.float64)[:, chosen],
         table.iloc[:, 0].to_numpy(np.intp),
         chosen,
         [names[k] for k in chosen],

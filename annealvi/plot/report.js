@@ -135,16 +135,17 @@
 
   function drawCourse() {
     if (!data.courses) return;
-    const { labels, nDocuments, shares } = data.courses;
+    const { labels, nDocuments, shares, margins } = data.courses;
     const trace = {
       x: labels,
       y: shares[chosen],
-      customdata: nDocuments,
+      error_y: { array: margins[chosen], thickness: 1, width: 0 },
+      customdata: nDocuments.map((n, i) => [n, margins[chosen][i] ?? NaN]),
       mode: "lines+markers",
       fill: "tozeroy",
       marker: { size: 4 },
       line: { color: colour("fill") },
-      hovertemplate: "%{x}: %{y:.2%} of the words, %{customdata} documents<extra></extra>",
+      hovertemplate: "%{x}: %{y:.2%} ± %{customdata[1]:.2%} of the words, %{customdata[0]} documents<extra></extra>",
     };
     const layout = {
       xaxis: { ...data.figures.time.layout.xaxis },
@@ -228,15 +229,16 @@
 
   function showGroups() {
     if (!data.groups) return;
-    const { labels, nDocuments, shares } = data.groups;
+    const { labels, nDocuments, shares, margins } = data.groups;
     const own = shares[chosen];
+    const margin = (g) => (margins[chosen][g] === null ? "" : " ± " + (100 * margins[chosen][g]).toFixed(1));
     const ranked = labels.map((_, g) => g).filter((g) => own[g] !== null).sort((a, b) => own[b] - own[a]);
     const most = Math.max(...ranked.map((g) => own[g]), 1e-9);
     byId("group-bars").replaceChildren(
       ...ranked.slice(0, 15).flatMap((g) => [
         element("span", { className: "name", textContent: labels[g], title: nDocuments[g] + " documents" }),
         bar([own[g] / most, "own"]),
-        element("span", { className: "value", textContent: percent(own[g]) }),
+        element("span", { className: "value", textContent: percent(own[g]) + margin(g) }),
       ])
     );
   }

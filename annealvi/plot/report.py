@@ -347,6 +347,7 @@ def _shares(drawn: pictures.Courses) -> dict[str, Any]:
         "labels": [clean(label, 80) for label in drawn.labels],
         "nDocuments": drawn.n_documents.tolist(),
         "shares": [_rounded(shares) for shares in drawn.values.T],
+        "margins": [_rounded(margins) for margins in drawn.margins.T],
     }
 
 

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
 from annealvi.checks import Interval
+from annealvi.exceptions import BadParameter
 from annealvi.plot import pictures
 from annealvi.plot.estimators import one_axes, several_axes
 
@@ -199,9 +200,10 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
 def plot_topics_over_time(
     summary: Any, times: ArrayLike, *, freq: Any = "YE", topics: Any = None, ax: Any = None
 ) -> Any:
-    """Draw the share of topics in the documents of each period.
+    """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    Periods of fewer than 20 documents are left out, unless all are: a few documents make a peak.
+    :meth:`TopicSummary.by` says what the intervals contain.  Periods of fewer than 20 documents are
+    left out, unless all are: a few documents make a peak.
 
     Parameters
     ----------
@@ -226,9 +228,11 @@ def plot_topics_over_time(
     """
     drawn = pictures.over_time(summary, times, freq, topics)
     ax = _axes(ax, 8, 4)
-    for shares, name in zip(drawn.values.T, drawn.names, strict=True):
+    for shares, margins, name in zip(drawn.values.T, drawn.margins.T, drawn.names, strict=True):
         (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
         line.set_label(name)
+        low, high = np.maximum(shares - margins, 0), shares + margins
+        ax.fill_between(drawn.labels, low, high, color=line.get_color(), alpha=0.15, lw=0)
     ax.set_ylim(0)
     ax.set_ylabel("share of all words")
     _legend(ax)
@@ -271,6 +275,105 @@ def plot_topics_by_group(
     ax = _axes(ax, 3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
     _draw_grid(ax, drawn, "share of all words", "Blues")
     return ax
+
+
+def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = None) -> Any:
+    """Draw how the shares of topics depend on a covariate, with 95% intervals.
+
+    If it has two values, the difference between both is drawn for each topic, and filled dots are
+    those whose interval does not contain 0.  If it has a few, the mean share at each; and if it is
+    a number with many, the mean share as a curve.  Other covariates stay as they are in the data.
+
+    Parameters
+    ----------
+    effects : Effects
+        From :meth:`TopicSummary.effects`.
+    covariate : str
+        Its name in the data.
+    topics : list of int or str, optional
+        Numbers or labels of topics.  The default is all; for curves the 8 that change most.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If there is no such covariate, or there are no such topics.
+    """
+    if not hasattr(effects, "contrast"):
+        raise TypeError(
+            "'effects' must be an Effects, as TopicSummary.effects returns it. Got "
+            f"{type(effects).__name__}."
+        )
+    frame = effects.shares(covariate)
+    values = frame[covariate].unique().tolist()
+    curves = len(values) > pictures.FEW_VALUES and frame[covariate].dtype.kind in "iuf"
+    if len(values) == 2:
+        first, second = values
+        frame = effects.contrast({covariate: second}, {covariate: first}).rename(
+            columns={"estimate": "share"}
+        )
+        size = frame.set_index("topic")["share"]
+    else:
+        size = frame.groupby("topic")["share"].agg(np.ptp)
+    size = size.sort_values(kind="stable", ascending=False)
+    chosen = _of_effects(frame, topics, list(size.index[: pictures.N_CURVES if curves else None]))
+    names = {
+        k: pictures.shorten(f"{k} {label}")
+        for k, label in zip(frame["topic"], frame["label"], strict=True)
+    }
+    ax = _axes(ax, 8, 4 if curves else _tall(len(chosen)))
+    if curves:
+        for k in chosen:
+            own = frame[frame["topic"] == k]
+            (line,) = ax.plot(own[covariate], own["share"])
+            line.set_label(names[k])
+            band = np.maximum(own["low"], 0), own["high"]
+            ax.fill_between(own[covariate], *band, color=line.get_color(), alpha=0.15, lw=0)
+        ax.set_xlabel(covariate, parse_math=False)
+        ax.set_ylabel("mean share of a document")
+        ax.set_ylim(0)
+        _legend(ax)
+        return ax
+    groups = [(None, frame)] if len(values) == 2 else list(frame.groupby(covariate, sort=False))
+    for number, (value, own) in enumerate(groups):
+        own = own.set_index("topic").loc[chosen]
+        at = np.arange(len(chosen)) + (number - (len(groups) - 1) / 2) * 0.7 / len(groups)
+        sides = own["share"] - own["low"], own["high"] - own["share"]
+        clear = (own["low"] > 0) | (own["high"] < 0)
+        bars = ax.errorbar(
+            own["share"], at, xerr=sides, fmt="none", elinewidth=1, color=f"C{number}"
+        )
+        faces = [f"C{number}" if value is not None or one else "white" for one in clear]
+        ax.scatter(own["share"], at, s=20, c=faces, edgecolors=f"C{number}", zorder=3)
+        if value is not None:
+            bars.set_label(str(value))
+    ax.set_yticks(np.arange(len(chosen)), [names[k] for k in chosen], parse_math=False)
+    ax.invert_yaxis()
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(values) == 2:
+        ax.axvline(0, color="grey", lw=0.8)
+        ax.set_xlabel(f"share if {covariate} is {second}, minus if {first}", parse_math=False)
+    else:
+        ax.set_xlabel("mean share of a document")
+        _legend(ax)
+        ax.get_legend().set_title(covariate)
+    return ax
+
+
+def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
+    """The topics of a table of effects to draw, by their numbers or labels."""
+    if topics is None:
+        return default
+    given = [topics] if isinstance(topics, Integral | str) else list(topics)
+    known = dict(zip(frame["label"], frame["topic"], strict=True))
+    found = [known.get(topic, topic) for topic in given]
+    if not found or not all(topic in default or topic in known.values() for topic in found):
+        raise BadParameter("topics", f"numbers or labels of the topics {list(known)}", topics)
+    return found
 
 
 @validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)

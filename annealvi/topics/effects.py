@@ -21,7 +21,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.topics.shares import in_order
 from annealvi.topics.vectorizer import of_each
 
-#: Points at which `Effects.shares` looks at a number that has more than so many values.
+#: Most points at which `Effects.shares` looks at a number that has more than so many values.
 POINTS, FEW_VALUES = 25, 10
 #: A column that is so much shorter without the other columns than with them depends on them.
 _DEPENDENT = 1e-9
@@ -137,8 +137,8 @@ class Effects:
         ----------
         at : str or dict of str to object
             A covariate, or values of some: one, a list of them, or None.  A covariate alone and
-            None mean all its values; if it is a number with more than ten of them, 25 points from
-            the least to the largest.  All documents get these values; other covariates stay as
+            None mean all its values; if it is a number with more than ten of them, at most 25 that
+            are about evenly spaced.  All documents get these values; other covariates stay as
             they are.
 
         Returns
@@ -170,7 +170,10 @@ class Effects:
         column = self._design.data[covariate]
         found = sorted(column.unique().tolist())
         if column.dtype.kind in "iuf" and len(found) > FEW_VALUES:
-            return np.linspace(found[0], found[-1], POINTS).tolist()
+            # values that are there: others may be no level of C(year)
+            points = np.linspace(found[0], found[-1], POINTS)
+            nearest = np.abs(np.array(found)[:, np.newaxis] - points).argmin(axis=0)
+            return [found[number] for number in np.unique(nearest)]
         return found
 
     def _checked(self, at: Any, name: str) -> dict[str, Any]:

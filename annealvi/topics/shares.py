@@ -6,6 +6,7 @@ Each is a function of a summary, of which it reads the shares, the lengths and t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from numbers import Real
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._optional import import_optional
-from annealvi.checks import checked
+from annealvi.checks import check_flag, checked
 from annealvi.exceptions import BadParameter
 from annealvi.topics.vectorizer import of_each
 
@@ -59,8 +60,8 @@ def in_order(values: Any, index: Any, name: str) -> Any:
 
 
 @checked
-def by(self: Any, groups: ArrayLike) -> Any:
-    """Compute the share of each topic in each group of documents.
+def by(self: Any, groups: ArrayLike, *, return_std: bool = False) -> Any:
+    r"""Compute the share of each topic in each group of documents.
 
     Parameters
     ----------
@@ -68,17 +69,36 @@ def by(self: Any, groups: ArrayLike) -> Any:
         The group of each document, such as its class or its author.  Documents whose group is
         None or NaN are left out.  A Series of pandas is read by its index if the documents were a
         Series or a DataFrame too; all else is in the order of the documents.
+    return_std : bool, default=False
+        Whether to return the standard errors of the shares too.
 
     Returns
     -------
-    pandas.DataFrame
+    shares : pandas.DataFrame
         A row for each group.  ``n_documents`` counts its documents that have words; the other
         columns are the topics, by their labels: shares of all words of the group.
+    errors : pandas.DataFrame
+        Of the same shape, with standard errors; only if `return_std` is true.  They are NaN for a
+        group of one document, and for topics that fewer than two refits have found.
 
     Raises
     ------
     ValueError
         If there are not as many groups as documents.
+
+    Notes
+    -----
+    With :math:`n_d` words and shares :math:`\theta_d` of document d, and :math:`\bar\theta` that
+    of its group of m documents and N words, the squared error of a topic's share is
+
+    .. math::
+        \frac{m}{m - 1} \sum_d \frac{n_d^2}{N^2} (\theta_d - \bar\theta)^2
+        + 2 \sum_d \frac{n_d^2}{N^2} \mathrm{Var}(\theta_d)
+        + (1 + 1/r) \mathrm{Var}_\mathrm{refits}(\bar\theta) :
+
+    other documents could have been drawn, the shares of each are not known exactly, and, if the
+    summary has r refits, other topics could have been found.  The second term is what infinitely
+    many draws add in the method of composition, see :meth:`effects`.
     """
     pandas = import_optional("pandas", "text", "TopicSummary.by")
     groups = in_order(groups, self.index, "groups")
@@ -91,11 +111,11 @@ def by(self: Any, groups: ArrayLike) -> Any:
     keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
         raise BadParameter("groups", "the group of a document at least once", None)
-    return _means(_words_of_topics(self, pandas).groupby(keys, observed=True).sum())
+    return _shares(self, lambda frame: frame.groupby(keys, observed=True).sum(), return_std)
 
 
 @checked
-def over(self: Any, times: ArrayLike, freq: Any = "YE") -> Any:
+def over(self: Any, times: ArrayLike, freq: Any = "YE", *, return_std: bool = False) -> Any:
     """Compute the share of each topic in each period of time.
 
     Parameters
@@ -109,15 +129,19 @@ def over(self: Any, times: ArrayLike, freq: Any = "YE") -> Any:
         "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
         ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
         are counted from the day of the first document.
+    return_std : bool, default=False
+        Whether to return the standard errors of the shares too, as in `by`.
 
     Returns
     -------
-    pandas.DataFrame
+    shares : pandas.DataFrame
         A row for each period from the first to the last; its index is the end of the period
         for years, quarters, months and weeks, and the beginning for shorter ones and for
         offsets without a name.
         ``n_documents`` counts its documents that have words; the other columns are the topics,
         by their labels: shares of all words of the period, NaN if there are none.
+    errors : pandas.DataFrame
+        Of the same shape, with standard errors; only if `return_std` is true.
 
     Raises
     ------
@@ -133,9 +157,8 @@ def over(self: Any, times: ArrayLike, freq: Any = "YE") -> Any:
         offset = pandas.tseries.frequencies.to_offset(freq)
     if offset is None:
         raise BadParameter("freq", _PERIODS, freq)
-    frame = _words_of_topics(self, pandas).set_axis(index)[index.notna()]
-    frame = frame.sort_index(kind="stable")
-    first, last = frame.index[0], frame.index[-1]
+    known = index[index.notna()].sort_values()
+    first, last = known[0], known[-1]
     # DateOffset(month=3) goes forward once: to March of the same year
     one, two, end = (_later(first, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
     if not first < one < two or end < last:
@@ -143,16 +166,20 @@ def over(self: Any, times: ArrayLike, freq: Any = "YE") -> Any:
             f"a positive length of time, of which there are at most {MOST_PERIODS} from the first"
         )
         raise BadParameter("freq", f"{wanted} of the times, {first}, to the last, {last}", freq)
-    try:
-        sums = frame.resample(offset).sum()
-    except NotImplementedError:  # pandas has no name for this offset
-        sums = _sums_of_periods(frame, offset, pandas)
-    except ValueError as error:  # such as business hours, and times at night
-        raise BadParameter(
-            "freq", "a period that can cut these times", freq, f"{error}."
-        ) from error
-    sums.index.name = "period"
-    return _means(sums)
+
+    def sums(frame: Any) -> Any:
+        frame = frame.set_axis(index)[index.notna()].sort_index(kind="stable")
+        try:
+            found = frame.resample(offset).sum()
+        except NotImplementedError:  # pandas has no name for this offset
+            found = _sums_of_periods(frame, offset, pandas)
+        except ValueError as error:  # such as business hours, and times at night
+            wanted = "a period that can cut these times"
+            raise BadParameter("freq", wanted, freq, f"{error}.") from error
+        found.index.name = "period"
+        return found
+
+    return _shares(self, sums, return_std)
 
 
 def _later(time: Any, n: int, offset: Any, pandas: Any) -> Any:
@@ -176,22 +203,47 @@ def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
     return frame.groupby(periods).sum().reindex(range(len(index)), fill_value=0).set_axis(index)
 
 
-def _words_of_topics(summary: Any, pandas: Any) -> Any:
-    """Numbers of words of each topic in each document, and of documents with words, first."""
-    words = summary.shares * summary.lengths[:, np.newaxis]
-    frame = pandas.DataFrame(words, columns=list(summary.labels))
-    there = (summary.lengths > 0).astype(np.int64)
-    frame.insert(0, "n_documents", there, allow_duplicates=True)
-    return frame
+def _shares(summary: Any, sums: Callable[[Any], Any], return_std: bool) -> Any:
+    """Shares of topics in groups of documents, whose rows `sums` adds up, and their errors."""
+    pandas = import_optional("pandas", "text", "Shares of groups")
+    check_flag(return_std, "return_std")
+    n, shares = summary.lengths[:, np.newaxis], summary.shares
+    labels = list(summary.labels)
+
+    def summed(values: NDArray) -> NDArray:
+        return np.asarray(sums(pandas.DataFrame(values)).to_numpy(np.float64))
+
+    def framed(values: NDArray) -> Any:
+        found = pandas.DataFrame(values, table.index, labels)
+        found.insert(0, "n_documents", table["n_documents"], allow_duplicates=True)
+        return found
+
+    table = sums(pandas.DataFrame({"n_documents": (summary.lengths > 0).astype(np.int64)}))
+    words = summed(n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = summed(n * shares) / words  # NaN where there are no words
+        means /= means.sum(axis=1, keepdims=True)
+        if not return_std:
+            return framed(means)
+        spread = summed((n * shares) ** 2) - 2 * means * summed(n**2 * shares)
+        spread = np.maximum(spread + means**2 * summed(n**2), 0.0)
+        m = table["n_documents"].to_numpy(np.float64)[:, np.newaxis]
+        noise = shares * (1 - shares) / (summary.concentration[:, np.newaxis] + 1)
+        variance = (m / (m - 1) * spread + 2 * summed(n**2 * noise)) / words**2
+        variance[(m < 2)[:, 0]] = np.nan
+        if summary.refits is not None:
+            of_refits = [summed(n * own) / words for own in summary.refits.shares]
+            variance += variance_of(np.array(of_refits), summary.refits.found[:, np.newaxis])
+    return framed(means), framed(np.sqrt(variance))
 
 
-def _means(sums: Any) -> Any:
-    """Divide each topic's words by the words of all topics; NaN where there are no words."""
-    topics = sums.iloc[:, 1:]
-    words = topics.sum(axis=1)
-    means = topics.div(words.where(words > 0), axis=0)
-    means.insert(0, "n_documents", sums.iloc[:, 0], allow_duplicates=True)
-    return means
+def variance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(1 + 1 / m) times the variance of the m estimates that were found; NaN of less than two."""
+    m = found.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(found, estimates, 0.0).sum(axis=0) / m
+        squares = np.where(found, (estimates - mean) ** 2, 0.0).sum(axis=0)
+        return np.where(m > 1, (1 + 1 / m) * squares / (m - 1), np.nan)
 
 
 def _parsed(times: list, pandas: Any) -> Any:

@@ -105,7 +105,12 @@ def test_over_time(summary, documents):
     assert labels_of(ax.get_legend().get_texts()) == [f"{k} {summary.labels[k]}" for k in (1, 0)]
     curve = interactive.plot_topics_over_time(summary, documents[3], topics=[1]).data[0]
     assert_array_equal(values(curve.y), table.iloc[:, 2])
-    assert_array_equal(values(curve.customdata), [[1, 12]] * 5)
+    margins = 1.96 * summary.over(documents[3], return_std=True)[1].iloc[:, 2]
+    assert_array_equal(values(curve.customdata), np.column_stack([[1] * 5, [12] * 5, margins]))
+    assert_array_equal(values(curve.error_y.array), margins)
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert_allclose(band.max(), (table.iloc[:, 2] + margins).max())
+    assert band.min() >= 0
 
 
 def test_by_group(summary, documents):

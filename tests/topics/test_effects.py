@@ -1,0 +1,401 @@
+"""Effects against sums by hand, another library's numbers, and planted truth."""
+
+import os
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.exceptions import BadParameter
+from annealvi.topics import describe, estimate_effects, refit, shares
+from annealvi.topics.refits import Refits
+
+N, K = 40, 3
+
+
+def draws_and_data():
+    rng = np.random.RandomState(0)
+    draws, x = rng.dirichlet([1.0, 2, 0.5], size=(5, N)), rng.normal(size=N)
+    data = pd.DataFrame({"x": x, "party": np.where(x > 0.3, "left", "right"), "n": np.arange(N)})
+    return draws, data
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(N) % 7])
+def test_numbers_are_those_of_topica(clusters):
+    # topica 0.62, estimate_effect(draws, [x, x^2], cluster=clusters): the terms x and x^2
+    estimates = [0.044820420923, 0.008246827086, -0.044329996911, -0.007038853749]
+    estimates += [-0.000490424012, -0.001207973337]
+    errors = [0.062727058335, 0.047034153394, 0.051541985882, 0.047423024955, 0.057380582249]
+    errors += [0.049796484531]
+    of_clusters = [0.05958369913, 0.043266997882, 0.041254143313, 0.044323115383]
+    of_clusters += [0.056599742151, 0.050142106747]
+    draws, data = draws_and_data()
+    table = estimate_effects(draws, "~ x + {x**2}", data, clusters=clusters).table
+    table = table[table.term != "Intercept"]
+    assert_allclose(table.estimate, estimates, atol=1e-8, rtol=0)
+    assert_allclose(table.std_error, errors if clusters is None else of_clusters, atol=1e-8, rtol=0)
+
+
+def pooled_by_hand(draws, matrix, clusters):
+    """Estimates and standard errors (K, P) of least squares, pooled by Rubin's rules."""
+    n, P = matrix.shape
+    bread = np.linalg.inv(matrix.T @ matrix)
+    estimates, variances = [], []
+    for theta in draws:
+        b = bread @ matrix.T @ theta
+        e = theta - matrix @ b
+        own = []
+        for k in range(theta.shape[1]):
+            if clusters is None:
+                cov = bread * (e[:, k] ** 2).sum() / (n - P)
+            else:
+                names = np.unique(clusters)
+                sums = [matrix[clusters == c].T @ e[clusters == c, k] for c in names]
+                meat = sum(np.outer(s, s) for s in sums)
+                factor = len(names) / (len(names) - 1) * (n - 1) / (n - P)
+                cov = factor * bread @ meat @ bread
+            own.append(np.diag(cov))
+        estimates.append(b.T)
+        variances.append(own)
+    S = len(draws)
+    between = np.var(estimates, axis=0, ddof=1) if S > 1 else 0.0
+    return np.mean(estimates, axis=0), np.sqrt(np.mean(variances, axis=0) + (1 + 1 / S) * between)
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(N) % 7])
+@pytest.mark.parametrize("n_draws", [1, 5])
+def test_pooling_by_hand(n_draws, clusters):
+    draws, data = draws_and_data()
+    draws = draws[:n_draws]
+    effects = estimate_effects(
+        draws if n_draws > 1 else draws[0], "~ party * x", data, clusters=clusters
+    )
+    right = (data.party == "right").to_numpy(float)
+    matrix = np.column_stack([np.ones(N), right, data.x, right * data.x])
+    estimate, error = pooled_by_hand(draws, matrix, clusters)
+    assert effects.terms == ["Intercept", "party[T.right]", "x", "party[T.right]:x"]
+    assert_allclose(effects.table.estimate, estimate.ravel())
+    assert_allclose(effects.table.std_error, error.ravel())
+    assert_array_equal(effects.table.topic, np.repeat(range(K), 4))
+    # a matrix is taken as it is
+    same = estimate_effects(draws, pd.DataFrame(matrix, columns=list("abcd")), clusters=clusters)
+    assert_allclose(same.table.std_error, error.ravel())
+    assert same.terms == list("abcd")
+
+
+def test_one_draw_has_the_intervals_of_least_squares():
+    draws, data = draws_and_data()
+    table = estimate_effects(draws[0], "~ x", data).table
+    for k in range(K):
+        line = stats.linregress(data.x, draws[0, :, k])
+        row = table[(table.topic == k) & (table.term == "x")].iloc[0]
+        half = stats.t.ppf(0.975, N - 2) * line.stderr
+        assert_allclose([row.low, row.high], [line.slope - half, line.slope + half])
+        assert_allclose(row.p_value, line.pvalue)
+
+
+def test_rubins_degrees_of_freedom():
+    draws, data = draws_and_data()
+    table = estimate_effects(draws, np.ones((N, 1))).table
+    means = draws.mean(axis=1)
+    within = np.mean(draws.var(axis=1, ddof=1) / N, axis=0)
+    between = 1.2 * means.var(axis=0, ddof=1)
+    freedom = (within + between) ** 2 / (within**2 / (N - 1) + between**2 / 4)
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(within + between)
+    assert_allclose(table.high - table.estimate, half)
+
+
+def test_contrasts_and_mean_shares():
+    draws, data = draws_and_data()
+    effects = estimate_effects(draws, "~ party * x", data)
+    coefficients = effects.table.pivot(index="topic", columns="term", values="estimate")
+    expected = coefficients["party[T.right]"] + coefficients["party[T.right]:x"] * data.x.mean()
+    found = effects.contrast({"party": "right"}, {"party": "left"})
+    assert_allclose(found.estimate, expected)
+    assert_allclose(
+        effects.contrast({"party": "left"}, {"party": "right"})[["estimate", "low"]],
+        -found[["estimate", "high"]],
+    )
+    by_party = effects.shares("party")
+    assert_array_equal(by_party.party, ["left", "right"] * K)
+    pairs = by_party.pivot(index="topic", columns="party", values="share")
+    assert_allclose(pairs.right - pairs.left, found.estimate)
+    assert_allclose(by_party.groupby("party").share.sum(), 1)
+    curve = effects.shares({"x": None, "party": ["left"]})
+    assert 15 * K < len(curve) <= 25 * K
+    assert set(curve.x) <= set(data.x)
+    assert (curve.x.min(), curve.x.max()) == (data.x.min(), data.x.max())
+    at = effects.shares({"x": 1.0, "party": "left"})
+    assert_allclose(at.share, coefficients["Intercept"] + coefficients["x"])
+    # at values of all covariates the interval is that of the regression's line
+    row = np.array([1.0, 0.0, 1.0, 0.0])
+    right = (data.party == "right").to_numpy(float)
+    matrix = np.column_stack([np.ones(N), right, data.x, right * data.x])
+    moved = matrix @ np.linalg.inv(np.array([row, *np.eye(4)[1:]]))  # its first term is that line
+    assert_allclose(at.std_error, pooled_by_hand(draws, moved, None)[1][:, 0])
+
+
+def test_documents_with_missing_values_are_left_out():
+    draws, data = draws_and_data()
+    data.loc[[3, 5], "x"] = np.nan
+    kept = data.x.notna().to_numpy()
+    effects = estimate_effects(draws, "~ x", data)
+    assert effects.n_documents == N - 2
+    expected = estimate_effects(draws[:, kept], "~ x", data[kept])
+    assert_allclose(effects.table.std_error, expected.table.std_error)
+
+
+def test_splines_and_levels():
+    draws, data = draws_and_data()
+    effects = estimate_effects(draws, "~ bs(n, df=5) + C(n % 2)", data)
+    assert len(effects.terms) == 7
+    assert len(effects.shares("n")) == 25 * K
+    with pytest.raises(BadParameter, match="as in the data"):
+        effects.shares({"n": 0.5})
+    few = estimate_effects(draws, "~ y", {"y": [1, 2, 3, 4] * 10})
+    assert few.values("y") == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("formula", "change", "message"),
+    [
+        ("~ s(x)", {}, "'formula' parameter of estimate_effects must be a formula.*'s' is not"),
+        ("~ wing", {}, "Columns of 'data' are \\['x', 'party', 'n'\\]"),
+        ("x ~ party", {}, "one side, such as '~ party'"),
+        ("~ x +", {}, "must be a formula such as"),
+        ("~ x + {2 * x}", {}, r"do not follow from the others. Got \['2 \* x'\]"),
+        ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),
+        ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got 1"),
+        ("~ x", {"data": {"x": [1.0], "y": [1, 2]}}, "'data' parameter .* must be a DataFrame"),
+        (np.ones((N, 1)), {}, "must be None beside a matrix"),
+        (np.ones((3, 1)), {"data": None}, "one row for each of the 40 documents. Got 3"),
+        (np.ones(N), {"data": None}, "must be a formula such as"),
+        (np.ones((N, 2)), {"data": None}, "do not follow from the others"),
+        ("~ C(n)", {}, "fewer terms than documents, of which 40"),
+        ("~ x", {"clusters": [1] * N}, "at least two clusters"),
+        ("~ x", {"clusters": [1]}, "one entry for each of the 40 documents"),
+        ("~ x", {"clusters": [None, *range(1, N)]}, r"'clusters\[0\]' parameter"),
+        (
+            "~ x",
+            {"shares": np.ones(3)},
+            "'shares' parameter .* must be an array of numbers of shape",
+        ),
+        ("~ x", {"shares": np.full((N, K), np.nan)}, "finite numbers"),
+    ],
+)
+def test_what_is_refused(formula, change, message):
+    draws, data = draws_and_data()
+    given = {"shares": draws, "data": data, **change}
+    with pytest.raises(BadParameter, match=message):
+        estimate_effects(given.pop("shares"), formula, **given)
+
+
+def test_values_that_are_refused():
+    draws, data = draws_and_data()
+    effects = estimate_effects(draws, "~ party + x", data)
+    with pytest.raises(
+        BadParameter, match=r"first\['party'\].* one of \['left', 'right'\]. Got 'l"
+    ):
+        effects.contrast({"party": "l"}, {"party": "right"})
+    with pytest.raises(BadParameter, match=r"second\['x'\].* must be a number. Got 'a'"):
+        effects.contrast({"x": 1}, {"x": "a"})
+    for wrong in ("day", {"day": 1}, {}, 3):
+        with pytest.raises(
+            BadParameter, match=r"values of some of the covariates \['x', 'party'\]"
+        ):
+            effects.shares(wrong)
+
+
+def test_the_known_effect_of_an_experiment():
+    # Gadarian and Albertson 2014, in the fit that R's stm ships: -.161, standard error .030
+    path = Path(os.environ.get("ANNEALVI_DATA", "../shared/data")) / "gadarian_fit.npz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    with np.load(path) as file:
+        theta, treatment = file["theta"], file["treatment"]
+    # the fit has no covariance of its logistic normal; that of the documents stands for it
+    eta = np.log(theta[:, :2] / theta[:, 2:])
+    design = np.column_stack([np.ones(len(eta)), treatment])
+    errors = eta - design @ np.linalg.lstsq(design, eta, rcond=None)[0]
+    rng = np.random.RandomState(0)
+    spread = rng.multivariate_normal([0, 0], errors.T @ errors / len(eta), size=(100, len(eta)))
+    draws = np.exp(np.insert(eta + spread, 2, 0, axis=2))
+    draws /= draws.sum(axis=2, keepdims=True)
+    table = estimate_effects(draws, "~ treatment", {"treatment": treatment}).table
+    row = table[(table.topic == 0) & (table.term == "treatment")].iloc[0]
+    assert abs(row.estimate + 0.161) < 0.01
+    assert abs(row.std_error - 0.030) < 0.005
+
+
+# ---------------------------------------------------------------------------- summaries
+
+
+def planted(seed=0, D=600, V=60):
+    """Counts of documents of two groups, of which the second has .3 more of the first topic."""
+    rng = np.random.RandomState(seed)
+    group = np.arange(D) % 2
+    means = np.where(group[:, np.newaxis], [0.55, 0.225, 0.225], [0.25, 0.375, 0.375])
+    theta = np.array([rng.dirichlet(3 * mean) for mean in means])
+    topics = np.repeat(np.eye(3), V // 3, axis=1) / (V // 3)
+    return np.array([rng.multinomial(60, p) for p in theta @ topics]), group, topics
+
+
+@pytest.fixture(scope="module")
+def summary():
+    X, _, _ = planted()
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    return describe(lda, X, refits=4)
+
+
+def test_a_planted_effect(summary):
+    _, group, topics = planted()
+    k = int((summary.topics @ topics.T)[:, 0].argmax())
+    table = summary.effects("~ group", {"group": group}, topics=[k]).table
+    row = table[table.term == "group"].iloc[0]
+    assert row.low < 0.3 < row.high
+    assert row.low > 0.2
+    assert row.support == 1
+    assert row.label == summary.labels[k]
+    assert_array_equal(table.topic, [k, k])
+
+
+def test_refits_widen_by_their_own_spread(summary):
+    _, group, _ = planted()
+    data = {"group": group}
+    alone = SimpleNamespace(**{**vars(summary), "labels": summary.labels, "refits": None})
+    without = type(summary).effects(alone, "~ group", data).table
+    found = summary.effects("~ group", data).table
+    matrix = np.column_stack([np.ones(len(group)), group])
+    of_refits = [
+        np.linalg.lstsq(matrix, own.astype(float), rcond=None)[0].T for own in summary.refits.shares
+    ]
+    between = 1.25 * np.var(of_refits, axis=0, ddof=1)
+    assert_allclose(found.estimate, without.estimate)
+    assert_allclose(found.std_error**2, without.std_error**2 + between.ravel())
+    assert "support" not in without
+    # the same numbers each time
+    assert summary.effects("~ group", data).table.equals(found)
+
+
+def test_a_topic_that_is_not_found_again_has_no_interval(summary):
+    similarity = summary.refits.similarity.copy()
+    similarity[1:, 1] = 0.5
+    refits = Refits(similarity, summary.refits.shares, summary.refits.checksum)
+    assert_allclose(refits.support, [1, 0.25, 1])
+    other = SimpleNamespace(**{**vars(summary), "labels": summary.labels, "refits": refits})
+    _, group, _ = planted()
+    table = type(summary).effects(other, "~ group", {"group": group}).table
+    assert table[table.topic == 1][["std_error", "low", "high"]].isna().all(axis=None)
+    assert table[table.topic != 1].notna().all(axis=None)
+    assert table.estimate.notna().all()
+
+
+@pytest.mark.slow
+def test_refits_do_not_depend_on_the_number_of_jobs():
+    X, _, _ = planted(D=100)
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    one, two = (refit(lda, X, 3, n_jobs=n_jobs) for n_jobs in (1, 2))
+    assert_array_equal(one.shares, two.shares)
+    assert_array_equal(one.similarity, two.similarity)
+    assert one.shares.shape == (3, 100, 3)
+    assert_allclose(one.shares.sum(axis=2), 1, rtol=1e-5)
+    assert (one.support == 1).all()
+    assert repr(one) == "<3 refits of 3 topics: 100% of the topics are found again>"
+    assert not np.array_equal(refit(lda, X, 3, random_state=1).shares, one.shares)
+
+
+def test_refits_are_of_a_model_and_its_documents(summary):
+    X, _, _ = planted()
+    other = TemperedLDA(3, random_state=1, max_iter=1)
+    with warnings.catch_warnings(action="ignore"):
+        other.fit(X)
+    for model, documents in ((other, X), (TemperedLDA(3, random_state=0).fit(X), X[:50])):
+        with pytest.raises(BadParameter, match="refits of this model and these documents"):
+            describe(model, documents, refits=summary.refits)
+    with pytest.raises(BadParameter, match=r"'refits' parameter of describe must be an int"):
+        describe(other, X, refits=-1)
+    from sklearn.decomposition import NMF
+
+    with pytest.raises(TypeError, match="a fitted TemperedLDA or TopicModel"):
+        describe(NMF(2).fit(X), X, refits=2)
+
+
+def test_texts_are_refitted_with_the_words_of_the_model():
+    texts = ["stars and planets", "bread and butter"] * 10 + ["planets", "butter on stars"]
+    model = TopicModel(n_topics=2, random_state=0).fit(texts)
+    frame = pd.DataFrame({"text": texts, "kind": ["a", "b"] * 11}, index=range(100, 122))
+    found = describe(model, frame.text, refits=2)
+    assert found.refits.shares.shape == (2, 22, 2)
+    effects = found.effects("~ kind", frame.sample(frac=1, random_state=0))
+    assert effects.table.equals(found.effects("~ kind", {"kind": ["a", "b"] * 11}).table)
+
+
+def test_documents_without_words_are_left_out():
+    X, group, _ = planted(D=80)
+    X[:5] = 0
+    lda = TemperedLDA(3, random_state=0).fit(X)
+    effects = describe(lda, X).effects("~ group", {"group": group})
+    assert effects.n_documents == 75
+    assert repr(effects) == (
+        "<Effects of 2 terms on 3 topics in 75 documents, topics taken as given>"
+    )
+
+
+# --------------------------------------------------------- errors of groups and periods
+
+
+@pytest.mark.slow
+def test_errors_of_groups_are_those_of_many_draws(summary):
+    _, group, _ = planted()
+    names = np.array(["a", "b"])[group]
+    means, errors = summary.by(names, return_std=True)
+    assert_array_equal(means, summary.by(names))
+    gamma = summary.shares * summary.concentration[:, np.newaxis]
+    rng = np.random.RandomState(0)
+    n = summary.lengths[:, np.newaxis]
+    for row in range(2):
+        own = group == row
+        m, words = own.sum(), n[own].sum()
+        draws = [rng.standard_gamma(gamma[own]) for _ in range(2000)]
+        draws = [theta / theta.sum(axis=1, keepdims=True) for theta in draws]
+        of_draws = np.array([(n[own] * theta).sum(axis=0) / words for theta in draws])
+        within = np.mean(
+            [
+                m / (m - 1) * ((n[own] * (theta - mean)) ** 2).sum(axis=0) / words**2
+                for theta, mean in zip(draws, of_draws, strict=True)
+            ],
+            axis=0,
+        )
+        of_refits = [(n[own] * s[own]).sum(axis=0) / words for s in summary.refits.shares]
+        expected = within + of_draws.var(axis=0) + 1.25 * np.var(of_refits, axis=0, ddof=1)
+        assert_allclose(errors.iloc[row, 1:].to_numpy(float), np.sqrt(expected), rtol=0.01)
+
+
+def test_errors_of_periods_are_those_of_groups(summary):
+    years = np.repeat([2000, 2001, 2003], 200)
+    means, errors = summary.over(years, return_std=True)
+    of_groups = summary.by(years, return_std=True)
+    assert_allclose(means.iloc[[0, 1, 3]], of_groups[0])
+    assert_allclose(errors.iloc[[0, 1, 3]], of_groups[1])
+    assert errors.iloc[2, 1:].isna().all()
+
+
+def test_one_document_has_no_error(summary):
+    names = ["alone", *["together"] * 599]
+    errors = summary.by(names, return_std=True)[1]
+    assert errors.loc["alone"].iloc[1:].isna().all()
+    assert errors.loc["together"].notna().all()
+    with pytest.raises(BadParameter, match="'return_std'"):
+        summary.by(names, return_std="yes")
+
+
+def test_variance_of_what_was_found():
+    estimates = np.array([[1.0, 5.0], [3.0, 7.0], [9.0, 9.0]])
+    found = np.array([[True, False], [True, False], [False, True]])
+    assert_allclose(shares.variance_of(estimates, found), [1.5 * 2.0, np.nan])
