@@ -53,11 +53,12 @@ WORDS, TOPICS = s.WIDTH, s.TOPICS
 TEXTS = ["moon orbit moon", "goal team goal", "orbit comet", "the team"] * 5
 COUNTS = np.random.RandomState(0).poisson(1.0, (20, WORDS)).astype(float)
 POINTS = np.random.RandomState(0).standard_normal((12, WORDS))
+COVARIATES = {"x": np.arange(20.0), "g": ["a", "b"] * 10}
 POINT_MODELS = (TemperedFMM, TemperedGaussianMixture, prox.BernoulliFactorModel)
 DASK, DEEP = "annealvi.dask", "annealvi.deep"
 #: What the library makes or calls itself, with what it has checked; and a base class.
 EXEMPT = {"Ascent", "Bernoulli", "Choice", "Draws", "PowerGrid", "Temperature", "TopicSummary"}
-EXEMPT |= {"Scores", "Sheet"}
+EXEMPT |= {"Effects", "Refits", "Scores", "Sheet"}
 NOT_FUZZED = {"annealvi.model", "annealvi.inference", "annealvi.deep.energies"}
 INNER = {
     *("attach", "copy", "learned", "observe", "tempered_energy", "tempering", "path", "perturbs"),
@@ -326,6 +327,15 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "key": one_of(KEY, KEY.drop(columns="topic"), KEY.assign(stratum="a").drop(columns="answer")),
     "answers": one_of(KEY, [KEY, KEY], KEY.assign(answer=9), KEY.assign(answer=""), KEY[:0], []),
     "frame": one_of(KEY, KEY.T, pd.DataFrame({"x_": [1.5, np.nan], "\\": ["a", None]})),
+    "estimate_effects.shares": one_of(
+        np.full((20, 2), 0.5), np.tile([0.1, 0.9], (3, 20, 1)), np.eye(20), [[1.0]], np.nan
+    ),
+    "formula": one_of("~ x", "~ g * x", "~ bs(x, df=4)", "~ C(x)", "x ~ g", "~ no", "~ (", "")
+    | one_of(np.ones((20, 1)), np.ones((20, 2)), np.ones(20)),
+    "estimate_effects.data": one_of(COVARIATES, pd.DataFrame(COVARIATES), {"x": [1.0]}, None),
+    "clusters": one_of(None, np.arange(20) % 3, [1] * 20, [None] * 20, [[1]] * 20),
+    "refits": one_of(0, 2, -1),
+    "covariate": one_of("x", "g", "no"),
     "bounds": one_of([0.1, 0.5], [0.5], [], [0.5, 0.1]),
     "ks": one_of([2], [1, 3], (3,), np.array([2, 3]), range(1, 3)),
     **dict.fromkeys(["document_lengths", "lengths"], st.lists(st.integers(0, 40), max_size=5)),
@@ -384,7 +394,7 @@ CALLBACKS = st.recursive(
 KEPT = {"self", "y", "token_pattern", "ax", "axes", "label", "decays", "eps", "kinds"}
 KEPT |= {"hyperparameters", "standard_error", "effective_sample_size", "bounds"}
 #: Names whose values `_made` makes.
-MADE = {"model", "estimator", "summary", "other", "choice", "client", "fits"} | s.PATHS
+MADE = {"model", "estimator", "summary", "other", "choice", "effects", "client", "fits"} | s.PATHS
 
 
 def _path(t: Trial, name: str) -> Any:
@@ -461,6 +471,8 @@ def _made(t: Trial, name: str, owner: str, module: str, before: dict[str, Any]) 
         return summary() if owner != "describe" else _model(t, owner)
     if name == "choice":
         return choice()
+    if name == "effects":
+        return summary().effects("~ x + g", COVARIATES)
     if name == "client":
         return SerialEngine() if module == DASK else None
     if name == "fits":

@@ -174,7 +174,7 @@ def test_of_a_function(function, name, allowed):
     first = {"components": POINTS, "truth": POINTS, "name": "a", "X": X, "path": "out.html"}
     required = {"model": LDA, "topics": X, "a": X, "b": X, "summary": None}
     required |= {"fits": {}, "shape": (1, 1), "corpus": [], "blocks": [], "texts": [], "words": 3}
-    required |= {"labels_true": [0, 1], "labels_pred": [0, 1]}
+    required |= {"labels_true": [0, 1], "labels_pred": [0, 1], "documents": X}
     required["vectorizer"] = HashingVectorizer()
     names = signature(function).parameters
     given = {key: value for key, value in (first | required).items() if key in names}

@@ -101,7 +101,7 @@ def test_one_draw_has_the_intervals_of_least_squares():
 
 
 def test_rubins_degrees_of_freedom():
-    draws, data = draws_and_data()
+    draws, _ = draws_and_data()
     table = estimate_effects(draws, np.ones((N, 1))).table
     means = draws.mean(axis=1)
     within = np.mean(draws.var(axis=1, ddof=1) / N, axis=0)
