@@ -65,11 +65,11 @@ PAPER = f"""\
 {_DOCUMENTS}
 example:
   annealvi paper topics.safetensors papers.csv --text abstract --class field --time year \\
-      --folder paper
+      --formula '~ field + bs(year, df=4)' --refits 10 --folder paper
 
-The folder gets the topics and their shares by class and over time as .csv (all digits) and .tex
-(for the LaTeX package booktabs), figures as .pdf, and methods.txt: how the topics were found, and
-what to cite.  Needs pip install 'annealvi[text,plot]'.
+The folder gets the topics, their shares by class and over time, and the effects of --formula, as
+.csv (all digits) and .tex (for the LaTeX package booktabs), figures as .pdf, and methods.txt: how
+the topics were found, and what to cite.  Needs pip install 'annealvi[text,plot]'.
 """
 LABEL_TOPICS = """\
 example:
@@ -108,6 +108,11 @@ def at_least(least: int) -> Callable[[str], int]:
 def topics(text: str) -> int | str:
     """A number of topics, or auto."""
     return text if text == "auto" else at_least(1)(text)
+
+
+def refits(text: str) -> int:
+    """A number of refits: none, or enough to tell how they differ."""
+    return at_least(0)(text) if text == "0" else at_least(2)(text)
 
 
 def documents(text: str) -> int | float | str:
@@ -164,6 +169,9 @@ SEEDS = """topics to be found, each by a name and some of its words: a file of J
 '{"space": ["nasa", "orbit"]}'"""
 PERIODS = """periods of time: YE years, QE quarters, ME months, W weeks, D days, or several of them,
 such as 5YE or 30ME (default: YE)"""
+FORMULA = """effects of columns on shares, such as '~ party + bs(day, df=5)': bs is a spline, and
+party * day has their interaction too"""
+REFITS = "fit N more times, so that intervals contain the fit; 10 are enough (default: 0)"
 STOP_WORDS = """english, none, another language such as german (needs pip install 'annealvi[text]'),
 or a file with a word on each line (default: english)"""
 RARE = "leave out words in fewer documents (default: by the size of the corpus)"
@@ -228,6 +236,8 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--time": value("COLUMN", "dates or years, for shares over time"),
             "--class": value("COLUMN", "classes, for shares of each"),
             "--freq": value("PERIOD", PERIODS, default="YE"),
+            "--formula": value("FORMULA", FORMULA),
+            "--refits": value("N", REFITS, refits, 0),
             **QUIET,
         },
         "how to read the documents": READING,

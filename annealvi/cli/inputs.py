@@ -63,6 +63,8 @@ class Corpus:
     counts: Any = None
     #: The words of the counts, where they are known.
     words: Any = None
+    #: All columns by their names, with None for what is missing.
+    table: Any = None
 
     def __len__(self) -> int:
         return self.counts.shape[0] if self.texts is None else len(self.texts)
@@ -139,7 +141,7 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
                     f"{origin}, document {number}: {name!r} must be a text. Got {value!r:.60}."
                 )
     texts = ["\n".join(filter(None, row)) for row in zip(*parts, strict=True)]
-    return Corpus(origin, columns, texts)
+    return Corpus(origin, columns, texts, table=table)
 
 
 def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, list]:
@@ -224,4 +226,6 @@ def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
         words = read_vocabulary(file, X.shape[1], chosen.encoding)
     X, words = with_words(X, words)
     columns = {n: array.tolist() for n, array in arrays.items() if array.shape == (X.shape[0],)}
-    return Corpus(repr(chosen.path), _columns(chosen, columns), counts=X, words=words)
+    return Corpus(
+        repr(chosen.path), _columns(chosen, columns), counts=X, words=words, table=columns
+    )

@@ -86,10 +86,10 @@ class Topics:
             )
         return X
 
-    def describe(self, corpus: Corpus, other: Any = None) -> TopicSummary:
+    def describe(self, corpus: Corpus, other: Any = None, refits: int = 0) -> TopicSummary:
         """A summary of documents, with the labels that the commands show."""
         titles, X = corpus.columns.get("title"), self.counts(corpus)
-        options = {"texts": corpus.texts, "titles": titles, "other": other}
+        options = {"texts": corpus.texts, "titles": titles, "other": other, "refits": refits}
         summary = describe(self.model, X, self.words, **options)
         summary.labels = self.labels
         return summary

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from annealvi.topics import write_table
 
 #: Columns of the table of topics in LaTeX, which is not as wide as that in .csv.
 SHOWN = ("label", "words", "share", "coherence", "support")
+OF_EFFECTS = ("label", "term", "estimate", "std_error", "low", "high")
 #: Ways to write the beginning or end of a period; the first that tells all periods apart is taken.
 DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
@@ -29,7 +33,10 @@ def paper(chosen: argparse.Namespace) -> None:
     if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
         raise OSError(f"--folder: {chosen.folder!r} must be a folder, in one that is there.")
     topics, corpus = read_topics(chosen.model), read(chosen)
-    summary = topics.describe(corpus)
+    n_refits = chosen.refits
+    if n_refits:
+        say(chosen, f"fits {n_refits} more times, for intervals that contain the fit")
+    summary = topics.describe(corpus, refits=n_refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
     tables = {"topics": (table, table[[name for name in SHOWN if name in table]])}
     figures: dict[str, Callable[[], Any]] = {
@@ -47,6 +54,12 @@ def paper(chosen: argparse.Namespace) -> None:
         names = next(names for names in dates if names.is_unique or len(names[0]) == 19)
         tables["over_time"] = over, _across(over, names)
         figures["over_time"] = lambda: plot.plot_topics_over_time(summary, times, freq=chosen.freq)
+    if chosen.formula is not None:
+        effects = summary.effects(chosen.formula, _covariates(corpus.table))
+        tables["effects"] = effects.table, effects.table[list(OF_EFFECTS)]
+        for name in effects.covariates:
+            file = f"effects_{re.sub('[^0-9A-Za-z]+', '_', name)}"
+            figures[file] = partial(plot.plot_effects, effects, name)
     folder.mkdir(exist_ok=True)
     for name, (full, short) in tables.items():
         write_table(full, folder / f"{name}.csv")
@@ -57,6 +70,16 @@ def paper(chosen: argparse.Namespace) -> None:
         partial.write_text(summary.methods(), encoding="utf-8")
     written = [f"{name}.csv, {name}.tex" for name in tables] + [f"{name}.pdf" for name in figures]
     say(chosen, f"wrote {', '.join([*written, 'methods.txt'])} in {chosen.folder}")
+
+
+def _covariates(table: Any) -> Any:
+    """The columns of a table, those of numbers as numbers."""
+    pandas = import_optional("pandas", "text", "annealvi paper")
+    frame = pandas.DataFrame({} if table is None else dict(table)).replace("", None)
+    for name in frame:
+        with suppress(ValueError, TypeError):
+            frame[name] = pandas.to_numeric(frame[name])
+    return frame
 
 
 def _across(shares: Any, names: Any) -> Any:

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, stats
 from scipy.linalg import solve_triangular
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, as_array, checked
+from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.topics.shares import in_order
 from annealvi.topics.vectorizer import of_each
@@ -77,6 +76,8 @@ class Effects:
     ----------
     terms : list of str
         The terms of the formula.
+    covariates : list of str
+        The covariates in the data that the formula names.
     n_documents : int
         Number of documents that were regressed.
     table : pandas.DataFrame
@@ -95,7 +96,8 @@ class Effects:
     ) -> None:
         self._design, self._estimate, self._parts = design, estimate, parts
         self._labels, self._support = labels, support
-        self.terms, self.n_documents = design.terms, len(design.matrix)
+        self.terms, self.covariates = design.terms, [str(name) for name in design.data]
+        self.n_documents = len(design.matrix)
         self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
 
     def __repr__(self) -> str:
@@ -423,10 +425,6 @@ def estimate_effects(
     return Effects(design, estimate, parts, {k: str(k) for k in range(K)})
 
 
-@validate_params(
-    {"n_draws": [Interval(Integral, 1, None, closed="left")], "random_state": ["random_state"]},
-    prefer_skip_nested_validation=True,
-)
 @checked
 def effects(
     self: Any,
@@ -502,6 +500,8 @@ def effects(
     <Effects of 2 terms on 4 topics in 300 documents, with refits>
     """
     n, K = self.shares.shape
+    if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < 1:
+        raise BadParameter("n_draws", "an int in the range [1, inf)", n_draws)
     numbers = list(range(K))
     if topics is not None:
         given = [topics] if isinstance(topics, Integral | str) else list(topics)

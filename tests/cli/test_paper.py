@@ -60,9 +60,30 @@ def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl)
     }
 
 
+def test_effects(call, model, jsonl, rows):
+    more = ("--formula", "~ kind + date", "--refits", 2, "--folder", "out")
+    done = call("paper", model, jsonl, *more)
+    assert done.status == 0 and "fits 2 more times" in done.err
+    table = pd.read_csv(done.place / "out" / "effects.csv")
+    assert {"Intercept", "kind[T.space]"} <= set(table.term) and table.std_error.notna().all()
+    loaded = annealvi.load(model)
+    texts = [row["text"] for row in rows]
+    effects = describe(loaded, texts, refits=2).effects("~ kind + date", pd.DataFrame(rows))
+    assert table.estimate.to_numpy() == pytest.approx(effects.table.estimate.to_numpy())
+    assert table.std_error.to_numpy() == pytest.approx(effects.table.std_error.to_numpy())
+    tex = (done.place / "out" / "effects.tex").read_text(encoding="utf-8")
+    assert tex.splitlines()[2].startswith("label & term & estimate & std\\_error & low & high")
+    for name in ("kind", "date"):
+        assert (done.place / "out" / f"effects_{name}.pdf").read_bytes().startswith(b"%PDF")
+    methods = (done.place / "out" / "methods.txt").read_text(encoding="utf-8")
+    assert "was fitted 2 more times" in methods
+
+
 def test_wrong_input(refused, model, jsonl):
     assert "--folder" in refused("paper", model, jsonl, "--folder", model)
     assert "--folder" in refused("paper", model, jsonl, "--folder", "no/where")
     assert "no column 'side'" in refused("paper", model, jsonl, "--class", "side")
     assert "--freq" in refused("paper", model, jsonl, "--time", "date", "--freq", "no")
     assert "--time" in refused("paper", model, jsonl, "--time", "text")
+    assert "--formula" in refused("paper", model, jsonl, "--formula", "~ side")
+    assert "at least 2" in refused("paper", model, jsonl, "--refits", "1")
