@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ def paper(chosen: argparse.Namespace) -> None:
         tables["effects"] = effects.table, effects.table[list(OF_EFFECTS)]
         for name in effects.covariates:
             file = f"effects_{re.sub('[^0-9A-Za-z]+', '_', name)}"
-            figures[file] = partial(plot.plot_effects, effects, name)
+            figures[file] = functools.partial(plot.plot_effects, effects, name)
     folder.mkdir(exist_ok=True)
     for name, (full, short) in tables.items():
         write_table(full, folder / f"{name}.csv")
