@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
 from annealvi._optional import import_optional
@@ -19,10 +20,11 @@ from annealvi.cli.inputs import Corpus, read_text
 from annealvi.cli.models import Topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.lda import TemperedLDA
+from annealvi.metrics import topic_coherence
 from annealvi.progress import ProgressBar
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
-from annealvi.topics.choice import choose_for
+from annealvi.topics.choice import N_WORDS, choose_for, matched
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.shares import over
 from annealvi.topics.vectorizer import LANGUAGES
@@ -43,13 +45,16 @@ def fit(chosen: argparse.Namespace) -> None:
     if chosen.model is not None:
         save(model, chosen.model)
         say(chosen, f"wrote {chosen.model}")
+    X = topics.counts(corpus)
     if chosen.report is not None:
         second = None
         if chosen.second_fit:
             estimator.set_params(n_topics=len(topics.labels), random_state=chosen.random_state + 1)
             second = _fitted(estimator, corpus, chosen)
-        _write_report(topics, second, corpus, chosen)
+        _write_report(topics, second, corpus, X, chosen)
         say(chosen, f"wrote {chosen.report}")
+    if X.shape[1] > 1:
+        topics.coherence = topic_coherence(topics.topics, X, n_words=min(N_WORDS, X.shape[1]))
     topics.print(chosen.words)
 
 
@@ -96,6 +101,7 @@ def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) ->
     """Fit counts; as a TopicModel, which can label texts, if their words are known."""
     X, words, vectorizer, seeds = corpus.counts, corpus.words, None, {}
     lda: Any = model.set_params(lda__random_state=model.random_state).lda
+    choice = None
     if words is None:
         if model.seeds:
             raise ValueError("--seeds needs the words of the counts: name a file by --vocabulary.")
@@ -119,19 +125,24 @@ def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) ->
     if seeds:
         fitted = fitted.with_lda(lda, {name: topic for topic, name in enumerate(seeds)})
         fitted.set_params(seeds=seeds, lda__topic_word_prior=None)
+    if choice is not None:
+        for name, found in matched(choice, lda.components_).items():
+            setattr(fitted, name, found)
     return fitted
 
 
-def _write_report(topics: Topics, second: Any, corpus: Corpus, chosen: argparse.Namespace) -> None:
+def _write_report(
+    topics: Topics, second: Any, corpus: Corpus, X: sparse.csr_matrix, chosen: argparse.Namespace
+) -> None:
     columns = corpus.columns
-    summary = topics.describe(corpus, second)
+    summary = topics.describe(corpus, X, second)
     summary.to_html(
         chosen.report,
         title=f"Topics of {Path(chosen.path).name}",
         times=columns.get("time"),
         freq=chosen.freq,
         groups=columns.get("class"),
-        other=None if second is None else describe(second, topics.counts(corpus), topics.words),
+        other=None if second is None else describe(second, X, topics.words),
     )
 
 

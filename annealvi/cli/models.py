@@ -22,6 +22,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.metrics.topics import RELEVANCE, topic_checksum
 from annealvi.storage import load, save
 from annealvi.topics import TopicModel, TopicSummary, describe
+from annealvi.topics.trust import median, n_starts, reasons
 from annealvi.topics.words import (
     N_WORDS,
     Labels,
@@ -31,10 +32,13 @@ from annealvi.topics.words import (
     shares_of_words,
 )
 
-SUPPORT = (
-    "support: the share of the fit's starts that found the topic; one of low support may not come "
-    "back in a new fit"
-)
+LEGENDS = {
+    "support": "support: the share of the fit's starts that found the topic; one of low support "
+    "may not come back in a new fit",
+    "stability": "stability: how like it the topics of other fits are (cosine), those that chose "
+    "the number of topics",
+}
+WEAK = "* weak: read its documents before you rely on it"
 
 
 class Topics:
@@ -54,6 +58,8 @@ class Topics:
         classifier: Any = getattr(model, "mixture_", self.lda)
         self.predict = classifier.predict
         self.support = getattr(self.lda, "topic_support_", None)
+        #: NPMI of each topic, if somebody has measured it in documents.
+        self.coherence = np.full(len(sums), np.nan)
 
     def top(self, k: int, n: int = N_WORDS) -> list[str]:
         """The n most relevant words of a topic."""
@@ -86,24 +92,51 @@ class Topics:
             )
         return X
 
-    def describe(self, corpus: Corpus, other: Any = None, refits: int = 0) -> TopicSummary:
-        """A summary of documents, with the labels that the commands show."""
-        titles, X = corpus.columns.get("title"), self.counts(corpus)
+    def describe(
+        self, corpus: Corpus, X: sparse.csr_matrix, other: Any = None, refits: int = 0
+    ) -> TopicSummary:
+        """A summary of documents and their counts, with the labels that the commands show."""
+        titles = corpus.columns.get("title")
         options = {"texts": corpus.texts, "titles": titles, "other": other, "refits": refits}
         summary = describe(self.model, X, self.words, **options)
         summary.labels = self.labels
         return summary
 
+    @property
+    def stability(self) -> NDArray[np.float64]:
+        """How alike the topics of other fits are; NaN if there are none."""
+        return median(getattr(self.model, "topic_similarity_", None), len(self.topics))
+
+    def reasons(self) -> list[str]:
+        """Why each topic is weak, as far as it is known; nothing of one that is not."""
+        starts = "starts", n_starts(getattr(self.lda, "settings_", None))
+        return reasons(
+            self.topics, self.labels, self.support, starts, self.stability, self.coherence
+        )
+
     def print(self, n_words: int) -> None:
-        """Print the topics, largest first: number, share, support if it is known, and words."""
-        support = self.support
-        print("topic  share  " + ("words" if support is None else "support  words"))
-        for k in np.argsort(-self.shares, kind="stable").tolist():
+        """Print the topics, largest first: number, share, what is known of others, and words.
+
+        Weak ones have a star, and below it says why.
+        """
+        weak = self.reasons()
+        known = {} if self.support is None else {"support": self.support}
+        if np.isfinite(self.stability).all():
+            known["stability"] = self.stability
+        print("  ".join(["topic", "share", *known, "words"]))
+        order = np.argsort(-self.shares, kind="stable").tolist()
+        for k in order:
+            start = f"{k:>5}{'*' if weak[k] else ' '} {self.shares[k]:>5.1%}"
+            found = [f"{values[k]:>{len(name)}.2f}" for name, values in known.items()]
             name = f"{self.named[k]}: " if k in self.named else ""
-            found = "" if support is None else f"{support[k]:>7.2f}  "
-            print(f"{k:>5}  {self.shares[k]:>5.1%}  {found}{name}{' '.join(self.top(k, n_words))}")
-        if support is not None:
-            print(SUPPORT)
+            print("  ".join([start, *found, name + " ".join(self.top(k, n_words))]))
+        for name in known:
+            print(LEGENDS[name])
+        if any(weak):
+            print(WEAK)
+        for k in order:
+            if weak[k]:
+                print(f"{k:>5}* {weak[k]}")
 
 
 def read_topics(path: str) -> Topics:
@@ -169,6 +202,8 @@ def show(chosen: argparse.Namespace) -> None:
             )
         found = "" if topics.support is None else f", support {topics.support[k]:.2f}"
         print(f"topic {k}: {topics.labels[k]} ({topics.shares[k]:.1%} of the words{found})")
+        if reason := topics.reasons()[k]:
+            print(f"weak: {reason}")
         columns = topics.columns(k, chosen.words or 20)
         for column in columns[np.argsort(-topics.topics[k, columns], kind="stable")]:
             print(f"{topics.topics[k, column]:>8.2%}  {topics.words[column]}")

@@ -36,9 +36,13 @@ def paper(chosen: argparse.Namespace) -> None:
     n_refits = chosen.refits
     if n_refits:
         say(chosen, f"fits {n_refits} more times, for intervals that contain the fit")
-    summary = topics.describe(corpus, refits=n_refits)
+    summary = topics.describe(corpus, topics.counts(corpus), refits=n_refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
-    tables = {"topics": (table, table[[name for name in SHOWN if name in table]])}
+    trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
+    tables = {
+        "topics": (table, table[[name for name in SHOWN if name in table]]),
+        "trust": (trust, trust.drop(columns="weak")),
+    }
     figures: dict[str, Callable[[], Any]] = {
         "topics": lambda: plot.plot_topic_words(summary),
         "map": lambda: plot.plot_topic_map(summary),

@@ -80,6 +80,16 @@ class Courses(NamedTuple):
     names: list[str]
 
 
+class Contrast(NamedTuple):
+    """Words of a topic that a group uses more than others do, with differences of log-odds."""
+
+    name: str
+    words: list[str]
+    log_odds: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
 def check_summary(summary: Any, name: str = "summary") -> Any:
     """Raise TypeError if this is no summary of topics."""
     wanted = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
@@ -276,6 +286,25 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
             for kept, other in zip((table, errors), of_others, strict=True)
         )
     return _courses(summary, table, errors, topics, len(summary.topics))
+
+
+def words_by(summary: Any, topic: Any, groups: Any, n_words: int, prior: float) -> list[Contrast]:
+    """Words that each group uses more in a topic; of many groups those of most documents.
+
+    Groups that hardly speak of the topic have none.
+    """
+    check_summary(summary)
+    table = summary.words_by(topic, groups, n_words, prior)
+    sizes = summary.by(groups)["n_documents"].sort_values(ascending=False, kind="stable")
+    found = []
+    for group, own in table.groupby("group", sort=False, observed=True):
+        if group in sizes.index[:N_BARS]:
+            words = [shorten(word, 30) for word in own["word"]]
+            numbers = (own[name].to_numpy() for name in ("log_odds", "low", "high"))
+            found.append(Contrast(shorten(f"{group} ({sizes[group]:,})"), words, *numbers))
+    if not found:
+        raise ValueError("'groups' must be groups that have words of the topic. Got none.")
+    return found
 
 
 def _courses(summary: Any, table: Any, errors: Any, topics: Any, most: int) -> Courses:

@@ -289,6 +289,8 @@
     byId("topic-number").textContent = "Topic " + chosen;
     byId("topic-label").textContent = topic.label;
     byId("topic-facts").textContent = percent(topic.share) + " of all words";
+    byId("topic-weak").textContent = topic.weak ? "Weak: " + topic.weak + "." : "";
+    byId("topic-weak").hidden = !topic.weak;
     byId("near").replaceChildren(...topic.near.map((k) => chip(k, "")));
     showWords();
     showGroups();
@@ -331,7 +333,12 @@
           "button",
           { type: "button" },
           element("span", { className: "no", textContent: k }),
-          element("span", { className: "name", textContent: topic.label, title: topic.label }),
+          element(
+            "span",
+            { className: "name", title: topic.label },
+            topic.label,
+            ...(topic.weak ? [element("span", { className: "weak", textContent: " weak", title: topic.weak })] : [])
+          ),
           element("span", { className: "share", textContent: percent(topic.share) })
         );
         button.dataset.topic = k;

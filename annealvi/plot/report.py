@@ -206,7 +206,7 @@ def _facts(summary: Any) -> str:
 
 def _table(summary: Any) -> str:
     """The rows of the table of all topics, largest first."""
-    table = summary.table
+    table, trust = summary.table, summary.trust
     rows = []
     for k in pictures.by_size(summary):
         row = table.iloc[k]
@@ -216,13 +216,16 @@ def _table(summary: Any) -> str:
                 f"{row['share']:.1%}",
                 f"{row['documents']}",
                 *(_short(row[name]) for name in ("coherence", "exclusivity", "certainty")),
-                _short(row.get("support", np.nan)),
+                *(_short(trust[name][k]) for name in ("distinctness", "support", "stability")),
             )
         )
         label, words = (escape(clean(row[name], 400)) for name in ("label", "words"))
+        reason = escape(clean(trust["reason"][k], 400))
+        weak = f'<p class="weak">Weak: {reason}.</p>' if reason else ""
         rows.append(
-            f'<tr data-topic="{k}"><td class="number">{k}</td>'
-            f'<td><a href="#topic-{k}">{label}</a></td><td class="words">{words}</td>{numbers}</tr>'
+            f'<tr data-topic="{k}"><td class="number">{k}</td><td class="label">'
+            f'<a href="#topic-{k}">{label}</a>{weak}</td><td class="words">{words}</td>{numbers}'
+            "</tr>"
         )
     return "\n".join(rows)
 
@@ -259,9 +262,12 @@ def records(
     words = candidates(summary, n_words)
     map_ = summary.map()
     used = np.unique(np.concatenate(words))
-    found = [documents(summary, k, n_documents) for k in range(len(summary.topics))]
+    found = [
+        summary.documents(k, n_documents).index.tolist() if n_documents else []
+        for k in range(len(summary.topics))
+    ]
     held = sorted({number for numbers in found for number in numbers})
-    distances = np.asarray(summary.similar().distances)
+    distances, weak = np.asarray(summary.similar().distances), summary.trust["reason"]
     topics = []
     for k, label in enumerate(summary.labels):
         near = [int(j) for j in np.argsort(distances[k], kind="stable") if j != k]
@@ -269,6 +275,7 @@ def records(
             {
                 "label": clean(label, 200),
                 "share": _rounded(summary.topic_shares[k]),
+                "weak": clean(weak[k], 400),
                 "words": np.searchsorted(used, words[k]).tolist(),
                 "logs": _rounded(np.log(summary.topics[k][words[k]])),
                 "documents": found[k],
@@ -307,24 +314,6 @@ def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
             top.update(order[:n_words].tolist())
         found.append(there[sorted(top)])
     return found
-
-
-def documents(summary: Any, k: int, n: int) -> list[int]:
-    """The numbers of the documents that are most about a topic; of equal ones the first.
-
-    Documents are equal if the report would show the same title and the same text of them.
-    """
-    shown = [values for values in (summary.titles, summary.texts) if values is not None]
-    looked_at = n
-    while n:
-        numbers = [int(d) for d in summary.documents(k, looked_at).index]
-        found: dict[Any, int] = {}
-        for number in numbers:
-            found.setdefault(tuple(values[number] for values in shown) or number, number)
-        if len(found) >= n or len(numbers) < looked_at:
-            return list(found.values())[:n]
-        looked_at *= 4
-    return []
 
 
 def document(summary: Any, number: int) -> dict[str, Any]:

@@ -376,6 +376,70 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
     return found
 
 
+@validate_params({"n_words": N_WORDS, "n_columns": N_WORDS}, prefer_skip_nested_validation=True)
+def plot_words_by(
+    summary: Any,
+    topic: int | str,
+    groups: ArrayLike,
+    *,
+    n_words: int = 10,
+    prior: float = 500.0,
+    n_columns: int = 3,
+    axes: Any = None,
+) -> NDArray[Any]:
+    """Draw the words that each group of documents uses more than the others, within a topic.
+
+    A dot is the difference of a word's log-odds between the group and all others, a line its 95%
+    interval.  Above an Axes stand the group and the number of its documents.  Of more than 20
+    groups those of most documents are drawn, and none that hardly speaks of the topic.
+
+    Parameters
+    ----------
+    summary : TopicSummary
+    topic : int or str
+        Number or label of a topic.
+    groups : array-like of shape (n_documents,)
+        The group of each document.
+    n_words : int, default=10
+        Words of a group.
+    prior : float, default=500
+        See :meth:`TopicSummary.words_by`.
+    n_columns : int, default=3
+        Number of groups in a row of new Axes.
+    axes : array of matplotlib Axes, optional
+        Axes to draw into, at least one for each group.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+        The given ones, in their shape, or new ones of shape (n_rows, n_columns).
+
+    Raises
+    ------
+    ValueError
+        If there is no such topic, or too few Axes; see :meth:`TopicSummary.words_by` for groups.
+    """
+    drawn = pictures.words_by(summary, topic, groups, int(n_words), prior)
+    n_lines = max(len(group.words) for group in drawn)
+    size = 3, 1.1 + n_lines * LINE / 72
+    axes = several_axes(axes, len(drawn), "group", n_columns, size)
+    ends = [0.0, *(end for group in drawn for end in (*group.low, *group.high))]
+    margin = 0.04 * (max(ends) - min(ends))
+    for number, (ax, group) in enumerate(zip(axes.flat, drawn, strict=False)):
+        at = np.arange(len(group.words))
+        ax.axvline(0, color="0.7", lw=1, zorder=0)
+        ax.hlines(at, group.low, group.high, color="C0", lw=1)
+        ax.plot(group.log_odds, at, "o", ms=4, color="C0")
+        ax.set_yticks(at, group.words, parse_math=False)
+        ax.invert_yaxis()
+        ax.set_xlim(min(ends) - margin, max(ends) + margin)
+        ax.set_title(group.name, fontsize="medium", parse_math=False)
+        if number >= len(drawn) - n_columns:  # the lowest of its column
+            ax.set_xlabel("log-odds against the others")
+        ax.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
 @validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: Any = None) -> Any:
     """Draw how fast the probabilities of a topic's words fall.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
 from typing import Any
@@ -29,6 +29,7 @@ from annealvi.metrics import (
     topic_diversity,
     topic_stability,
 )
+from annealvi.topics.trust import match
 from annealvi.topics.vectorizer import (
     TopicVectorizer,
     are_texts,
@@ -73,6 +74,9 @@ class Choice:
         about as good, and warn where it is the smallest or the largest of `ks`.
     n_documents : int
         Number of documents that the measures are from; X may have had more.
+    topics : ndarray of shape (n_runs, recommended, V), float32, or None
+        Words of the topics that the runs found at the recommended number.  The `choice_` of a
+        TopicModel, and a file, have None.
     """
 
     ks: NDArray[np.int64]
@@ -81,6 +85,7 @@ class Choice:
     recommended: int
     rule: str
     n_documents: int
+    topics: NDArray[np.float32] | None = None
 
     @property
     def table(self) -> Any:
@@ -271,7 +276,8 @@ def choose(
     if len(sizes) > 1 and row in (0, len(sizes) - 1):  # beyond those compared may be better ones
         end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
         rule += f" It is the {end} of the numbers compared: try {beyond} ones too."
-    return Choice(numbers, measures, criterion, sizes[row], rule, X.shape[0])
+    found_topics = np.array(topics[row], dtype=np.float32)
+    return Choice(numbers, measures, criterion, sizes[row], rule, X.shape[0], found_topics)
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
@@ -279,6 +285,13 @@ def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice
     most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
     return choose(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+
+
+def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
+    """The attributes of a model of the recommended number: how alike topics of the runs are."""
+    runs = () if choice.topics is None else choice.topics
+    similarity = np.array([match(topics, run) for run in runs])
+    return {"choice_": replace(choice, topics=None), "topic_similarity_": similarity}
 
 
 def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:

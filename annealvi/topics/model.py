@@ -29,6 +29,7 @@ from annealvi.checks import Interval, as_float, checked, unchanged_on_error
 from annealvi.exceptions import BadParameter
 from annealvi.files.parameters import has_function, parameter_of, parameter_tree
 from annealvi.files.schema import (
+    Array,
     Integer,
     Listed,
     Named,
@@ -46,7 +47,7 @@ from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
 from annealvi.threads import changing, reading, reads, shallow, writing
-from annealvi.topics.choice import CHOICE, choose_for
+from annealvi.topics.choice import CHOICE, choose_for, matched
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.vectorizer import (
     LANGUAGES,
@@ -82,11 +83,14 @@ STATE = Schema(
     labels=Optional(Listed(Text())),
     labelled=Optional(Listed(Integer())),
     choice=Optional(CHOICE),
+    topic_similarity=Optional(Array((None, None))),
     lda=Schema(**{**ESTIMATOR.fields, "estimator": Text("TemperedLDA")}),
     mixture=Optional(
         Schema(**{**ESTIMATOR.fields, "estimator": Text("TemperedMultinomialMixture")})
     ),
 )
+#: What a model has of a fit, and not of other topics.
+OF_TOPICS = ("mixture_", "topic_similarity_")
 #: What the parameters `vectorizer` and `lda` are if they are None.
 PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
@@ -232,6 +236,9 @@ class TopicModel(
         The classes of documents, after `fit` with ``classes=True``.  Class k began as topic k.
     choice_ : Choice
         The comparison behind ``n_topics="auto"``.
+    topic_similarity_ : ndarray of shape (n_runs, n_topics)
+        After `fit` with ``n_topics="auto"``: the cosine of each topic to its match in each run of
+        `choice_`, one to one.  :attr:`TopicSummary.trust` reads it.
 
     See Also
     --------
@@ -385,7 +392,8 @@ class TopicModel(
         """
         with writing(self):
             for block in blocks_of(texts):
-                self.__dict__.pop("mixture_", None)  # of other topics
+                for name in OF_TOPICS:
+                    self.__dict__.pop(name, None)
                 if self.__sklearn_is_fitted__():
                     self.lda_.partial_fit(sparse.csr_matrix(self.vectorizer_.transform(block)))
                 else:
@@ -589,7 +597,8 @@ class TopicModel(
             wanted = f"a dict of names to topics below {n_topics}"
             raise BadParameter("seed_topics", wanted, seed_topics)
         other = shallow(self)
-        other.__dict__.pop("mixture_", None)  # of other topics
+        for name in OF_TOPICS:
+            other.__dict__.pop(name, None)
         other.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
         other.topic_labels_ = {}
         return other if labels is None else other.set_labels(labels)
@@ -698,6 +707,7 @@ class TopicModel(
                 "labels": list(self.topic_labels_.values()),
                 "labelled": list(self.topic_labels_),
                 "choice": getattr(self, "choice_", None),
+                "topic_similarity": getattr(self, "topic_similarity_", None),
                 "lda": tree_of(self.lda_),
                 "mixture": tree_of(self.mixture_) if hasattr(self, "mixture_") else None,
             }
@@ -737,6 +747,10 @@ class TopicModel(
             raise damaged("state.labels", "labels of topics", labels) from error
         if found["choice"] is not None:
             self.choice_ = found["choice"]
+        if found["topic_similarity"] is not None:
+            self.topic_similarity_ = found["topic_similarity"]
+            if self.topic_similarity_.shape[1] != number_of_topics(lda):
+                raise damaged("state.topic_similarity", "of the topics", self.topic_similarity_)
         if found["mixture"] is not None:
             self.mixture_ = estimator_of(found["mixture"], way="state.mixture")
             sizes = len(self.mixture_.weights_), self.mixture_.n_features_in_
@@ -862,8 +876,10 @@ class TopicModel(
         finally:
             self._restore_parameters(found["lda_"])
             if found["lda_"].__sklearn_is_fitted__():
+                if "choice_" in found:
+                    found |= matched(found["choice_"], found["lda_"].components_)
                 with changing(self):
-                    for name in ("choice_", "mixture_"):
+                    for name in ("choice_", *OF_TOPICS):
                         self.__dict__.pop(name, None)
                     self.__dict__.update(found)
 

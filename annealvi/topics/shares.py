@@ -59,6 +59,21 @@ def in_order(values: Any, index: Any, name: str) -> Any:
     return values.reindex(index)
 
 
+def read_groups(summary: Any, groups: Any, pandas: Any) -> Any:
+    """The groups of the documents, checked: a Series in their order."""
+    groups = in_order(groups, summary.index, "groups")
+    name = getattr(groups, "name", None) or "group"
+    dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
+    listed = of_each(groups, len(summary.lengths), "groups")
+    for document, group in enumerate(listed):
+        if not pandas.api.types.is_hashable(group):
+            raise BadParameter(f"groups[{document}]", "a group, such as a str or a number", group)
+    keys = pandas.Series(listed, dtype=dtype, name=name)
+    if keys.isna().all():
+        raise BadParameter("groups", "the group of a document at least once", None)
+    return keys
+
+
 @checked
 def by(self: Any, groups: ArrayLike, *, return_std: bool = False) -> Any:
     r"""Compute the share of each topic in each group of documents.
@@ -101,16 +116,7 @@ def by(self: Any, groups: ArrayLike, *, return_std: bool = False) -> Any:
     many draws add in the method of composition, see :meth:`effects`.
     """
     pandas = import_optional("pandas", "text", "TopicSummary.by")
-    groups = in_order(groups, self.index, "groups")
-    name = getattr(groups, "name", None) or "group"
-    dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
-    listed = of_each(groups, len(self.lengths), "groups")
-    for document, group in enumerate(listed):
-        if not pandas.api.types.is_hashable(group):
-            raise BadParameter(f"groups[{document}]", "a group, such as a str or a number", group)
-    keys = pandas.Series(listed, dtype=dtype, name=name)
-    if keys.isna().all():
-        raise BadParameter("groups", "the group of a document at least once", None)
+    keys = read_groups(self, groups, pandas)
     return _shares(self, lambda frame: frame.groupby(keys, observed=True).sum(), return_std)
 
 

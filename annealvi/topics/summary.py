@@ -21,13 +21,15 @@ from annealvi.metrics.held_out import per_word, transformed, word_probabilities
 from annealvi.metrics.topics import (
     RELEVANCE,
     check_topic_model,
+    top_columns,
     topic_checksum,
     topic_weights,
     word_names,
 )
-from annealvi.topics import effects, paper, shares
+from annealvi.topics import contrasts, effects, paper, shares
 from annealvi.topics import words as ranking
 from annealvi.topics.refits import Refits, refit
+from annealvi.topics.trust import hellinger, match, trust
 from annealvi.topics.vectorizer import are_texts, check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels, known_labels
 
@@ -49,15 +51,6 @@ class Similarity(NamedTuple):
         first, second = np.triu_indices(len(self.distances), k=1)
         order = np.argsort(self.distances[first, second], kind="stable")[:n]
         return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
-
-
-def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` of all pairs of topics."""
-    roots = np.sqrt(topics)
-    distances = np.sqrt(np.clip(1.0 - roots @ roots.T, 0.0, 1.0))
-    distances = np.maximum(distances, distances.T)
-    np.fill_diagonal(distances, 0.0)
-    return distances
 
 
 def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -136,6 +129,9 @@ class Source:
         prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
         #: The sum of the prior of shares, in words.
         self.prior = float(np.broadcast_to(prior, len(weights)).sum())
+        none = np.empty((0, len(weights)))
+        #: Cosines of the topics to their matches in other fits, of shape (n, K).
+        self.similarity: NDArray[np.float64] = getattr(model, "topic_similarity_", none)
         own_names = getattr(self.model, "feature_names_in_", None)
         #: The words that the model has seen, or None.
         self.known_names = own_names if known_names is None else known_names
@@ -243,6 +239,8 @@ class TopicSummary:
     classes : ndarray of shape (D,)
         The class of each document, as the number of a topic: what `predict` of the model says, or
         the topic with the largest share if it has no such method.
+    counts : CSR matrix of shape (D, V)
+        The words of the documents: not a copy, if counts were given as such a matrix.
     lengths : ndarray of shape (D,)
         Number of words of each document, of those that the model knows.
     concentration : ndarray of shape (D,)
@@ -265,6 +263,9 @@ class TopicSummary:
     refits : Refits or None
         What :func:`annealvi.topics.refit` has found, if :func:`annealvi.topics.describe` was passed
         `refits`.
+    similarity : ndarray of shape (n, K)
+        Cosines of the topics to their matches in n other fits: those behind ``TopicModel("auto")``
+        and the `other` of :func:`annealvi.topics.describe`.  See `trust`.
     checksum : str
         :func:`annealvi.metrics.topic_checksum` of the model's topics.
     quality : dict of str to float
@@ -290,7 +291,7 @@ class TopicSummary:
         quality: dict[str, float],
         refits: Refits | None = None,
     ) -> None:
-        counts = documents.counts
+        self.counts = counts = documents.counts
         self.topics = source.components_
         self.shares = source.transform(documents.given)
         self.classes = source.classes(documents, self.shares)
@@ -319,6 +320,7 @@ class TopicSummary:
         support = getattr(source.model, "topic_support_", None)
         self.support: NDArray[np.float64] | None = None if support is None else support.copy()
         self.refits = refits
+        self.similarity = source.similarity.copy()
         self.checksum: str = topic_checksum(source.model)
         self.facts = source.facts
         for value in vars(self).values():
@@ -445,6 +447,35 @@ class TopicSummary:
     def _columns(self, k: int, n: int, relevance: float) -> NDArray[np.intp]:
         return ranking.most_relevant(self.topics[k], self.word_shares, int(n), float(relevance))
 
+    @validate_params(
+        {"n": _COUNT, "weight": [Interval(Real, 0, 1, closed="both")]},
+        prefer_skip_nested_validation=True,
+    )
+    @checked
+    def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
+        r"""Return the words of a topic that are both frequent and exclusive, best first.
+
+        FREX is the harmonic mean of a word's ranks among all words (Bischof and Airoldi 2012), by
+        p(w | k) and by :math:`p(w \mid k) / \sum_j p(w \mid j)`, as R's stm has it in
+        `labelTopics`, without its shrinkage of the exclusivity of rare words.
+
+        Parameters
+        ----------
+        topic : int or str
+            Its number or its label.
+        n : int, default=10
+            Number of words.
+        weight : float, default=0.5
+            The weight of frequency, from 0, exclusivity alone, to 1, frequency alone.
+
+        Returns
+        -------
+        list of str
+        """
+        k = self._labels.number(topic)
+        (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[np.newaxis], int(n))
+        return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
+
     def similar(self) -> Similarity:
         """Compute how far topics are from one another, and their hierarchy.
 
@@ -500,7 +531,10 @@ class TopicSummary:
     @validate_params({"n": _COUNT}, prefer_skip_nested_validation=True)
     @checked
     def documents(self, topic: int | str, n: int = 5) -> Any:
-        """Return the documents that are most about a topic.
+        """Return the documents that are most about a topic, each once.
+
+        Of documents with the same title and the same text, as far as these are known, only the
+        first is shown.
 
         Parameters
         ----------
@@ -518,8 +552,15 @@ class TopicSummary:
         k = self._labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)
         # of equal shares, the share in a longer document says more
-        order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))][: int(n)]
-        return self._rows(order, share=self.shares[order, k])
+        order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))]
+        shown = [values for values in (self.titles, self.texts) if values is not None]
+        found: dict[Any, int] = {}
+        for document in order.tolist():
+            found.setdefault(tuple(values[document] for values in shown) or document, document)
+            if len(found) >= n:
+                break
+        first = np.array(list(found.values()), dtype=np.intp)
+        return self._rows(first, share=self.shares[first, k])
 
     @validate_params(
         {"n": _COUNT, "min_tokens": [None, Interval(Real, 0, None, closed="left")]},
@@ -562,7 +603,8 @@ class TopicSummary:
                 found[name] = [values[document] for document in order]
         return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
 
-    by, over, effects, methods = shares.by, shares.over, effects.effects, paper.methods
+    by, over, effects, words_by = shares.by, shares.over, effects.effects, contrasts.words_by
+    methods, trust = paper.methods, property(trust)
 
     # ------------------------------------------------------------------------ report
 
@@ -666,12 +708,11 @@ def describe(
     other : fitted topic model, default=None
         Another fit of the same words, say from another seed.  ``quality["stability"]`` of the
         summary is then how alike the topics of both are
-        (:func:`annealvi.metrics.topic_stability`).
+        (:func:`annealvi.metrics.topic_stability`), and `trust` says it of each topic.
     refits : int or Refits, default=0
         How many times the model is fitted again, with :func:`annealvi.topics.refit`; ten are
-        enough.  Or what that function has returned for this model and these documents.  The
-        summary then says which topics come back, and its intervals contain that topics are not
-        known exactly.
+        enough.  Or what that function has returned for this model and these documents.  `trust`
+        then says which topics come back, and intervals contain that topics are not known exactly.
     random_state : int, RandomState instance or None, default=0
         Seed of the split of `held_out`, and of the refits.
 
@@ -716,6 +757,8 @@ def describe(
         if one is not None and two is not None and not np.array_equal(one, two):
             raise BadParameter("other", "a fit of the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
+        found = match(source.components_, second.components_)
+        source.similarity = np.vstack([source.similarity, found])
     texts = read.texts if texts is None else texts
     if isinstance(refits, Refits):
         made = refits.checksum == topic_checksum(source.model)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
@@ -58,6 +59,20 @@ def most_relevant(
     ranks = relevance_of(topic, word_shares, relevance)
     (columns,) = top_columns(ranks[np.newaxis], n)
     return columns[topic[columns] > 0]
+
+
+def frex_of(topics: NDArray[np.float64], k: int, weight: float) -> NDArray[np.float64]:
+    r"""Compute FREX of each word of a topic: the harmonic mean of two ranks, from 0 to 1.
+
+    .. math::
+        \Big[ \frac{\omega}{F_k(p(w \mid k))} + \frac{1 - \omega}{F_k(e_{wk})} \Big]^{-1},
+        \qquad e_{wk} = \frac{p(w \mid k)}{\sum_j p(w \mid j)},
+
+    where F is the share of the words that have no larger value.
+    """
+    exclusivity = topics[k] / np.maximum(topics.sum(axis=0), np.finfo(np.float64).tiny)
+    frequency, own = (rankdata(values) / len(values) for values in (topics[k], exclusivity))
+    return 1 / (weight / frequency + (1 - weight) / own)
 
 
 def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.float64]:

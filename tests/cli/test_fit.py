@@ -15,7 +15,8 @@ from .conftest import TOPICS
 
 def topics_of(out):
     """Words of each printed topic; before them stand number, share and perhaps support."""
-    head, *lines = [line.split() for line in out.splitlines() if not line.startswith("support:")]
+    legends = ("support:", "stability:")
+    head, *lines = [line.split() for line in out.splitlines() if not line.startswith(legends)]
     return [set(line[head.index("words") :]) for line in lines]
 
 
@@ -91,6 +92,21 @@ def test_seed_words_and_a_number_that_is_chosen(call, jsonl):
     seeds = json.dumps({word: [word] for words in TOPICS.values() for word in words[:2]})
     done = call("fit", jsonl, "--topics", "auto", "--seeds", seeds, "--second-fit", "--report", "r")
     assert done.status == 0 and "chose 6 topics" in done.err
+
+
+def test_stability_of_a_number_that_is_chosen(call, jsonl, rows, tmp_path):
+    counts, words = tmp_path / "counts.npz", sorted(set().union(*TOPICS.values()))
+    X = [[row["text"].split().count(word) for word in words] for row in rows]
+    sparse.save_npz(counts, sparse.csr_matrix(X))
+    (tmp_path / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    for path in (counts, jsonl):
+        done = call("fit", path, "--topics", "auto", "--model", "m")
+        head, *lines = [line.split() for line in done.out.splitlines()]
+        assert head[:4] == ["topic", "share", "support", "stability"]
+        similarity = annealvi.load(done.place / "m").topic_similarity_
+        for line in lines[: similarity.shape[1]]:
+            topic = int(line[0].rstrip("*"))
+            assert float(line[3]) == pytest.approx(np.median(similarity[:, topic]), abs=0.006)
 
 
 def test_seed_words_of_counts(call, refused, tmp_path):

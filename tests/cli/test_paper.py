@@ -8,7 +8,8 @@ from annealvi.metrics import topic_checksum
 from annealvi.topics import describe
 
 pytest.importorskip("matplotlib")
-TABLES = {f"{name}.{end}" for name in ("topics", "by_class", "over_time") for end in ("csv", "tex")}
+NAMES = ("topics", "trust", "by_class", "over_time")
+TABLES = {f"{name}.{end}" for name in NAMES for end in ("csv", "tex")}
 FIGURES = {f"{name}.pdf" for name in ("topics", "map", "by_class", "over_time")}
 
 
@@ -31,6 +32,9 @@ def test_a_folder_for_a_paper(call, model, jsonl, rows):
     table = pd.read_csv(folder / "topics.csv", index_col="topic")
     assert table.share.is_monotonic_decreasing and table.label[1] == "a & b"
     assert table.share.to_numpy() == pytest.approx(summary.topic_shares[table.index])
+    trust = pd.read_csv(folder / "trust.csv", index_col="topic")
+    assert trust.support.to_numpy() == pytest.approx(summary.support[table.index])
+    assert "stability" not in trust and trust.index.tolist() == table.index.tolist()
     assert r"a \& b & " in (folder / "topics.tex").read_text(encoding="utf-8")
     by = pd.read_csv(folder / "by_class.csv", index_col=0)
     assert by["a & b"].to_numpy() == pytest.approx(
@@ -56,7 +60,8 @@ def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl)
     folders = [call("paper", model, jsonl, "--folder", name).place / name for name in ("a", "b")]
     a, b = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
     assert a == b and set(a) == {
-        *("topics.csv", "topics.tex", "topics.pdf", "map.pdf", "methods.txt")
+        *("topics.csv", "topics.tex", "trust.csv", "trust.tex"),
+        *("topics.pdf", "map.pdf", "methods.txt"),
     }
 
 

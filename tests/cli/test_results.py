@@ -19,6 +19,24 @@ def model(call, jsonl, tmp_path):
     return path
 
 
+def test_weak_topics_have_a_star_and_a_reason(call, jsonl, tmp_path, monkeypatch):
+    path, options = tmp_path / "m.safetensors", ("--topics", 8, "--quiet")
+    call("fit", jsonl, *options, "--model", path)
+    lda = annealvi.load(path).lda_
+    n, support = lda.settings_["n_init"], lda.topic_support_
+    monkeypatch.setattr("annealvi.topics.trust.LEAST_SUPPORT", 2)
+    for done in (call("fit", jsonl, *options), call("show", path)):
+        lines = done.out.splitlines()
+        at = next(place for place, line in enumerate(lines) if line.startswith("* weak: "))
+        stars = {int(line[:5]) for line in lines[:at] if line[5:6] == "*"}
+        said = {int(line[:5]): line[7:] for line in lines[at + 1 :]}
+        assert stars == set(said) == set(range(8))
+        for k, reason in said.items():
+            assert f"found by {round(support[k] * n) or 'none'} of {n} starts" in reason
+    one = call("show", path, "--topic", 5).out.splitlines()
+    assert one[1] == f"weak: {said[5]}"
+
+
 def test_labels(call, model, jsonl, rows):
     done = call("label", model, jsonl, "--name", "id", "--shares")
     found = list(csv.DictReader(io.StringIO(done.out)))
@@ -55,6 +73,7 @@ def test_show(call, model):
     assert "TopicModel: 3 topics, 18 words" in done.out
     checksum = topic_checksum(annealvi.load(model).lda_)
     assert f"checksum of the topics: {checksum}\n" in done.out
+    assert "*" not in done.out
     lines = done.out.splitlines()
     assert "share  support  words" in lines[-5] and lines[-1].startswith("support: the share")
     topics = [set(line.split()[3:]) for line in lines[-4:-1]]

@@ -323,6 +323,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "freq": one_of("YE", "ME", "D", "2QE", pd.DateOffset(months=30), "no"),
     "times": each("2001", "2001-05-06", 2003, None),
     "groups": each("a", "b", "$x_$", None) | one_of([[0, 1]], [[0], [1, 2]], []),
+    "prior": one_of(500.0, 1, 1e-6, 1e12, 0),
     "labels": one_of({0: "space"}, {0: "a", 1: "a"}, list("abc"), [1, 2, 3]),
     "key": one_of(KEY, KEY.drop(columns="topic"), KEY.assign(stratum="a").drop(columns="answer")),
     "answers": one_of(KEY, [KEY, KEY], KEY.assign(answer=9), KEY.assign(answer=""), KEY[:0], []),

@@ -79,6 +79,21 @@ def test_facts_and_escaped_labels_and_titles(report, summary):
     assert f"{summary.quality['diversity']:.3f}" in report
 
 
+def test_weak_topics_have_their_reason(summary, monkeypatch, tmp_path):
+    monkeypatch.setattr(summary, "support", np.array([1, 0.25, 1]))
+    monkeypatch.setattr(summary, "facts", {"settings": {"n_init": 4}})
+    monkeypatch.setattr(summary, "similarity", np.array([[0.9, 0.5, 0.12]]))
+    write_report(summary, tmp_path / "a.html")
+    text = (tmp_path / "a.html").read_text(encoding="utf-8")
+    cells = dict(re.findall(r'<tr data-topic="(\d)">.*?<p class="weak">(.*?)</p>', text))
+    other = "other fits have no topic like it (cosine {:.2f})".format
+    why = f"found by 1 of 4 starts; {other(0.5)}", other(0.12)
+    assert cells == {"1": f"Weak: {why[0]}.", "2": f"Weak: {why[1]}."}
+    assert '<td class="number">0.25</td><td class="number">0.50</td></tr>' in text
+    held = module.records(summary, 6, 0, 0.6, None, "YE", None)
+    assert [topic["weak"] for topic in held["topics"]] == ["", *why]
+
+
 def test_sections_are_those_with_figures(summary, tmp_path):
     write_report(summary, tmp_path / "a.html", title="caf\udce9")  # from a file name, say
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
@@ -193,11 +208,11 @@ def test_equal_documents_are_shown_once(summary, monkeypatch, titles):
         texts[number] = texts[best.index[0]]
     monkeypatch.setattr(summary, "titles", titles)
     monkeypatch.setattr(summary, "texts", texts)
-    shown = module.documents(summary, 0, 4)
-    assert shown == [best.index[0], *best.index[25:28]]
-    assert module.documents(summary, 0, 100) == list(
-        dict.fromkeys([best.index[0], *summary.documents(0, 60).index[25:]])
-    )
+    first, *others = summary.documents(0, 60).index
+    assert first == best.index[0] and not set(others) & set(best.index[1:25])
+    assert len(others) == 35 and others[:5] == best.index[25:30].tolist()
+    held = module.records(summary, 6, 4, 0.6, None, "YE", None)
+    assert held["topics"][0]["documents"] == [first, *others[:3]]
 
 
 def test_long_texts_are_cut(summary, monkeypatch):

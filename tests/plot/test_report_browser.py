@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from annealvi.plot.report import write_report
@@ -54,6 +55,19 @@ def test_the_page_shows_the_largest_topic(page, report, summary):
     assert page.value(WORDS) == summary.words(largest, 6)
     hidden = page.value("[...document.querySelectorAll('section')].filter(e => e.hidden).length")
     assert hidden == 0
+
+
+def test_a_weak_topic_says_why_on_a_phone_too(page, summary, monkeypatch, tmp_path):
+    monkeypatch.setattr(summary, "similarity", np.array([[0.9, 0.12, 0.9]]))
+    write_report(summary, tmp_path / "a.html")
+    page.open(tmp_path / "a.html", **PHONE)
+    page.click("#list [data-topic='1']")
+    assert text(page, "#topic-weak") == "Weak: other fits have no topic like it (cosine 0.12)."
+    assert page.value("getComputedStyle(document.getElementById('topic-weak')).display") == "block"
+    right = "document.querySelector('#rows .weak').getBoundingClientRect().right"
+    assert page.value(right) < PHONE["width"]
+    page.click("#list [data-topic='0']")
+    assert page.value("getComputedStyle(document.getElementById('topic-weak')).display") == "none"
 
 
 def test_a_click_on_the_map_shows_the_topic(page, report, summary):
@@ -113,7 +127,7 @@ def test_html_in_a_text_a_title_a_label_and_a_word_is_shown_as_text(
     )
     assert "& <i>more</i>" in text(page, "#documents")
     assert page.value("document.title") == "Topics"
-    assert page.value("document.querySelectorAll('main b').length") == 4  # the page's own
+    assert page.value("document.querySelectorAll('main b').length") == 9  # the page's own
     assert page.value("document.querySelectorAll('main i, #documents script').length") == 0
     page.value("document.getElementById('time').scrollIntoView()")
     page.wait("document.querySelectorAll('#figure-time .legendtext').length === 3")

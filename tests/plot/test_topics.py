@@ -177,3 +177,31 @@ def test_without_plotly(summary, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     with pytest.raises(ImportError, match=r"annealvi\[report\]"):
         interactive.plot_topic_map(summary)
+
+
+def test_words_that_groups_use_differently(summary, documents):
+    groups = np.array(documents[4])
+    axes = plot.plot_words_by(summary, 1, groups, n_words=3, prior=50.0)
+    render(axes)
+    table = summary.words_by(1, groups, 3, 50.0)
+    assert axes.shape == (1, 2)
+    for ax, group in zip(axes.flat, "ab", strict=True):
+        own = table[table.group == group]
+        assert 0 < len(own) <= 3 and labels_of(ax.get_yticklabels()) == own.word.tolist()
+        assert_allclose(ax.lines[1].get_xdata(), own.log_odds)
+        ends = [line[:, 0] for line in ax.collections[0].get_segments()]
+        assert_allclose(ends, own[["low", "high"]])
+        assert ax.get_title() == f"{group} (30)" and ax.get_xlim() == axes[0, 0].get_xlim()
+    given = pyplot.subplots(1, 3)[1]
+    assert plot.plot_words_by(summary, 1, groups, axes=given) is given
+    with pytest.raises(ValueError, match=r"'axes' .* Got 1 for 2 groups"):
+        plot.plot_words_by(summary, 1, groups, axes=given[:1])
+
+
+def test_groups_without_words_of_the_topic(summary, monkeypatch):
+    of_topic = (summary.shares.argmax(axis=1) == 1).astype(int)  # others hardly have its words
+    drawn = pictures.words_by(summary, 1, of_topic, 3, 500.0)
+    assert [group.name for group in drawn] == ["1 (20)"]
+    monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
+    with pytest.raises(ValueError, match="groups that have words of the topic"):
+        plot.plot_words_by(summary, 1, of_topic)

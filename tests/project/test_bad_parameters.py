@@ -175,7 +175,7 @@ def test_of_a_function(function, name, allowed):
     required = {"model": LDA, "topics": X, "a": X, "b": X, "summary": None}
     required |= {"fits": {}, "shape": (1, 1), "corpus": [], "blocks": [], "texts": [], "words": 3}
     required |= {"labels_true": [0, 1], "labels_pred": [0, 1], "documents": X}
-    required["vectorizer"] = HashingVectorizer()
+    required |= {"vectorizer": HashingVectorizer(), "topic": 0, "groups": ["a", "b"]}
     names = signature(function).parameters
     given = {key: value for key, value in (first | required).items() if key in names}
     for value in bad_values(allowed):

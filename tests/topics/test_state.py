@@ -82,6 +82,12 @@ def test_forged_choices(chosen, way, value, message):
         storage.estimator_of(changed(chosen, f"state.choice{way}", value))
 
 
+@pytest.mark.parametrize("shape", [(2,), (2, 1)])
+def test_forged_similarity(chosen, shape):
+    with pytest.raises(ValueError, match=r"'state.topic_similarity' must be"):
+        storage.estimator_of(changed(chosen, "state.topic_similarity", np.ones(shape)))
+
+
 def use(model):
     model.top_words(), model.vocabulary_note_, model.get_params()
     return [model.transform(TEXTS[:3])]

@@ -53,6 +53,17 @@ def test_weights_are_those_that_rank(summary):
     assert_allclose(frame.relevance, 0.5 * np.log(frame.probability) + 0.5 * np.log(frame.lift))
 
 
+def test_words_by_frex(summary):
+    assert summary.frex(0, 3) == ["orbit", "orbits", "the"]  # ranks 7 and 7, 6 and 6, 8 and 4
+    assert summary.frex(0, 3, weight=1) == summary.words(0, 3, relevance=1)
+    own = summary.topics[1] / summary.topics.sum(axis=0)
+    exclusive = WORDS[np.argsort(-own, kind="stable")]
+    assert summary.frex(1, 4, weight=0) == exclusive[:4].tolist()
+    assert len(summary.frex(1, 100)) == 7  # "rare" has no weight there
+    with pytest.raises(ValueError, match="'weight' parameter"):
+        summary.frex(0, weight=1.5)
+
+
 def test_the_table(summary):
     table = summary.table
     assert " ".join(table) == "share documents label words coherence exclusivity certainty"
@@ -86,6 +97,14 @@ def test_documents_of_a_topic(summary):
     assert_allclose(frame.share, [0.8, 0.5, 0.2])
     assert frame.tokens.tolist() == [16, 4, 13] and frame.title.tolist() == ["sky", "both", "night"]
     assert summary.documents(0, 100).index.tolist() == [0, 3, 2, 1]  # the empty one is left out
+
+
+def test_equal_documents_are_shown_once():
+    texts = ["moon", "goal", "moon", "moon", ""]
+    shown = describe(Given(), COUNTS, texts=texts).documents(0, 5)
+    assert shown.index.tolist() == [0, 1]
+    shown = describe(Given(), COUNTS, texts=texts, titles=TITLES).documents(0, 5)
+    assert shown.index.tolist() == [0, 3, 2, 1]
 
 
 def test_of_equal_shares_the_longer_document_comes_first():

@@ -110,3 +110,21 @@ def test_labels_that_cannot_be(labels, given, message):
     with pytest.raises(ValueError, match=message):
         labels.change(given)
     assert labels == ["a", "b", "c"]
+
+
+def test_frex_is_the_harmonic_mean_of_two_ranks(topics):
+    topics = topics[1:]
+    exclusivity = topics[2] / topics.sum(axis=0)
+    ranks = [[(values <= value).mean() for value in values] for values in (topics[2], exclusivity)]
+    expected = [1 / (0.3 / a + 0.7 / b) for a, b in zip(*ranks, strict=True)]
+    assert_allclose(words.frex_of(topics, 2, 0.3), expected)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("weight", [0.5, 0.2, 1.0])
+def test_frex_is_that_of_topica(topics, weight):
+    topica = pytest.importorskip("topica")
+    topics = topics[1:]
+    names = [str(word) for word in range(30)]
+    theirs = dict(topica.frex(topics, names, w=weight, n=30)[1])
+    assert_allclose(words.frex_of(topics, 1, weight), [theirs[name] for name in names])

@@ -1,0 +1,105 @@
+"""Do weak topics fail to come back, and are intervals of words as wide as they must be?
+
+    python -m bench.studies.trust
+
+`weak`: fits of the abstracts that are shipped, and of poliblog5k if it is there, are compared with
+five other fits, of documents drawn with replacement and from other seeds.  Printed are the share of
+topics that `TopicSummary.trust` marks, and how many of the marked and of the others come back: the
+median cosine of their matches is at least .7.  Trust knows the fit alone, or one more fit.
+
+`words`: groups of documents are drawn at random, so no word is used differently.  Printed is the
+share of 95% intervals of `TopicSummary.words_by` that exclude 0, and the same by the variance of
+Monroe, Colaresi and Quinn (2008), by the expected number of the word in the smaller group.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from annealvi import TemperedLDA
+from annealvi.datasets import DATA_VARIABLE, load_arxiv_abstracts
+from annealvi.topics import describe
+from annealvi.topics.trust import LEAST_STABILITY, match
+from bench import parser
+from bench.markdown import table
+
+PRIOR = 500.0
+COUNTS = (5, 20, 50, np.inf)
+
+
+def corpora() -> dict[str, sparse.csr_matrix]:
+    found = {"abstracts": sparse.csr_matrix(load_arxiv_abstracts().data)}
+    path = Path(os.environ[DATA_VARIABLE]) / "poliblog5k.npz"
+    if path.exists():
+        held = np.load(path)
+        parts = held["data"].astype(np.float64), held["indices"], held["indptr"]
+        found["poliblog5k"] = sparse.csr_matrix(parts, shape=tuple(held["shape"]))
+    return found
+
+
+def weak(name: str, X: sparse.csr_matrix, n_topics: int, n_seeds: int) -> list[list[str]]:
+    marks, back = {"the fit": [], "another fit": []}, []
+    for seed in range(n_seeds):
+        rng = np.random.default_rng(seed)
+        lda, other = (TemperedLDA(n_topics, random_state=s).fit(X) for s in (seed, 1000 + seed))
+        marks["the fit"] += describe(lda, X).trust.weak.tolist()
+        marks["another fit"] += describe(lda, X, other=other).trust.weak.tolist()
+        cosines = []
+        for number in range(5):
+            drawn = X[rng.integers(X.shape[0], size=X.shape[0])]
+            fit = TemperedLDA(n_topics, random_state=100 * (1 + seed) + number).fit(drawn)
+            cosines.append(match(lda.components_, fit.components_))
+        back += (np.median(cosines, axis=0) >= LEAST_STABILITY).tolist()
+    rows, came = [], np.array(back)
+    for known, marked in marks.items():
+        is_weak = np.array(marked)
+        shares = [f"{came[which].mean():.2f}" for which in (is_weak, ~is_weak)]
+        rows.append([f"{name}, {n_topics}", known, f"{is_weak.mean():.0%}", *shares])
+    return rows
+
+
+def words(name: str, X: sparse.csr_matrix, n_draws: int) -> list[list[str]]:
+    summary = describe(TemperedLDA(20, random_state=0).fit(X), X)
+    rng, ours, theirs, counts = np.random.default_rng(0), [], [], []
+    for _ in range(n_draws):
+        groups = rng.integers(2, size=X.shape[0])
+        for topic in range(0, 20, 3):
+            found = summary.words_by(topic, groups, n=None, prior=PRIOR).set_index("word")
+            one, two = (found[found.group == group] for group in (0, 1))
+            y, rest = one["count"], two["count"].loc[one.index]
+            prior = PRIOR * (y + rest) / (y + rest).sum()
+            variance = 1 / (y + prior) + 1 / (rest + prior)
+            counts.append(np.minimum(y, rest))
+            ours.append((one.low > 0) | (one.high < 0))
+            theirs.append(np.abs(one.log_odds) > 1.96 * np.sqrt(variance))
+    n, own, paper = (np.concatenate(each) for each in (counts, ours, theirs))
+    rows = []
+    for low, high in pairwise(COUNTS):
+        there = (n >= low) & (n < high)
+        size = f"{low:.0f} to {high:.0f}" if np.isfinite(high) else f"{low:.0f} or more"
+        shares = [f"{which[there].mean():.1%}" for which in (own, paper)]
+        rows.append([name, size, f"{there.sum():,}", *shares])
+    return rows
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--draws", type=int, default=20)
+    chosen, found = options.parse_args(), corpora()
+    rows = [
+        row for name, X in found.items() for K in (20, 50) for row in weak(name, X, K, chosen.seeds)
+    ]
+    head = ["corpus, K", "known", "marked weak", "of these come back", "of the others"]
+    print(table(head, rows), "\n")
+    rows = [row for name, X in found.items() for row in words(name, X, chosen.draws)]
+    print(table(["corpus", "expected number", "words", "here", "words independent"], rows))
+
+
+if __name__ == "__main__":
+    main()
