@@ -22,6 +22,7 @@ from annealvi.plot.estimators import one_axes, several_axes
 
 N_WORDS = [Interval(Integral, 1, None, closed="left")]
 RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
+PRIOR = [Interval(Real, 1e-6, 1e12, closed="both")]
 #: Points of a figure: an inch has 72, and a line of the tick labels takes this many.
 LINE = 13
 
@@ -376,7 +377,9 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
     return found
 
 
-@validate_params({"n_words": N_WORDS, "n_columns": N_WORDS}, prefer_skip_nested_validation=True)
+@validate_params(
+    {"n_words": N_WORDS, "prior": PRIOR, "n_columns": N_WORDS}, prefer_skip_nested_validation=True
+)
 def plot_words_by(
     summary: Any,
     topic: int | str,
