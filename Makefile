@@ -109,6 +109,8 @@ examples: $(VENV)/.demo
 	$(BIN)/python examples/learning_curves.py
 	$(BIN)/python examples/annealing_lengths.py
 	$(BIN)/python examples/hot_documents.py
+	$(BIN)/python examples/arxiv_years.py
+	-$(BIN)/python examples/political_blogs.py  # needs the posts, see the script
 	-$(BIN)/python examples/yale_faces.py  # needs the faces, see the script
 
 # The first five need no data; each says what it needs.

@@ -25,8 +25,8 @@ N_CURVES = 8
 #: are drawn together, and so are those beyond the N_GROUPS largest; periods are left out.
 FEW_DOCUMENTS = 20
 N_GROUPS = 40
-#: A number of more values is drawn along an axis.
-FEW_VALUES = 10
+#: A number of more values is drawn along an axis, as curves with bands, of which few are legible.
+FEW_VALUES, N_BANDS = 10, 5
 #: Characters of a name in a picture.
 WIDTH = 40
 

@@ -292,7 +292,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     covariate : str
         Its name in the data.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is all; for curves the 8 that change most.
+        Numbers or labels of topics.  The default is all; for curves the 5 that change most.
     ax : matplotlib Axes, optional
 
     Returns
@@ -321,7 +321,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     else:
         size = frame.groupby("topic")["share"].agg(np.ptp)
     size = size.sort_values(kind="stable", ascending=False)
-    chosen = _of_effects(frame, topics, list(size.index[: pictures.N_CURVES if curves else None]))
+    chosen = _of_effects(frame, topics, list(size.index[: pictures.N_BANDS if curves else None]))
     names = {
         k: pictures.shorten(f"{k} {label}")
         for k, label in zip(frame["topic"], frame["label"], strict=True)

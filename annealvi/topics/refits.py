@@ -20,10 +20,8 @@ from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
 from annealvi.topics.model import clone_of, counts_of, lda_of, number_of_topics
+from annealvi.topics.trust import LEAST_STABILITY
 from annealvi.topics.vectorizer import are_texts
-
-#: Least cosine of a topic and its match in a refit; below they are about something else.
-THRESHOLD = 0.7
 
 
 class Refits:
@@ -53,7 +51,7 @@ class Refits:
         self, similarity: NDArray[np.float64], shares: NDArray[np.float32], checksum: str
     ) -> None:
         self.similarity, self.shares, self.checksum = similarity, shares, checksum
-        self.found: NDArray[np.bool_] = similarity >= THRESHOLD
+        self.found: NDArray[np.bool_] = similarity >= LEAST_STABILITY
         self.support: NDArray[np.float64] = self.found.mean(axis=0)
 
     def __repr__(self) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 #: Those that end within half a minute.
-QUICK = (
-    *("annealing_lengths", "custom_model", "gmm_surface", "hot_documents", "learning_curves"),
-    *("proximity_ring", "toy_factors"),
-)
+QUICK = [
+    *("annealing_lengths", "arxiv_years", "custom_model", "gmm_surface", "hot_documents"),
+    *("learning_curves", "proximity_ring", "toy_factors"),
+]
+#: The folder of data that is not in the package.
+DATA = Path(os.environ.get("ANNEALVI_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
+if (DATA / "poliblog5k.npz").exists():
+    QUICK.append("political_blogs")
+    os.environ["ANNEALVI_DATA"] = str(DATA)  # examples run in another folder
 #: The files that are run.
 PATTERN = rf"/({'|'.join(QUICK)})\.py"
 

@@ -24,6 +24,8 @@ RUNS = [
         5,
         SLOW,
     ),
+    ("arxiv_years", "--topics 3 --refits 2", {}, 4, SLOW),
+    ("political_blogs", "--topics 3 --refits 2", {}, 10, SLOW),
     ("hot_documents", "--passes 4 --jobs 1 --show 3", {}, 0, SLOW),
     ("annealed_layers", "--energy a --steps 5 --runs 2 --transitions 3", EVALUATION, 2, DEEP),
     (
@@ -62,6 +64,8 @@ def data(tmp_path, monkeypatch):
     parts = {name: getattr(X, name) for name in ("data", "indices", "indptr", "shape")}
     words = np.array([f"word{i}" for i in range(40)])
     np.savez(tmp_path / "reuters395.npz", vocab=words, **parts)
+    sides = dict(rating=np.array(["Liberal", "Conservative"] * 25), day=np.arange(1, 51))
+    np.savez(tmp_path / "poliblog5k.npz", vocab=words, **parts, **sides)
     monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
     return tmp_path
 
