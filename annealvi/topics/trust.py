@@ -77,15 +77,17 @@ def reasons(
     what, n = found_by
     said: list[list[str]] = [[] for _ in topics]
     for k, own in enumerate(said):
-        found_again = (
-            stability[k] >= LEAST_STABILITY
-        )  # starts are short, and other fits know better
-        if support is not None and support[k] < LEAST_SUPPORT and not found_again:
+        unstable, of_refits = stability[k] < LEAST_STABILITY, what == "refits"
+        if support is not None and (
+            unstable
+            if of_refits  # starts are short, and other fits know better
+            else support[k] < LEAST_SUPPORT and not stability[k] >= LEAST_STABILITY
+        ):
             of = f"{support[k]:.0%} of the {what}"
             if n is not None:
                 of = f"{round(support[k] * n) or 'none'} of {n} {what}"
             own.append(f"found by {of}")
-        if stability[k] < LEAST_STABILITY:
+        if unstable and not of_refits:
             own.append(f"other fits have no topic like it (cosine {stability[k]:.2f})")
         if coherence[k] < LEAST_COHERENCE and not few_words:
             own.append("its words occur together hardly more than by chance")
@@ -114,8 +116,8 @@ def trust(self: Any) -> Any:
 
         - ``label``;
         - ``support``: the share of `refits` that have found it, or else of the fit's starts
-          (`topic_support_` of the model); NaN if neither is known.  Weak below 1/3, unless
-          stability is known and is not;
+          (`topic_support_` of the model); NaN if neither is known.  That of starts is weak below
+          1/3, unless stability is known and is not;
         - ``stability``: the median cosine of the topic to its match in `refits`, or else in the
           other fits that are known: those behind ``TopicModel("auto")`` and the `other` of
           :func:`describe`.  Topics are matched one to one.  NaN without.  Weak below 0.7;

@@ -67,8 +67,8 @@ def test_refits_go_before_other_fits(summary):
     assert_array_equal(table.support, [1, 1 / 3, 0])
     assert table.reason.tolist() == [
         "",
-        "other fits have no topic like it (cosine 0.60)",
-        "found by none of 3 refits; other fits have no topic like it (cosine 0.30)",
+        "found by 1 of 3 refits",
+        "found by none of 3 refits",
     ]
     summary.support = np.ones(3)  # of the starts of the fit itself
     assert_array_equal(summary.trust.support, [1, 1 / 3, 0])
