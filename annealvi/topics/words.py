@@ -83,7 +83,8 @@ def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.
     """
     top = top_columns(topics, n)
     own = np.take_along_axis(topics, top, axis=1)
-    return (own / topics.sum(axis=0)[top]).mean(axis=1)
+    of_all = np.maximum(topics.sum(axis=0)[top], np.finfo(np.float64).tiny)  # none may have it
+    return (own / of_all).mean(axis=1)
 
 
 def label_words(words: Sequence[str]) -> list[str]:

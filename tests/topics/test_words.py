@@ -128,3 +128,8 @@ def test_frex_is_that_of_topica(topics, weight):
     names = [str(word) for word in range(30)]
     theirs = dict(topica.frex(topics, names, w=weight, n=30)[1])
     assert_allclose(words.frex_of(topics, 1, weight), [theirs[name] for name in names])
+
+
+def test_words_that_no_topic_has_are_not_exclusive():
+    topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0]])
+    assert_allclose(words.exclusivity_of(topics, 4), (1 + 0.5) / 4)
