@@ -80,7 +80,7 @@ CHECKS = {
         made["shares"], np.array([doc.get_topic_dist() for doc in made["theirs"].docs])
     ),
     "MALLET": lambda made: agree(made["shares"], made["state"].doc_topic),
-    "R's stm": check_table("R's stm", 18),
+    "R's stm": check_table("R's stm", 26),
     "keyATM": check_table("keyATM", 6),
     "BERTopic": check_bertopic,
     "BERTopic's clusters by our topics": holds(
