@@ -64,6 +64,12 @@ def paper(chosen: argparse.Namespace) -> None:
         for name in effects.covariates:
             file = f"effects_{re.sub('[^0-9A-Za-z]+', '_', name)}"
             figures[file] = functools.partial(plot.plot_effects, effects, name)
+            if len(values := effects.values(name)) == 2:
+                more = effects.contrast({name: values[1]}, {name: values[0]})
+                more = more.sort_values("estimate", ascending=False, kind="stable")
+                what = f"{values[1]} minus {values[0]}"
+                short = more.rename(columns={"estimate": what})
+                tables[file] = more, short[["label", what, *OF_EFFECTS[3:]]]
     folder.mkdir(exist_ok=True)
     for name, (full, short) in tables.items():
         write_table(full, folder / f"{name}.csv")

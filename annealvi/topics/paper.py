@@ -138,7 +138,8 @@ def facts_of(model: Any, lda: Any) -> dict[str, Any]:
     """What a paragraph on methods says of a model: TopicModel and its TemperedLDA, or another."""
     facts: dict[str, Any] = {"kind": type(lda).__name__}
     vocabulary = getattr(model, "vocabulary_", None)
-    if isinstance(vocabulary, Vocabulary) and vocabulary.n_documents:
+    # from less than two documents no vocabulary is chosen: the words were given
+    if isinstance(vocabulary, Vocabulary) and vocabulary.n_documents > 1:
         facts |= {"vocabulary": vocabulary, "seeded": list(model.seed_topics_)}
         facts["choice"] = getattr(model, "choice_", None)
     if isinstance(lda, TemperedLDA):

@@ -1,7 +1,9 @@
 """``annealvi paper``."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import annealvi
 from annealvi.metrics import topic_checksum
@@ -82,6 +84,25 @@ def test_effects(call, model, jsonl, rows):
         assert (done.place / "out" / f"effects_{name}.pdf").read_bytes().startswith(b"%PDF")
     methods = (done.place / "out" / "methods.txt").read_text(encoding="utf-8")
     assert "was fitted 2 more times" in methods
+    assert not (done.place / "out" / "effects_kind.csv").exists()  # it has three values
+
+
+def test_the_difference_of_two_values(call, tmp_path):
+    X = sparse.random(60, 20, 0.4, "csr", rng=np.random.default_rng(0))
+    X.data[:] = 1
+    arrays = {name: getattr(X, name) for name in ("data", "indices", "indptr", "shape")}
+    np.savez(
+        tmp_path / "c.npz", vocab=[f"word{n}" for n in range(20)], side=["a", "b"] * 30, **arrays
+    )
+    model = tmp_path / "m.safetensors"
+    call("fit", tmp_path / "c.npz", "--topics", 2, "--model", model, "--quiet")
+    done = call("paper", model, tmp_path / "c.npz", "--formula", "~ side", "--quiet")
+    table = pd.read_csv(done.place / "paper" / "effects_side.csv")
+    assert table.estimate.is_monotonic_decreasing and len(table) == 2
+    tex = (done.place / "paper" / "effects_side.tex").read_text(encoding="utf-8")
+    assert tex.splitlines()[2] == r"label & b minus a & std\_error & low & high \\"
+    # the words of counts are given: no vocabulary was chosen
+    assert "vocabulary is that of" not in (done.place / "paper" / "methods.txt").read_text()
 
 
 def test_wrong_input(refused, model, jsonl):
