@@ -55,7 +55,7 @@ def load(full: bool) -> Any:
         path = folder / "arxiv_texts20k.jsonl.gz"
         if not path.exists():
             raise SystemExit(f"--full needs {path}: name its folder by ANNEALVI_DATA.")
-        frame = pd.read_json(path, lines=True, dtype=False, convert_dates=False)
+        frame = pd.read_json(path, lines=True, dtype=False)
         frame["text"] = frame.title + "\n" + frame.abstract
     else:
         abstracts = load_arxiv_abstracts(texts=True)

@@ -25,7 +25,7 @@ def main() -> None:
     options.add_argument("--refits", type=int, default=10)
     given = options.parse_args()
     path = Path(os.environ.get(DATA_VARIABLE, "../shared/data")) / "arxiv_texts20k.jsonl.gz"
-    papers = pd.read_json(path, lines=True, dtype=False, convert_dates=False)
+    papers = pd.read_json(path, lines=True, dtype=False)
     texts = papers.title + " " + papers.abstract
     data = {
         "field": papers.category.str.split(".").str[0],
