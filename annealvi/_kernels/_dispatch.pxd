@@ -48,6 +48,10 @@ cdef extern from "kernels.h" nogil:
             *
         ) noexcept nogil
         void (*bernoulli_entropy)(int, int64_t, const float *, double *) noexcept nogil
+        void (*product)(
+            int64_t, int64_t, int64_t, const float *, int64_t, int64_t, const float *, int64_t,
+            int64_t, int, float *, int64_t
+        ) noexcept nogil
         void (*exp)(int64_t, const float *, float *) noexcept nogil
         void (*log)(int64_t, const float *, float *) noexcept nogil
         void (*digamma)(int64_t, const float *, float *) noexcept nogil
@@ -109,6 +113,10 @@ cdef extern from "kernels.h" nogil:
             double *
         ) noexcept nogil
         void (*bernoulli_entropy)(int, int64_t, const double *, double *) noexcept nogil
+        void (*product)(
+            int64_t, int64_t, int64_t, const double *, int64_t, int64_t, const double *, int64_t,
+            int64_t, int, double *, int64_t
+        ) noexcept nogil
         void (*exp)(int64_t, const double *, double *) noexcept nogil
         void (*log)(int64_t, const double *, double *) noexcept nogil
         void (*digamma)(int64_t, const double *, double *) noexcept nogil

@@ -1,16 +1,17 @@
-"""Matrix products on fixed blocks, each a call of single-threaded BLAS.
+"""Matrix products on fixed blocks, and systems of linear equations.
 
-A multi-threaded BLAS divides a product into parts that depend on its number of threads, and
-so do its rounding errors.  Here the parts depend only on shapes, and blocks are summed in a
-fixed order.  Therefore results are bit-identical for any number of threads, as long as the
-caller limits BLAS to one (:func:`annealvi._kernels.layout.single_threaded_blas`).
-Sums over up to ROW_BLOCK rows are in the dtype of the arrays; these are added in double
-precision.
+The arithmetic of a product is in ``product.h``; this module distributes blocks over threads.
+Each number is summed in an order that depends only on shapes, so results are bit-identical for
+any number of threads.  Sums over up to ROW_BLOCK rows are in the dtype of the arrays; these are
+added in double precision.
 """
+
+import numpy as np
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from scipy.linalg.cython_blas cimport dgemm, sgemm
+
+from annealvi._kernels._dispatch cimport kernels
 
 cdef enum:
     ROW_BLOCK = 2048    # rows that one product sums over
@@ -19,19 +20,63 @@ cdef enum:
     GROUPS = 16         # most partial sums of one result
 
 
-cdef inline void gemm(
-    bint transposed, int m, int n, int k,
-    const floating *a, int lda, const floating *b, int ldb, floating *c, int ldc,
+cdef inline void multiply(
+    Py_ssize_t m, Py_ssize_t n, Py_ssize_t terms, const floating *a, Py_ssize_t a_row,
+    Py_ssize_t a_term, const floating *b, Py_ssize_t b_term, Py_ssize_t b_column, floating *c,
+    Py_ssize_t c_row,
 ) noexcept nogil:
-    """c = a b or a^T b, column-major as in BLAS."""
-    cdef:
-        floating one = 1, zero = 0
-        char left = c"T" if transposed else c"N", right = c"N"
+    """c = a b, see product.h."""
     if floating is float:
-        sgemm(&left, &right, &m, &n, &k, &one, <float *>a, &lda, <float *>b, &ldb, &zero, c, &ldc)
+        kernels.f32.product(m, n, terms, a, a_row, a_term, b, b_term, b_column, 0, c, c_row)
     else:
-        dgemm(&left, &right, &m, &n, &k, &one, <double *>a, &lda, <double *>b, &ldb, &zero, c,
-              &ldc)
+        kernels.f64.product(m, n, terms, a, a_row, a_term, b, b_term, b_column, 0, c, c_row)
+
+
+def product(
+    const double[:, :] left,   # IN  (m, k)
+    const double[:, :] right,  # IN  (k, n)
+):
+    """left right, by one thread."""
+    out = np.empty((left.shape[0], right.shape[1]))
+    cdef:
+        double[:, ::1] to = out
+        Py_ssize_t size = sizeof(double)
+    if left.shape[1] != right.shape[0]:
+        raise ValueError(f"{left.shape[1]} columns cannot be multiplied by {right.shape[0]} rows")
+    if out.size == 0 or left.shape[1] == 0:
+        out[:] = 0
+        return out
+    multiply[double](
+        to.shape[0], to.shape[1], left.shape[1], &left[0, 0], left.strides[0] // size,
+        left.strides[1] // size, &right[0, 0], right.strides[0] // size, right.strides[1] // size,
+        &to[0, 0], to.shape[1])
+    return out
+
+
+def solve(
+    double[:, ::1] A,  # IN/OUT (K, K) positive definite or triangular; then its elimination
+    double[:, ::1] B,  # IN/OUT (K, at least 1); then A^-1 B
+):
+    """Solve A X = B by elimination, whose pivots are left on the diagonal of A.
+
+    Without an exchange of rows: for these matrices it is as stable as Cholesky's method.
+    """
+    cdef:
+        Py_ssize_t K = A.shape[0], n = B.shape[1], i, j, step
+        double factor
+    for j in range(K):
+        for i in range(j + 1, K):
+            if A[i, j] != 0:
+                factor = -A[i, j] / A[j, j]
+                kernels.add_row(K - j, factor, &A[j, j], &A[i, j])
+                kernels.add_row(n, factor, &B[j, 0], &B[i, 0])
+    for step in range(K):
+        j = K - 1 - step
+        for i in range(n):
+            B[j, i] /= A[j, j]
+        for i in range(j):
+            if A[i, j] != 0:
+                kernels.add_row(n, -A[i, j], &B[j, 0], &B[i, 0])
 
 
 def outer(
@@ -43,14 +88,14 @@ def outer(
     """out[:, :N] = left right^T."""
     cdef:
         Py_ssize_t n_rows = right.shape[0], n_tasks, task, start
-        int K = left.shape[0], D = right.shape[1], ld = out.shape[1]
+        Py_ssize_t K = left.shape[0], D = right.shape[1], ld = out.shape[1]
     if n_rows == 0 or K == 0:
         return
     n_tasks = (n_rows + OUTER_BLOCK - 1) // OUTER_BLOCK
     for task in prange(n_tasks, nogil=True, num_threads=n_threads, schedule="static"):
         start = task * OUTER_BLOCK
-        gemm(True, <int>min(OUTER_BLOCK, n_rows - start), K, D,
-             &right[start, 0], D, &left[0, 0], D, &out[0, start], ld)
+        multiply(K, min(OUTER_BLOCK, n_rows - start), D, &left[0, 0], D, 1, &right[start, 0], 1, D,
+                 &out[0, start], ld)
 
 
 def inner(
@@ -67,8 +112,8 @@ def inner(
     cdef:
         Py_ssize_t groups = partial.shape[0], n_blocks, n_columns, n_tasks, task
         Py_ssize_t group, column, block, start, k, d, g
-        int K = left.shape[0], D = out.shape[1], ld = left.shape[1], ld_right = right.shape[1]
-        int width, rows
+        Py_ssize_t K = left.shape[0], D = out.shape[1], ld = left.shape[1]
+        Py_ssize_t ld_right = right.shape[1], width, rows
         floating *own = NULL
     n_blocks = (n_rows + ROW_BLOCK - 1) // ROW_BLOCK
     n_columns = (D + COLUMN_BLOCK - 1) // COLUMN_BLOCK
@@ -77,19 +122,19 @@ def inner(
         own = &tile[threadid(), 0]
         group = task // n_columns
         column = task % n_columns * COLUMN_BLOCK
-        width = <int>min(COLUMN_BLOCK, D - column)
+        width = min(COLUMN_BLOCK, D - column)
         for k in range(K):
             for d in range(width):
                 partial[group, k, column + d] = 0
         for block in range(group * n_blocks // groups, (group + 1) * n_blocks // groups):
             start = block * ROW_BLOCK
-            rows = <int>min(ROW_BLOCK, n_rows - start)
+            rows = min(ROW_BLOCK, n_rows - start)
             if gram:
-                gemm(True, width, K, rows, &right[column, start], ld_right,
-                     &left[0, start], ld, own, width)
+                multiply(K, width, rows, &left[0, start], ld, 1, &right[column, start], 1,
+                         ld_right, own, width)
             else:
-                gemm(False, width, K, rows, &right[start, column], ld_right,
-                     &left[0, start], ld, own, width)
+                multiply(K, width, rows, &left[0, start], ld, 1, &right[start, column], ld_right,
+                         1, own, width)
             for k in range(K):
                 for d in range(width):
                     partial[group, k, column + d] += own[k * width + d]

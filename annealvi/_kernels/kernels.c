@@ -17,6 +17,7 @@
 #include "lda_words.h"
 #include "lda_collapsed.h"
 #include "fmm_rows.h"
+#include "product.h"
 #include "arrays.h"
 #undef REAL
 #undef INT
@@ -35,6 +36,7 @@
 #include "lda_words.h"
 #include "lda_collapsed.h"
 #include "fmm_rows.h"
+#include "product.h"
 #include "arrays.h"
 #include "power_rows.h"
 #include "draw_rows.h"
@@ -58,7 +60,7 @@ static void add_row(int64_t n, double factor, const double *row, double *restric
             add_statistics_##suffix, log_dot_##suffix, topic_weights_##suffix,                   \
             step_row_##suffix,                                                                   \
             bernoulli_sweep_##suffix, bernoulli_held_sweep_##suffix, bernoulli_energy_##suffix,  \
-            bernoulli_entropy_##suffix,                                                          \
+            bernoulli_entropy_##suffix, product_##suffix,                                        \
             exp_array_##suffix, log_array_##suffix, digamma_array_##suffix,                      \
             exp_digamma_array_##suffix, log_gamma_array_##suffix, dirichlet_row_##suffix,        \
             collapse_document_##suffix                                                           \

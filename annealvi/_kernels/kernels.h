@@ -38,6 +38,8 @@
         void (*bernoulli_energy)(int, int64_t, const REAL *, const REAL *, const REAL *, REAL,   \
                                  const REAL *, double *);                                        \
         void (*bernoulli_entropy)(int, int64_t, const REAL *, double *);                         \
+        void (*product)(int64_t, int64_t, int64_t, const REAL *, int64_t, int64_t, const REAL *, \
+                        int64_t, int64_t, int, REAL *, int64_t);                                 \
         void (*exp)(int64_t, const REAL *, REAL *);                                              \
         void (*log)(int64_t, const REAL *, REAL *);                                              \
         void (*digamma)(int64_t, const REAL *, REAL *);                                          \

@@ -3,9 +3,7 @@
 A grid consists of panels of `n_points` evenly spaced exponents: panel i starts at
 ``starts[i]`` and has steps of ``steps[i]``.  Results are stored panel by panel.  Everything is
 in double precision.  Each row, each block of rows and each draw is handled by one thread, and
-blocks are added in a fixed order, so results are bit-identical for any number of threads.  That
-of a draw contains matrix products, for which the caller limits BLAS to one thread
-(:func:`annealvi._kernels.layout.single_threaded_blas`).
+blocks are added in a fixed order, so results are bit-identical for any number of threads.
 """
 
 from cython.parallel cimport prange, threadid
@@ -13,7 +11,6 @@ from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memset
-from scipy.linalg.cython_blas cimport dgemm
 
 from annealvi._kernels._dispatch cimport kernels
 
@@ -187,9 +184,8 @@ cdef void draw_words(
     """Draw topics, and mix them by theta: sum_k theta_k beta_kv up to a constant for each theta."""
     cdef:
         Py_ssize_t K = theta.shape[1], k, v, r, n
-        int width = topics.shape[2], R = n_theta, R_pad = theta.shape[2], size
-        double total, one = 1, kept
-        char plain = c"N", transposed = c"T"
+        Py_ssize_t width = topics.shape[2], R_pad = theta.shape[2]
+        double total
     for k in range(K):
         n = k % topics.shape[1]
         draw_topic(state, eta, k, V, width, &topics[thread, n, 0])
@@ -202,10 +198,9 @@ cdef void draw_words(
             shares[thread, n, r] = theta[thread, k, r] - total
         kernels.exp_row(R_pad, &shares[thread, n, 0])
         if n == topics.shape[1] - 1 or k == K - 1:
-            size = n + 1
-            kept = k > n
-            dgemm(&plain, &transposed, &width, &R, &size, &one, &topics[thread, 0, 0], &width,
-                  &shares[thread, 0, 0], &R_pad, &kept, &words[thread, 0, 0], &width)
+            kernels.f64.product(n_theta, width, n + 1, &shares[thread, 0, 0], 1, R_pad,
+                                &topics[thread, 0, 0], width, 1, k > n, &words[thread, 0, 0],
+                                width)
 
 
 cdef void sum_words(
