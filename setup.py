@@ -15,7 +15,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -67,7 +66,6 @@ SHARED_C = f"{BUILD}/cython/_cyutility.c"
 MACROS = [
     ("ANNEALVI_DEBUG", str(int(DEBUG))),
     ("ANNEALVI_SANITIZE", str(int(bool(SANITIZE)))),
-    ("ANNEALVI_SCIPY", version("scipy")),
 ]
 if LIMITED:
     MACROS += [("Py_LIMITED_API", "0x030B0000")]  # 3.11, which has the buffer protocol

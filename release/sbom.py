@@ -51,7 +51,6 @@ def component(
     description: str,
     *,
     purl: PackageURL | None = None,
-    scope: ComponentScope = ComponentScope.REQUIRED,
     path: Path | None = None,
 ) -> Component:
     """One entry of the bill; `path` is a file of the wheel, whose digest is added."""
@@ -66,7 +65,7 @@ def component(
         licenses=[LicenseFactory().make_from_string(licence)],
         description=description,
         purl=purl,
-        scope=scope,
+        scope=ComponentScope.REQUIRED,
         hashes=hashes,
         bom_ref=f"{name}@{version}",
     )
@@ -91,15 +90,6 @@ def components(folder: Path) -> Iterator[Component]:
         "Apache-2.0",
         "Translated the kernels to C; its own runtime code is part of each compiled module.",
         purl=PackageURL("pypi", name="cython", version=versions["Cython"]),
-    )
-    yield component(
-        "SciPy",
-        versions["SciPy"],
-        "BSD-3-Clause",
-        "The kernels were compiled against its declarations of BLAS (scipy.linalg.cython_blas). "
-        "Not contained: what is installed beside annealvi is used.",
-        purl=PackageURL("pypi", name="scipy", version=versions["SciPy"]),
-        scope=ComponentScope.EXCLUDED,
     )
     compiler, _, number = versions["compiler"].partition(" ")
     if compiler == "GCC":

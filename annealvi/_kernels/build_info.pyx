@@ -8,21 +8,17 @@ cdef extern from *:
     #define ANNEALVI_OPENMP 0
     #endif
 
-    #define ANNEALVI_TEXT_OF(x) #x
-    #define ANNEALVI_TEXT(x) ANNEALVI_TEXT_OF(x)
     #if defined(__clang__)
     #define ANNEALVI_COMPILER __VERSION__
     #else
     #define ANNEALVI_COMPILER "GCC " __VERSION__
     #endif
-    #define ANNEALVI_SCIPY_VERSION ANNEALVI_TEXT(ANNEALVI_SCIPY)
     """
     int ANNEALVI_OPENMP
     int ANNEALVI_DEBUG
     int ANNEALVI_SANITIZE
     int CYTHON_HEX_VERSION
     const char *ANNEALVI_COMPILER
-    const char *ANNEALVI_SCIPY_VERSION
 
 
 def openmp_enabled() -> bool:
@@ -41,11 +37,9 @@ def debug_build() -> bool:
 
 
 def built_with() -> dict:
-    """Return the versions of what compiled the kernels: Cython, SciPy, whose BLAS it declares,
-    and the C compiler."""
+    """Return the versions of what compiled the kernels: Cython and the C compiler."""
     parts = [CYTHON_HEX_VERSION >> shift & 0xFF for shift in (24, 16, 8)]
     return {
         "Cython": ".".join(str(part) for part in parts),
-        "SciPy": ANNEALVI_SCIPY_VERSION.decode(),
         "compiler": ANNEALVI_COMPILER.decode(),
     }

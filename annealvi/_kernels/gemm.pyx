@@ -32,25 +32,24 @@ cdef inline void multiply(
         kernels.f64.product(m, n, terms, a, a_row, a_term, b, b_term, b_column, 0, c, c_row)
 
 
-def product(
-    const double[:, :] left,   # IN  (m, k)
-    const double[:, :] right,  # IN  (k, n)
-):
-    """left right, by one thread."""
-    out = np.empty((left.shape[0], right.shape[1]))
+def product(left, right):
+    """left right in double precision, of matrices or of stacks of them, by one thread."""
     cdef:
-        double[:, ::1] to = out
-        Py_ssize_t size = sizeof(double)
-    if left.shape[1] != right.shape[0]:
-        raise ValueError(f"{left.shape[1]} columns cannot be multiplied by {right.shape[0]} rows")
-    if out.size == 0 or left.shape[1] == 0:
-        out[:] = 0
-        return out
-    multiply[double](
-        to.shape[0], to.shape[1], left.shape[1], &left[0, 0], left.strides[0] // size,
-        left.strides[1] // size, &right[0, 0], right.strides[0] // size, right.strides[1] // size,
-        &to[0, 0], to.shape[1])
-    return out
+        const double[:, :, :] a = np.asarray(left, dtype=np.float64)[(None,) * (left.ndim < 3)]
+        const double[:, :, :] b = np.asarray(right, dtype=np.float64)[(None,) * (right.ndim < 3)]
+        double[:, :, ::1] c
+        Py_ssize_t size = sizeof(double), i
+    if a.shape[2] != b.shape[1] or a.shape[0] != b.shape[0]:
+        raise ValueError(f"no product of matrices of shapes {left.shape} and {right.shape}")
+    out = np.zeros((a.shape[0], a.shape[1], b.shape[2]))
+    if out.size > 0 and a.shape[2] > 0:
+        c = out
+        for i in range(c.shape[0]):
+            multiply[double](
+                c.shape[1], c.shape[2], a.shape[2], &a[i, 0, 0], a.strides[1] // size,
+                a.strides[2] // size, &b[i, 0, 0], b.strides[1] // size, b.strides[2] // size,
+                &c[i, 0, 0], c.shape[2])
+    return out if left.ndim == 3 else out[0]
 
 
 def solve(

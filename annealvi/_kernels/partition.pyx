@@ -52,33 +52,25 @@ cdef void add_lanes(Py_ssize_t n, const double *acc, double *out, Py_ssize_t str
 
 
 def row_power_sums(
-    const double[:, ::1] logs,  # IN  (R, n_pad) whole cache lines, -infinity in the padding;
-                                #     or the numbers themselves, 0 in the padding
-    bint plain,                 # IN  whether they are the numbers themselves
+    const double[:, ::1] logs,  # IN  (R, n_pad) whole cache lines, -infinity in the padding
     const double[::1] starts,   # IN  (panels,) positive
     const double[::1] steps,    # IN  (panels,) positive
     const double[:, ::1] weights,  # IN  (panels * n_points, n_pad), or (0, 0) for ones
     int n_threads,              # IN
     double[:, ::1] scratch,     # OUT (n_threads, panels * n_points * LINE), see scratch_size
-    double[:, ::1] row,         # OUT (n_threads, n_pad) scratch for the logarithms of numbers
     double[:, ::1] out,         # OUT (R, panels * n_points)
 ):
     """out[r, j] = sum_i weights[j, i] exp(b_j logs[r, i])."""
     cdef:
         Py_ssize_t n_rows = logs.shape[0], n_panels = starts.shape[0], r, width = logs.shape[1]
         const double *w = NULL
-        const double *row_logs = NULL
     if n_rows == 0 or n_panels == 0:
         return
     if weights.shape[0] > 0:
         w = &weights[0, 0]
     for r in prange(n_rows, nogil=True, num_threads=n_threads, schedule="static"):
-        row_logs = &logs[r, 0]
-        if plain:
-            kernels.f64.log(width, row_logs, &row[threadid(), 0])
-            row_logs = &row[threadid(), 0]
         sum_powers(starts, steps, out.shape[1] // n_panels, width // LINE, LINE,
-                   row_logs, w, width, False, &scratch[threadid(), 0])
+                   &logs[r, 0], w, width, False, &scratch[threadid(), 0])
         add_lanes(out.shape[1], &scratch[threadid(), 0], &out[r, 0], 1)
 
 

@@ -1,4 +1,8 @@
-"""The vectorised special functions over arrays."""
+"""The vectorised functions over arrays.
+
+NumPy's exp, log, log1p and powers, and what SciPy makes of them, choose their code and so their
+last bits by processor.  These have the same bits on each.
+"""
 
 import numpy as np
 
@@ -6,17 +10,21 @@ from cython cimport floating
 
 from annealvi._kernels._dispatch cimport kernels
 
+TINY = np.finfo(np.float64).tiny
+
 
 cdef _apply(str name, x, double b=1.0, out=None):
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x)
+    if x.dtype != np.float32:
+        x = np.asarray(x, dtype=np.float64)
     if out is None:
-        out = np.empty_like(x)
+        out = np.empty(x.shape, x.dtype)
     if x.size:
         if x.dtype == np.float32:
             _apply_typed[float](name, b, x.ravel(), out.reshape(-1))
         else:
             _apply_typed[double](name, b, x.ravel(), out.reshape(-1))
-    return out
+    return out[()]
 
 
 cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
@@ -67,3 +75,32 @@ def lgamma(x):
 def exp_digamma(x, b=1.0):
     """exp(b psi(x)) for x >= 0, NaN below; for b = 1 it is computed without a logarithm."""
     return _apply("exp_digamma", x, b)
+
+
+def log1p(x):
+    """log(1 + x) for x > -1, with small relative error near 0."""
+    x = np.asarray(x, dtype=np.float64)
+    total = 1.0 + x
+    # what rounding has taken from 1 + x, at the slope there
+    return log(total) + (x - (total - 1.0)) / np.maximum(total, TINY)
+
+
+def power(x, exponent):
+    """x^exponent for x > 0."""
+    return exp(exponent * log(x))
+
+
+def log_sum_exp(x, axis=-1, keepdims=False):
+    """log sum exp(x) along an axis."""
+    x = np.asarray(x, dtype=np.float64)
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    out = log(np.sum(exp(x - top), axis=axis, keepdims=True)) + top
+    return out if keepdims else np.squeeze(out, axis=axis)[()]
+
+
+def softmax(x):
+    """exp(x) along the last axis, divided by its sum."""
+    out = exp(x - np.max(x, axis=-1, keepdims=True))
+    out /= np.sum(out, axis=-1, keepdims=True)
+    return out

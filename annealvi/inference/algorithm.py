@@ -40,7 +40,7 @@ class RobbinsMonro:
     offset: float
 
     def __call__(self, t: int) -> float:
-        return float(np.power(float(self.offset) + t, -float(self.decay)))
+        return (float(self.offset) + t) ** -float(self.decay)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import softmax
 from sklearn.utils import check_random_state, gen_batches
 
+from annealvi._kernels import special
 from annealvi._kernels.layout import padded_rows
 from annealvi.checks import as_array, as_float, check_prior, check_priors, check_topics
 from annealvi.exceptions import BadParameter
@@ -382,7 +382,7 @@ class LDAState:
             n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
             scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
             # no matrix product: its roundings depend on how many documents there are
-            mean = np.sum(softmax(scores, axis=1) * SCORE_GRID, axis=1)
+            mean = np.sum(special.softmax(scores) * SCORE_GRID, axis=1)
             temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
         return temperatures
 
@@ -446,8 +446,7 @@ def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float
         return 1.0
     if population is not None:
         n_words *= population / X.shape[0]
-    with np.errstate(over="ignore"):
-        perplexity = float(np.exp(-np.float64(elbo) / n_words))
+    perplexity = float(special.exp(-elbo / n_words))
     if perplexity == np.inf:
         warnings.warn(
             f"The perplexity of X, exp(-ELBO per word), exceeds the largest float: the ELBO is "

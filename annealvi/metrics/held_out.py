@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
+from annealvi._kernels import special
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
 from annealvi.exceptions import BadParameter
@@ -362,7 +363,7 @@ def _log_likelihood(
     for total in sums[~((sums > 0) & np.isfinite(sums))]:
         raise BadParameter("components_", "topics with positive and finite sums", total)
     theta = np.asarray(theta, np.float64)
-    return np.log(word_probabilities(X, theta, topics, sums)) * X.data
+    return special.log(word_probabilities(X, theta, topics, sums)) * X.data
 
 
 def word_probabilities(

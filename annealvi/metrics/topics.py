@@ -16,6 +16,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
+from annealvi._kernels import gemm, special
 from annealvi.checks import Interval, as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
@@ -34,13 +35,11 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
     n = min(n, n_features)
     columns = np.empty((n_topics, n), dtype=np.intp)
     if relevance != 1:
-        with np.errstate(divide="ignore"):
-            common = (1 - relevance) * np.log(topics.sum(axis=0, dtype=np.float64))
+        common = (1 - relevance) * special.log(topics.sum(axis=0, dtype=np.float64))
         common[~np.isfinite(common)] = 0.0
     for topic, row in zip(columns, topics, strict=True):
         if relevance != 1:  # up to a constant of the row
-            with np.errstate(divide="ignore"):
-                row = np.log(row, dtype=np.float64) - common
+            row = special.log(row.astype(np.float64)) - common
         # sort only those not below the n-th largest: a vocabulary is long, and n is small
         least = np.partition(row, n_features - n)[n_features - n]
         candidates = np.flatnonzero(row >= least)
@@ -251,14 +250,13 @@ def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[
     joint = p_ij + epsilon
     bad = (joint == 0) | (p_i == 0) | (p_j == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.log(joint / (p_i * p_j)) / -np.log(joint)
+        value = special.log(joint / (p_i * p_j)) / -special.log(joint)
     return np.where(bad, -1.0, np.where(joint >= 1, 0.0, value))
 
 
 def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
     # if p_j = 0, count the pair as one that never occurs together with p_j = 1
-    with np.errstate(divide="ignore"):
-        return np.log((p_ij + epsilon) / np.where(p_j == 0, 1.0, p_j))
+    return special.log((p_ij + epsilon) / np.where(p_j == 0, 1.0, p_j))
 
 
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
@@ -496,7 +494,7 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     n_columns = max(1, _BLOCK_BYTES // (8 * (len(a) + len(b))))
     for columns in gen_batches(a.shape[1], n_columns):
         blocks = [rows[:, columns] / peak for rows, peak in zip((a, b), peaks, strict=True)]
-        product += blocks[0] @ blocks[1].T
+        product += gemm.product(blocks[0], blocks[1].T)
         for square, block in zip(squares, blocks, strict=True):
             square += np.einsum("kv,kv->k", block, block)
     return np.minimum(product / np.sqrt(np.outer(*squares)), 1.0)  # a rounding error may exceed 1
@@ -543,7 +541,7 @@ def component_recovery(
             "'components' and 'truth' must have the same number of features. "
             f"Got {found.shape[1]} and {true.shape[1]}."
         )
-    cosine = normalize(true) @ normalize(found).T
+    cosine = gemm.product(normalize(true), normalize(found).T)
     rows, columns = linear_sum_assignment(-cosine)
     cosines = np.zeros(len(true))
     cosines[rows] = cosine[rows, columns]

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from annealvi._kernels import special
 from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Flag, Number, Optional, Schema, Tree, damaged
@@ -412,7 +412,7 @@ class FiniteMixture(TemperedMixture):
         -------
         ndarray of shape (n_samples, n_components)
         """
-        return softmax(self._log_joint(X), axis=1)
+        return special.softmax(self._log_joint(X))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Compute the log-likelihood of each datum at the parameters that were found.
@@ -426,7 +426,7 @@ class FiniteMixture(TemperedMixture):
         ndarray of shape (n_samples,)
             Each datum's part of the objective at T = 1, in nats.
         """
-        return logsumexp(self._log_joint(X), axis=1)
+        return special.log_sum_exp(self._log_joint(X), axis=1)
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         """log p(x, k) of each datum and component, once X is checked."""

@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi._kernels.layout import single_threaded_blas
+from annealvi._kernels import gemm
 from annealvi.checks import (
     FLOATS,
     Interval,
@@ -32,6 +31,7 @@ from annealvi.inference.fitted import Found
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
+from annealvi.models.kmeans import sampled_rows
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
 from annealvi.threads import reads, shallow, writing
 
@@ -299,7 +299,7 @@ class TemperedFMM(
                 f"is expecting {len(components)}, the number of components."
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            data = X @ components.astype(X.dtype)
+            data = gemm.product(X, components).astype(X.dtype)
             if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
                 most = np.finfo(X.dtype).max
                 data = np.clip(X.astype(np.float64) @ components, -most, most).astype(X.dtype)
@@ -389,7 +389,7 @@ class TemperedFMM(
         shape = (int(n_samples), model.n_components)
         Z = (rng.random_sample(shape) < model.prior_probability).astype(np.float64)
         noise = rng.standard_normal((int(n_samples), model.n_features))
-        return Z @ model.means + np.sqrt(model.noise_variance) * noise, Z
+        return gemm.product(Z, model.means) + np.sqrt(model.noise_variance) * noise, Z
 
     # ----------------------------------------------------------------- details
 
@@ -531,9 +531,8 @@ def _with_sampled_directions(
     most = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
     if len(X) > most:
         X = X[rng.choice(len(X), most, replace=False)]
-    with single_threaded_blas():
-        rows = kmeans_plusplus(X, len(drawn), random_state=rng)[0].astype(np.float64)
-    norms = np.linalg.norm(rows, axis=1)
+    rows = X[sampled_rows(X, len(drawn), rng)].astype(np.float64)
+    norms = np.sqrt(np.sum(rows**2, axis=1))
     first = np.unique(rows, axis=0, return_index=True)[1]
     usable = first[norms[first] > 0]
     drawn[usable] = rows[usable] * (length / norms[usable])[:, None]

@@ -329,7 +329,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         if covariances is not None and isinstance(self.temperature, str):
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
             widest = randomized_svd(scaled, 1, random_state=0)[1][0]
-            start = max(2.0, ABOVE_CRITICAL * float(widest**2) / len(X))
+            # rounded, because LAPACK's last digits depend on the processor
+            start = max(2.0, float(f"{ABOVE_CRITICAL * float(widest**2) / len(X):.6g}"))
             annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
         kinds = {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
         temperature = as_temperature(self.temperature, kinds)

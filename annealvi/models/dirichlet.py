@@ -34,7 +34,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
     """
     a, x = np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64)
     large = np.maximum(a, STIRLING)
-    out = (large - 0.5) * np.log1p(x / large) + x * (np.log(large + x) - 1)
+    out = (large - 0.5) * special.log1p(x / large) + x * (special.log(large + x) - 1)
     out += _stirling_rest(large + x) - _stirling_rest(large)
     small = np.minimum(a, STIRLING)
     return np.where(a >= STIRLING, out, gammaln(small + x) - gammaln(small))

@@ -42,12 +42,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.special import entr, logsumexp
+from scipy.special import entr
 
 from annealvi._kernels import fmm as kernels
-from annealvi._kernels import gemm
-from annealvi._kernels.layout import aligned_empty, separate_rows, single_threaded_blas
+from annealvi._kernels import gemm, special
+from annealvi._kernels.layout import aligned_empty, separate_rows
 from annealvi.files.schema import (
     Array,
     Flag,
@@ -62,8 +61,6 @@ from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 from annealvi.threads import shallow
 
 TINY = float(np.finfo(np.float64).tiny)
-#: Most samples: BLAS has 32-bit indices.
-MOST_SAMPLES = 2**31 - kernels.BLOCK
 #: Outside training the sweeps of the local step end when no nu changes by more than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
@@ -94,11 +91,6 @@ class Factors(NamedTuple):
 def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDArray:
     """Make an array with a row for each component, whose padding is 0."""
     width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
-    if width > MOST_SAMPLES:
-        raise ValueError(
-            f"At most {MOST_SAMPLES} samples can be taken at once, as BLAS counts in 32 bits. "
-            f"Got {n_samples}."
-        )
     room = aligned_empty((n_components, width), dtype)
     room[:, n_samples:] = 0
     return room
@@ -211,10 +203,9 @@ class FMM(Mixture):
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Make one sweep over nu of all training data."""
         of_datum = self._field()
-        with single_threaded_blas():
-            self._project(batch.data, self.projection)
-            inverse = self._sweep(of_datum, self.projection, self.nu, tempering)
-            self.last, self.entropy = collect(self.nu, batch.data, self.n_threads)
+        self._project(batch.data, self.projection)
+        inverse = self._sweep(of_datum, self.projection, self.nu, tempering)
+        self.last, self.entropy = collect(self.nu, batch.data, self.n_threads)
         return MixtureStep(self, self.last, self.last, self.entropy, inverse)
 
     def global_step(
@@ -231,40 +222,43 @@ class FMM(Mixture):
                 f"Got rho={rho!r} and scale={scale!r}."
             )
         b, R = float(tempering.inverse), statistics.pairs
-        with single_threaded_blas():
-            try:
-                self._move_components(statistics, b / self.noise_variance, tempering)
-            except (np.linalg.LinAlgError, ValueError) as error:  # SciPy raises both
-                raise ValueError(
-                    f"The equations for the components are singular in float64 at T={1 / b:.4g}: "
-                    f"noise_variance={self.noise_variance:.4g} and component_variance="
-                    f"{self.component_variance:.4g} are too far apart, or too large or too small "
-                    "for X."
-                ) from error
-            if self.learn_probability:
-                mean = np.diag(R) / self.n_samples
-                self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
-            if self.learn_noise:
-                residual = self._residual(statistics) / (self.n_samples * self.n_features)
-                self.noise_variance = max(residual, self.least_noise)
+        if not self._move_components(statistics, b / self.noise_variance, tempering):
+            raise ValueError(
+                f"The equations for the components are singular in float64 at T={1 / b:.4g}: "
+                f"noise_variance={self.noise_variance:.4g} and component_variance="
+                f"{self.component_variance:.4g} are too far apart, or too large or too small "
+                "for X."
+            )
+        if self.learn_probability:
+            mean = np.diag(R) / self.n_samples
+            self.prior_probability = np.clip(mean, PROBABILITY_FLOOR, 1 - PROBABILITY_FLOOR)
+        if self.learn_noise:
+            residual = self._residual(statistics) / (self.n_samples * self.n_features)
+            self.noise_variance = max(residual, self.least_noise)
 
-    def _move_components(self, statistics: Factors, heat: float, tempering: Tempering) -> None:
-        """Move q(mu) to its optimum; `heat` is b / sigma_n."""
+    def _move_components(self, statistics: Factors, heat: float, tempering: Tempering) -> bool:
+        """Move q(mu) to its optimum, unless that is singular; `heat` is b / sigma_n."""
         prior = self.component_variance / tempering.of_priors
         precision = np.full(self.n_components, 1.0 / prior)
         A, R = statistics
         if self.covariance == "full":
-            factor = cho_factor(np.diag(precision) + heat * R, lower=True)
-            self.covariance_matrix = cho_solve(factor, np.eye(self.n_components))
-            self.means = cho_solve(factor, heat * A)
-            return
-        variances = 1.0 / (precision + heat * np.diag(R))
-        self.covariance_matrix = np.diag(variances)
-        # updating m_k in sequence is a triangular system: new means on the left, old ones on
-        # the right
-        lower = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
-        old = np.triu(R, 1) @ self.means
-        self.means = solve_triangular(lower, A - old, lower=True)
+            system = np.diag(precision) + heat * R
+            found = np.hstack([np.eye(self.n_components), heat * A])
+            gemm.solve(system, found)
+            covariance, means = np.split(found, [self.n_components], axis=1)
+        else:
+            variances = 1.0 / (precision + heat * np.diag(R))
+            covariance = np.diag(variances)
+            # updating m_k in sequence is a triangular system: new means on the left, old ones
+            # on the right
+            system = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
+            means = A - gemm.product(np.triu(R, 1), self.means)
+            gemm.solve(system, means)
+        finite = np.all(np.isfinite(covariance)) and np.all(np.isfinite(means))
+        if not (finite and np.all(np.diag(system) > 0)):
+            return False
+        self.covariance_matrix, self.means = covariance.copy(), means.copy()
+        return True
 
     # --------------------------------------------------- for a proximity temperature
 
@@ -274,14 +268,14 @@ class FMM(Mixture):
 
     def prior_logit(self) -> NDArray[np.float64]:
         """logit pi of each component."""
-        return np.log(self.prior_probability) - np.log1p(-self.prior_probability)
+        return special.log(self.prior_probability) - special.log1p(-self.prior_probability)
 
     # -------------------------------------------------------------- objectives
 
     def expected_energy(self, statistics: Factors) -> float:
         count = np.diag(statistics.pairs)
         pi = self.prior_probability
-        prior = count @ np.log(pi) + (self.n_samples - count) @ np.log1p(-pi)
+        prior = np.sum(count * special.log(pi) + (self.n_samples - count) * special.log1p(-pi))
         return float(prior - self._residual(statistics) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
@@ -293,8 +287,8 @@ class FMM(Mixture):
         r"""Exact log C(T): (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
         b = np.asarray(inverse, dtype=np.float64)[..., None]
         pi = self.prior_probability
-        factors = np.logaddexp(b * np.log(pi), b * np.log1p(-pi)).sum(axis=-1)
-        return self.n_samples * (factors - 0.5 * self.n_features * np.log(b[..., 0]))
+        factors = np.logaddexp(b * special.log(pi), b * special.log1p(-pi)).sum(axis=-1)
+        return self.n_samples * (factors - 0.5 * self.n_features * special.log(b[..., 0]))
 
     def posterior_log_partition(self, inverse: NDArray, data: Any = None) -> NDArray:
         """log C(T) at the current q, equal to :meth:`log_partition`, which does not use q(mu)."""
@@ -308,7 +302,9 @@ class FMM(Mixture):
         prior = self.component_variance / tempering.of_priors
         Q = self.covariance_matrix
         kl = np.trace(Q) / prior - self.n_components * (1 - math.log(prior))
-        kl -= np.linalg.slogdet(Q)[1]
+        pivots = Q.copy()
+        gemm.solve(pivots, np.zeros((self.n_components, 1)))
+        kl -= np.sum(special.log(np.abs(np.diag(pivots))))  # log det Q
         return -0.5 * float(self.n_features * kl + np.sum(self.means**2) / prior)
 
     # ---------------------------------------------------------------- new data
@@ -326,7 +322,7 @@ class FMM(Mixture):
         kernels.energy(projection, coupling, offset, scale, nu, self.n_threads, energy)
         kernels.entropy(nu, self.n_threads, entropy)
         square = np.einsum("nd,nd->n", X, X, dtype=np.float64)
-        constant = np.sum(np.log1p(-self.prior_probability))
+        constant = np.sum(special.log1p(-self.prior_probability))
         constant -= 0.5 * self.n_features * math.log(2 * math.pi * self.noise_variance)
         bound = energy + entropy
         return bound[: X.shape[0]] + constant - square / (2 * self.noise_variance)
@@ -344,16 +340,17 @@ class FMM(Mixture):
         nu = part.infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
         x, means = X[:, ~observed].astype(np.float64), self.means[:, ~observed]
         n_hidden = x.shape[1]
-        with single_threaded_blas():
-            square, cross = np.sum(x**2, axis=1), x @ means.T
-            gram = means @ means.T
-            scores = np.empty((n_draws, len(x)))
-            for score in scores:
-                z = (rng.random_sample(nu.shape) < nu).astype(np.float64)
-                variance = self.noise_variance + np.sum((z @ self.covariance_matrix) * z, axis=1)
-                distance = square - 2 * np.sum(z * cross, axis=1) + np.sum((z @ gram) * z, axis=1)
-                score[:] = -0.5 * (n_hidden * np.log(2 * np.pi * variance) + distance / variance)
-        return logsumexp(scores, axis=0) - math.log(n_draws)
+        square, cross = np.sum(x**2, axis=1), gemm.product(x, means.T)
+        gram = gemm.product(means, means.T)
+        scores = np.empty((n_draws, len(x)))
+        for score in scores:
+            z = (rng.random_sample(nu.shape) < nu).astype(np.float64)
+            spread = np.sum(gemm.product(z, self.covariance_matrix) * z, axis=1)
+            variance = self.noise_variance + spread
+            distance = square - 2 * np.sum(z * cross, axis=1)
+            distance += np.sum(gemm.product(z, gram) * z, axis=1)
+            score[:] = -0.5 * (n_hidden * special.log(2 * np.pi * variance) + distance / variance)
+        return special.log_sum_exp(scores, axis=0) - math.log(n_draws)
 
     # ----------------------------------------------------------------- details
 
@@ -371,8 +368,8 @@ class FMM(Mixture):
 
     def _gram(self) -> NDArray[np.float64]:
         """G = E[mu mu^T]."""
-        with single_threaded_blas():
-            return self.means @ self.means.T + self.n_features * self.covariance_matrix
+        gram = gemm.product(self.means, self.means.T)
+        return gram + self.n_features * self.covariance_matrix
 
     def _field(self) -> tuple[NDArray, NDArray, float]:
         """The quadratic energy of one datum as a function of its factors.
@@ -413,8 +410,7 @@ class FMM(Mixture):
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
         """nu and P of data: nu starts at pi, T falls to 1, then sweeps go on to convergence."""
         nu, projection = self._rooms(X.shape[0])
-        with single_threaded_blas():
-            self._project(X, projection)
+        self._project(X, projection)
         of_datum = self._field()
         for done in range(MAX_SWEEPS):
             cooling = max(0.0, 1.0 - done / COOLING_SWEEPS)

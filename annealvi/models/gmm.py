@@ -32,14 +32,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, gammaln, logsumexp, psi
-from sklearn.cluster import KMeans, kmeans_plusplus
+from scipy.special import entr, gammaln, psi
 
-from annealvi._kernels.layout import single_threaded_blas
-from annealvi._kernels.openmp import single_threaded_openmp
+from annealvi._kernels import gemm, special
 from annealvi.files.schema import Array, Number, Optional, Schema, Text, damaged
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.dirichlet import centre, log_gamma_variates, log_rising
+from annealvi.models.kmeans import k_means, sampled_rows
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 from annealvi.partition.result import check_log_c_at_1
 
@@ -80,8 +79,7 @@ NATURAL = Schema(
 def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
     """The statistics of centred data, to which natural parameters are linear."""
     count = phi.sum(axis=0)
-    with single_threaded_blas():
-        return Natural(count, count, phi.T @ X, count, phi.T @ X**2)
+    return Natural(count, count, gemm.product(phi.T, X), count, gemm.product(phi.T, X**2))
 
 
 def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
@@ -107,9 +105,9 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
         """Each series as a distribution, the log sums, and the sum of the components' means."""
         terms = series + log_t * powers
-        totals = logsumexp(terms, axis=1, keepdims=True)
-        masses = np.exp(terms - totals)
-        return masses, totals[kind, 0], float(np.sum((masses @ powers)[kind]))
+        totals = special.log_sum_exp(terms, axis=1, keepdims=True)
+        masses = special.exp(terms - totals)
+        return masses, totals[kind, 0], float(np.sum(np.sum(masses * powers, axis=1)[kind]))
 
     low, high = -1.0, 1.0
     while tilted(low)[2] > n:
@@ -128,7 +126,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     for k in kind[1:]:
         product = fftconvolve(product, masses[k])[: n + 1]
     outside = gammaln(n + 1) - log_rising(alpha.sum(), b * n)
-    return float(outside + np.log(product[n]) + totals.sum() - n * log_t)
+    return float(outside + special.log(product[n]) + totals.sum() - n * log_t)
 
 
 def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
@@ -139,7 +137,7 @@ def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
             "its temperature cannot be learned. Give 'covariances', or use "
             "temperature='annealed'."
         )
-    log_sigma = 0.5 * np.log(covariances)
+    log_sigma = 0.5 * special.log(covariances)
     return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
 
 
@@ -153,17 +151,13 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
         )
     responsibilities = np.zeros((n, K))
     if init == "kmeans":
-        with single_threaded_openmp():
-            labels = KMeans(K, n_init=1, random_state=rng).fit(X).labels_
-        responsibilities[np.arange(n), labels] = 1
+        responsibilities[np.arange(n), k_means(X, K, rng)] = 1
     elif init == "random":
         responsibilities = rng.uniform(size=(n, K)) + np.finfo(float).tiny
         responsibilities /= responsibilities.sum(axis=1, keepdims=True)
     else:
-        if init == "k-means++":
-            chosen = kmeans_plusplus(X, K, random_state=rng)[1]
-        else:
-            chosen = rng.choice(n, K, replace=False)
+        sampled = init == "k-means++"
+        chosen = sampled_rows(X, K, rng) if sampled else rng.choice(n, K, replace=False)
         responsibilities[chosen, np.arange(K)] = 1
     return responsibilities
 
@@ -272,8 +266,8 @@ class GMM(Mixture):
         X = self._centred(batch.data[batch.rows])  # type: ignore[index]
         b = float(tempering.inverse)
         log_phi = b * self._log_joint(X)
-        log_phi -= logsumexp(log_phi, axis=1, keepdims=True)
-        phi = np.exp(log_phi)
+        log_phi -= special.log_sum_exp(log_phi, axis=1, keepdims=True)
+        phi = special.exp(log_phi)
         entropy = entr(phi).sum(axis=1)
         self.last, self.entropy = collect(X, phi), float(entropy.sum())
         return MixtureStep(self, b * self.last, self.last, entropy)
@@ -301,7 +295,7 @@ class GMM(Mixture):
         count = statistics.kappa
         distance = statistics.square - 2 * m * statistics.shift + m**2 * count[:, None]
         n = count.sum()
-        energy = count @ constants - 0.5 * np.sum(precision * distance)
+        energy = np.sum(count * constants) - 0.5 * np.sum(precision * distance)
         return float(energy - n * self._log_base())
 
     def log_base_measure(self) -> float:
@@ -313,9 +307,9 @@ class GMM(Mixture):
         if self.known_weights is None:
             kl += gammaln(q.alpha.sum()) - gammaln(p.alpha.sum())
             kl += np.sum(gammaln(p.alpha) - gammaln(q.alpha))
-            kl += (q.alpha - p.alpha) @ (psi(q.alpha) - psi(q.alpha.sum()))
+            kl += np.sum((q.alpha - p.alpha) * (psi(q.alpha) - psi(q.alpha.sum())))
         ratio = p.kappa / q.kappa
-        kl += 0.5 * self.n_features * np.sum(ratio - 1 - np.log(ratio))
+        kl += 0.5 * self.n_features * np.sum(ratio - 1 - special.log(ratio))
         distance = self.means_centred - p.shift / p.kappa[:, None]
         kl += 0.5 * np.sum(p.kappa[:, None] * self.precisions * distance**2)
         if self.known_covariances is None:
@@ -323,7 +317,7 @@ class GMM(Mixture):
             a0, rate0 = self._gamma(p, self._prior_beta(p))
             a, a0 = np.broadcast_to(a, rate.shape), np.broadcast_to(a0, rate.shape)
             kl += np.sum((a - a0) * psi(a) - gammaln(a) + gammaln(a0))
-            kl += np.sum(a0 * (np.log(rate) - np.log(rate0)) + a * (rate0 - rate) / rate)
+            kl += np.sum(a0 * (special.log(rate) - special.log(rate0)) + a * (rate0 - rate) / rate)
         return -float(kl)
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -338,9 +332,11 @@ class GMM(Mixture):
         key = b.tobytes(), self.n_samples, np.asarray(self.alpha).tobytes()
         if self.normaliser is not None and self.normaliser[0] == key:
             return self.normaliser[1].copy()
-        log_width = 0.5 * self.n_samples * self.n_features * np.log(b)
+        log_width = 0.5 * self.n_samples * self.n_features * special.log(b)
         if self.known_weights is not None:
-            log_sums = logsumexp(b[:, None] * np.log(self.known_weights) + log_c, axis=1)
+            log_sums = special.log_sum_exp(
+                b[:, None] * special.log(self.known_weights) + log_c, axis=1
+            )
             total = self.n_samples * log_sums - log_width
         else:
             pairs = zip(b, log_c, strict=True)
@@ -357,21 +353,21 @@ class GMM(Mixture):
     def sample_prior(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log w from its prior, or return the known one; C(T) depends on nothing else."""
         if self.known_weights is not None:
-            return np.log(self.known_weights)
+            return special.log(self.known_weights)
         logs = log_gamma_variates(rng, self.alpha, self.alpha.shape)
-        return logs - logsumexp(logs)
+        return logs - special.log_sum_exp(logs)
 
     def prior_centre(self) -> NDArray[np.float64]:
         """log w at the prior's mode if that is inside the simplex, else at its mean."""
-        return np.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
+        return special.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
 
     def local_log_partition(self, parameters: NDArray, inverse: NDArray) -> NDArray:
         """Logarithm of the sum (integral) of one datum's tempered likelihood."""
         b = np.asarray(inverse, dtype=np.float64)
-        log_sums = logsumexp(
+        log_sums = special.log_sum_exp(
             b[:, None] * parameters + log_distortions(self.known_covariances, b), axis=1
         )
-        return log_sums - 0.5 * self.n_features * np.log(b)
+        return log_sums - 0.5 * self.n_features * special.log(b)
 
     def hyperparameters(self) -> dict[str, Any]:
         return super().hyperparameters() | {
@@ -454,21 +450,21 @@ class GMM(Mixture):
         precision, m = self.precisions, self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * (self.n_features / self.posterior.kappa + np.sum(precision * m**2, 1))
-        with single_threaded_blas():
-            return constants + X @ (precision * m).T - 0.5 * (X**2 @ precision.T)
+        linear = gemm.product(X, (precision * m).T)
+        return constants + linear - 0.5 * gemm.product(X**2, precision.T)
 
     def _expected_log_weights(self) -> NDArray[np.float64]:
         if self.known_weights is not None:
-            return np.log(self.known_weights)
+            return special.log(self.known_weights)
         return psi(self.posterior.alpha) - psi(self.posterior.alpha.sum())
 
     def _log_scales(self) -> NDArray[np.float64]:
         """sum_d (E log lambda_kd - log 2 pi)."""
         if self.known_covariances is not None:
-            log_precision = -np.log(self.known_covariances)
+            log_precision = -special.log(self.known_covariances)
         else:
             a, rate = self._gamma(self.posterior, self.least_beta)
-            log_precision = psi(a) - np.log(rate)
+            log_precision = psi(a) - special.log(rate)
         shape = (self.n_components, self.n_features)
         return np.sum(np.broadcast_to(log_precision, shape) - math.log(2 * math.pi), axis=1)
 
@@ -476,7 +472,7 @@ class GMM(Mixture):
         """log h of a datum."""
         if self.known_covariances is None:
             return -0.5 * self.n_features * math.log(2 * math.pi)
-        return -0.5 * float(np.sum(np.log(2 * math.pi * self.known_covariances).mean(axis=0)))
+        return -0.5 * float(np.sum(special.log(2 * math.pi * self.known_covariances).mean(axis=0)))
 
     def _prior_beta(self, prior: Natural) -> NDArray[np.float64]:
         """beta of a tempered prior, without the rounding errors that a distant mean causes."""

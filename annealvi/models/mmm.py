@@ -30,7 +30,6 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import logsumexp
 
 from annealvi._kernels import mmm as kernels
 from annealvi._kernels import special
@@ -158,7 +157,7 @@ class MMM(Mixture):
     # -------------------------------------------------------------- objectives
 
     def expected_energy(self, statistics: Counts) -> float:
-        energy = statistics.documents @ self.log_weights
+        energy = np.sum(statistics.documents * self.log_weights)
         return float(energy + np.sum(statistics.words * self.log_words))
 
     def log_base_measure(self) -> float:
@@ -175,8 +174,8 @@ class MMM(Mixture):
         total = []
         for b in np.asarray(inverse, dtype=np.float64):
             log_sums = special.log(special.exp(b * self.log_words).sum(axis=0))
-            each = logsumexp(b * self.log_weights + np.outer(lengths, log_sums), axis=1)
-            total.append(repeats @ each)
+            each = special.log_sum_exp(b * self.log_weights + np.outer(lengths, log_sums), axis=1)
+            total.append(np.sum(repeats * each))
         return np.array(total)
 
     # ---------------------------------------------------------------- new data

@@ -28,7 +28,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
 from annealvi._kernels import partition as kernels
-from annealvi._kernels.layout import separate_rows, single_threaded_blas
+from annealvi._kernels import special
+from annealvi._kernels.layout import separate_rows
 from annealvi.checks import Interval, as_array, checked, n_threads
 from annealvi.partition.result import (
     LogPartition,
@@ -74,11 +75,10 @@ class Draws:
         seeds = self.seed.spawn(self.n_samples)
 
         def one(index: int) -> NDArray[np.float64]:
-            with single_threaded_blas():
-                return function(np.random.Generator(np.random.SFC64(seeds[index])))
+            return function(np.random.Generator(np.random.SFC64(seeds[index])))
 
         results: list[Any] = [None] * self.n_samples
-        with single_threaded_blas(), ThreadPoolExecutor(self.n_threads) as pool:
+        with ThreadPoolExecutor(self.n_threads) as pool:
             # submit only as many as the threads need, so that an error soon ends the loop
             ahead: deque[tuple[int, Future]] = deque()
             for index in range(self.n_samples + self.n_threads + 1):
@@ -142,7 +142,7 @@ class PlateOfData:
 def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """log of the mean of exp(logs) over the first axis."""
     most = logs.max(axis=0)
-    return most + np.log(np.mean(np.exp(logs - most), axis=0))
+    return most + special.log(np.mean(special.exp(logs - most), axis=0))
 
 
 #: Rows that :meth:`PowerGrid.column_sums` sums before it adds them to others.
@@ -265,7 +265,6 @@ class PowerGrid:
         logs: NDArray[np.float64],
         weights: NDArray | None = None,
         *,
-        plain: bool = False,
         n_threads: int = 1,
     ) -> NDArray[np.float64]:
         """sum_i w_ji exp(b_j l_ri) at the points, of shape (R, n_points).
@@ -275,20 +274,16 @@ class PowerGrid:
         logs : ndarray of shape (R, n padded)
             From :func:`annealvi._kernels.layout.padded_rows`, filled with -infinity.
         weights : ndarray of shape (n_points, n padded), optional
-        plain : bool, default=False
-            Whether `logs` are the numbers exp(l) themselves, filled with 0.
         n_threads : int, default=1
         """
         out = np.empty((len(logs), self.n_points))
         kernels.row_power_sums(
             logs,
-            plain,
             self._starts,
             self._steps,
             np.empty((0, 0)) if weights is None else weights,
             n_threads,
             separate_rows(n_threads, kernels.scratch_size(self.n_points)),
-            separate_rows(n_threads, logs.shape[1] if plain else 0),
             out,
         )
         return out
@@ -338,7 +333,7 @@ class PowerGrid:
 
     def log_at_inverses(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logarithms, at b_1, ..., b_M, of sums at the points along their last axis."""
-        return np.log(np.maximum(self.at_inverses(sums), np.finfo(np.float64).tiny))
+        return special.log(np.maximum(self.at_inverses(sums), np.finfo(np.float64).tiny))
 
 
 #: The method of a model that each estimate needs.
@@ -544,7 +539,7 @@ def _monte_carlo(
     n = len(logs)
     values = log_mean_exp(logs)
     # the largest weight is 1: the mean of huge logarithms is only known up to their rounding
-    weights = np.exp(logs - logs.max(axis=0))
+    weights = special.exp(logs - logs.max(axis=0))
     effective = weights.sum(axis=0) ** 2 / np.sum(weights**2, axis=0)
     error = weights.std(axis=0, ddof=1) / weights.mean(axis=0) / math.sqrt(n)
     worst = int(np.argmin(effective))

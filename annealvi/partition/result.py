@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_parameter_constraints
 
+from annealvi._kernels import special
 from annealvi.checks import Interval, as_array, as_numbers, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import read_archive
@@ -43,7 +44,7 @@ def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
     array([1.  , 0.5 , 0.25])
     """
     _check_grid_shape(t_max, size, "exponential_grid")
-    return float(t_max) ** -np.linspace(0.0, 1.0, size)
+    return special.power(float(t_max), -np.linspace(0.0, 1.0, size))
 
 
 def even_grid(t_max: float, size: int) -> NDArray[np.float64]:

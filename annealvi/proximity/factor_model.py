@@ -35,6 +35,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._kernels import gemm, special
 from annealvi.checks import check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.proximity.statistics import Bernoulli
@@ -88,7 +89,9 @@ class BernoulliFactorModel:
         # component-major, as in the kernels: values of different data are contiguous
         self._x = np.ascontiguousarray(np.swapaxes(data, -1, -2))
         self.prior_probability = probability.reshape(-1, 1)
-        self.prior_logit = np.log(self.prior_probability) - np.log1p(-self.prior_probability)
+        self.prior_logit = special.log(self.prior_probability) - special.log1p(
+            -self.prior_probability
+        )
 
     @property
     def n_samples(self) -> int:
@@ -146,7 +149,7 @@ class BernoulliFactorModel:
         quadratic = np.sum(residual**2, axis=(-2, -1)) + np.sum(q.variance * lengths, axis=(-2, -1))
         log_h = -0.5 * self.n_samples * self.n_features * math.log(2 * math.pi)
         log_h -= 0.5 * self.n_samples * self.n_features * math.log(self.noise_variance)
-        prior = np.log1p(-self.prior_probability) + q.probability * self.prior_logit
+        prior = special.log1p(-self.prior_probability) + q.probability * self.prior_logit
         local = np.sum(prior + q.entropy, axis=(-2, -1))
         return log_h - quadratic / (2 * self.noise_variance) + local
 
@@ -167,11 +170,11 @@ class BernoulliFactorModel:
         """
         residual = self._residual(q, means)
         lengths = np.sum(means**2, axis=-1, keepdims=True)
-        a = means @ residual
+        a = gemm.product(means, residual)
         a += (q.probability - 0.5) * lengths
         a /= self.noise_variance
         a += self.prior_logit
-        gradient = q.probability @ np.swapaxes(residual, -1, -2)
+        gradient = gemm.product(q.probability, np.swapaxes(residual, -1, -2))
         gradient -= q.variance.sum(axis=-1, keepdims=True) * means
         return a, gradient / self.noise_variance
 
@@ -202,4 +205,4 @@ class BernoulliFactorModel:
 
     def _residual(self, q: Bernoulli, means: Array) -> Array:
         """x - sum_k lambda_k mu_k, of shape (n_runs, D, N)."""
-        return self._x - np.swapaxes(means, -1, -2) @ q.probability
+        return self._x - gemm.product(np.swapaxes(means, -1, -2), q.probability)

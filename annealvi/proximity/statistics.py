@@ -30,6 +30,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annealvi._kernels import special
+
 Array = NDArray[np.float64]
 
 
@@ -52,7 +54,7 @@ class Bernoulli:
     def __init__(self, logit: Array) -> None:
         self.logit = logit
         size = np.abs(logit)
-        self._tail = np.exp(-size)  # probability of the less likely value, not normalised
+        self._tail = special.exp(-size)  # probability of the less likely value, not normalised
         likely = 1.0 / (1.0 + self._tail)
         unlikely = self._tail * likely
         self._size, self._unlikely = size, unlikely
@@ -62,7 +64,7 @@ class Bernoulli:
     @cached_property
     def entropy(self) -> Array:
         r"""H(lambda), in nats: log(1 + e^-\|theta\|) + \|theta\| min(lambda, 1 - lambda)."""
-        return np.log1p(self._tail) + self._size * self._unlikely
+        return special.log1p(self._tail) + self._size * self._unlikely
 
 
 #: The derivative of f, elementwise or as a product with an array of f's shape.
@@ -154,8 +156,7 @@ def _distance(values: Array, c: float) -> Array:
 
 def _key(done: Array, c: float) -> Array:
     """The key of KL values, given as fractions of the maximum."""
-    with np.errstate(divide="ignore"):
-        key = np.sqrt(-np.log1p(-np.minimum(done, 1.0)))
+    key = np.sqrt(-special.log1p(-np.minimum(done, 1.0)))
     return np.sqrt(np.sqrt(key)) if abs(c) > FAR else key
 
 

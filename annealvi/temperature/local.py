@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
 from sklearn.utils._param_validation import StrOptions
 
+from annealvi._kernels import special
 from annealvi.checks import Interval, check_numbers, checked
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
@@ -49,11 +49,11 @@ class DocumentRule:
             log_c = n_units[:, None] * self.corpus
         scores = self.log_prior + energy[:, None] * self.inverses - log_c
         # no matrix product: its rounding errors depend on the number of documents
-        b = np.sum(softmax(scores, axis=1) * self.inverses, axis=1)
+        b = np.sum(special.softmax(scores) * self.inverses, axis=1)
         if self.level is None:
             return b
         counted = n_units > 0 if np.any(n_units) else slice(None)
-        b *= self.level / np.exp(np.mean(np.log(b[counted])))
+        b *= self.level / special.exp(np.mean(special.log(b[counted])))
         return np.clip(b, self.floor, 1.0)
 
 
@@ -194,8 +194,10 @@ class LocalVariational(Learned):
         if self.continuous:
             self._inverses = (np.arange(size) + 0.5) / size
             a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
-            log_prior = (a - 1) * np.log(self._inverses) + (c - 1) * np.log1p(-self._inverses)
-            self._log_prior = log_prior - logsumexp(log_prior)
+            log_prior = (a - 1) * special.log(self._inverses) + (c - 1) * special.log1p(
+                -self._inverses
+            )
+            self._log_prior = log_prior - special.log_sum_exp(log_prior)
         else:
             self._inverses = np.arange(1, size + 1) / size
             self._log_prior = log_weights(self.prior, size)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from annealvi._kernels import special
 from annealvi.checks import Interval
 from annealvi.files.schema import Integer, Number, Schema, damaged
 from annealvi.model import UNTEMPERED, BinaryFactors, FactorLimits, LocalStep, Tempering
@@ -182,6 +183,6 @@ class Proximity(Temperature):
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         c = self._centre()[:, None]
         left = 1.0 - nu
-        value = nu * np.log(np.maximum(nu, TINY)) + left * np.log(np.maximum(left, TINY))
+        value = nu * special.log(np.maximum(nu, TINY)) + left * special.log(np.maximum(left, TINY))
         value += np.logaddexp(0.0, c) - nu * c
         return np.maximum(value, 0.0)

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, logsumexp
+from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
+from annealvi._kernels import special
 from annealvi.checks import Interval, as_array, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema, damaged
@@ -86,10 +87,17 @@ class Learned(Temperature):
             raise damaged(f"{way}._totals", f"{n_totals} numbers", self._totals)
 
 
+def geometric_grid(t_max: float, size: int) -> NDArray[np.float64]:
+    """Temperatures from 1 to t_max, whose logarithms are evenly spaced."""
+    grid = special.exp(np.linspace(0.0, math.log(t_max), size))
+    grid[-1] = t_max
+    return grid
+
+
 def log_weights(prior: ArrayLike | None, size: int) -> NDArray[np.float64]:
     """The logarithm of a prior over a grid, normalised; None is uniform."""
-    log_prior = np.log(np.ones(size) if prior is None else np.asarray(prior, dtype=np.float64))
-    return log_prior - logsumexp(log_prior)
+    log_prior = special.log(np.ones(size) if prior is None else np.asarray(prior, dtype=np.float64))
+    return log_prior - special.log_sum_exp(log_prior)
 
 
 #: What a file holds of every learned temperature.
@@ -258,7 +266,7 @@ class Variational(Learned):
         >>> Variational.as_printed(log_c).partition.method
         'monte-carlo'
         """
-        uniform = 1 / float(np.mean(1 / np.geomspace(1, 10, 100)))
+        uniform = 1 / float(np.mean(1 / geometric_grid(10.0, 100)))
         return cls(
             partition=partition,
             damping=1.0,
@@ -282,7 +290,7 @@ class Variational(Learned):
     def _grid(self) -> NDArray[np.float64]:
         """1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
-            return np.geomspace(1.0, float(self.t_max), int(self.grid))
+            return geometric_grid(float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
         numbers = grid.dtype.kind in "fiu" and grid.ndim == 1 and len(grid) >= 2
         if not numbers or not (
@@ -304,7 +312,7 @@ class Variational(Learned):
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         super()._prepare(n_steps, steps_per_pass, model)
         #: q(y = m), of shape (M,).
-        self.posterior_ = np.exp(self._log_prior)
+        self.posterior_ = special.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
         # the best start and damping differ between topic models and mixtures, whose components a
         # hot start switches off (docs/evidence.md)
@@ -312,9 +320,9 @@ class Variational(Learned):
         if self.start is not None:
             self._b = 1.0 / self.start
         elif topics:
-            self._b = 1.0 / float(self.posterior_ @ self.temperatures_)
+            self._b = 1.0 / float(np.sum(self.posterior_ * self.temperatures_))
         else:
-            self._b = float(self.posterior_ @ self._inverses)
+            self._b = float(np.sum(self.posterior_ * self._inverses))
         self._falls = topics if self.monotone is None else self.monotone
         if self.damping is None and not topics:
             self._damping = DAMPING_IF_EXACT
@@ -394,10 +402,10 @@ class Variational(Learned):
             log_c = local.log_partition
         self._average([energy, n_units, log_c], scale)
         scores = self._scores(self._totals[0], self._current_log_c())
-        weights = np.exp(scores - scores.max())  # softmax; SciPy's has more overhead
+        weights = special.exp(scores - scores.max())  # softmax; SciPy's has more overhead
         self.posterior_ = weights / weights.sum()
         self._path.append(self.posterior_.astype(np.float32))
-        wanted = math.log(self.posterior_ @ self._inverses)
+        wanted = math.log(np.sum(self.posterior_ * self._inverses))
         b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * wanted)
         self._b = max(self._b, b) if self._falls else b
         if self._step == self._check_after:
@@ -420,7 +428,8 @@ class Variational(Learned):
             log C(T) of all data; by default the value of the last learning step.
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
-        return float(self.posterior_ @ self._scores(energy, log_c) + entr(self.posterior_).sum())
+        scores = self._scores(energy, log_c)
+        return float(np.sum(self.posterior_ * scores) + entr(self.posterior_).sum())
 
     def learned(self) -> Tempering:
         """The last temperature before the final phase at T = 1; 1 if no step has learned."""

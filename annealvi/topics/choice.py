@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions, validate_params
 from sklearn.utils.validation import check_non_negative
 
+from annealvi._kernels import special
 from annealvi._optional import import_optional
 from annealvi.checks import Interval, checked
 from annealvi.exceptions import BadParameter
@@ -334,7 +335,7 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
     if not hidden.nnz:  # half of the words are predicted from the other half
         wanted = "documents of at least two words, also those held out"
         raise BadParameter("X", wanted, "shorter ones only")
-    return float((hidden @ np.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
+    return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 
 # ---------------------------------------------------------------- recommendations

@@ -18,7 +18,7 @@ import pytest
 from scipy.special import expit
 
 from annealvi._kernels import fmm as kernels
-from annealvi._kernels.layout import aligned_empty, single_threaded_blas
+from annealvi._kernels.layout import aligned_empty
 from annealvi.model import UNTEMPERED, Batch
 from annealvi.models.fmm import FMM
 from bench.speed.pairs import run
@@ -142,8 +142,7 @@ def test_iteration_at_the_size_of_images(benchmark, n_threads):
     nu, means = rng.random_sample((N, K)).astype(np.float32), model.means.astype(np.float32)
 
     def products():
-        with single_threaded_blas():
-            return X @ means.T, nu.T @ X
+        return X @ means.T, nu.T @ X
 
     def iteration():
         local = model.local_step(batch, UNTEMPERED)

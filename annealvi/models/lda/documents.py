@@ -49,6 +49,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._kernels import lda as kernels
+from annealvi._kernels import special
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda.priors import DocumentPartition
@@ -207,7 +208,7 @@ class Documents:
         bound += negative_kl(alpha, gamma, self.topics.n_threads)
         if options["sparsity"] > 0:
             gamma = gamma.astype(np.float64)
-            penalty = np.sum((gamma - alpha) / gamma - np.log(gamma / alpha), axis=1)
+            penalty = np.sum((gamma - alpha) / gamma - special.log(gamma / alpha), axis=1)
             bound += options["sparsity"] * penalty
         return float(np.sum(bound))
 

@@ -107,7 +107,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
         return {k: set(topics) - {k} for k in topics}
     largest = []
     for words, counts, _, size in topics.values():
-        some = np.argpartition(-counts, WORDS)[:WORDS] if len(words) > WORDS else slice(None)
+        some = _largest(counts, WORDS) if len(words) > WORDS else slice(None)
         largest.append((words[some], np.sqrt(counts[some] / size)))
     ends = np.cumsum([0, *(len(words) for words, _ in largest)])
     words, values = (np.concatenate(parts) for parts in zip(*largest, strict=True))
@@ -128,6 +128,15 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
     return near
 
 
+def _largest(row: NDArray, n: int) -> NDArray[np.intp]:
+    """Places of the n largest numbers, in ascending order; of equal numbers the first.
+
+    The choice of NumPy's argpartition among equal ones depends on the processor.
+    """
+    places = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
+    return np.sort(places[np.argsort(-row[places], kind="stable")[:n]])
+
+
 class Largest(NamedTuple):
     """The largest words of topics, in ascending order, and their weights, of length 1."""
 
@@ -139,7 +148,7 @@ class Largest(NamedTuple):
         """Those of topics of shape (K, V)."""
         n = min(FOUND_BY, counts.shape[1])
         # row by row, because the array may be large
-        words = np.array([np.sort(np.argpartition(-row, n - 1)[:n]) for row in counts])
+        words = np.array([_largest(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
         lengths = np.sqrt((weights**2).sum(axis=1, keepdims=True))
         return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))

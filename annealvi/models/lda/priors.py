@@ -35,6 +35,7 @@ are explicit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -167,15 +168,15 @@ def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> fl
     """
 
     def excess(log_x: float) -> float:
-        x = np.exp(log_x)
+        x = math.exp(log_x)
         return float(psi(x) - psi(size * x) - mean)
 
-    low, high = np.log(least), np.log(most)
+    low, high = math.log(least), math.log(most)
     if excess(low) >= 0:
         return least
     if excess(high) <= 0:
         return most
-    return float(np.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13)))
+    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
 
 
 def _digamma(x: Any) -> NDArray[np.float64]:
@@ -250,7 +251,7 @@ class DocumentPartition:
         """log C_d, of shape (n_samples, M)."""
         rows = self._e_log_theta(gamma)
         sums = self.grid.row_sums(rows, self._topics, n_threads=n_threads)
-        return n_words[:, None] * np.log(np.maximum(self.grid.at_inverses(sums), TINY))
+        return n_words[:, None] * special.log(np.maximum(self.grid.at_inverses(sums), TINY))
 
     def of_batch(
         self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
@@ -262,7 +263,6 @@ class DocumentPartition:
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)
-        # no matrix product: its roundings depend on BLAS's threads
         total = np.einsum("n,np->p", n_words, special.log(np.maximum(sums, TINY)))
         log_c = self.grid.at_inverses(total)
         energy = np.einsum("nk,nk->", gamma - alpha, e_log_theta[:, : gamma.shape[1]])

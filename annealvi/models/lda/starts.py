@@ -38,7 +38,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.random import sample_without_replacement
 
-from annealvi._kernels import draws, lda_seeds
+from annealvi._kernels import draws, lda_seeds, special
 from annealvi.model import Form
 
 #: Documents for each topic, and the weight of their counts, if topics start from documents.
@@ -144,8 +144,8 @@ def _unit_vectors(X: Any) -> sparse.csr_matrix:
     vectors = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     vectors.eliminate_zeros()
     n_documents = np.bincount(vectors.indices, minlength=X.shape[1])
-    idf = np.log(X.shape[0] / np.maximum(n_documents, 1))
-    vectors.data = np.log1p(vectors.data) * idf[vectors.indices]
+    idf = special.log(X.shape[0] / np.maximum(n_documents, 1))
+    vectors.data = special.log1p(vectors.data) * idf[vectors.indices]
     vectors.eliminate_zeros()
     return normalize(vectors, copy=False)
 
@@ -214,7 +214,8 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
         return 1.0
     scaled = sparse.diags_array(lengths**-0.5) @ X[:, totals > 0]
     scaled = scaled @ sparse.diags_array(totals[totals > 0] ** -0.5)
-    sigma = randomized_svd(scaled, RANK + 1, n_iter=4, random_state=0)[1][RANK]
+    # LAPACK's last digits depend on the processor
+    sigma = float(f"{randomized_svd(scaled, RANK + 1, n_iter=4, random_state=0)[1][RANK]:.6g}")
     share = float(lengths.mean()) / n_topics
 
     def growth(b: float) -> float:

@@ -40,16 +40,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, gammaln, logsumexp
+from scipy.special import betaln, gammaln
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
+from annealvi._kernels import gemm, special
 from annealvi._kernels import partition as kernels
 from annealvi._kernels.layout import (
     aligned_empty,
     padded_length,
     padded_rows,
     separate_rows,
-    single_threaded_blas,
 )
 from annealvi.checks import Interval, as_array, check_inverses, check_priors, checked
 from annealvi.matrices import check_matrix
@@ -91,7 +91,9 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
     # logarithms, because these numbers may be too large for doubles
     log_splits = _log_choose(problem.lengths + K - 1.0, K - 1.0)
-    log_table = (K - 1) * math.log(N + 1) + logsumexp(log_splits, b=problem.copies)
+    log_table = (K - 1) * math.log(N + 1) + special.log_sum_exp(
+        log_splits + special.log(problem.copies)
+    )
     n_terms = len(b) * (
         math.exp(min(log_table, 600.0)) + rows * problem.eta.shape[1] * float(N) ** 2
     )
@@ -223,24 +225,28 @@ def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float
     total = np.zeros(len(problem.inverse))
     for first in range(0, len(topics[1]), chunk):
         part = slice(first, first + chunk)
-        with np.errstate(divide="ignore"):
-            logs = np.log(shares @ topics[0][part])
+        mixed = gemm.product(
+            np.broadcast_to(shares, (len(topics[0][part]), *shares.shape)), topics[0][part]
+        )
+        logs = special.log(mixed)
         for m, b in enumerate(problem.inverse):
-            sums = np.sum(np.exp(b * logs), axis=2) if b != 1 else np.ones(logs.shape[:2])
+            sums = np.sum(special.exp(b * logs), axis=2) if b != 1 else np.ones(logs.shape[:2])
             documents = np.ones(len(sums))
             for length, copies in zip(problem.lengths, problem.copies, strict=True):
-                documents *= (sums ** int(length) @ weights) ** int(copies)
-            total[m] += topics[1][part] @ documents
-    return np.log(total)
+                powers = special.power(sums, int(length))
+                documents *= special.power(np.sum(powers * weights, axis=1), int(copies))
+            total[m] += np.sum(topics[1][part] * documents)
+    return special.log(total)
 
 
 def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArray]:
     """Nodes of Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
     u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1)
-    s = 2 * np.sinh(0.7 * u)
+    up, down = special.exp(0.7 * u), special.exp(-0.7 * u)
+    s = up - down
     log_x, log_y = -np.logaddexp(0, -s), -np.logaddexp(0, s)
-    log_weight = a * log_x + c * log_y + np.log(np.cosh(0.7 * u))
-    weight = np.exp(log_weight - log_weight.max())
+    log_weight = a * log_x + c * log_y + special.log(up + down)
+    weight = special.exp(log_weight - log_weight.max())
     keep = weight > 0
     return log_x[keep], log_y[keep], weight[keep] / weight.sum()
 
@@ -267,7 +273,7 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes 
             np.hstack([logs, rest[:, None]]), np.outer(weights, weight).ravel(), left_out
         )
         logs, rest = nodes[:, :-1], nodes[:, -1]
-    return np.exp(np.hstack([logs, rest[:, None]])), weights
+    return special.exp(np.hstack([logs, rest[:, None]])), weights
 
 
 def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
@@ -428,7 +434,7 @@ class LDAPrior:
         alpha, rows = self._alpha(), self._eta_rows()
         log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in rows])
         log_theta = betaln(alpha.sum(), b) - betaln(alpha[:, None], b)
-        return logsumexp(log_theta + log_sums, axis=0)
+        return special.log_sum_exp(log_theta + log_sums, axis=0)
 
     # ---------------------------------------- the methods of annealvi.partition
 
@@ -500,16 +506,18 @@ class LDAPrior:
 
     def map_log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute N log S at the prior's mode if that is inside the simplex, else at its mean."""
-        log_theta = np.log(centre(self._alpha()))
+        log_theta = special.log(centre(self._alpha()))
         rows = self._eta_rows()
-        log_beta = np.log(np.stack([centre(row, self.n_features) for row in rows]))
+        log_beta = special.log(np.stack([centre(row, self.n_features) for row in rows]))
         grid = PowerGrid(inverse)
         if self.form == "explicit":
             log_sums = grid.row_sums(padded_rows(log_beta, np.float64, -np.inf))
             log_sums = grid.log_at_inverses(log_sums) + self._missing_words(log_beta)
-            log_words = logsumexp(np.multiply.outer(log_theta, inverse) + log_sums, axis=0)
+            log_words = special.log_sum_exp(
+                np.multiply.outer(log_theta, inverse) + log_sums, axis=0
+            )
         else:
-            words = logsumexp(log_theta[:, None] + log_beta, axis=0)
+            words = special.log_sum_exp(log_theta[:, None] + log_beta, axis=0)
             log_words = grid.log_at_inverses(
                 grid.row_sums(padded_rows(words[None], np.float64, -np.inf))
             )[0] + self._missing_words(log_beta)
@@ -562,20 +570,19 @@ class LDAPrior:
         states = np.array([seed.generate_state(32, np.uint64) for seed in seeds])
         out = np.empty((2, draws.n_samples, M))
         for part in draws.blocks():
-            with single_threaded_blas():
-                kernels.draw_log_partition(
-                    states[part].reshape(-1, 4, 8),
-                    np.ascontiguousarray(self._alpha()),
-                    self._eta_rows(),
-                    V,
-                    *grid.for_draws(),
-                    lengths.astype(np.float64),
-                    shares,
-                    T,
-                    n_threads,
-                    *arrays,
-                    *out[:, part],
-                )
+            kernels.draw_log_partition(
+                states[part].reshape(-1, 4, 8),
+                np.ascontiguousarray(self._alpha()),
+                self._eta_rows(),
+                V,
+                *grid.for_draws(),
+                lengths.astype(np.float64),
+                shares,
+                T,
+                n_threads,
+                *arrays,
+                *out[:, part],
+            )
         return out[0], out[1]
 
 
@@ -615,5 +622,5 @@ def _log_sum_of_moments(
     """log sum_i E x_i^b for x ~ Dir(prior), with `prior` repeated to `size` numbers."""
     values, counts = np.unique(prior, return_counts=True)
     shared = size / len(prior)
-    logs = np.log(shared * counts)[:, None] - betaln(values[:, None], b)
-    return betaln(shared * prior.sum(), b) + logsumexp(logs, axis=0)
+    logs = special.log(shared * counts)[:, None] - betaln(values[:, None], b)
+    return betaln(shared * prior.sum(), b) + special.log_sum_exp(logs, axis=0)
