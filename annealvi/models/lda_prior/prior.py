@@ -40,7 +40,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, gammaln
+from scipy.special import gammaln
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 
 from annealvi._kernels import gemm, special
@@ -433,7 +433,7 @@ class LDAPrior:
         b = check_inverses(inverse, "inverse")
         alpha, rows = self._alpha(), self._eta_rows()
         log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in rows])
-        log_theta = betaln(alpha.sum(), b) - betaln(alpha[:, None], b)
+        log_theta = _log_beta(alpha.sum(), b) - _log_beta(alpha[:, None], b)
         return special.log_sum_exp(log_theta + log_sums, axis=0)
 
     # ---------------------------------------- the methods of annealvi.partition
@@ -616,11 +616,16 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
     return distinct, copies.astype(np.int64)
 
 
+def _log_beta(a: Any, b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log B(a, b); SciPy's has other last bits in each version."""
+    return gammaln(b) - log_rising(a, b)
+
+
 def _log_sum_of_moments(
     prior: NDArray[np.float64], size: int, b: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """log sum_i E x_i^b for x ~ Dir(prior), with `prior` repeated to `size` numbers."""
     values, counts = np.unique(prior, return_counts=True)
     shared = size / len(prior)
-    logs = special.log(shared * counts)[:, None] - betaln(values[:, None], b)
-    return betaln(shared * prior.sum(), b) + special.log_sum_exp(logs, axis=0)
+    logs = special.log(shared * counts)[:, None] - _log_beta(values[:, None], b)
+    return _log_beta(shared * prior.sum(), b) + special.log_sum_exp(logs, axis=0)
