@@ -313,7 +313,8 @@ def optimise(
                     temperature.observe(local, population / n_rows)
                 inverse = tempering.inverse if local.inverse is None else local.inverse
                 del local  # its statistics may take as much memory as the global variables
-                b = np.float64(inverse) if isinstance(inverse, float) else np.mean(inverse)
+                alone = isinstance(inverse, float)
+                b = np.float64(inverse) if alone else np.mean(inverse, dtype=np.float64)
                 monitor.advance(n_rows / population, float(1.0 / b))
                 position.n_batches += 1
             if on_step is not None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+import annealvi
 from annealvi import (
     Annealed,
     LocalVariational,
@@ -22,6 +23,12 @@ from annealvi import (
     Variational,
 )
 from annealvi.datasets import load_arxiv_abstracts, make_shape_mixture
+from annealvi.metrics import (
+    document_completion,
+    topic_coherence,
+    topic_diversity,
+    topic_stability,
+)
 
 #: Fits by name.
 Fits = dict[str, Callable[[], Any]]
@@ -129,6 +136,19 @@ def interrupted_lda(X: Any) -> Any:
     return before, answers_of_lda(lda, X)
 
 
+def measured_lda(X: Any) -> Any:
+    """What chooses the number of topics."""
+    lda = make_lda(X, **ONLINE).fit(X)
+    topics = lda.components_
+    others = make_lda(X, 5, **ONLINE).fit(X).components_
+    return [
+        *(topic_coherence(topics, X, measure=measure) for measure in ("npmi", "umass")),
+        topic_diversity(topics),
+        topic_stability(topics, others),
+        document_completion(lda, X, random_state=0),
+    ]
+
+
 def edited_lda(X: Any) -> Any:
     """Topics and priors that are written to between steps."""
     lda = make_lda(X, **ONLINE).fit(X)
@@ -222,6 +242,7 @@ def lda_fits() -> Fits:
         "stream, learned priors": stream(X, temperature=1.0, **learn),
         "fit, interrupted and resumed": partial(interrupted_lda, X),
         "edited": partial(edited_lda, X),
+        "metrics": partial(measured_lda, X),
     }
     if HAS_DTYPE:
         names = (
@@ -270,13 +291,25 @@ def fit_gmm(X: Any, **parameters: Any) -> Any:
     }
 
 
+def fit_mmm(X: Any, **parameters: Any) -> Any:
+    mmm = annealvi.TemperedMultinomialMixture(3, random_state=1, **parameters).fit(X)
+    return found(mmm, f"{MIXTURE_ATTRIBUTES} {LDA_ATTRIBUTES}") | {
+        "predict_proba": mmm.predict_proba(X),
+        "score_samples": mmm.score_samples(X),
+    }
+
+
 def mixture_fits() -> Fits:
-    """TemperedFMM and TemperedGaussianMixture."""
+    """Mixtures of factors, of Gaussian and of multinomial distributions."""
     shapes = make_shape_mixture(150, random_state=0).data
     rng = np.random.RandomState(0)
     points = np.concatenate([rng.randn(60, 3) - 2, rng.randn(80, 3) + 2])
     fmm, gmm = partial(partial, fit_fmm, shapes), partial(partial, fit_gmm, points)
-    return {
+    fits: Fits = {}
+    if hasattr(annealvi, "TemperedMultinomialMixture"):
+        mmm = partial(partial, fit_mmm, corpus(150, 200))
+        fits |= {"MMM: default": mmm(), "MMM: VT": mmm(temperature="variational", init="kmeans++")}
+    return fits | {
         "FMM: default": fmm(),
         "FMM: 2 threads": fmm(n_jobs=2),
         "FMM: 3 starts": fmm(n_init=3),

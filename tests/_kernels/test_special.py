@@ -177,3 +177,37 @@ def test_an_element_does_not_depend_on_its_neighbours(name, values, dtype):
     with np.errstate(over="ignore"):
         x = np.array(values).astype(dtype)
     assert_array_equal(function(x), [function(x[i : i + 1])[0] for i in range(len(x))])
+
+
+def test_log1p():
+    x = np.concatenate(
+        [10.0 ** np.arange(-300, 300, 7), -(10.0 ** -np.arange(1, 300, 7.0)), [0, 3]]
+    )
+    np.testing.assert_allclose(special.log1p(x), np.log1p(x), rtol=4e-16)
+    assert_array_equal(special.log1p([-1.0, np.nan]), [-np.inf, np.nan])
+
+
+def test_powers():
+    x = np.exp(np.random.RandomState(0).uniform(-20, 20, 200))
+    for exponent in (-0.7, 0.0, 1.0, 3):
+        np.testing.assert_allclose(special.power(x, exponent), x**exponent, rtol=2e-14)
+    assert isinstance(special.power(2.0, 3), float)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sums_of_exponentials(axis):
+    x = np.random.RandomState(0).uniform(-900, 900, (9, 7))
+    x[:, 3], x[2, 1], x[4] = -np.inf, np.inf, np.nan
+    expected = scipy_special.logsumexp(x, axis=axis)
+    np.testing.assert_allclose(special.log_sum_exp(x, axis=axis), expected, rtol=1e-14)
+    kept = special.log_sum_exp(x, axis=axis, keepdims=True)
+    np.testing.assert_allclose(kept, scipy_special.logsumexp(x, axis=axis, keepdims=True))
+    x = x[:2, :3]
+    np.testing.assert_allclose(special.softmax(x), scipy_special.softmax(x, axis=1), rtol=1e-14)
+
+
+def test_integers_scalars_and_strides():
+    assert special.log(8) == special.log(np.float64(8.0)) == special.log(np.array([8]))[0]
+    assert np.ndim(special.exp(1.0)) == 0
+    x = np.random.RandomState(0).uniform(1, 2, (6, 8))
+    assert_array_equal(special.log(x[::2, ::-3]), special.log(x)[::2, ::-3])
