@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import BayesianGaussianMixture
 
 from annealvi import Annealed, TemperedGaussianMixture
+from annealvi.mixtures import gmm as mixtures
 from tests.mixtures.fits import BLOBS, all_finite, gmm
 
 INITS = ("kmeans", "k-means++", "random", "random_from_data")
@@ -86,6 +87,22 @@ def test_a_mixture_at_a_learned_temperature(weights):
     )
     assert estimator.temperature_ == 1
     assert len(set(estimator.predict(BLOBS))) == 3
+
+
+def test_roundings_of_lapack_change_nothing(monkeypatch):
+    """They enter a fit only where its first temperature is computed, which is rounded."""
+    options = dict(covariances=1.0, max_iter=5)
+    before = gmm(**options).fit(BLOBS)
+    svd = mixtures.randomized_svd
+
+    def of_another_processor(*args, **options):
+        u, values, v = svd(*args, **options)
+        return u, values * (1 + 1e-12), v
+
+    monkeypatch.setattr(mixtures, "randomized_svd", of_another_processor)
+    after = gmm(**options).fit(BLOBS)
+    assert_array_equal(after.temperature_path_, before.temperature_path_)
+    assert_array_equal(after.means_, before.means_)
 
 
 def test_a_prior_mean_far_from_the_data():

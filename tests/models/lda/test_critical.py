@@ -6,7 +6,7 @@ from scipy import sparse
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA
+from annealvi.models.lda import LDA, starts
 from annealvi.models.lda.starts import critical_temperature
 from annealvi.models.lda.workspace import LocalOptions
 
@@ -111,3 +111,17 @@ def test_auto_needs_a_model_that_knows():
     for start in ("auto", "hot"):
         with pytest.raises(ValueError, match="'start' parameter of Annealed must be"):
             Annealed(start).plan(10, 1)
+
+
+@pytest.mark.parametrize("noise", [1e-12, -1e-12])
+def test_roundings_of_lapack_change_nothing(monkeypatch, noise):
+    X = corpus(0, 5, 60)
+    before = critical_temperature(X, 5, 0.2)
+    svd = starts.randomized_svd
+
+    def of_another_processor(*args, **options):
+        u, values, v = svd(*args, **options)
+        return u, values * (1 + noise), v
+
+    monkeypatch.setattr(starts, "randomized_svd", of_another_processor)
+    assert critical_temperature(X, 5, 0.2) == before
