@@ -186,7 +186,7 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
     if X is not None:
         counts = check_words(lda, counts_of(model, X), "reduce")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
-        sizes = tokens @ lda.transform(counts)
+        sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
             raise BadParameter("X", "documents with words", f"{counts.shape[0]} without")
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]

@@ -37,7 +37,7 @@ def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> N
     .. math::
         \sum_d n_d \theta_{dk}^2 \Big/ \sum_d n_d \theta_{dk}
     """
-    words = lengths @ shares
+    words = np.einsum("d,dk->k", lengths, shares)
     squares = np.einsum("d,dk,dk->k", lengths, shares, shares)
     with np.errstate(invalid="ignore"):
         return squares / words

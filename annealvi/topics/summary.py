@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
+from annealvi._kernels import special
 from annealvi._optional import import_optional
 from annealvi.checks import Interval, check_counts, check_flag, checked
 from annealvi.exceptions import BadParameter
@@ -198,7 +199,7 @@ class Source:
             return "temperature", self.model.document_temperatures(documents.given)
         topics, ones = self.components_.T.__getitem__, np.ones(len(self.components_))
         p = word_probabilities(documents.counts, found, topics, ones)
-        log_likelihood = np.log(np.maximum(p, _LEAST)) * documents.counts.data
+        log_likelihood = special.log(np.maximum(p, _LEAST)) * documents.counts.data
         return "log_likelihood", per_word(documents.counts, log_likelihood)
 
 
@@ -299,7 +300,7 @@ class TopicSummary:
         self.concentration = self.lengths + source.prior
         self.feature_names, self.texts, self.titles = feature_names, texts, titles
         self.index = documents.index
-        words = self.lengths @ self.shares
+        words = np.einsum("d,dk->k", self.lengths, self.shares)
         self.topic_shares = words / words.sum()
         self.word_shares = ranking.shares_of_words(self.topics, self.topic_shares)
         n_features = self.topics.shape[1]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.pairwise import cosine_similarity
 
+from annealvi._kernels import gemm
 from annealvi._optional import import_optional
 
 #: Topics that fewer starts have found come back in a new fit in .24 to .60 of the cases, those
@@ -30,7 +31,7 @@ LEAST_DISTINCTNESS = 0.35
 def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` of all pairs of topics."""
     roots = np.sqrt(topics)
-    distances = np.sqrt(np.clip(1.0 - roots @ roots.T, 0.0, 1.0))
+    distances = np.sqrt(np.clip(1.0 - gemm.product(roots, roots.T), 0.0, 1.0))
     distances = np.maximum(distances, distances.T)
     np.fill_diagonal(distances, 0.0)
     return distances

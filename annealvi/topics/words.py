@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from annealvi._kernels import special
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
 from annealvi.topics.vectorizer import of_each
@@ -34,7 +35,7 @@ def shares_of_words(
     has, and it does not praise words that are found only once or twice.
     """
     weights = np.maximum(topic_shares, _LEAST_SHARE)
-    shares = (weights / weights.sum()) @ topics
+    shares = np.einsum("k,kv->v", weights / weights.sum(), topics)
     return np.maximum(shares, np.finfo(np.float64).tiny)  # it is divided by
 
 
@@ -48,7 +49,8 @@ def relevance_of(
     """
     there = topic > 0
     result = np.full(len(topic), -np.inf)
-    result[there] = np.log(topic[there]) - (1 - relevance) * np.log(word_shares[there])
+    common = (1 - relevance) * special.log(word_shares[there])
+    result[there] = special.log(topic[there]) - common
     return result
 
 

@@ -253,7 +253,7 @@ def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArr
 
 def _pruned(nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float) -> Nodes:
     """Leave out the nodes of least weight."""
-    order = np.argsort(weights)
+    order = np.argsort(weights, kind="stable")
     first = int(np.searchsorted(np.cumsum(weights[order]), left_out))
     keep = np.sort(order[first:])
     return nodes[keep], weights[keep] / weights[keep].sum()
