@@ -21,8 +21,8 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
     of those before (Arthur and Vassilvitskii 2007, *k-means++: the advantages of careful
     seeding*).
     """
-    X = X.astype(np.float64)
-    n = len(X)
+    X = X - X.mean(axis=0, dtype=np.float64)  # so that differences of squares lose no digits
+    n, squares = len(X), np.sum(X**2, axis=1)
     chosen = np.empty(n_rows, dtype=np.intp)
     nearest = np.full(n, np.inf)
     for row in range(n_rows):
@@ -31,8 +31,9 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
         else:
             drawn = rng.uniform(size=2 + int(math.log(n_rows))) * nearest.sum()
             some = np.minimum(np.searchsorted(np.cumsum(nearest), drawn), n - 1)
-        distances = [np.minimum(nearest, np.sum((X - X[i]) ** 2, axis=1)) for i in some]
-        best = int(np.argmin([each.sum() for each in distances]))
+        distances = squares + squares[some, None] - 2 * gemm.product(X[some], X.T)
+        distances = np.clip(distances, 0.0, nearest)
+        best = int(np.argmin(distances.sum(axis=1)))
         chosen[row], nearest = some[best], distances[best]
     return chosen
 
