@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from annealvi._kernels import gemm
 
-#: Most steps of Lloyd's algorithm.
-MAX_ITER = 300
+#: Most steps of Lloyd's algorithm, which ends when the squares of its moves are at most this
+#: fraction of the variance of X, as scikit-learn's.
+MAX_ITER, TOLERANCE = 300, 1e-4
 
 
 def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
@@ -42,15 +43,15 @@ def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
     """The cluster of each row, by Lloyd's algorithm from :func:`sampled_rows`."""
     X = X - X.mean(axis=0)
     centres, rows = X[sampled_rows(X, n_clusters, rng)], np.arange(len(X))
-    labels = np.full(len(X), -1)
+    least = TOLERANCE * float(np.mean(X**2))
     for _ in range(MAX_ITER):
-        before = labels
         labels = np.argmin(np.sum(centres**2, axis=1) - 2 * gemm.product(X, centres.T), axis=1)
-        if np.array_equal(labels, before):
-            break
         members = np.zeros((len(X), n_clusters))
         members[rows, labels] = 1
         sizes = members.sum(axis=0)
         means = gemm.product(members.T, X) / np.maximum(sizes, 1)[:, None]
-        centres = np.where(sizes[:, None] > 0, means, centres)  # an empty one stays where it is
+        before, filled = centres, sizes[:, None] > 0
+        centres = np.where(filled, means, before)  # an empty cluster stays where it is
+        if np.sum((centres - before) ** 2) <= least:
+            break
     return labels
