@@ -90,6 +90,12 @@ def power(x, exponent):
     return exp(exponent * log(x))
 
 
+def entr(x):
+    """-x log x, 0 at 0."""
+    x = np.asarray(x, dtype=np.float64)
+    return -x * log(np.maximum(x, TINY))
+
+
 def log_sum_exp(x, axis=-1, keepdims=False):
     """log sum exp(x) along an axis."""
     x = np.asarray(x, dtype=np.float64)

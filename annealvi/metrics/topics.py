@@ -496,7 +496,7 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
         blocks = [rows[:, columns] / peak for rows, peak in zip((a, b), peaks, strict=True)]
         product += gemm.product(blocks[0], blocks[1].T)
         for square, block in zip(squares, blocks, strict=True):
-            square += np.einsum("kv,kv->k", block, block)
+            square += np.sum(block**2, axis=1)
     return np.minimum(product / np.sqrt(np.outer(*squares)), 1.0)  # a rounding error may exceed 1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from annealvi._kernels import bounds, special
 from annealvi._kernels import partition as kernels
@@ -37,7 +36,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
     out = (large - 0.5) * special.log1p(x / large) + x * (special.log(large + x) - 1)
     out += _stirling_rest(large + x) - _stirling_rest(large)
     small = np.minimum(a, STIRLING)
-    return np.where(a >= STIRLING, out, gammaln(small + x) - gammaln(small))
+    return np.where(a >= STIRLING, out, special.lgamma(small + x) - special.lgamma(small))
 
 
 def _stirling_rest(a: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -62,4 +61,4 @@ def negative_kl(
     sums = gamma.sum(axis=1, dtype=np.float64)
     scratch = separate_rows(n_threads, 2 * len(prior))
     bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
-    return out + (gammaln(prior.sum()) - gammaln(prior).sum() - special.lgamma(sums))
+    return out + (special.lgamma(prior.sum()) - special.lgamma(prior).sum() - special.lgamma(sums))

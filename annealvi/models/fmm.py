@@ -42,7 +42,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.special import entr
+from sklearn.utils import gen_batches
 
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm, special
@@ -61,6 +61,8 @@ from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 from annealvi.threads import shallow
 
 TINY = float(np.finfo(np.float64).tiny)
+#: Rows whose squares are summed together.
+ROWS = 1024
 #: Outside training the sweeps of the local step end when no nu changes by more than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
@@ -100,7 +102,7 @@ def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, f
     """The statistics and the entropy of data at nu = pi, computed without matrix products."""
     n, pi = X.shape[0], probability
     pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
-    entropy = n * float(np.sum(entr(pi) + entr(1 - pi)))
+    entropy = n * float(np.sum(special.entr(pi) + special.entr(1 - pi)))
     return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs), entropy
 
 
@@ -170,7 +172,8 @@ class FMM(Mixture):
         self.means = np.array(means, dtype=np.float64)
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
-        self.square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
+        parts = (X[rows].astype(np.float64) for rows in gen_batches(len(X), ROWS))
+        self.square = float(sum(np.sum(part**2) for part in parts))
         mean_square = self.square / X.size
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
         resolved = RESOLUTION[self.dtype] * mean_square
@@ -321,7 +324,7 @@ class FMM(Mixture):
         energy, entropy = np.zeros((2, nu.shape[1]))
         kernels.energy(projection, coupling, offset, scale, nu, self.n_threads, energy)
         kernels.entropy(nu, self.n_threads, entropy)
-        square = np.einsum("nd,nd->n", X, X, dtype=np.float64)
+        square = np.sum(X.astype(np.float64) ** 2, axis=1)
         constant = np.sum(special.log1p(-self.prior_probability))
         constant -= 0.5 * self.n_features * math.log(2 * math.pi * self.noise_variance)
         bound = energy + entropy

@@ -32,7 +32,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr, gammaln, psi
 
 from annealvi._kernels import gemm, special
 from annealvi.files.schema import Array, Number, Optional, Schema, Text, damaged
@@ -100,7 +99,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     kinds, kind = np.unique(np.stack([alpha, log_c], axis=1), axis=0, return_inverse=True)
     kind = kind.ravel()
     series = log_rising(kinds[:, :1], b * powers)
-    series += powers * kinds[:, 1:] - gammaln(powers + 1)
+    series += powers * kinds[:, 1:] - special.lgamma(powers + 1)
 
     def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
         """Each series as a distribution, the log sums, and the sum of the components' means."""
@@ -125,7 +124,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     product = masses[kind[0]]
     for k in kind[1:]:
         product = fftconvolve(product, masses[k])[: n + 1]
-    outside = gammaln(n + 1) - log_rising(alpha.sum(), b * n)
+    outside = special.lgamma(n + 1) - log_rising(alpha.sum(), b * n)
     return float(outside + special.log(product[n]) + totals.sum() - n * log_t)
 
 
@@ -268,7 +267,7 @@ class GMM(Mixture):
         log_phi = b * self._log_joint(X)
         log_phi -= special.log_sum_exp(log_phi, axis=1, keepdims=True)
         phi = special.exp(log_phi)
-        entropy = entr(phi).sum(axis=1)
+        entropy = special.entr(phi).sum(axis=1)
         self.last, self.entropy = collect(X, phi), float(entropy.sum())
         return MixtureStep(self, b * self.last, self.last, entropy)
 
@@ -305,9 +304,11 @@ class GMM(Mixture):
         q, p = self.posterior, self._tempered_prior(tempering)
         kl = 0.0
         if self.known_weights is None:
-            kl += gammaln(q.alpha.sum()) - gammaln(p.alpha.sum())
-            kl += np.sum(gammaln(p.alpha) - gammaln(q.alpha))
-            kl += np.sum((q.alpha - p.alpha) * (psi(q.alpha) - psi(q.alpha.sum())))
+            kl += special.lgamma(q.alpha.sum()) - special.lgamma(p.alpha.sum())
+            kl += np.sum(special.lgamma(p.alpha) - special.lgamma(q.alpha))
+            kl += np.sum(
+                (q.alpha - p.alpha) * (special.digamma(q.alpha) - special.digamma(q.alpha.sum()))
+            )
         ratio = p.kappa / q.kappa
         kl += 0.5 * self.n_features * np.sum(ratio - 1 - special.log(ratio))
         distance = self.means_centred - p.shift / p.kappa[:, None]
@@ -316,7 +317,7 @@ class GMM(Mixture):
             a, rate = self._gamma(q, self.least_beta)
             a0, rate0 = self._gamma(p, self._prior_beta(p))
             a, a0 = np.broadcast_to(a, rate.shape), np.broadcast_to(a0, rate.shape)
-            kl += np.sum((a - a0) * psi(a) - gammaln(a) + gammaln(a0))
+            kl += np.sum((a - a0) * special.digamma(a) - special.lgamma(a) + special.lgamma(a0))
             kl += np.sum(a0 * (special.log(rate) - special.log(rate0)) + a * (rate0 - rate) / rate)
         return -float(kl)
 
@@ -456,7 +457,7 @@ class GMM(Mixture):
     def _expected_log_weights(self) -> NDArray[np.float64]:
         if self.known_weights is not None:
             return special.log(self.known_weights)
-        return psi(self.posterior.alpha) - psi(self.posterior.alpha.sum())
+        return special.digamma(self.posterior.alpha) - special.digamma(self.posterior.alpha.sum())
 
     def _log_scales(self) -> NDArray[np.float64]:
         """sum_d (E log lambda_kd - log 2 pi)."""
@@ -464,7 +465,7 @@ class GMM(Mixture):
             log_precision = -special.log(self.known_covariances)
         else:
             a, rate = self._gamma(self.posterior, self.least_beta)
-            log_precision = psi(a) - special.log(rate)
+            log_precision = special.digamma(a) - special.log(rate)
         shape = (self.n_components, self.n_features)
         return np.sum(np.broadcast_to(log_precision, shape) - math.log(2 * math.pi), axis=1)
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
@@ -429,7 +428,7 @@ class Variational(Learned):
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
         scores = self._scores(energy, log_c)
-        return float(np.sum(self.posterior_ * scores) + entr(self.posterior_).sum())
+        return float(np.sum(self.posterior_ * scores) + special.entr(self.posterior_).sum())
 
     def learned(self) -> Tempering:
         """The last temperature before the final phase at T = 1; 1 if no step has learned."""

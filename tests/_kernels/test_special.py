@@ -187,6 +187,11 @@ def test_log1p():
     assert_array_equal(special.log1p([-1.0, np.nan]), [-np.inf, np.nan])
 
 
+def test_entropy():
+    x = np.concatenate([[0, 1, 1e-310], np.random.RandomState(0).uniform(0, 2, 200)])
+    np.testing.assert_allclose(special.entr(x), scipy_special.entr(x), rtol=1e-15, atol=1e-300)
+
+
 def test_powers():
     x = np.exp(np.random.RandomState(0).uniform(-20, 20, 200))
     for exponent in (-0.7, 0.0, 1.0, 3):

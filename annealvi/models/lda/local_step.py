@@ -76,7 +76,7 @@ def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
     words = statistics.words()
     for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
         logs = topics.logs(lam[some, :K])
-        total += float(np.einsum("vk,vk->", statistics.rows(some, K), logs))
+        total += float(np.sum(statistics.rows(some, K) * logs))
     return total / b
 
 

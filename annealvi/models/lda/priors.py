@@ -42,7 +42,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import psi
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
@@ -146,7 +145,7 @@ class LearnedPriors:
     ) -> float:
         least, most = self.centre / ETA_RANGE, self.centre * ETA_RANGE
         used = b * min(max(eta, least), most) + point
-        target = (1.0 - rho) * (psi(used) - psi(n_features * used)) + rho * mean
+        target = (1.0 - rho) * (_digamma(used) - _digamma(n_features * used)) + rho * mean
         found = symmetric_from_mean(target, n_features, b * least + point, b * most + point)
         return float(np.clip((found - point) / b, least, most))
 
@@ -169,7 +168,7 @@ def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> fl
 
     def excess(log_x: float) -> float:
         x = math.exp(log_x)
-        return float(psi(x) - psi(size * x) - mean)
+        return float(_digamma(x) - _digamma(size * x) - mean)
 
     low, high = math.log(least), math.log(most)
     if excess(low) >= 0:
@@ -263,9 +262,9 @@ class DocumentPartition:
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)
-        total = np.einsum("n,np->p", n_words, special.log(np.maximum(sums, TINY)))
+        total = np.sum(n_words[:, None] * special.log(np.maximum(sums, TINY)), axis=0)
         log_c = self.grid.at_inverses(total)
-        energy = np.einsum("nk,nk->", gamma - alpha, e_log_theta[:, : gamma.shape[1]])
+        energy = np.sum((gamma - alpha) * e_log_theta[:, : gamma.shape[1]])
         return log_c, float(energy)
 
     def _e_log_theta(self, gamma: NDArray) -> NDArray[np.float64]:

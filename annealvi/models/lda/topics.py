@@ -543,7 +543,7 @@ class Topics:
         total = np.zeros(K)
         for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
             some = slice(start, start + TOPIC_ROWS)
-            total += np.einsum("vk,vk->k", eta[some], self.logs(lam[some, :K]))
+            total += np.sum(eta[some] * self.logs(lam[some, :K]), axis=0)
         copies = V if self.eta.ndim == 0 else 1
         eta = eta[: V // copies]
         of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
