@@ -329,7 +329,17 @@ class PowerGrid:
         """
         if self._interpolation is None:
             return at_points
-        return (self._interpolation @ at_points.T).T
+        # SciPy's product with a sparse matrix has fused roundings on some processors
+        weights, columns = (
+            np.ascontiguousarray(part.reshape(len(self.inverses), -1).T)
+            for part in (self._interpolation.data, self._interpolation.indices)
+        )
+        if at_points.ndim == 1:
+            return np.sum(weights * at_points[columns], axis=0)
+        out = np.zeros((*at_points.shape[:-1], len(self.inverses)))
+        for weight, column in zip(weights, columns, strict=True):  # without an array of all terms
+            out += weight * at_points[..., column]
+        return out
 
     def log_at_inverses(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Logarithms, at b_1, ..., b_M, of sums at the points along their last axis."""

@@ -145,7 +145,8 @@ class LearnedPriors:
     ) -> float:
         least, most = self.centre / ETA_RANGE, self.centre * ETA_RANGE
         used = b * min(max(eta, least), most) + point
-        target = (1.0 - rho) * (_digamma(used) - _digamma(n_features * used)) + rho * mean
+        before = float(_digamma(used) - _digamma(n_features * used))
+        target = (1.0 - rho) * before + rho * mean
         found = symmetric_from_mean(target, n_features, b * least + point, b * most + point)
         return float(np.clip((found - point) / b, least, most))
 
