@@ -84,8 +84,8 @@ def test_fits_have_the_same_bits_on_other_processors(processor):
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    (platform.machine(), platform.libc_ver()[0]) != ("x86_64", "glibc"),
-    reason="the golden values are of x86-64 and glibc",
+    platform.libc_ver()[0] != "glibc",
+    reason="other C libraries round otherwise",
 )
 def test_fits_have_the_golden_values():
     assert differing(json.loads(GOLDEN.read_text("utf-8")), fits_on("this")[0]) == []
