@@ -323,7 +323,7 @@ def test_they_end_once_the_topics_stay_as_they_are(plenty):
 
 def test_a_warning_says_that_the_topics_were_still_moving(plenty):
     lda = TemperedLDA(5, max_iter=1, finish_iter=1, random_state=0)
-    message = r"after finish_iter=1 passes: the last one moved \d+\.\d% of their words"
+    message = r"the last of the 1 passes that end the fit moved \d+\.\d% of their words"
     with pytest.warns(ConvergenceWarning, match=message):
         lda.fit(plenty)
 
