@@ -6,8 +6,6 @@ plotly.  A summary is read by its public attributes and methods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,14 +131,7 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
     """The numbers of the topics to draw; by default the largest, at most so many."""
     if topics is None:
         return by_size(summary)[:most]
-    given = [topics] if isinstance(topics, Integral | str) else topics
-    if (
-        not isinstance(given, Sequence | np.ndarray)
-        or getattr(given, "ndim", 1) == 0
-        or not len(given)
-    ):
-        raise ValueError(f"'topics' must be a list of numbers or labels of topics. Got {topics!r}.")
-    return [summary.labels.number(topic) for topic in given]
+    return summary.labels.numbers(topics)
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:

@@ -369,11 +369,12 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
     """The topics of a table of effects to draw, by their numbers or labels."""
     if topics is None:
         return default
-    given = [topics] if isinstance(topics, Integral | str) else list(topics)
-    known = dict(zip(frame["label"], frame["topic"], strict=True))
-    found = [known.get(topic, topic) for topic in given]
-    if not found or not all(topic in default or topic in known.values() for topic in found):
-        raise BadParameter("topics", f"numbers or labels of the topics {list(known)}", topics)
+    given = [topics] if isinstance(topics, str) or not hasattr(topics, "__iter__") else [*topics]
+    known = dict(zip(frame["topic"], frame["label"], strict=True))
+    found = [k for topic in given for k, label in known.items() if topic in (k, label)]
+    if not found or len(found) < len(given):
+        wanted = f"numbers or labels of the topics {list(known.values())}"
+        raise BadParameter("topics", wanted, topics)
     return found
 
 

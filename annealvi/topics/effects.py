@@ -161,6 +161,11 @@ class Effects:
                 self._checked({name: given}, "at")
             found = self.values(name) if given is None else given
             values.append(list(found) if isinstance(found, list | tuple | np.ndarray) else [found])
+            if not values[-1]:
+                raise BadParameter(f"at[{name!r}]", "a value, or a list of some", given)
+        if taken := [name for name in asked if name in (*self.table.columns, "share")]:
+            hint = "The table has such a column: give the covariate another name in the data."
+            raise BadParameter("at", "covariates of other names", taken, hint)
         points = list(product(*values))
         rows = [self._mean_row(dict(zip(asked, point, strict=True)), "at") for point in points]
         columns = {name: [point[n] for point in points] for n, name in enumerate(asked)}
@@ -170,7 +175,13 @@ class Effects:
     def values(self, covariate: str) -> list:
         """Return the values of a covariate that `shares` looks at."""
         column = self._design.data[covariate]
-        found = sorted(column.unique().tolist())
+        if hasattr(column, "cat"):
+            return column.cat.categories.tolist()
+        found = column.unique().tolist()
+        try:
+            found.sort()
+        except TypeError:  # of more than one type
+            found.sort(key=str)
         if column.dtype.kind in "iuf" and len(found) > FEW_VALUES:
             # values that are there: others may be no level of C(year)
             points = np.linspace(found[0], found[-1], POINTS)
@@ -189,17 +200,18 @@ class Effects:
         """The mean row of the matrix if all documents have these values."""
         data = self._design.data.copy()
         for covariate, value in self._checked(at, name).items():
-            if data[covariate].dtype.kind in "iuf":
-                fits, wanted = (
-                    as_array(value).ndim == 0 and as_array(value).dtype.kind in "iuf",
-                    "a number",
-                )
+            dtype = data[covariate].dtype
+            if dtype.kind in "iuf":
+                number = as_array(value)
+                fits = number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number)
+                wanted = "a finite number"
             else:
                 known = self.values(covariate)
                 fits, wanted = value in known, f"one of {known}"
             if not fits:
                 raise BadParameter(f"{name}[{covariate!r}]", wanted, value)
-            data[covariate] = value
+            # names stay names, also if one of them is a number
+            data[covariate] = np.full(len(data), value, object) if dtype.kind == "O" else value
         return self._design.of(data).mean(axis=0)
 
     def _frame(self, rows: NDArray[np.float64], columns: Mapping[str, list]) -> Any:
@@ -258,23 +270,36 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
     formulaic = import_optional("formulaic", "text", "A formula")
     if data is None:
         raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
+    if isinstance(data, Mapping):
+        data = {name: in_order(column, index, f"data[{name!r}]") for name, column in data.items()}
+    data = in_order(data, index, "data")
     try:
-        frame = pandas.DataFrame(in_order(data, index, "data")).reset_index(drop=True)
+        frame = pandas.DataFrame(data).reset_index(drop=True)
     except ValueError as error:
         raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
     frame = _of_documents(frame, known, "data")
-    try:
-        matrix = formulaic.model_matrix(formula, frame, context={})
-    except formulaic.errors.FormulaicError as error:
-        hint = f"Columns of 'data' are {[str(name) for name in data]}."
-        raise BadParameter("formula", _FORMULA, f"{formula!r}: {error}", hint) from None
-    if not hasattr(matrix, "columns"):
+
+    def read(frame: Any) -> Any:
+        try:
+            return formulaic.model_matrix(formula, frame, context={})
+        except Exception as error:  # a formula is code, and may raise anything
+            hint = f"Columns of 'data' are {[str(name) for name in data]}."
+            raise BadParameter("formula", _FORMULA, f"{formula!r}: {error}", hint) from None
+
+    # formulaic takes strings of pandas for numbers
+    frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
+    first = read(frame)
+    if not hasattr(first, "columns"):
         raise BadParameter("formula", "one side, such as '~ party': topics are the other", formula)
-    spec = matrix.model_spec
-    used = [name for name in frame if str(name) in spec.required_variables]
+    # again, without what is missing: scale and cr lose all documents by one, and levels stay
+    frame = frame[[name for name in frame if str(name) in first.model_spec.required_variables]]
+    frame = frame.dropna().copy()
+    for name in frame.select_dtypes("category"):
+        frame[name] = frame[name].cat.remove_unused_categories()
+    matrix = read(frame)
     kept = matrix.index.to_numpy()
     values = matrix.to_numpy(np.float64)
-    return _solvable(Design(values, list(matrix.columns), kept, frame.loc[kept, used], spec))
+    return _solvable(Design(values, list(matrix.columns), kept, frame.loc[kept], matrix.model_spec))
 
 
 def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
@@ -290,6 +315,10 @@ def _solvable(design: Design) -> Design:
     if not 0 < n_terms < n:
         wanted = f"fewer terms than documents, of which {n} have words and all covariates"
         raise BadParameter("formula", wanted, n_terms)
+    finite = np.isfinite(design.matrix).all(axis=0)
+    if not finite.all():
+        infinite = np.array(design.terms)[~finite].tolist()
+        raise BadParameter("formula", "terms whose values are finite", infinite)
     lengths = np.sqrt((design.matrix**2).sum(axis=0))
     own = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
     dependent = [
@@ -446,12 +475,13 @@ def effects(
     ----------
     formula : str, or array-like of shape (D, n_terms)
         Such as ``"~ party * day"`` or ``"~ party + bs(day, df=5)"``: covariates, their
-        interactions, and splines (``bs``, natural ones ``cr``), in the words of the package
-        formulaic.  Or a matrix of numbers, which is taken as it is: give it a column of ones.
+        interactions, and splines (``bs(day, df=5)``, or natural ones, ``cr(day, df=5,
+        constraints="center")``), in the words of the package formulaic.  Or a matrix of numbers,
+        which is taken as it is: give it a column of ones.
     data : pandas.DataFrame or dict of str to array-like, optional
-        The covariates, a row for each document.  Documents of which one is missing are left out,
-        and those without words.  A DataFrame is read by its index if the documents were a Series or
-        a DataFrame too.
+        The covariates, a row for each document.  Times must be numbers, such as years or days since
+        the first.  Documents of which one is missing are left out, and those without words.  A
+        DataFrame or Series is read by its index if the documents were one too.
     topics : list of int or str, optional
         Numbers or labels of topics.  None means all.
     clusters : array-like of shape (D,), optional
@@ -504,9 +534,8 @@ def effects(
         raise BadParameter("n_draws", "an int in the range [1, inf)", n_draws)
     numbers = list(range(K))
     if topics is not None:
-        given = [topics] if isinstance(topics, Integral | str) else list(topics)
-        numbers = [self.labels.number(topic) for topic in given]
-        if not numbers or len(set(numbers)) < len(numbers):
+        numbers = self.labels.numbers(topics)
+        if len(set(numbers)) < len(numbers):
             raise BadParameter("topics", "a list of different topics", topics)
     design = _design(formula, data, self.lengths > 0, self.index)
     of_clusters = _clusters(clusters, n, self.index, design)

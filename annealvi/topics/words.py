@@ -172,6 +172,14 @@ class Labels(Sequence[str]):
             raise BadParameter("topic", wanted, topic)
         return int(topic)
 
+    def numbers(self, topics: Any) -> list[int]:
+        """Return the numbers of topics, of which one or some are named."""
+        given = [topics] if isinstance(topics, Integral | str) else topics
+        is_list = isinstance(given, Sequence | np.ndarray) and getattr(given, "ndim", 1) > 0
+        if not is_list or not len(given):
+            raise BadParameter("topics", "a list of numbers or labels of topics", topics)
+        return [self.number(topic) for topic in given]
+
     def change(self, labels: Any) -> None:
         """Set all labels, by a sequence, or some, by a dict from topics.  All or nothing."""
         if isinstance(labels, Mapping):

@@ -18,7 +18,7 @@ def test_topics_are_the_largest_or_those_that_are_named(summary):
         with pytest.raises(ValueError, match="from 0 to 2 or the label of a topic"):
             pictures.choose_topics(summary, wrong, 2)
     for wrong in ([], np.array(1), 1.5, {1}):
-        with pytest.raises(ValueError, match="'topics' must be a list of numbers or labels"):
+        with pytest.raises(ValueError, match="'topics' parameter must be a list of numbers"):
             pictures.choose_topics(summary, wrong, 2)
 
 

@@ -17,6 +17,7 @@ from annealvi.topics import describe, estimate_effects, refit, shares
 from annealvi.topics.refits import Refits
 
 N, K = 40, 3
+TIMES = pd.date_range("2020-01-31", periods=N)
 
 
 def draws_and_data():
@@ -170,6 +171,8 @@ def test_splines_and_levels():
         ("x ~ party", {}, "one side, such as '~ party'"),
         ("~ x +", {}, "must be a formula such as"),
         ("~ x + {2 * x}", {}, r"do not follow from the others. Got \['2 \* x'\]"),
+        ("~ time", {"data": {"time": TIMES}}, "must be a formula such as.*'~ time'"),
+        ("~ {1 / n}", {}, r"values are finite. Got \['1 / n'\]"),
         ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),
         ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got 1"),
         ("~ x", {"data": {"x": [1.0], "y": [1, 2]}}, "'data' parameter .* must be a DataFrame"),
@@ -196,6 +199,56 @@ def test_what_is_refused(formula, change, message):
         estimate_effects(given.pop("shares"), formula, **given)
 
 
+def test_columns_of_every_kind():
+    draws, data = draws_and_data()
+    party = data.party
+    expected = estimate_effects(draws, "~ party", data)
+    kinds = {
+        "string": party.astype("string"),
+        "category": pd.Categorical(party, ["centre", "left", "none", "right"]),
+        "object": party.astype(object),
+    }
+    for kind, values in kinds.items():
+        found = estimate_effects(draws, "~ party", {"party": values})
+        assert found.terms == expected.terms, kind
+        assert_allclose(found.shares("party").share, expected.shares("party").share)
+        assert found.values("party") == ["left", "right"]
+    # the order of categories stays, and a level of documents that are left out is none
+    ordered = pd.Series(pd.Categorical(party, ["right", "left", "centre"]))
+    ordered[0] = "centre"
+    x = data.x.where(ordered != "centre")
+    found = estimate_effects(draws, "~ party + x", {"party": ordered, "x": x})
+    assert found.terms == ["Intercept", "party[T.left]", "x"]
+    assert found.values("party") == ["right", "left"]
+    numbers = estimate_effects(draws, "~ n", {"n": pd.array(data.n, dtype="Int64")})
+    assert_allclose(numbers.table.estimate, estimate_effects(draws, "~ n", data).table.estimate)
+    mixed = estimate_effects(draws, "~ who", {"who": [1, "a"] * (N // 2)})
+    assert mixed.values("who") == [1, "a"]
+    assert_allclose(
+        mixed.contrast({"who": "a"}, {"who": 1}).estimate,
+        mixed.table[mixed.table.term == "who[T.a]"].estimate,
+    )
+
+
+@pytest.mark.parametrize("term", ["scale(x)", "cr(x, df=3, constraints='center')", "bs(x, df=4)"])
+def test_a_missing_value_in_a_term_of_all_documents(term):
+    draws, data = draws_and_data()
+    data.loc[3, "x"] = np.nan
+    kept = data.x.notna().to_numpy()
+    found = estimate_effects(draws, f"~ {term}", data)
+    assert found.n_documents == N - 1
+    expected = estimate_effects(draws[:, kept], f"~ {term}", data[kept])
+    assert_allclose(found.table.estimate, expected.table.estimate)
+
+
+def test_a_covariate_named_as_a_column_of_the_table():
+    draws, data = draws_and_data()
+    effects = estimate_effects(draws, "~ label", {"label": data.party})
+    assert len(effects.contrast({"label": "left"}, {"label": "right"})) == K
+    with pytest.raises(BadParameter, match=r"other names. Got \['label'\]"):
+        effects.shares("label")
+
+
 def test_values_that_are_refused():
     draws, data = draws_and_data()
     effects = estimate_effects(draws, "~ party + x", data)
@@ -203,8 +256,12 @@ def test_values_that_are_refused():
         BadParameter, match=r"first\['party'\].* one of \['left', 'right'\]. Got 'l"
     ):
         effects.contrast({"party": "l"}, {"party": "right"})
-    with pytest.raises(BadParameter, match=r"second\['x'\].* must be a number. Got 'a'"):
+    with pytest.raises(BadParameter, match=r"second\['x'\].* must be a finite number. Got 'a'"):
         effects.contrast({"x": 1}, {"x": "a"})
+    with pytest.raises(BadParameter, match=r"at\['x'\].* must be a finite number. Got nan"):
+        effects.shares({"x": np.nan})
+    with pytest.raises(BadParameter, match=r"at\['x'\].* a value, or a list of some. Got \[\]"):
+        effects.shares({"x": []})
     for wrong in ("day", {"day": 1}, {}, 3):
         with pytest.raises(
             BadParameter, match=r"values of some of the covariates \['x', 'party'\]"
@@ -334,6 +391,11 @@ def test_texts_are_refitted_with_the_words_of_the_model():
     assert found.refits.shares.shape == (2, 22, 2)
     effects = found.effects("~ kind", frame.sample(frac=1, random_state=0))
     assert effects.table.equals(found.effects("~ kind", {"kind": ["a", "b"] * 11}).table)
+    # a Series in a dict too is read by its index
+    shuffled = {"kind": frame.kind.sample(frac=1, random_state=0)}
+    assert effects.table.equals(found.effects("~ kind", shuffled).table)
+    with pytest.raises(BadParameter, match=r"data\['kind'\].* a Series with the index of the doc"):
+        found.effects("~ kind", {"kind": frame.kind.reset_index(drop=True)})
 
 
 def test_documents_without_words_are_left_out():
