@@ -16,7 +16,7 @@ from annealvi import plot
 from annealvi._optional import import_optional
 from annealvi.cli.models import read, read_topics, say
 from annealvi.files import replacing
-from annealvi.topics import write_table
+from annealvi.topics import estimate_effects, write_table
 
 #: Columns of the table of topics in LaTeX, which is not as wide as that in .csv.
 SHOWN = ("label", "words", "share", "coherence", "support")
@@ -33,7 +33,9 @@ def paper(chosen: argparse.Namespace) -> None:
     if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
         raise OSError(f"--folder: {chosen.folder!r} must be a folder, in one that is there.")
     topics, corpus = read_topics(chosen.model), read(chosen)
-    n_refits = chosen.refits
+    n_refits, covariates = chosen.refits, _covariates(corpus.table)
+    if chosen.formula is not None:  # what is wrong with it is said before the refits
+        estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
     if n_refits:
         say(chosen, f"fits {n_refits} more times, for intervals that contain the fit")
     summary = topics.describe(corpus, topics.counts(corpus), refits=n_refits)
@@ -59,10 +61,10 @@ def paper(chosen: argparse.Namespace) -> None:
         tables["over_time"] = over, _across(over, names)
         figures["over_time"] = lambda: plot.plot_topics_over_time(summary, times, freq=chosen.freq)
     if chosen.formula is not None:
-        effects = summary.effects(chosen.formula, _covariates(corpus.table))
+        effects = summary.effects(chosen.formula, covariates)
         tables["effects"] = effects.table, effects.table[list(OF_EFFECTS)]
         for name in effects.covariates:
-            file = f"effects_{re.sub('[^0-9A-Za-z]+', '_', name)}"
+            file = "effects_" + re.sub(r"\W+", "_", name)
             figures[file] = functools.partial(plot.plot_effects, effects, name)
             if len(values := effects.values(name)) == 2:
                 more = effects.contrast({name: values[1]}, {name: values[0]})

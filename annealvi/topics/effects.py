@@ -24,6 +24,8 @@ from annealvi.topics.vectorizer import of_each
 POINTS, FEW_VALUES = 25, 10
 #: A column that is so much shorter without the other columns than with them depends on them.
 _DEPENDENT = 1e-9
+#: Columns of tables of effects, beside which there are those of the covariates.
+_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "support"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
 
 
@@ -163,9 +165,6 @@ class Effects:
             values.append(list(found) if isinstance(found, list | tuple | np.ndarray) else [found])
             if not values[-1]:
                 raise BadParameter(f"at[{name!r}]", "a value, or a list of some", given)
-        if taken := [name for name in asked if name in (*self.table.columns, "share")]:
-            hint = "The table has such a column: give the covariate another name in the data."
-            raise BadParameter("at", "covariates of other names", taken, hint)
         points = list(product(*values))
         rows = [self._mean_row(dict(zip(asked, point, strict=True)), "at") for point in points]
         columns = {name: [point[n] for point in points] for n, name in enumerate(asked)}
@@ -310,8 +309,11 @@ def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
 
 
 def _solvable(design: Design) -> Design:
-    """Check that the terms have estimates."""
+    """Check that the terms have estimates, and the covariates names of their own."""
     n, n_terms = design.matrix.shape
+    if taken := _COLUMNS.intersection(design.data):
+        hint = "Tables of effects have such columns: give the covariates other names."
+        raise BadParameter("formula", "of covariates with other names", sorted(taken), hint)
     if not 0 < n_terms < n:
         wanted = f"fewer terms than documents, of which {n} have words and all covariates"
         raise BadParameter("formula", wanted, n_terms)

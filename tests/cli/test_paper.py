@@ -105,11 +105,14 @@ def test_the_difference_of_two_values(call, tmp_path):
     assert "vocabulary is that of" not in (done.place / "paper" / "methods.txt").read_text()
 
 
-def test_wrong_input(refused, model, jsonl):
+def test_wrong_input(refused, call, model, jsonl):
     assert "--folder" in refused("paper", model, jsonl, "--folder", model)
     assert "--folder" in refused("paper", model, jsonl, "--folder", "no/where")
     assert "no column 'side'" in refused("paper", model, jsonl, "--class", "side")
     assert "--freq" in refused("paper", model, jsonl, "--time", "date", "--freq", "no")
     assert "--time" in refused("paper", model, jsonl, "--time", "text")
-    assert "--formula" in refused("paper", model, jsonl, "--formula", "~ side")
+    said = refused("paper", model, jsonl, "--formula", "~ side", "--refits", "2")
+    assert "--formula" in said
+    done = call("paper", model, jsonl, "--formula", "~ side", "--refits", 2)
+    assert "more times" not in done.err  # before the fits
     assert "at least 2" in refused("paper", model, jsonl, "--refits", "1")

@@ -172,6 +172,7 @@ def test_splines_and_levels():
         ("~ x +", {}, "must be a formula such as"),
         ("~ x + {2 * x}", {}, r"do not follow from the others. Got \['2 \* x'\]"),
         ("~ time", {"data": {"time": TIMES}}, "must be a formula such as.*'~ time'"),
+        ("~ label", {"data": {"label": range(N)}}, r"with other names. Got \['label'\]"),
         ("~ {1 / n}", {}, r"values are finite. Got \['1 / n'\]"),
         ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),
         ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got 1"),
@@ -239,14 +240,6 @@ def test_a_missing_value_in_a_term_of_all_documents(term):
     assert found.n_documents == N - 1
     expected = estimate_effects(draws[:, kept], f"~ {term}", data[kept])
     assert_allclose(found.table.estimate, expected.table.estimate)
-
-
-def test_a_covariate_named_as_a_column_of_the_table():
-    draws, data = draws_and_data()
-    effects = estimate_effects(draws, "~ label", {"label": data.party})
-    assert len(effects.contrast({"label": "left"}, {"label": "right"})) == K
-    with pytest.raises(BadParameter, match=r"other names. Got \['label'\]"):
-        effects.shares("label")
 
 
 def test_values_that_are_refused():
