@@ -101,8 +101,10 @@ def _latex(frame: Any) -> str:
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place]
         numeric = column.dtype.kind in "iufb"
-        small = numeric and column.abs().max() < 1
-        cells.append([_cell(value, 3 if small else 2) for value in column])
+        known = column.dropna()
+        small = numeric and np.abs(known.to_numpy(np.float64)).max(initial=0) < 1
+        values = column.astype(object).where(column.notna(), None)
+        cells.append([_cell(value, 3 if small else 2) for value in values])
         long = not numeric and max(map(len, cells[-1]), default=0) > _LONG
         columns.append("r" if numeric else _WIDE if long else "l")
     head = " & ".join(_escaped(name) for name in frame.columns)
@@ -113,7 +115,7 @@ def _latex(frame: Any) -> str:
 
 def _cell(value: Any, decimals: int) -> str:
     """A value in a table; nothing for what is missing."""
-    if value is None or value != value:
+    if value is None:
         return ""
     if isinstance(value, date):
         return f"{value:%Y-%m-%d}"

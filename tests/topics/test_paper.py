@@ -64,6 +64,16 @@ def test_a_tex_file_is_a_tabular_of_booktabs(tmp_path):
     ]
 
 
+def test_missing_values_of_every_kind_are_empty_cells(tmp_path):
+    kinds = {"Int64": [7, None], "Float64": [0.5, None], "boolean": [True, None]}
+    columns = {kind: pd.array(values, dtype=kind) for kind, values in kinds.items()}
+    columns |= {"string": pd.array(["a", None], dtype="string"), "nothing": [np.nan, np.nan]}
+    columns["time"] = pd.to_datetime(["2020-01-31", None])
+    write_table(pd.DataFrame(columns), tmp_path / "t.tex")
+    lines = (tmp_path / "t.tex").read_text(encoding="utf-8").splitlines()
+    assert lines[4:6] == [r"7 & 0.500 & True & a &  & 2020-01-31 \\", r" &  &  &  &  &  \\"]
+
+
 def test_the_index_is_written_unless_it_only_counts(tmp_path):
     frame = pd.DataFrame({"x": [1, 2]}, index=["a", "b"])
     write_table(frame, str(tmp_path / "t.csv"))
