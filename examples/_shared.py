@@ -43,6 +43,11 @@ def markdown(head: list[str], rows: Iterable[list[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
+def interval(row: Any) -> str:
+    """Return the 95% interval of an effect, which topics that are not found again do not have."""
+    return "none" if row.low != row.low else f"{row.low:+.3f} to {row.high:+.3f}"
+
+
 def save(figure: Any, path: str, dpi: int = 120) -> None:
     """Write a figure to a file, and say so."""
     figure.savefig(path, dpi=dpi)

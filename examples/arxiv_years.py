@@ -1,10 +1,10 @@
 """What changed in science over the years?
 =======================================
 
-Which subjects of arXiv grow, in which fields, and how certain that is.
+Which subjects of arXiv grow, and how certain that is.
 
-Prints how much the share of each topic changed, and draws the shares over the years with 95%
-intervals, for physics and for the other fields.
+Prints how much the share of each topic changed if fields are held as they are, and draws the shares
+over the years with 95% intervals: in all words of a period, and with fields held as they are.
 
 ::
 
@@ -34,7 +34,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from _shared import at_least_one, markdown, save
+from _shared import at_least_one, interval, markdown, save
 
 from annealvi import TopicModel
 from annealvi.datasets import load_arxiv_abstracts
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         [
             row.label,
             f"{row.estimate:+.3f}",
-            f"{row.low:+.3f} to {row.high:+.3f}",
+            interval(row),
             f"{row.support:.1f}",
         ]
         for row in change.itertuples()

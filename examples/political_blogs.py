@@ -23,7 +23,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from _shared import at_least_one, markdown, or_exit, save
+from _shared import at_least_one, interval, markdown, or_exit, save
 
 from annealvi import TemperedLDA
 from annealvi.datasets import load_corpus
@@ -53,7 +53,7 @@ def table_of_sides(summary: Any, effects: Any) -> str:
     """How much more of each topic liberal blogs have."""
     found = effects.contrast({"rating": "Liberal"}, {"rating": "Conservative"})
     rows = [
-        [summary.labels[row.topic], f"{row.estimate:+.3f}", f"{row.low:+.3f} to {row.high:+.3f}"]
+        [summary.labels[row.topic], f"{row.estimate:+.3f}", interval(row)]
         for row in found.sort_values("estimate", ascending=False).itertuples()
     ]
     return markdown(["topic", "liberal minus conservative", "95% interval"], rows)

@@ -283,7 +283,8 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
 
     If it has two values, the difference between both is drawn for each topic, and filled dots are
     those whose interval does not contain 0.  If it has a few, the mean share at each; and if it is
-    a number with many, the mean share as a curve.  Other covariates stay as they are in the data.
+    a number with many, the mean share as a curve.  A cross, or a curve without a band, is that of a
+    topic without an interval.  Other covariates stay as they are in the data.
 
     Parameters
     ----------
@@ -348,8 +349,10 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         bars = ax.errorbar(
             own["share"], at, xerr=sides, fmt="none", elinewidth=1, color=f"C{number}"
         )
-        faces = [f"C{number}" if value is not None or one else "white" for one in clear]
-        ax.scatter(own["share"], at, s=20, c=faces, edgecolors=f"C{number}", zorder=3)
+        known = own["low"].notna().to_numpy()
+        faces = [f"C{number}" if value is not None or one else "white" for one in clear[known]]
+        ax.scatter(own["share"][known], at[known], s=20, c=faces, edgecolors=f"C{number}", zorder=3)
+        ax.scatter(own["share"][~known], at[~known], s=20, c=f"C{number}", marker="x")
         if value is not None:
             bars.set_label(str(value))
     ax.set_yticks(np.arange(len(chosen)), [names[k] for k in chosen], parse_math=False)

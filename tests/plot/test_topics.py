@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi import plot
 from annealvi.plot import interactive, pictures
+from annealvi.topics import estimate_effects
 
 pytest.importorskip("plotly", reason="needs plotly, the extra 'report'")
 
@@ -205,3 +206,67 @@ def test_groups_without_words_of_the_topic(summary, monkeypatch):
     monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
     with pytest.raises(ValueError, match="groups that have words of the topic"):
         plot.plot_words_by(summary, 1, of_topic)
+
+
+@pytest.fixture(scope="module")
+def effects():
+    """Effects on three topics, the last of which has no interval."""
+    rng = np.random.RandomState(1)
+    number = np.arange(60)
+    shares = rng.dirichlet([2.0, 1.0, 1.0], size=60)
+    shares[::2] += shares[::2, 2:] * [0.8, 0.0, -0.8]
+    data = {"side": ["a", "b"] * 30, "kind": ["u", "v", "w"] * 20, "day": number}
+    found = estimate_effects(shares, "~ side + kind + bs(day, df=3)", data)
+    for part in found._parts:
+        part.covariance[2] = np.nan
+    return found
+
+
+def test_the_difference_between_two_values(effects):
+    ax = plot.plot_effects(effects, "side")
+    render(ax)
+    table = effects.contrast({"side": "b"}, {"side": "a"}).set_index("topic")
+    order = table["estimate"].sort_values(ascending=False).index
+    assert labels_of(ax.get_yticklabels()) == [f"{k} {k}" for k in order]
+    assert ax.get_xlabel() == "share if side is b, minus if a"
+    dots, crosses = ax.collections[-2:]
+    known = [place for place, k in enumerate(order) if k != 2]
+    assert_allclose(dots.get_offsets(), [(table["estimate"][order[at]], at) for at in known])
+    # hollow where the interval contains 0
+    clear = [table["low"][k] > 0 or table["high"][k] < 0 for k in order if k != 2]
+    assert clear == [not (face == 1).all() for face in dots.get_facecolors()]
+    assert set(clear) == {True, False}
+    assert_allclose(crosses.get_offsets(), [(table["estimate"][2], list(order).index(2))])
+
+
+def test_the_mean_share_at_each_of_a_few_values(effects):
+    ax = plot.plot_effects(effects, "kind", topics=["1", 0])
+    render(ax)
+    assert labels_of(ax.get_yticklabels()) == ["1 1", "0 0"]
+    assert labels_of(ax.get_legend().get_texts()) == ["u", "v", "w"]
+    shares = effects.shares("kind").set_index(["kind", "topic"])["share"]
+    for value, dots in zip("uvw", ax.collections[1::3], strict=True):
+        assert_allclose(dots.get_offsets()[:, 0], [shares[value, 1], shares[value, 0]])
+
+
+def test_a_curve_of_a_number(effects):
+    ax = plot.plot_effects(effects, "day")
+    render(ax)
+    assert len(ax.lines) == len(ax.collections) == 3
+    own = effects.shares("day")
+    own = own[own["topic"] == int(ax.lines[0].get_label()[0])]
+    assert_allclose(ax.lines[0].get_xydata(), own[["day", "share"]])
+    assert len(plot.plot_effects(effects, "day", topics=1).lines) == 1
+
+
+@pytest.mark.parametrize("topics", [[], 7, 1.5, ["nope"], [[1]], [0, None]])
+def test_no_such_topic_of_effects(effects, topics):
+    with pytest.raises(ValueError, match="'topics' parameter must be numbers or labels"):
+        plot.plot_effects(effects, "side", topics=topics)
+
+
+def test_what_has_no_effects(effects):
+    with pytest.raises(TypeError, match="'effects' must be an Effects"):
+        plot.plot_effects(effects.table, "side")
+    with pytest.raises(ValueError, match="some of the covariates"):
+        plot.plot_effects(effects, "no")
