@@ -129,8 +129,8 @@ def words_by(
             \Big[ \frac{n + \alpha_0}{(y_w + \alpha_w) (n + \alpha_0 - y_w - \alpha_w)} \Big]^2
 
     with :math:`c_{dw} = n_{dw} \phi_{dwk}`, :math:`m_d = \sum_w c_{dw}` and :math:`p_w = y_w / n`.
-    If words are independent it is that of the paper.  Topics are taken as given.  Intervals of a
-    group of a few documents are too narrow.
+    If words are independent it is nearly that of the paper.  Topics are taken as given.  Intervals
+    of a group of a few documents are too narrow.
 
     References
     ----------

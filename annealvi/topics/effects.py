@@ -356,7 +356,8 @@ def _pooled(
         membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n))))
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0
-    estimates, covariances = [], []
+    estimates: list[NDArray[np.float64]] = []
+    sum_of_covariances: Any = 0.0  # one for each draw would need much memory
     for shares in draws:
         estimate = inverse @ (q.T @ shares)  # (n_terms, K)
         errors = shares - matrix @ estimate
@@ -368,10 +369,9 @@ def _pooled(
             meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
             covariance = bread @ meat @ bread
         estimates.append(estimate.T)
-        covariances.append(covariance)
-    K = estimates[0].shape[0]
-    parts = [Part(np.mean(covariances, axis=0), np.full(K, freedom))]
-    m = len(estimates)
+        sum_of_covariances = sum_of_covariances + covariance
+    m, K = len(estimates), estimates[0].shape[0]
+    parts = [Part(sum_of_covariances / m, np.full(K, freedom))]
     if m > 1:
         between = _spread(np.array(estimates), np.ones((m, K), bool))
         parts.append(between)
@@ -471,7 +471,8 @@ def effects(
 
     The share of each topic in each document is regressed on covariates.  Make the summary with
     ``describe(..., refits=10)``: the intervals then contain that another fit finds other topics.
-    Without refits, topics are taken as given, and intervals are too narrow.
+    Without refits, topics are taken as given, and intervals are too narrow wherever another fit
+    would find other topics.
 
     Parameters
     ----------
