@@ -327,7 +327,9 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         k: pictures.shorten(f"{k} {label}")
         for k, label in zip(frame["topic"], frame["label"], strict=True)
     }
-    ax = _axes(ax, 8, 4 if curves else _tall(len(chosen)))
+    # dots of several values stand above one another
+    n_lines = len(chosen) * (1 if len(values) == 2 else 1 + min(len(values), 10) // 3)
+    ax = _axes(ax, 8, 4 if curves else _tall(n_lines))
     if curves:
         for k in chosen:
             own = frame[frame["topic"] == k]
