@@ -367,6 +367,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         ax.set_xlabel("mean share of a document")
         _legend(ax)
         ax.get_legend().set_title(covariate)
+        ax.get_legend().get_title().set_parse_math(False)
     return ax
 
 

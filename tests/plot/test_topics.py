@@ -242,6 +242,8 @@ def test_the_difference_between_two_values(effects):
 def test_the_mean_share_at_each_of_a_few_values(effects):
     ax = plot.plot_effects(effects, "kind", topics=["1", 0])
     render(ax)
+    legend = ax.get_legend().get_title()
+    assert legend.get_text() == "kind" and legend.get_visible() and not legend.get_parse_math()
     assert labels_of(ax.get_yticklabels()) == ["1 1", "0 0"]
     assert labels_of(ax.get_legend().get_texts()) == ["u", "v", "w"]
     shares = effects.shares("kind").set_index(["kind", "topic"])["share"]
