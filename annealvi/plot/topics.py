@@ -282,7 +282,8 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
     If it has two values, the difference between both is drawn for each topic, and filled dots are
-    those whose interval does not contain 0.  If it has a few, the mean share at each; and if it is
+    those whose interval does not contain 0.  If it has more, the mean share at each, of the ten
+    with the smallest errors if there are more names than that; and if it is
     a number with many, the mean share as a curve.  A cross, or a curve without a band, is that of a
     topic without an interval.  Other covariates stay as they are in the data.
 
@@ -313,6 +314,10 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     frame = effects.shares(covariate)
     values = frame[covariate].unique().tolist()
     curves = len(values) > pictures.FEW_VALUES and frame[covariate].dtype.kind in "iuf"
+    if len(values) > pictures.FEW_VALUES and not curves:
+        errors = frame.groupby(covariate, observed=True)["std_error"].mean()
+        frame = frame[frame[covariate].isin(errors.nsmallest(pictures.FEW_VALUES).index)]
+        values = frame[covariate].unique().tolist()
     if len(values) == 2:
         first, second = values
         frame = effects.contrast({covariate: second}, {covariate: first}).rename(
@@ -328,7 +333,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         for k, label in zip(frame["topic"], frame["label"], strict=True)
     }
     # dots of several values stand above one another
-    n_lines = len(chosen) * (1 if len(values) == 2 else 1 + min(len(values), 10) // 3)
+    n_lines = len(chosen) * (1 if len(values) == 2 else 1 + len(values) // 3)
     ax = _axes(ax, 8, 4 if curves else _tall(n_lines))
     if curves:
         for k in chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import product
@@ -230,7 +231,7 @@ class Effects:
             )
             error = np.sqrt(total)
             p_value = 2 * stats.t.sf(np.abs(estimate) / error, freedom)
-            half = stats.t.ppf(0.975, freedom) * error
+            half = np.where(error > 0, stats.t.ppf(0.975, freedom) * error, error)
         K, n = estimate.shape
         found = {
             "topic": np.repeat(list(self._labels), n),
@@ -248,6 +249,11 @@ class Effects:
 
 
 # ----------------------------------------------------------------------------- designs
+
+
+def _plain(error: Exception) -> str:
+    """What an error says, without the colours of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
 def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
@@ -283,7 +289,7 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
             return formulaic.model_matrix(formula, frame, context={})
         except Exception as error:  # a formula is code, and may raise anything
             hint = f"Columns of 'data' are {[str(name) for name in data]}."
-            raise BadParameter("formula", _FORMULA, f"{formula!r}: {error}", hint) from None
+            raise BadParameter("formula", _FORMULA, f"{formula!r}: {_plain(error)}", hint) from None
 
     # formulaic takes strings of pandas for numbers
     frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
