@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter
-from annealvi.topics.shares import in_order
+from annealvi.topics.shares import covariance_of, in_order
 from annealvi.topics.vectorizer import of_each
 
 #: Most points at which `Effects.shares` looks at a number that has more than so many values.
@@ -60,6 +60,11 @@ class Part(NamedTuple):
 
     covariance: NDArray[np.float64]  # (K, n_terms, n_terms)
     freedom: NDArray[np.float64]  # (K,)
+
+    @classmethod
+    def between(cls, estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> Part:
+        """What m estimates, of shape (m, K, n_terms), differ by where they were found."""
+        return cls(covariance_of(estimates, found), found.sum(axis=0) - 1.0)
 
 
 class Effects:
@@ -379,21 +384,8 @@ def _pooled(
     m, K = len(estimates), estimates[0].shape[0]
     parts = [Part(sum_of_covariances / m, np.full(K, freedom))]
     if m > 1:
-        between = _spread(np.array(estimates), np.ones((m, K), bool))
-        parts.append(between)
+        parts.append(Part.between(np.array(estimates), np.ones((m, K), bool)))
     return np.mean(estimates, axis=0), parts
-
-
-def _spread(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> Part:
-    """(1 + 1 / m) times the covariances of m estimates; NaN where there are fewer than two."""
-    m = found.sum(axis=0).astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        there = found[:, :, np.newaxis]
-        means = np.where(there, estimates, 0.0).sum(axis=0) / m[:, np.newaxis]
-        deviations = np.where(there, estimates - means, 0.0)
-        sums = np.einsum("mkp,mkq->kpq", deviations, deviations)
-        factor = np.where(m > 1, (1 + 1 / m) / (m - 1), np.nan)
-    return Part(sums * factor[:, np.newaxis, np.newaxis], m - 1)
 
 
 @checked
@@ -563,7 +555,7 @@ def effects(
             _pooled([shares[design.kept][:, numbers].astype(np.float64)], design, None)[0]
             for shares in self.refits.shares
         )
-        parts.append(_spread(np.array(list(of_refits)), self.refits.found[:, numbers]))
+        parts.append(Part.between(np.array(list(of_refits)), self.refits.found[:, numbers]))
     return Effects(design, estimate, parts, {k: self.labels[k] for k in numbers}, support)
 
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_params
 
@@ -20,7 +18,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
 from annealvi.topics.model import clone_of, counts_of, lda_of, number_of_topics
-from annealvi.topics.trust import LEAST_STABILITY
+from annealvi.topics.trust import LEAST_STABILITY, pairs
 from annealvi.topics.vectorizer import are_texts
 
 
@@ -161,6 +159,5 @@ def _one(
     if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
         fit.set_callbacks()
     fit.fit(X[rows])
-    cosines = cosine_similarity(lda.components_, fit.components_)
-    own, matches = linear_sum_assignment(-cosines)  # `own` counts from 0
-    return cosines[own, matches], fit.transform(X)[:, matches].astype(np.float32)
+    _, columns, similarity = pairs(lda.components_, fit.components_)
+    return similarity, fit.transform(X)[:, columns].astype(np.float32)

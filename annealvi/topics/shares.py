@@ -238,18 +238,28 @@ def _shares(summary: Any, sums: Callable[[Any], Any], return_std: bool) -> Any:
         variance = (m / (m - 1) * spread + 2 * summed(n**2 * noise)) / words**2
         variance[(m < 2)[:, 0]] = np.nan
         if summary.refits is not None:
-            of_refits = [summed(n * own) / words for own in summary.refits.shares]
-            variance += variance_of(np.array(of_refits), summary.refits.found[:, np.newaxis])
+            of_refits = np.array([summed(n * own) / words for own in summary.refits.shares])
+            # a group at a time has no covariance with the others
+            found = np.broadcast_to(summary.refits.found[:, np.newaxis], of_refits.shape)
+            flat = (len(found), -1)
+            between = covariance_of(of_refits.reshape(*flat, 1), found.reshape(flat))
+            variance += between.reshape(variance.shape)
     return framed(means), framed(np.sqrt(variance))
 
 
-def variance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(1 + 1 / m) times the variance of the m estimates that were found; NaN of less than two."""
-    m = found.sum(axis=0)
+def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(1 + 1 / m) times the covariances of m estimates of K times P numbers, of shape (K, P, P).
+
+    Only those of the K are taken that were found, of shape (m, K).  NaN of less than two.
+    """
+    m = found.sum(axis=0).astype(np.float64)
+    there = found[:, :, np.newaxis]
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(found, estimates, 0.0).sum(axis=0) / m
-        squares = np.where(found, (estimates - mean) ** 2, 0.0).sum(axis=0)
-        return np.where(m > 1, (1 + 1 / m) * squares / (m - 1), np.nan)
+        means = np.where(there, estimates, 0.0).sum(axis=0) / m[:, np.newaxis]
+        deviations = np.where(there, estimates - means, 0.0)
+        sums = np.einsum("mkp,mkq->kpq", deviations, deviations)
+        factor = np.where(m > 1, (1 + 1 / m) / (m - 1), np.nan)
+    return sums * factor[:, np.newaxis, np.newaxis]
 
 
 def _parsed(times: list, pandas: Any) -> Any:

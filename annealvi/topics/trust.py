@@ -45,12 +45,18 @@ def nearest(topics: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     return np.where(np.isfinite(least), least, np.nan), distances.argmin(axis=1)
 
 
-def match(topics: NDArray, other: NDArray) -> NDArray[np.float64]:
-    """The cosine of each topic to its match in another fit, one to one; 0 if it has none."""
+def pairs(topics: NDArray, other: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Match topics of two fits, one to one: their numbers in both, and their cosines."""
     cosines = cosine_similarity(topics, other)
-    found = np.zeros(len(topics))
     rows, columns = linear_sum_assignment(-cosines)
-    found[rows] = cosines[rows, columns]
+    return rows, columns, cosines[rows, columns]
+
+
+def match(topics: NDArray, other: NDArray) -> NDArray[np.float64]:
+    """The cosine of each topic to its match in another fit; 0 if it has none."""
+    found = np.zeros(len(topics))
+    rows, _, cosines = pairs(topics, other)
+    found[rows] = cosines
     return found
 
 

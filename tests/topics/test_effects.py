@@ -456,7 +456,9 @@ def test_one_document_has_no_error(summary):
         summary.by(names, return_std="yes")
 
 
-def test_variance_of_what_was_found():
-    estimates = np.array([[1.0, 5.0], [3.0, 7.0], [9.0, 9.0]])
+def test_covariances_of_what_was_found():
+    estimates = np.array([[[1.0, 2], [5, 0]], [[3, 8], [7, 0]], [[9, 9], [9, 0]]])
     found = np.array([[True, False], [True, False], [False, True]])
-    assert_allclose(shares.variance_of(estimates, found), [1.5 * 2.0, np.nan])
+    between = shares.covariance_of(estimates, found)
+    assert_allclose(between[0], 1.5 * np.cov(estimates[:2, 0].T))
+    assert np.isnan(between[1]).all()
