@@ -47,6 +47,7 @@ try:
             lda_seeds,
             lda_topics,
             mmm,
+            openmp,
             partition,
             special,
             threads,
@@ -68,6 +69,7 @@ except ModuleNotFoundError as error:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=threads.release)
+    os.register_at_fork(before=openmp.release_threads)
 
 __all__ = [
     "available_instruction_sets",

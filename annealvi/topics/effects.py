@@ -165,8 +165,7 @@ class Effects:
         asked: dict[str, Any] = {at: None} if isinstance(at, str) else self._checked(at, "at")
         values = []
         for name, given in asked.items():
-            if name not in self._design.data:
-                self._checked({name: given}, "at")
+            self._checked({name: given}, "at")
             found = self.values(name) if given is None else given
             values.append(list(found) if isinstance(found, list | tuple | np.ndarray) else [found])
             if not values[-1]:
@@ -177,8 +176,11 @@ class Effects:
         frame = self._frame(np.array(rows), columns).drop(columns="p_value")
         return frame.rename(columns={"estimate": "share"})
 
+    @checked
     def values(self, covariate: str) -> list:
         """Return the values of a covariate that `shares` looks at."""
+        if not isinstance(covariate, str) or covariate not in self._design.data:
+            raise BadParameter("covariate", f"one of {self.covariates}", covariate)
         column = self._design.data[covariate]
         if hasattr(column, "cat"):
             return column.cat.categories.tolist()

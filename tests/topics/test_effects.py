@@ -261,6 +261,9 @@ def test_values_that_are_refused():
         effects.shares({"x": np.nan})
     with pytest.raises(BadParameter, match=r"at\['x'\].* a value, or a list of some. Got \[\]"):
         effects.shares({"x": []})
+    for wrong in ("day", 3, ["x"]):
+        with pytest.raises(BadParameter, match=r"'covariate' parameter .* one of \['x', 'party'\]"):
+            effects.values(wrong)
     for wrong in ("day", {"day": 1}, {}, 3):
         with pytest.raises(
             BadParameter, match=r"values of some of the covariates \['x', 'party'\]"
