@@ -401,8 +401,7 @@ class Variational(Learned):
             log_c = local.log_partition
         self._average([energy, n_units, log_c], scale)
         scores = self._scores(self._totals[0], self._current_log_c())
-        weights = special.exp(scores - scores.max())  # softmax; SciPy's has more overhead
-        self.posterior_ = weights / weights.sum()
+        self.posterior_ = special.softmax(scores)
         self._path.append(self.posterior_.astype(np.float32))
         wanted = math.log(np.sum(self.posterior_ * self._inverses))
         b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * wanted)

@@ -261,9 +261,7 @@ def choose(
         train, test = X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
         without = _without_topics(train, test, seed)
         for row, k in enumerate(sizes):
-            fit = clone(template).set_params(n_components=k, random_state=seed, callback=None)
-            if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
-                fit.set_callbacks()
+            fit = unwatched(template, n_components=k, random_state=seed)
             found = _measure(fit.fit(train), train, test, seed)
             for name, value in found.items():
                 measures[name][row, run] = value
@@ -286,6 +284,14 @@ def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice
     most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
     return choose(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+
+
+def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:
+    """A clone with other parameters, for a fit beside the user's own: without callbacks."""
+    fit = clone(lda).set_params(callback=None, **parameters)
+    if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
+        fit.set_callbacks()
+    return fit
 
 
 def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import validate_params
 
 from annealvi.checks import Interval, as_array, checked
@@ -15,7 +16,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_learned
 from annealvi.matrices import check_words
 from annealvi.models.lda.merging import groups_of
-from annealvi.topics.model import clone_of, counts_of, lda_of, number_of_topics
+from annealvi.topics.model import counts_of, lda_of, number_of_topics
 from annealvi.topics.vectorizer import different_ints, is_list
 
 Model = TypeVar("Model")
@@ -228,7 +229,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
         If X has other words than the model, or `max_iter` is not a positive integer.
     """
     lda = lda_of(model)
-    fitted = clone_of(lda)
+    fitted = _clone(lda)
     n_topics = number_of_topics(lda)
     priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
     start: dict[str, Any] = {
@@ -253,6 +254,11 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
 # --------------------------------------------------------------------------- models
 
 
+def _clone(lda: TemperedLDA) -> TemperedLDA:
+    """An estimator with the same parameters, and the user's own callbacks instead of copies."""
+    return clone(lda).set_params(callback=lda.callback)
+
+
 def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
     """A new model with one topic for each part, merged from the topics of the part."""
     old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
@@ -269,7 +275,7 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
     sums = np.array([old_alpha[list(part)].sum() for part in parts])
     alpha = sums * (old_alpha.sum() / sums.sum())
-    edited = clone_of(lda).set_params(n_components=len(parts))
+    edited = _clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # it was the old topics
     if as_array(lda.doc_topic_prior).ndim == 1:

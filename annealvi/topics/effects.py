@@ -78,7 +78,6 @@ class Effects:
     labels : dict of int to str
         The K topics.
     support : ndarray of shape (K,) or None
-    n_documents : int
 
     Attributes
     ----------
@@ -553,11 +552,9 @@ def effects(
     support = None
     if self.refits is not None:
         support = self.refits.support[numbers]
-        of_refits = (
-            _pooled([shares[design.kept][:, numbers].astype(np.float64)], design, None)[0]
-            for shares in self.refits.shares
-        )
-        parts.append(Part.between(np.array(list(of_refits)), self.refits.found[:, numbers]))
+        inverse = np.linalg.pinv(design.matrix)
+        of_refits = [(inverse @ shares[design.kept][:, numbers]).T for shares in self.refits.shares]
+        parts.append(Part.between(np.array(of_refits), self.refits.found[:, numbers]))
     return Effects(design, estimate, parts, {k: self.labels[k] for k in numbers}, support)
 
 

@@ -110,11 +110,6 @@ def lda_of(model: Any) -> TemperedLDA:
     return lda
 
 
-def clone_of(lda: TemperedLDA) -> TemperedLDA:
-    """An estimator with the same parameters, and the user's own callbacks instead of copies."""
-    return clone(lda).set_params(callback=lda.callback)
-
-
 def counts_of(model: Any, X: Any) -> Any:
     """Word counts of documents; a TopicModel counts texts."""
     return model.counts(X) if hasattr(model, "counts") else X

@@ -17,7 +17,8 @@ from annealvi.checks import Interval, check_counts, checked
 from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
-from annealvi.topics.model import clone_of, counts_of, lda_of, number_of_topics
+from annealvi.topics.choice import unwatched
+from annealvi.topics.model import counts_of, lda_of, number_of_topics
 from annealvi.topics.trust import LEAST_STABILITY, pairs
 from annealvi.topics.vectorizer import are_texts
 
@@ -151,13 +152,9 @@ def _one(
     lda: TemperedLDA, X: Any, rows: NDArray[np.intp], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
     """The cosines of the topics to those of one refit, and the shares of these in all documents."""
-    fit = clone_of(lda).set_params(
-        n_components=number_of_topics(lda), random_state=seed, n_jobs=1, callback=None
-    )
+    fit = unwatched(lda, n_components=number_of_topics(lda), random_state=seed, n_jobs=1)
     if not isinstance(lda.init, str):
         fit.set_params(init="auto")  # topics to start from would all lead to the same ones
-    if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
-        fit.set_callbacks()
     fit.fit(X[rows])
     _, columns, similarity = pairs(lda.components_, fit.components_)
     return similarity, fit.transform(X)[:, columns].astype(np.float32)
