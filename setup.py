@@ -15,6 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -34,15 +35,16 @@ SANITIZE = {"0": "", "1": "address,undefined"}.get(SANITIZE, SANITIZE)
 # on this machine).  The first two flags below are enough for the vectoriser.  What is fused is
 # written so: a compiler that chose would give each instruction set its own bits.
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
-# The loops that matter are in kernels.c.  The modules are mostly Cython's own code.
-OPTIMISED, MODULES = (["-O1", "-g"],) * 2 if DEBUG or SANITIZE else (["-O3"], ["-O2"])
+# The loops that matter are in kernels.c.  The modules are mostly Cython's own code.  Python's own
+# flags may ask for symbols of a debugger, which take a third of the time to compile.
+OPTIMISED, PLAIN = (["-O1", "-g"],) * 2 if DEBUG or SANITIZE else (["-O3", "-g0"], ["-O1", "-g0"])
 # The runtime comes with the C compiler, and is loaded before Python.
 SANITIZERS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
 if SANITIZE:
     FLAGS += [*SANITIZERS, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
 if WINDOWS:  # Microsoft's compiler does not know GCC's vectors; clang-cl does
-    FLAGS, OPTIMISED, MODULES = (
-        [f"/clang:{flag}" for flag in flags] for flags in (FLAGS, OPTIMISED, MODULES)
+    FLAGS, OPTIMISED, PLAIN = (
+        [f"/clang:{flag}" for flag in flags] for flags in (FLAGS, OPTIMISED, PLAIN)
     )
 
 # Builds of different kinds have separate intermediate files, so that none is mistaken for
@@ -62,6 +64,16 @@ BUILD = f"build{KINDS}"
 # What Cython needs for typed memoryviews, compiled once instead of in each module.
 SHARED = "annealvi._kernels._cyutility"
 SHARED_C = f"{BUILD}/cython/_cyutility.c"
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "initializedcheck": DEBUG,
+    "cdivision": True,
+    # No module has a state that is written after its import, but for use_instruction_set, which
+    # tests call.
+    "freethreading_compatible": True,
+}
 
 MACROS = [
     ("ANNEALVI_DEBUG", str(int(DEBUG))),
@@ -89,7 +101,7 @@ int main(void) {
     int n = 0;
     #pragma omp parallel reduction(+:n)
     n += 1;
-    return n < 1 || omp_pause_resource_all(omp_pause_soft) != 0; /* for threads.pyx: GCC 9 */
+    return n < 1 || omp_pause_resource_all(omp_pause_soft) != 0; /* for openmp.py: GCC 9 */
 }
 """
 X86_PROBE = """
@@ -147,17 +159,39 @@ class BuildKernels(build_ext):
             macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
-            extension.extra_compile_args += FLAGS + MODULES + openmp
+            extension.extra_compile_args += FLAGS + PLAIN + openmp
             extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
         self.builds, self.macros = builds, macros
-        self.parallel = self.parallel or os.cpu_count()
-        super().build_extensions()
+        self.translate()
+        dispatch, *modules = self.extensions
+        with ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
+            kernels = [pool.submit(self.kernels, name) for name in builds]  # the long ones first
+            for module in [pool.submit(self.build_extension, each) for each in modules]:
+                module.result()
+        dispatch.extra_objects = [each.result() for each in kernels]
+        self.build_extension(dispatch)
 
-    def build_extension(self, extension: Extension) -> None:
-        if extension.name.endswith("._dispatch"):
-            extension.extra_objects += map(self.kernels, self.builds)
-        super().build_extension(extension)
+    def translate(self) -> None:
+        """Make C of the modules, where that is not done yet."""
+        modules = [each for each in self.extensions if each.name != SHARED]
+        made = [f"{BUILD}/cython/{each.sources[0][:-4]}.c" for each in modules]
+        sources = ["setup.py", *map(str, Path(KERNELS).glob("*.p[yx]*"))]
+        if any(newer_group(sources, path) for path in [SHARED_C, *made]):
+            Path(SHARED_C).parent.mkdir(parents=True, exist_ok=True)
+            cython = [sys.executable, "-m", "cython", f"--generate-shared={SHARED_C}"]
+            subprocess.run(cython, check=True)
+            cythonize(
+                modules,
+                force=True,
+                compiler_directives=DIRECTIVES,
+                build_dir=f"{BUILD}/cython",
+                nthreads=os.cpu_count(),
+                shared_utility_qualified_name=SHARED,
+                quiet=True,
+            )
+        for each, path in zip(modules, made, strict=True):
+            each.sources[0] = path
 
     def kernels(self, name: str) -> str:
         """kernels.c for an instruction set, compiled where that is not done yet."""
@@ -184,49 +218,16 @@ def extension(name: str, *sources: str) -> Extension:
     )
 
 
-Path(SHARED_C).parent.mkdir(parents=True, exist_ok=True)
-subprocess.run([sys.executable, "-m", "cython", f"--generate-shared={SHARED_C}"], check=True)
-extensions = cythonize(
-    [
-        Extension(SHARED, [SHARED_C], py_limited_api=LIMITED),
-        extension("_dispatch", f"{KERNELS}/dispatch.c"),  # long ones first
-        extension("lda"),
-        extension("lda_collapsed"),
-        extension("lda_seeds"),
-        extension("lda_topics"),
-        extension("gemm"),
-        extension("fmm"),
-        extension("bounds"),
-        extension("mmm"),
-        extension("partition"),
-        extension("counts"),
-        extension("draws"),
-        extension("special"),
-        extension("threads"),
-        extension("build_info"),
-    ],
-    compiler_directives={
-        "language_level": 3,
-        "boundscheck": DEBUG,
-        "wraparound": False,
-        "initializedcheck": DEBUG,
-        "cdivision": True,
-        # No module has a state that is written after its import, but for
-        # use_instruction_set, which tests call.
-        "freethreading_compatible": True,
-    },
-    build_dir=f"{BUILD}/cython",
-    nthreads=os.cpu_count(),
-    shared_utility_qualified_name=SHARED,
+MODULES = (
+    *("lda", "lda_topics", "lda_collapsed", "mmm", "gemm", "fmm", "partition", "special"),
+    *("bounds", "counts", "lda_seeds"),
 )
-# As old as what they are made from, so that they are compiled once: pip installs another Cython
-# each time, newer than any file here.
-newest = max(path.stat().st_mtime for path in [Path("setup.py"), *Path(KERNELS).glob("*.p[yx]*")])
-for made in Path(BUILD, "cython").rglob("*.c"):
-    os.utime(made, (newest, newest))
-
 setup(
-    ext_modules=extensions,
+    ext_modules=[
+        extension("_dispatch", f"{KERNELS}/dispatch.c"),
+        Extension(SHARED, [SHARED_C], py_limited_api=LIMITED),
+        *map(extension, MODULES),  # long ones first
+    ],
     cmdclass={"build_ext": BuildKernels},
     options={
         "build": {"build_base": BUILD},

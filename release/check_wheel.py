@@ -43,7 +43,7 @@ import json, sys
 from importlib.metadata import files
 from pathlib import Path
 import annealvi
-from annealvi._kernels import build_info
+from annealvi import _kernels
 assert Path(annealvi.__file__).is_relative_to(sys.prefix), annealvi.__file__
 found = {str(file): file.locate() for file in files("annealvi")}
 def one(*parts):
@@ -57,7 +57,7 @@ if any(".libs/libgomp" in name for name in found):
     assert "libgomp" in parts
     assert "RUNTIME LIBRARY EXCEPTION" in one("dist-info/licenses", "libgomp.txt").read_text()
 assert not [name for name in found if name.endswith((".pyx", ".pxd", ".c", ".h"))]
-print(sys.version.split()[0], build_info.built_with(), "OpenMP:", build_info.openmp_enabled())
+print(sys.version.split()[0], _kernels.built_with(), "OpenMP:", _kernels.openmp_enabled())
 """
 
 

@@ -73,8 +73,8 @@ def component(
 
 def built_with(folder: Path) -> dict[str, str]:
     """What the kernels in an unpacked wheel say of their build, without importing the package."""
-    (path,) = (folder / "annealvi" / "_kernels").glob("build_info.*")
-    spec = importlib.util.spec_from_file_location("annealvi._kernels.build_info", path)
+    (path,) = (folder / "annealvi" / "_kernels").glob("_dispatch.*")
+    spec = importlib.util.spec_from_file_location("annealvi._kernels._dispatch", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

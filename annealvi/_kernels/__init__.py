@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 
 COMPILED = (
-    *("_dispatch", "bounds", "build_info", "counts", "draws", "fmm", "gemm", "lda"),
-    *("lda_collapsed", "lda_seeds", "lda_topics", "mmm", "partition", "special", "threads"),
+    *("_dispatch", "bounds", "counts", "fmm", "gemm", "lda", "lda_collapsed", "lda_seeds"),
+    *("lda_topics", "mmm", "partition", "special"),
 )
 
 
@@ -39,7 +39,6 @@ try:
         from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
             bounds,
             counts,
-            draws,
             fmm,
             gemm,
             lda,
@@ -50,14 +49,16 @@ try:
             openmp,
             partition,
             special,
-            threads,
         )
         from annealvi._kernels._dispatch import (
             available_instruction_sets,
+            built_with,
+            debug_build,
             instruction_set,
+            openmp_enabled,
+            sanitized_build,
             use_instruction_set,
         )
-        from annealvi._kernels.build_info import debug_build, openmp_enabled, sanitized_build
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith(f"{__name__}."):
         raise  # SciPy is missing, for example
@@ -68,15 +69,14 @@ except ModuleNotFoundError as error:
     ) from None
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=threads.release)
     os.register_at_fork(before=openmp.release_threads)
 
 __all__ = [
     "available_instruction_sets",
     "bounds",
+    "built_with",
     "counts",
     "debug_build",
-    "draws",
     "fmm",
     "gemm",
     "instruction_set",
@@ -89,6 +89,5 @@ __all__ = [
     "partition",
     "sanitized_build",
     "special",
-    "threads",
     "use_instruction_set",
 ]

@@ -1,4 +1,4 @@
-"""The OpenMP threads of other libraries: scikit-learn and PyTorch bring runtimes of their own."""
+"""The OpenMP threads of the process: ours, and those of scikit-learn's and PyTorch's runtimes."""
 
 from threadpoolctl import ThreadpoolController
 
@@ -9,8 +9,10 @@ SOFT = 1
 def release_threads() -> None:
     """End the waiting threads of every GNU runtime in the process, before a fork.
 
-    :mod:`annealvi._kernels.threads` says why, and does it for the runtime of our kernels.  A
-    copy older than GCC 9 cannot be asked.  Other runtimes handle forks themselves.
+    GCC's runtime keeps threads from one parallel region to the next.  A fork copies its records of
+    them, but not the threads themselves, so the child would wait for them for ever.  After this
+    call there are no records of threads, and both child and parent start new ones.  A copy older
+    than GCC 9 cannot be asked.  Other runtimes handle forks themselves.
     """
     for runtime in ThreadpoolController().select(user_api="openmp").lib_controllers:
         pause = getattr(runtime.dynlib, "omp_pause_resource_all", None)

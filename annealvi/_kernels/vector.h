@@ -95,6 +95,17 @@ INLINE V FN(min)(V a, V b) { return FN(select)(a < b, a, b); }
 INLINE V FN(at_least)(V x, V least) { return FN(max)(least, x); } /* NaN stays */
 INLINE V FN(abs)(V x) { return (V)((VI)x & ((INT)((1ULL << (BITS - 1)) - 1))); }
 
+#if !HAS_FMA
+/* Not inlined: a call of the C library for each lane, written out wherever a sum is, takes a
+ * compiler a minute. */
+static __attribute__((noinline)) V FN(fma_of_lanes)(V a, V b, V c)
+{
+    for (int l = 0; l < LANES; l++)
+        c[l] = BITS == 64 ? __builtin_fma(a[l], b[l], c[l]) : __builtin_fmaf(a[l], b[l], c[l]);
+    return c;
+}
+#endif
+
 /* a b + c, rounded once. */
 INLINE V FN(fma)(V a, V b, V c)
 {
@@ -105,9 +116,7 @@ INLINE V FN(fma)(V a, V b, V c)
 #elif defined(__aarch64__)
     return vfmaq_f32(c, a, b);
 #else
-    for (int l = 0; l < LANES; l++)
-        c[l] = BITS == 64 ? __builtin_fma(a[l], b[l], c[l]) : __builtin_fmaf(a[l], b[l], c[l]);
-    return c;
+    return FN(fma_of_lanes)(a, b, c);
 #endif
 }
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.random import RandomState
 from numpy.testing import assert_array_equal
 
-from annealvi._kernels import draws as kernels
+from annealvi._kernels import lda_seeds as kernels
 
 
 def drawn(rng, shape, scale, n):

@@ -38,7 +38,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.random import sample_without_replacement
 
-from annealvi._kernels import draws, lda_seeds, special
+from annealvi._kernels import lda_seeds, special
 from annealvi.model import Form
 
 #: Documents for each topic, and the weight of their counts, if topics start from documents.
@@ -167,7 +167,7 @@ def _draw(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
     if found["bit_generator"] != "MT19937":
         return rng.gamma(SHAPE, SCALE, shape)
     out, key = np.empty(shape), np.ascontiguousarray(found["state"]["key"])
-    pos, has_gauss, gauss = draws.legacy_gamma(
+    pos, has_gauss, gauss = lda_seeds.legacy_gamma(
         key,
         found["state"]["pos"],
         found["has_gauss"],
