@@ -151,11 +151,12 @@ class BuildKernels(build_ext):
             self.warn(
                 "annealvi: no OpenMP (GCC 9's or later); building for one thread, n_jobs idle"
             )
-        builds = {"baseline": []}
+        builds = {"baseline": OPTIMISED}
         macros = [*MACROS]
         # On Windows __builtin_cpu_supports needs a library that is not linked by default.
         if not WINDOWS and all(self.compiles(X86_PROBE, flags) for flags in X86_BUILDS.values()):
-            builds |= X86_BUILDS
+            # The baseline is then for processors from before 2013.
+            builds = {"baseline": PLAIN} | {k: OPTIMISED + v for k, v in X86_BUILDS.items()}
             macros += [("ANNEALVI_X86", "1")]
         print(f"annealvi: kernels for {', '.join(builds)}")
         for extension in self.extensions:
@@ -163,10 +164,10 @@ class BuildKernels(build_ext):
             extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
         self.builds, self.macros = builds, macros
-        self.translate()
         dispatch, *modules = self.extensions
         with ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
             kernels = [pool.submit(self.kernels, name) for name in builds]  # the long ones first
+            self.translate()
             for module in [pool.submit(self.build_extension, each) for each in modules]:
                 module.result()
         dispatch.extra_objects = [each.result() for each in kernels]
@@ -186,7 +187,6 @@ class BuildKernels(build_ext):
                 force=True,
                 compiler_directives=DIRECTIVES,
                 build_dir=f"{BUILD}/cython",
-                nthreads=os.cpu_count(),
                 shared_utility_qualified_name=SHARED,
                 quiet=True,
             )
@@ -203,7 +203,7 @@ class BuildKernels(build_ext):
                 output_dir=folder,
                 macros=[*self.macros, ("KERNELS_NAME", name)],
                 include_dirs=[KERNELS],
-                extra_postargs=FLAGS + OPTIMISED + self.builds[name],
+                extra_postargs=FLAGS + self.builds[name],
             )
         return compiled
 

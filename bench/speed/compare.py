@@ -1,15 +1,15 @@
-"""Speed of one commit against another: a ratio below 1 means that head is slower.
+"""Speed of one commit against another: a ratio above 1 means that head is slower.
 
-    python -m bench.speed.compare BASE [HEAD] [--rounds 7] [--threshold .9]
+    python -m bench.speed.compare BASE [HEAD] [--rounds 7] [--fail-above 1.1]
 
 BASE and HEAD are commits, or folders that hold a checkout; HEAD is by default the commit that is
 checked out here.  Both are built with this interpreter's packages into temporary folders.  A
 process of each build then does the same work (workloads.py) in turns: base, head, head, base, and
 so on; `import annealvi` is timed in a fresh process each time.  Times are CPU seconds of one
-thread.  Each round gives the ratio of base to head; the table printed at the end has its median
-and quartiles for each problem.  Machines are noisy, so a problem whose median is below the
-threshold gets three times the rounds before it counts as slower.  The exit status is 1 if one
-does.
+thread.  Each round gives the ratio of head to base; the table printed at the end has its median
+and quartiles for each problem.  Machines are noisy, so a problem whose median is above
+`--fail-above` gets three times the rounds before it counts as slower.  The exit status is 1 if
+one does.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Worker:
         self.process.wait()
 
 
-def compare(base: Worker, head: Worker, rounds: int, threshold: float) -> dict[str, list[float]]:
-    """Ratios of base to head, one per round, of each problem that both have."""
+def compare(base: Worker, head: Worker, rounds: int, limit: float) -> dict[str, list[float]]:
+    """Ratios of head to base, one per round, of each problem that both have."""
     ratios: dict[str, list[float]] = {}
     for problem in head.problems:
         if problem not in base.problems:
@@ -69,18 +69,18 @@ def compare(base: Worker, head: Worker, rounds: int, threshold: float) -> dict[s
         for worker in (base, head):  # for what is built or read once
             worker.seconds(problem)
         ratios[problem] = turns(base, head, problem, rounds)
-        if median(ratios[problem]) < threshold:
+        if median(ratios[problem]) > limit:
             ratios[problem] += turns(base, head, problem, 2 * rounds)
     return ratios
 
 
 def turns(base: Worker, head: Worker, problem: str, rounds: int) -> list[float]:
-    """Ratios of base to head, one per round; the one that goes first changes."""
+    """Ratios of head to base, one per round; the one that goes first changes."""
     ratios = []
     for index in range(rounds):
         order = (base, head) if index % 2 == 0 else (head, base)
         took = {worker: worker.seconds(problem) for worker in order}
-        ratios.append(took[base] / took[head])
+        ratios.append(took[head] / took[base])
     return ratios
 
 
@@ -89,7 +89,7 @@ def main() -> None:
     options.add_argument("base")
     options.add_argument("head", nargs="?", default="HEAD")
     options.add_argument("--rounds", type=int, default=7)
-    options.add_argument("--threshold", type=float, default=0.9)
+    options.add_argument("--fail-above", type=float, default=1.1, metavar="RATIO")
     arguments = options.parse_args()
     if arguments.rounds < 2:
         options.error("--rounds must be at least 2")
@@ -98,16 +98,16 @@ def main() -> None:
         workers: list[Worker] = []
         try:
             workers += map(Worker, sites)
-            ratios = compare(*workers, arguments.rounds, arguments.threshold)
+            ratios = compare(*workers, arguments.rounds, arguments.fail_above)
         finally:
             for worker in workers:
                 worker.close()
-    print(f"| {arguments.head} against {arguments.base} | times as fast | quartiles |")
+    print(f"| {arguments.head} against {arguments.base} | CPU time | quartiles |")
     print("|---|---|---|")
     slower = False
     for problem, values in ratios.items():
         low, middle, high = quantiles(values, n=4)
-        verdict = " slower" if middle < arguments.threshold else ""
+        verdict = " slower" if middle > arguments.fail_above else ""
         print(f"| {problem} | {middle:.2f}{verdict} | {low:.2f} to {high:.2f} |")
         slower |= bool(verdict)
     if slower:
