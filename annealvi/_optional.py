@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 from types import ModuleType
 
+#: What pip calls a module that has another name.
+PACKAGES = {"dask": "dask[array]", "stop_words": "stop-words"}
 
-def import_optional(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import a module, or raise an error that names the extra to install."""
+
+def import_optional(module: str, purpose: str, *others: str) -> ModuleType:
+    """Import a module, or raise an error that names all that the purpose needs, others too."""
     try:
-        return importlib.import_module(module)
+        modules = [importlib.import_module(name) for name in (module, *others)]
     except ImportError as error:
-        package = module.partition(".")[0]
+        names = [name.partition(".")[0] for name in (module, *others)]
+        packages = [PACKAGES.get(name, name) for name in names]
         raise ImportError(
-            f"{purpose} needs {package}. Install it with the extra {extra!r}: "
-            f"pip install 'annealvi[{extra}]'."
+            f"{purpose} needs {' and '.join(packages)}. Install with: pip install "
+            f"{shlex.join(packages)}"
         ) from error
+    return modules[0]

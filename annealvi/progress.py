@@ -36,7 +36,7 @@ class ProgressBar:
     Raises
     ------
     ImportError
-        If tqdm is not installed, which is in the extra "progress".
+        If tqdm is not installed.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class ProgressBar:
                 "The 'file' parameter of ProgressBar must be None or have a method 'write'. "
                 f"Got {file!r} instead."
             )
-        import_optional("tqdm", "progress", "ProgressBar")  # not after the data have been read
+        import_optional("tqdm", "ProgressBar")  # not after the data have been read
         self.desc = desc
         self.file = file
         self._outside_a_fit()
@@ -77,7 +77,7 @@ class ProgressBar:
         start : annealvi.inference.Start
         """
         if self._bar is None:
-            tqdm = import_optional("tqdm.auto", "progress", "ProgressBar").tqdm
+            tqdm = import_optional("tqdm.auto", "ProgressBar").tqdm
             name = type(estimator).__name__ if self.desc is None else self.desc
             self._bar = tqdm(total=0, desc=name, unit="step", file=self.file)
         if self._start is None:

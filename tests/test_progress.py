@@ -77,7 +77,7 @@ def test_nothing_is_shown_in_a_stream():
     assert lda.n_batch_iter_ == 2 and file.getvalue() == ""
 
 
-def test_without_tqdm_an_error_names_the_extra(monkeypatch):
+def test_without_tqdm_an_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(ImportError, match=r"ProgressBar needs tqdm.*annealvi\[progress\]"):
+    with pytest.raises(ImportError, match=r"^ProgressBar needs tqdm\..* pip install tqdm$"):
         ProgressBar()

@@ -24,14 +24,14 @@ documents (PATH):
                         folder
   .csv .tsv             one in each row; the first line names the columns
   .jsonl .ndjson        a JSON object on each line
-  .parquet              one in each row; needs pip install 'annealvi[parquet]'
+  .parquet              one in each row; needs pandas and pyarrow: pip install pandas pyarrow
   .txt                  one on each line
   .npz .mtx             counts of words: a sparse matrix, documents x words
   docword.*.txt         counts in UCI's bag-of-words format
   .ldac                 counts in the format of LDA-C
   Texts and counts, except .npz and .parquet, may be packed by gzip (.gz).  Tables (.csv to
-  .parquet) need pip install 'annealvi[text]'.  The words of counts are read from --vocabulary,
-  or from a file vocab.txt (UCI: vocab.*.txt) beside them.
+  .parquet) need pandas (pip install pandas).  The words of counts are read from --vocabulary, or
+  from a file vocab.txt (UCI: vocab.*.txt) beside them.
 """
 FIT = f"""\
 {_DOCUMENTS}
@@ -69,7 +69,8 @@ example:
 
 The folder gets the topics, their shares by class and over time, and the effects of --formula, as
 .csv (all digits) and .tex (for the LaTeX package booktabs), figures as .pdf, and methods.txt: how
-the topics were found, and what to cite.  Needs pip install 'annealvi[text,plot]'.
+the topics were found, and what to cite.  All this needs pandas and matplotlib, and --formula needs
+formulaic: pip install pandas matplotlib formulaic
 """
 LABEL_TOPICS = """\
 example:
@@ -172,7 +173,7 @@ such as 5YE or 30ME (default: YE)"""
 FORMULA = """effects of columns on shares, such as '~ party + bs(day, df=5)': bs is a spline, and
 party * day has their interaction too"""
 REFITS = "fit N more times, so that intervals contain the fit; 10 are enough (default: 0)"
-STOP_WORDS = """english, none, another language such as german (needs pip install 'annealvi[text]'),
+STOP_WORDS = """english, none, another language such as german (needs pip install stop-words),
 or a file with a word on each line (default: english)"""
 RARE = "leave out words in fewer documents (default: by the size of the corpus)"
 FREQUENT = "leave out words in more documents (default: a fifth of them)"
@@ -188,7 +189,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
             **QUIET,
         },
         "how to read the documents": READING,
-        "report (needs pip install 'annealvi[report]')": {
+        "report (needs pip install plotly pandas)": {
             "--report": value("FILE", "write a report, as .html"),
             "--title": value("COLUMN", "titles (default: title, if it is there)"),
             "--time": value("COLUMN", "dates or years, for the course over time"),

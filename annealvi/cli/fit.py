@@ -36,7 +36,6 @@ def fit(chosen: argparse.Namespace) -> None:
     estimator = _estimator(chosen)
     corpus = read(chosen)
     if "time" in corpus.columns:  # not after the fit
-        import_optional("pandas", "report", "--time")
         one = np.ones((len(corpus), 1))
         rows = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"], index=None)
         over(rows, corpus.columns["time"], chosen.freq)
@@ -164,8 +163,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
     for_report = {"--time": chosen.time, "--class": vars(chosen)["class"]}
     for_report["--second-fit"] = chosen.second_fit
     if chosen.report is not None:
-        import_optional("pandas", "report", "--report")
-        import_optional("plotly", "report", "--report")
+        import_optional("plotly", "--report", "pandas")
     elif given := [option for option, value in for_report.items() if value]:
         raise ValueError(f"{given[0]} is for the report: name its file by --report.")
 
@@ -175,8 +173,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
 
 def demo(chosen: argparse.Namespace) -> None:
     """Fit topics to the bundled abstracts, print them and write a report."""
-    for module in ("pandas", "plotly"):
-        import_optional(module, "demo", "annealvi demo")
+    import_optional("plotly", "annealvi demo", "pandas")
     if not Path(chosen.output).parent.is_dir():
         raise OSError(f"--output: {chosen.output!r} must be a file in a folder that is there.")
     abstracts = load_arxiv_abstracts(texts=True)

@@ -181,9 +181,9 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
 
 def _table(path: Path, kind: str, encoding: str) -> Any:
     """The DataFrame of a file, with None for what is missing."""
-    pandas = import_optional("pandas", "text", "Reading a table")
     if kind == "parquet":
-        import_optional("pyarrow", "parquet", "Reading a .parquet file")
+        import_optional("pyarrow", "Reading a .parquet file", "pandas")
+    pandas = import_optional("pandas", f"Reading a .{kind} file")
     with naming(path, f"a .{kind} file"), warnings.catch_warnings():
         warnings.simplefilter("error", pandas.errors.ParserWarning)  # of a row that is cut
         if kind == "parquet":

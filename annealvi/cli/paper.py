@@ -27,8 +27,9 @@ DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 def paper(chosen: argparse.Namespace) -> None:
     """Write tables as .csv and .tex, figures as .pdf, and a paragraph on methods."""
-    import_optional("pandas", "text", "annealvi paper")
-    import_optional("matplotlib", "plot", "annealvi paper")
+    import_optional(
+        "pandas", "annealvi paper", "matplotlib", *["formulaic"] * (chosen.formula is not None)
+    )
     folder = Path(chosen.folder)
     if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
         raise OSError(f"--folder: {chosen.folder!r} must be a folder, in one that is there.")
@@ -88,7 +89,7 @@ def paper(chosen: argparse.Namespace) -> None:
 
 def _covariates(table: Any) -> Any:
     """The columns of a table, those of numbers as numbers."""
-    pandas = import_optional("pandas", "text", "annealvi paper")
+    pandas = import_optional("pandas", "annealvi paper")
     frame = pandas.DataFrame({} if table is None else dict(table)).replace("", None)
     for name in frame:
         with suppress(ValueError, TypeError):
@@ -111,4 +112,4 @@ def _save(axes: Any, path: Path) -> None:
     with replacing(path) as partial:
         metadata = {"CreationDate": None}
         figure.savefig(partial, format="pdf", bbox_inches="tight", metadata=metadata)
-    import_optional("matplotlib.pyplot", "plot", "annealvi paper").close(figure)
+    import_optional("matplotlib.pyplot", "annealvi paper").close(figure)

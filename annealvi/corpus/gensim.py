@@ -113,7 +113,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     Raises
     ------
     ImportError
-        If gensim is not installed, which is in the extra "gensim".
+        If gensim is not installed.
     ValueError
         If X is no matrix of counts, or there are more or fewer words than columns.
 
@@ -125,7 +125,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     ([[(0, 4), (2, 1)]], 'proof')
     """
     X = check_csr(X)
-    gensim = import_optional("gensim.corpora", "gensim", "to_gensim")
+    gensim = import_optional("gensim.corpora", "to_gensim")
     check_counts(X, "X")
     words = [str(word) for word in np.asarray(feature_names).ravel()]
     if len(words) != X.shape[1]:

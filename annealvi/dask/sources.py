@@ -52,5 +52,5 @@ def _is_source(one: Any) -> bool:
         return True
     module = type(one).__module__
     if module.startswith("distributed."):
-        return isinstance(one, import_optional("distributed", "dask", "annealvi.dask").Future)
+        return isinstance(one, import_optional("distributed", "annealvi.dask", "dask").Future)
     return module.startswith("dask.delayed")

@@ -1,12 +1,12 @@
-"""Deep models on PyTorch: the extra ``deep``.
+"""Deep models on PyTorch, which ``pip install torch`` brings.
 
 No other part of annealvi imports PyTorch.  Without PyTorch, importing this package raises an
-error that names the extra to install.
+error that says how to install it.
 """
 
 from annealvi._optional import import_optional
 
-import_optional("torch", "deep", "annealvi.deep")
+import_optional("torch", "annealvi.deep")
 
 from annealvi.deep.penalties import ProximityPenalty, WeightStatistic  # noqa: E402
 from annealvi.deep.poisson import PoissonDEF  # noqa: E402

@@ -1,7 +1,7 @@
 """Figures of fits: temperature, learning curves, components, and a choice of the number of topics.
 
 Every function draws into the given Axes, or into new ones, and returns them.
-They need matplotlib (``pip install 'annealvi[plot]'``).
+They need matplotlib (``pip install matplotlib``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from annealvi.matrices import check_matrix
 def one_axes(ax: Any, **options: Any) -> Any:
     """The Axes of the user, or new ones with these options of pyplot.subplots."""
     if ax is None:
-        return import_optional("matplotlib.pyplot", "plot", "annealvi.plot").subplots(**options)[1]
+        return import_optional("matplotlib.pyplot", "annealvi.plot").subplots(**options)[1]
     return _are_axes([ax], "'ax' must be")[0]
 
 
@@ -32,7 +32,7 @@ def several_axes(
 ) -> NDArray[Any]:
     """The Axes of the user, or new ones of this size in rows; those beyond n are switched off."""
     if axes is None:
-        pyplot = import_optional("matplotlib.pyplot", "plot", "annealvi.plot")
+        pyplot = import_optional("matplotlib.pyplot", "annealvi.plot")
         n_columns = min(int(n_columns), n)
         n_rows = -(-n // n_columns)
         figsize = (size[0] * n_columns, size[1] * n_rows)
@@ -51,7 +51,7 @@ def several_axes(
 
 def _are_axes(axes: Iterable[Any], must: str) -> list[Any]:
     axes = list(axes)
-    kind = import_optional("matplotlib.axes", "plot", "annealvi.plot").Axes
+    kind = import_optional("matplotlib.axes", "annealvi.plot").Axes
     for ax in axes:
         if not isinstance(ax, kind):
             raise TypeError(f"{must} Axes of matplotlib. Got {ax!r} instead.")

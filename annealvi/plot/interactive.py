@@ -3,7 +3,7 @@
 They show the same as the functions of the same names in :mod:`annealvi.plot`, with the same
 parameters, and return a plotly Figure: ``figure.show()`` opens it and
 ``figure.write_html("map.html")`` writes it.  What a picture has no room for is shown when the
-mouse is over it.  They need plotly and pandas (``pip install 'annealvi[report]'``).
+mouse is over it.  They need plotly and pandas (``pip install plotly pandas``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROW = 20
 
 
 def _go() -> Any:
-    return import_optional("plotly.graph_objects", "report", "annealvi.plot.interactive")
+    return import_optional("plotly.graph_objects", "annealvi.plot.interactive")
 
 
 def _figure(traces: list[Any], **layout: Any) -> Any:
@@ -54,7 +54,7 @@ def _figure(traces: list[Any], **layout: Any) -> Any:
 
 
 def _subplots(*shape: int, **options: Any) -> Any:
-    subplots = import_optional("plotly.subplots", "report", "annealvi.plot.interactive")
+    subplots = import_optional("plotly.subplots", "annealvi.plot.interactive")
     figure = subplots.make_subplots(*shape, **options)
     return figure.update_layout(template="plotly_white", showlegend=False)
 

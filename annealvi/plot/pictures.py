@@ -266,7 +266,7 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     if small.sum() > 1:
         others = set(table.index[small])
         name = f"{len(others)} others"
-        pandas = import_optional("pandas", "text", "annealvi.plot")
+        pandas = import_optional("pandas", "annealvi.plot")
         index = groups.index if isinstance(groups, pandas.Series) else None
         marked = [name if group in others else None for group in groups]
         marked = marked if index is None else pandas.Series(marked, index)

@@ -134,7 +134,7 @@ def write_report(
     if other is not None:
         pictures.check_summaries(summary, other, ("summary", "other"))
     path = Path(path)
-    offline = import_optional("plotly.offline", "report", "The report")
+    offline = import_optional("plotly.offline", "The report", "pandas")
     if path.is_dir() or not path.parent.is_dir():
         raise OSError(f"cannot write the report to {str(path)!r}: it must be a file in a folder.")
     relevance = summary.relevance if relevance is None else relevance

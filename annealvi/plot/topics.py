@@ -2,7 +2,7 @@
 
 Every function draws into the given Axes, or into new ones, and returns them.
 :mod:`annealvi.plot.interactive` has the same pictures for a browser or a notebook.
-They need matplotlib (``pip install 'annealvi[plot]'``) and pandas.
+They need matplotlib and pandas (``pip install matplotlib pandas``).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def plot_topic_words(
     """
     drawn = pictures.bars(summary, topics, n_words, relevance)
     n_lines = max(len(topic.words) for topic in drawn)
-    ticker = import_optional("matplotlib.ticker", "plot", "annealvi.plot")
+    ticker = import_optional("matplotlib.ticker", "annealvi.plot")
     axes = several_axes(axes, len(drawn), "topic", n_columns, (3, 0.8 + n_lines * LINE / 72))
     for ax, topic in zip(axes.flat, drawn, strict=False):
         at = np.arange(len(topic.words))

@@ -78,7 +78,7 @@ class DaskEngine(SerialEngine):
     """
 
     def __init__(self, client: Any = None, patience: float = 300.0) -> None:
-        distributed = import_optional("distributed", "dask", PURPOSE)
+        distributed = import_optional("distributed", PURPOSE, "dask")
         if client is None:
             try:
                 client = distributed.default_client()

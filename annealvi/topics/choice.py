@@ -95,7 +95,7 @@ class Choice:
         A row for each number of topics, with mean and standard deviation of each measure over
         runs (``heldout``, ``heldout_sd``, ...), and whether it is ``recommended``.
         """
-        pandas = import_optional("pandas", "text", "Choice.table")
+        pandas = import_optional("pandas", "Choice.table")
         columns: dict[str, Any] = {}
         for name, values in self.measures.items():
             columns[name] = mean_of(values)

@@ -146,7 +146,7 @@ def words_by(
     >>> sorted(words)[:3]
     ['count', 'group', 'high']
     """
-    pandas = import_optional("pandas", "text", "TopicSummary.words_by")
+    pandas = import_optional("pandas", "TopicSummary.words_by")
     k, keys = self.labels.number(topic), read_groups(self, groups, pandas)
     X = expected_counts(self, k)
     rows = {

@@ -43,7 +43,7 @@ class Design(NamedTuple):
         """The matrix of the same terms for other values."""
         if self.spec is None:
             return data.to_numpy(np.float64)
-        formulaic = import_optional("formulaic", "text", "A formula")
+        formulaic = import_optional("formulaic", "A formula")
         try:
             with warnings.catch_warnings():
                 # a level that the data has not, which would count as the first one
@@ -222,7 +222,7 @@ class Effects:
 
     def _frame(self, rows: NDArray[np.float64], columns: Mapping[str, list]) -> Any:
         """A table of linear combinations of the estimates, for each topic."""
-        pandas = import_optional("pandas", "text", "Effects")
+        pandas = import_optional("pandas", "Effects")
         estimate = self._estimate @ rows.T
         variances = [
             np.maximum(np.einsum("np,kpq,nq->kn", rows, covariance, rows), 0.0)
@@ -264,7 +264,7 @@ def _plain(error: Exception) -> str:
 
 def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
     """The regression's matrix, without documents of which something is missing."""
-    pandas = import_optional("pandas", "text", "An effect")
+    pandas = import_optional("pandas", "An effect", *["formulaic"] * isinstance(formula, str))
     if not isinstance(formula, str):
         if data is not None:
             raise BadParameter("data", "None beside a matrix of numbers as 'formula'", type(data))
@@ -278,7 +278,7 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
         frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
         found = frame.to_numpy(), list(frame), frame.index.to_numpy(), frame, None
         return _solvable(Design(*found))
-    formulaic = import_optional("formulaic", "text", "A formula")
+    formulaic = import_optional("formulaic", "A formula")
     if data is None:
         raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
     if isinstance(data, Mapping):
@@ -562,7 +562,7 @@ def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
     """The cluster of each document that is regressed, as a number."""
     if clusters is None:
         return None
-    pandas = import_optional("pandas", "text", "An effect")
+    pandas = import_optional("pandas", "An effect")
     listed = of_each(in_order(clusters, index, "clusters"), n, "clusters")
     try:
         numbers, _ = pandas.factorize(pandas.Series(listed, dtype=object))

@@ -193,7 +193,7 @@ class TopicModel(
         Seed words stay in the vocabulary, however rare or frequent they are.
     stop_words : str, list of str or None, default="english"
         Words that are left out, unless `vectorizer` has stop words of its own.  A language, such as
-        ``"german"``, means the list of the package stop-words (the extra ``text``), and
+        ``"german"``, means the list of the package stop-words (``pip install stop-words``), and
         ``"english"`` that of scikit-learn; the error for another str names the languages.  A file
         of the model holds the words.
     random_state : int, RandomState instance or None, default=None

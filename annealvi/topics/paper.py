@@ -77,7 +77,7 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     >>> frame = pd.DataFrame({"label": ["R & D"], "share": [0.25]})
     >>> write_table(frame, "shares.tex")  # doctest: +SKIP
     """
-    pandas = import_optional("pandas", "text", "write_table")
+    pandas = import_optional("pandas", "write_table")
     if not isinstance(frame, pandas.DataFrame):
         raise BadParameter("frame", "a DataFrame of pandas", type(frame))
     try:

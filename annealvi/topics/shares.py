@@ -115,7 +115,7 @@ def by(self: Any, groups: ArrayLike, *, return_std: bool = False) -> Any:
     summary has r refits, other topics could have been found.  The second term is what infinitely
     many draws add in the method of composition, see :meth:`effects`.
     """
-    pandas = import_optional("pandas", "text", "TopicSummary.by")
+    pandas = import_optional("pandas", "TopicSummary.by")
     keys = read_groups(self, groups, pandas)
     return _shares(self, lambda frame: frame.groupby(keys, observed=True).sum(), return_std)
 
@@ -155,7 +155,7 @@ def over(self: Any, times: ArrayLike, freq: Any = "YE", *, return_std: bool = Fa
         If there are not as many times as documents, or one cannot be read; or if `freq` is
         no period.
     """
-    pandas = import_optional("pandas", "text", "TopicSummary.over")
+    pandas = import_optional("pandas", "TopicSummary.over")
     times = in_order(times, self.index, "times")
     index = _parsed(of_each(times, len(self.lengths), "times"), pandas)
     offset = None
@@ -211,7 +211,7 @@ def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
 
 def _shares(summary: Any, sums: Callable[[Any], Any], return_std: bool) -> Any:
     """Shares of topics in groups of documents, whose rows `sums` adds up, and their errors."""
-    pandas = import_optional("pandas", "text", "Shares of groups")
+    pandas = import_optional("pandas", "Shares of groups")
     check_flag(return_std, "return_std")
     n, shares = summary.lengths[:, np.newaxis], summary.shares
     labels = list(summary.labels)

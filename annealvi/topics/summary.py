@@ -377,7 +377,7 @@ class TopicSummary:
             - ``support``: the share of the fit's starts that have found it, if the model has
               `topic_support_`.  Topics of low support may not come back in a new fit.
         """
-        pandas = import_optional("pandas", "text", "TopicSummary.table")
+        pandas = import_optional("pandas", "TopicSummary.table")
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
@@ -433,7 +433,7 @@ class TopicSummary:
             A row for each word, best first: ``word``, ``probability`` p(w | k), ``lift``
             p(w | k) / p(w), and ``relevance``.
         """
-        pandas = import_optional("pandas", "text", "TopicSummary.weights")
+        pandas = import_optional("pandas", "TopicSummary.weights")
         k = self._labels.number(topic)
         columns = self._columns(k, n, relevance)
         probability = self.topics[k, columns]
@@ -513,7 +513,7 @@ class TopicSummary:
             ``x`` and ``y``; of topics also ``share`` and ``label``, of documents ``topic``, the
             largest one, and its ``share``.  The same summary always gives the same places.
         """
-        pandas = import_optional("pandas", "text", "TopicSummary.map")
+        pandas = import_optional("pandas", "TopicSummary.map")
         check_flag(documents, "documents")
         place = places(hellinger(self.topics))
         columns: dict[str, Any]
@@ -595,7 +595,7 @@ class TopicSummary:
 
     def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
         """A DataFrame of some documents."""
-        pandas = import_optional("pandas", "text", "A table of documents")
+        pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
         found: dict[str, Any] = {**columns, "tokens": tokens.astype(np.int64) if whole else tokens}

@@ -136,7 +136,7 @@ def trust(self: Any) -> Any:
           there are many topics, and it tells which topic is alike;
         - ``weak``, a bool, and ``reason``: in words, empty if it is not weak.
     """
-    pandas = import_optional("pandas", "text", "TopicSummary.trust")
+    pandas = import_optional("pandas", "TopicSummary.trust")
     K, refits = len(self.topics), self.refits
     support, found_by = self.support, ("starts", n_starts(self.facts.get("settings")))
     if refits is not None:

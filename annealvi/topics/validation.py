@@ -290,7 +290,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
     agree, 0 if they agree as often as by chance (Krippendorff, *Content Analysis*, 2019, chapter
     12).  In intrusions the categories are the numbers of the options, which are in random order.
     """
-    pandas = import_optional("pandas", "validate", "score_answers")
+    pandas = import_optional("pandas", "score_answers")
     right = _table(key, "key", ("topic", "label"), pandas)
     intrusions = "answer" in right.columns
     needed = ("answer", "options") if intrusions else ("stratum",)
@@ -348,7 +348,7 @@ def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str,
 
 def _sheet(rows: list[Row], rng: np.random.RandomState) -> Sheet:
     """Shuffle the questions, and the options of each, of which the last is the intruder."""
-    pandas = import_optional("pandas", "validate", "A sheet of questions")
+    pandas = import_optional("pandas", "A sheet of questions")
     questions, key = [], []
     for row in rng.permutation(len(rows)):
         shown, options, hidden = rows[row]
@@ -415,5 +415,5 @@ def _alpha(given: NDArray[np.float64]) -> float | None:
     common = given[:, (~np.isnan(given)).sum(axis=0) > 1]  # the others say nothing about it
     if len(np.unique(common[~np.isnan(common)])) < 2:
         return None
-    krippendorff = import_optional("krippendorff", "validate", "The agreement of coders")
+    krippendorff = import_optional("krippendorff", "The agreement of coders")
     return float(krippendorff.alpha(common, level_of_measurement="nominal"))

@@ -431,7 +431,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
         if stop_words not in LANGUAGES:
             wanted = f"'english', another of {sorted(LANGUAGES)}, a list of str or None"
             raise BadParameter("stop_words", wanted, stop_words)
-        package = import_optional("stop_words", "text", f"stop_words={stop_words!r}")
+        package = import_optional("stop_words", f"stop_words={stop_words!r}")
         stop_words = package.get_stop_words(stop_words)
     if not isinstance(stop_words, str):
         array = as_array(stop_words)

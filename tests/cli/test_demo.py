@@ -26,8 +26,9 @@ def test_another_file(refused):
     assert "must be a file in a folder that is there" in refused("demo", "--output", "no/x.html")
 
 
-def test_without_the_extra(monkeypatch, refused):
+def test_without_plotly(monkeypatch, refused):
     pytest.importorskip("pandas")
     monkeypatch.setitem(sys.modules, "plotly", None)
     error = refused("demo")
-    assert "annealvi demo needs plotly" in error and "annealvi[demo]" in error
+    assert "annealvi demo needs plotly and pandas." in error
+    assert error.endswith("pip install plotly pandas")

@@ -228,10 +228,11 @@ def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options,
     assert words in refused("fit", jsonl, "--topics", 3, "--report", "x.html", *options)
 
 
-def test_without_the_extra(refused, jsonl, monkeypatch):
+def test_without_plotly(refused, jsonl, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
     error = refused("fit", jsonl, "--report", "x.html")
-    assert "--report needs plotly" in error and "annealvi[report]" in error
+    assert "--report needs plotly and pandas." in error
+    assert error.endswith("pip install plotly pandas")
 
 
 def test_an_interrupt(call, jsonl, monkeypatch):

@@ -153,7 +153,7 @@ def test_places_that_cannot_be_written(summary, tmp_path):
 
 def test_without_plotly(summary, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "plotly.offline", None)
-    with pytest.raises(ImportError, match=r"annealvi\[report\]"):
+    with pytest.raises(ImportError, match=r"plotly and pandas.* pip install plotly pandas$"):
         write_report(summary, tmp_path / "topics.html")
     assert not list(tmp_path.iterdir())
 

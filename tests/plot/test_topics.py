@@ -176,7 +176,7 @@ def test_what_cannot_be_drawn(summary, name, options, message):
 
 def test_without_plotly(summary, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(ImportError, match=r"annealvi\[report\]"):
+    with pytest.raises(ImportError, match=r"needs plotly\..* pip install plotly$"):
         interactive.plot_topic_map(summary)
 
 

@@ -1,8 +1,11 @@
 """What CONTRIBUTING says of the house, as far as the source can tell."""
 
 import ast
+import re
+import tomllib
 
 import pytest
+from packaging.requirements import Requirement
 
 from bench import CHECKOUT
 from bench.structure import PACKAGE, circles, imports, modules, private_uses, upward_imports
@@ -51,3 +54,35 @@ def test_fits_use_nothing_that_chooses_its_bits_by_processor():
             if name.startswith(FITS):
                 used |= {f"{name}: {function}" for function in found & BY_PROCESSOR}
     assert used == NOT_IN_RESULTS
+
+
+# --------------------------------------------------------------------- how to install
+
+INSTALL = CHECKOUT / "docs" / "install.md"
+#: For those who work on annealvi.
+OF_DEVELOPERS = {"test", "bench", "docs"}
+#: Files of the package that people read parts of.
+KINDS = {".py", ".pyx", ".html", ".js", ".rst"}
+
+
+def test_nothing_is_said_to_come_from_an_index_before_the_first_release():
+    """Errors name libraries, and pages the extra and docs/install.md, which tells what will be."""
+    of_package = [path for path in (CHECKOUT / PACKAGE).rglob("*") if path.suffix in KINDS]
+    texts = [*of_package, *CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
+    texts += [CHECKOUT / "docs" / "api.rst", *(CHECKOUT / "examples").glob("*.py")]
+    found = [path for path in texts if f"{PACKAGE}[" in path.read_text("utf-8")]
+    assert found == [INSTALL]
+    before, _, after = INSTALL.read_text("utf-8").partition("## At the first release")
+    assert f"{PACKAGE}[" not in before and after.count(f"{PACKAGE}[") == 1
+
+
+def test_the_page_of_installing_lists_the_extras():
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = {
+        extra: [re.split("[<>=]", str(Requirement(text)))[0] for text in texts]
+        for extra, texts in project["optional-dependencies"].items()
+        if extra not in OF_DEVELOPERS
+    }
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", INSTALL.read_text("utf-8"), re.MULTILINE)
+    assert {extra: libraries.split(", ") for extra, libraries in rows} == extras
+    assert len(rows) == len(extras)

@@ -1,13 +1,20 @@
 """What is not there is named: compiled kernels, a module of SciPy, PyTorch."""
 
+import ast
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import annealvi
+from annealvi._optional import import_optional
+from bench import CHECKOUT
 
 PACKAGE = Path(annealvi.__file__).parent
 WITHOUT_TORCH = """
@@ -20,13 +27,18 @@ sys.meta_path.insert(0, Missing())
 """
 
 
-def error_of(code, folder=PACKAGE.parent):
-    """The last line that Python prints if it starts beside a package and fails."""
+def traceback_of(code, folder=PACKAGE.parent):
+    """What Python prints if it starts beside a package and fails, or an empty string."""
     code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
     )
-    return done.stderr.strip().splitlines()[-1] if done.returncode else ""
+    return done.stderr.strip() if done.returncode else ""
+
+
+def error_of(code, folder=PACKAGE.parent):
+    """The last line of it."""
+    return traceback_of(code, folder).rpartition("\n")[2]
 
 
 @pytest.fixture
@@ -38,13 +50,15 @@ def unbuilt(tmp_path):
 
 
 def test_nothing_is_built(unbuilt):
-    error = error_of("import annealvi", unbuilt)
+    printed = traceback_of("import annealvi", unbuilt)
+    error = printed.splitlines()[-1]
     kernels = unbuilt / "annealvi" / "_kernels"
     assert error.startswith(
         f"ImportError: The compiled kernels of annealvi are missing in {kernels}: "
         f"no annealvi._kernels._dispatch for Python {sys.version.split()[0]}."
     )
     assert "`pip install -e .`" in error and "circular" not in error
+    assert printed.count("Traceback") == 1  # no other error comes before it
 
 
 def test_another_module_is_missing(unbuilt):
@@ -68,8 +82,33 @@ def test_nothing_but_the_deep_models_imports_pytorch():
     assert error_of(WITHOUT_TORCH + code) == ""
 
 
-def test_the_error_of_the_deep_models_names_the_extra():
+def test_the_error_of_the_deep_models_names_pytorch():
     assert error_of(WITHOUT_TORCH + "import annealvi.deep") == (
-        "ImportError: annealvi.deep needs torch. Install it with the extra 'deep': "
-        "pip install 'annealvi[deep]'."
+        "ImportError: annealvi.deep needs torch. Install with: pip install torch"
     )
+
+
+def optional_modules():
+    """The modules in each call of import_optional, which are all arguments but the second."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "import_optional":
+                parts = [part for arg in node.args[:1] + node.args[2:] for part in ast.walk(arg)]
+                constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+                yield [value for value in constants if isinstance(value, str)]
+
+
+def test_errors_name_packages_of_the_extras(monkeypatch):
+    """All of a purpose at once, in a command that a shell takes as it is printed."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
+    texts = [text for some in project["optional-dependencies"].values() for text in some]
+    known = {(package.name, *package.extras) for package in map(Requirement, texts)}
+    calls = list(optional_modules())
+    assert ["distributed", "dask"] in calls and all(calls)
+    for modules in calls:
+        monkeypatch.setitem(sys.modules, modules[0], None)
+        with pytest.raises(ImportError, match=r"^It needs ") as error:
+            import_optional(modules[0], "It", *modules[1:])
+        words = shlex.split(re.search(r" Install with: pip install (.+)$", str(error.value))[1])
+        named = {(package.name, *package.extras) for package in map(Requirement, words)}
+        assert named <= known and len(named) == len(modules)

@@ -218,7 +218,7 @@ def test_without_pandas(summary, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert summary.words(0, 1) == ["orbit"]
     for name in ("table", "map"):
-        with pytest.raises(ImportError, match=r"annealvi\[text\]"):
+        with pytest.raises(ImportError, match=r"needs pandas\..* pip install pandas$"):
             attribute = getattr(summary, name)
             attribute()
 

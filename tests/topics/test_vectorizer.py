@@ -203,5 +203,5 @@ def test_stop_words_of_a_language():
 
 def test_the_stop_words_of_a_language_need_a_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "stop_words", None)
-    with pytest.raises(ImportError, match=r"stop_words='german' needs .*annealvi\[text\]"):
+    with pytest.raises(ImportError, match=r"stop_words='german' needs .* pip install stop-words$"):
         with_stop_words(TopicVectorizer(), "german")
