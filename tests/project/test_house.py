@@ -7,6 +7,7 @@ import tomllib
 import pytest
 from packaging.requirements import Requirement
 
+from annealvi import __version__
 from bench import CHECKOUT
 from bench.structure import PACKAGE, circles, imports, modules, private_uses, upward_imports
 
@@ -86,3 +87,10 @@ def test_the_page_of_installing_lists_the_extras():
     rows = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \|$", INSTALL.read_text("utf-8"), re.MULTILINE)
     assert {extra: libraries.split(", ") for extra, libraries in rows} == extras
     assert len(rows) == len(extras)
+
+
+@pytest.mark.parametrize("file", ["README.md", "CITATION.cff", "recipe/recipe.yaml"])
+def test_the_version_is_the_same_everywhere(file):
+    text = (CHECKOUT / file).read_text(encoding="utf-8")
+    versions = re.findall(r"^ *version(?:: | = \{)([^}$]\S+?)\}?,?$", text, flags=re.MULTILINE)
+    assert versions == [__version__]
