@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The Pythons that a wheel is tried with; those that are not here are left out.
 PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
 # One process a core, and one thread in each for what does not ask for more.
-PYTEST := pytest -n auto
+PYTEST := pytest -n auto --dist worksteal
 export OMP_NUM_THREADS ?= 1
 # What pip installs is compiled when it is imported, which saves half a minute.  0 means: do not.
 export PIP_NO_COMPILE := 0

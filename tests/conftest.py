@@ -37,12 +37,18 @@ def pytest_sessionstart():
         providers.is_local_module_file = lambda path: False
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
 def pytest_collection_modifyitems(items):
-    """Skip the tests marked `deep` where PyTorch is not installed."""
-    if find_spec("torch") is None:
-        for item in items:
-            if item.get_closest_marker("deep"):
-                item.add_marker(pytest.mark.skip(reason="needs PyTorch, the extra 'deep'"))
+    """Skip `deep` tests where PyTorch is not installed; of a `thinned` grid most cases are slow."""
+    seen, without_torch = set(), find_spec("torch") is None
+    for item in items:
+        if without_torch and item.get_closest_marker("deep"):
+            item.add_marker(pytest.mark.skip(reason="needs PyTorch, the extra 'deep'"))
+        if item.get_closest_marker("thinned") and not item.get_closest_marker("slow"):
+            values = {(item.function, name, id(v)) for name, v in item.callspec.params.items()}
+            if values <= seen:
+                item.add_marker(pytest.mark.slow)
+            seen |= values
 
 
 @pytest.fixture(scope="session")

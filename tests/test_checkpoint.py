@@ -160,6 +160,7 @@ def test_in_another_thread(path):
 # ------------------------------------------------------------------- other processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )

@@ -30,6 +30,7 @@ def go_on(lda, X, n_portions=2):
     return found
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stream", [False, True], ids=["fit", "stream"])
 def test_a_loaded_estimator_goes_on_to_the_same_bits(kind, stream, path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = CHECKOUT / "annealvi" / "_kernels"
 CHECK = Path(__file__).with_name("portable_check.c")

@@ -70,6 +70,7 @@ def make(
     return model
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_topics", [1, 2, 5, 8, 16, 17, 33])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_local_step(counts, dtype, n_topics):
@@ -217,6 +218,7 @@ def test_tiny_counts_and_priors(dtype):
 LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 511, 512, 513, 527, 1030)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_topics", [1, 5, 16, 25, *slow_values(3, 4, 8, 12, 13, 20, 23, 24)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_few_topics_and_any_number_of_words(dtype, n_topics):

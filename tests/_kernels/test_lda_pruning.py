@@ -104,6 +104,7 @@ def rtol_of(dtype):
     return 1e-9 if dtype is np.float64 else 2e-3  # float: psi is steep where gamma is small
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_topics", [1, 8, 25, 100, *slow_values(2, 16, 24, 33, 600)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_as_with_all_topics(n_topics, dtype):
@@ -137,6 +138,7 @@ def test_rows_are_made_shorter_again_and_again():
     assert np.any(left <= 4)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("scale", [1e-3, 0.2, 1e3, 1e6])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_counts_tiny_and_huge(dtype, scale):

@@ -62,6 +62,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_topics", [5, 90])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("case", CASES)

@@ -109,6 +109,7 @@ def test_any_number_of_threads_gives_the_same_bits():
             assert_array_equal(grid.row_sums(rows[some]), expected[0][some])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("t_max", [1.001, 1.01, 1.2, 1.5, 3.4, 5, 10, 100])
 @pytest.mark.parametrize("size", [2, 100, 10**4, 10**6])
 def test_interpolated_sums_are_as_accurate_as_they_say(t_max, size):
@@ -229,6 +230,7 @@ FROM_1 = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("form", ["explicit", "collapsed"])
 @pytest.mark.parametrize(
     ("case", "kind"),

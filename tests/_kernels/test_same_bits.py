@@ -50,6 +50,7 @@ def test_special_functions(name, dtype):
     assert_same_bits(lambda: getattr(special, name)(x, *others))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_topics", [1, 2, 5, 8, 9, 16, 17, 24, 33, 100])
 @pytest.mark.parametrize("prune", [False, True])
 @dtypes

@@ -69,6 +69,7 @@ def worst(errors):
     return max(errors, key=lambda error: error[0])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", EXACT)
 def test_error_is_absolute_or_of_a_few_roundings(name, dtype):

@@ -51,6 +51,7 @@ def test_a_folder_for_a_paper(call, model, jsonl, rows):
         assert (folder / name).read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_few_classes_stand_above_the_columns(call, model, jsonl):
     call("paper", model, jsonl, "--time", "date", "--freq", "2YE")
     path = call("show", model).place / "paper" / "over_time.tex"
@@ -58,6 +59,7 @@ def test_few_classes_stand_above_the_columns(call, model, jsonl):
     assert lines[2].startswith("topic & 2000 (12) & 2002 (24) ") and len(lines) == 9
 
 
+@pytest.mark.slow
 def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl):
     folders = [call("paper", model, jsonl, "--folder", name).place / name for name in ("a", "b")]
     a, b = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)

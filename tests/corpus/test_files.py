@@ -91,6 +91,7 @@ def lda_c(X):
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("block_size", [1, 7, 53, 100])
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ def test_a_file_of_another_kind_or_program(tmp_path):
         read(tmp_path / "b", "test")
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_and_every_cut_is_noticed(path):
     """One bit in each of 1,500 places; and 300 lengths."""
     content = path.read_bytes()

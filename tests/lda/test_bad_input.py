@@ -48,6 +48,7 @@ def test_parameters(parameters, message):
         TemperedLDA(**(dict(n_components=3) | parameters)).fit(X)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "transform", "score", "perplexity"])
 @pytest.mark.parametrize(
     ("Z", "message"),
@@ -70,6 +71,7 @@ def test_data(method, Z, message):
         getattr(lda, method)(Z)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "transform", "score", "perplexity"])
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
 def test_texts_belong_to_a_topic_model(method, kind):
@@ -92,6 +94,7 @@ def shortened():
     return Z
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "transform"])
 @pytest.mark.parametrize(
     "Z",
@@ -107,6 +110,7 @@ def test_a_broken_csr_matrix_is_not_read(method, Z):
         getattr(lda, method)(Z)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["transform", "score", "perplexity", "partial_fit"])
 @pytest.mark.parametrize("width", [19, 21])
 def test_another_number_of_features(method, width):

@@ -150,6 +150,7 @@ def clone_of(lda):
 # ------------------------------------------------------------- dtypes of answers
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", ["auto", "float32", "float64"])
 @pytest.mark.parametrize(
     ("given", "expected"), [(np.int64, DOUBLE), (np.float32, SINGLE), (np.float64, DOUBLE)]

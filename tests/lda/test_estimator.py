@@ -38,6 +38,7 @@ def test_a_fixed_temperature_stays(fit, X):
     assert_array_equal(lda.components_, fit(X, temperature=Fixed(2.5)).components_)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("document_init", ["random", "warm", "constant"])
@@ -59,6 +60,7 @@ def test_n_jobs_may_come_from_a_joblib_context(fit, X):
     assert_array_equal(lda.components_, fit(X).components_)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 def test_annealing_recovers_planted_documents(fit, method, form):
@@ -153,6 +155,7 @@ def test_input_formats(fit, X, method):
             assert_array_equal(Z.data, before.data, err_msg=name)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "Z",

@@ -256,6 +256,7 @@ LOOKS = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("method", ["partial_fit", "fit"])
 @pytest.mark.parametrize("look", LOOKS)
@@ -298,6 +299,7 @@ COPIES = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("looked_at", [False, True])

@@ -34,6 +34,7 @@ def X(X):
 # ------------------------------------------------------------------ fits
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", LEARNED)
 def test_it_cools_and_ends_at_T_1(make, X, temperature, method):
@@ -54,6 +55,7 @@ def test_it_cools_and_ends_at_T_1(make, X, temperature, method):
     assert lda.bound_ < 1.2 * plain.bound_
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", ["variational", "local"])
@@ -66,6 +68,7 @@ def test_bit_identical_for_any_n_jobs_and_from_run_to_run(make, X, temperature, 
         assert_identical(results[0], other)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["array", "LogPartition"])
 def test_log_c_given(make, X, kind, method):
@@ -101,6 +104,7 @@ def test_log_c_given(make, X, kind, method):
 # ------------------------------------------------------------------ extremes
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", LEARNED)
 def test_documents_without_any_words(make, temperature, method):
@@ -240,6 +244,7 @@ def test_the_prior_of_sparse_topics_does_not_cool(make, X):
         lda.set_params(temperature="variational", max_iter=40).fit(X)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("temperature", ["variational", "local"])
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, StopIteration, RuntimeError])

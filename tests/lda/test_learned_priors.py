@@ -76,6 +76,7 @@ def test_a_planted_alpha_is_recovered_by_a_stream():
 # ------------------------------------------------------------------ when they move
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize("kind", TEMPERATURES)
 def test_priors_stay_while_it_is_hot_and_move_then(X, kind, method):
@@ -109,6 +110,7 @@ def test_only_what_is_asked_for_is_learned(X):
 # ------------------------------------------------------------ degenerate
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize("estimate", ["map", "variational"])
@@ -139,6 +141,7 @@ def test_limits_hold_where_there_is_nothing_to_learn_from(
 # ----------------------------------------------------------- as everything else is
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", ["batch", "online", "stream"])
 @pytest.mark.parametrize("estimate", ["map", "variational"])

@@ -130,6 +130,7 @@ def test_one_start_is_not_merged(X):
     assert bits(merged(**one).fit(X), X) == bits(merged(**one, combine="best").fit(X), X)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("stage", [0, 1, None])
 @pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, ZeroDivisionError])
 def test_a_fit_that_is_stopped_leaves_what_there_is(X, stage, error):

@@ -81,6 +81,7 @@ def test_same_topics_after_partial_fits():
     assert not hasattr(ours, "bound_")
 
 
+@pytest.mark.slow
 def test_same_stopping(capsys):
     X = synthetic()
     settings = dict(
@@ -124,6 +125,7 @@ def test_every_parameter_and_its_default():
     assert ours["preset"] == "annealvi"
 
 
+@pytest.mark.slow
 def test_the_preset_is_its_defaults():
     """Whatever is left open; the priors' None means 1/K in both."""
     X = synthetic()

@@ -38,6 +38,7 @@ def fit(X, n_topics, seed, temperature, method, **priors):
     ).fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "temperature",
     [

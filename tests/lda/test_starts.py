@@ -55,6 +55,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 @pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
@@ -267,6 +268,7 @@ def stop_at(step, error):
     return callback
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [None, RandomState(3)])
 def test_the_generator_of_the_beginning(seed, tmp_path):
     """A seed of None and a RandomState go on as they began, wherever they are now."""
@@ -472,7 +474,12 @@ def outcomes_of_forgeries(kind, n, seed, path, monkeypatch, number=1):
 
 @pytest.mark.parametrize(
     ("kind", "n", "number"),
-    [("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)],
+    [
+        ("all of it", 40, 1),
+        pytest.param("variational", 40, 1, marks=pytest.mark.slow),
+        pytest.param("merged", 60, 1, marks=pytest.mark.slow),
+        pytest.param("merged", 60, -1, marks=pytest.mark.slow),
+    ],
 )
 def test_forged_checkpoints(kind, n, number, tmp_path, monkeypatch):
     """An error, or a fit that is sound."""

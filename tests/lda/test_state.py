@@ -141,6 +141,7 @@ READERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [SMALL, LARGE], ids=["few words", "all words"])
 def test_readers_see_whole_steps(sizes):
     lda = estimator(temperature=Variational(t_max=4), **sizes)

@@ -34,6 +34,7 @@ def buffers(model):
     return model._state.model.buffers
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_bits_with_kept_and_with_released_buffers(case, dtype):

@@ -145,6 +145,7 @@ def test_top_words_by_relevance(rng, relevance):
 # ------------------------------------------------------------------ coherence
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", [1e-12, 1 / 60])
 @pytest.mark.parametrize("n_words", [2, 5, 20])
 @pytest.mark.parametrize("measure", ["npmi", "umass"])
@@ -182,6 +183,7 @@ def test_coherence_by_hand():
     assert_allclose(umass[2:], np.log([1 / 2, 1]), atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["npmi", "umass"])
 def test_words_that_are_absent_or_everywhere(X, topics, measure):
     X = X.tolil()

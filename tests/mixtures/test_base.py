@@ -55,6 +55,7 @@ def test_history_and_paths(make, Z):
     assert np.all(np.diff(history["seconds"]) > 0)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("T", [1.0, 3.0])
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize(
@@ -155,6 +156,7 @@ def test_verbose_prints_a_line_an_iteration(make, Z, capsys):
 FLAT = np.column_stack([np.zeros(120), np.full(120, 7), BLOBS[:, 0]])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("temperature", [1, "annealed"])
 @pytest.mark.parametrize(
     "data", [X[:1], X[:2], X[:5], X[:, :1], FLAT, np.zeros((20, 3)), np.full((20, 3), 5.0)]

@@ -198,6 +198,7 @@ FORGED = {"fit": ["fmm, learned T", "fmm, proximity", "gmm"]}
 FORGED["file"] = [*FORGED["fit"][:1], "fmm, float32, full", "gmm, spherical", "gmm, learned T"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("n_changes", [30, *slow_values(1000)])
 @pytest.mark.parametrize(("of", "name"), [(of, name) for of in FORGED for name in FORGED[of]])

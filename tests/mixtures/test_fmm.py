@@ -28,6 +28,7 @@ from tests.mixtures.fits import SHAPES, X, all_finite, bits, fmm
 from tests.proximity.bisection import bisected
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("temperature", ["annealed", Proximity("kl")])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("covariance", ["diag", "full"])

@@ -167,6 +167,7 @@ def priors(covariance_type, n_features):
     return [{}, given]
 
 
+@pytest.mark.thinned
 @pytest.mark.oracle
 @pytest.mark.parametrize("given", [0, 1], ids=["default", "given"])
 @pytest.mark.parametrize("init_params", INITS)

@@ -30,6 +30,7 @@ def test_planted_classes_are_found():
     assert one.components_.shape == (3, 12) and one.weights_.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_merged_starts_find_more_than_one_start_and_than_no_annealing():
     """20 classes of texts of ten words."""
@@ -108,6 +109,7 @@ def test_parameters(parameters, message):
         mmm(**parameters).fit(COUNTS)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "predict"])
 @pytest.mark.parametrize(
     ("X", "error", "message"),

@@ -31,6 +31,7 @@ METHODS = {
 
 # Measured (bench/studies/mixtures.py): 4.4, 7.0, 8.0 and 7.8 of the shapes, 6.2, 7.9, 8.0 and
 # 7.9 of the bars.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shapes", "seeds"),
     [

@@ -117,6 +117,7 @@ def test_nu_maximises_the_objective(covariance, b, form):
     assert_allclose(model.nu[:, : len(X)].T, nu, atol=1e-6)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("b", [1.0, 0.4])
 @pytest.mark.parametrize("covariance", COVARIANCES)

@@ -206,6 +206,7 @@ def maximise(function, start):
 # -------------------------------------------------------------------- the updates
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("tempering", TEMPERINGS)
 @pytest.mark.parametrize(("covariance_type", "weights", "precisions"), KINDS)
 def test_responsibilities_maximise_the_objective(covariance_type, weights, precisions, tempering):
@@ -229,6 +230,7 @@ def test_responsibilities_maximise_the_objective(covariance_type, weights, preci
     assert_allclose(local.entropy, entr(phi).sum(axis=1), atol=1e-5)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("tempering", TEMPERINGS)
 @pytest.mark.parametrize(("covariance_type", "weights", "precisions"), KINDS)
 def test_every_factor_maximises_the_objective(covariance_type, weights, precisions, tempering):
@@ -527,6 +529,7 @@ def enumerated_mean_power(alpha, n, b, log_c):
 ALPHAS = {"ordinary": [0.7, 2.0, 1.1], "tiny": [1e-8, 1e-6, 1e-7], "uneven": [1e-4, 300.0, 0.1]}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("spread", [0.0, 1.0, 50.0])
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize(("K", "n"), [(1, 1), (1, 200), (2, 1), (2, 7), (2, 200), (3, 2), (3, 150)])

@@ -130,6 +130,7 @@ def test_a_users_model_by_enumeration():
     assert_allclose(values, np.log(expected), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_bounds_of_a_users_model():
     model = users_mixture()
     estimate = log_partition(model, B, n_samples=1500, random_state=0)
@@ -143,6 +144,7 @@ def test_bounds_of_a_users_model():
     assert_allclose(values, 3 * model.local_log_partition(model.prior_centre(), B))
 
 
+@pytest.mark.slow
 def test_standard_error_and_effective_sample_size():
     """The error is that of the spread of repeated estimates; the sizes as defined."""
     model = users_mixture()

@@ -136,6 +136,7 @@ def run(words, capsys):
     return out
 
 
+@pytest.mark.slow
 def test_the_commands_run(place, capsys):
     other = "annealvi fit papers.csv --text abstract --model other.safetensors --quiet"
     run(other.split(), capsys)

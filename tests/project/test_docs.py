@@ -20,7 +20,8 @@ TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.glob("*.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: What PyTorch is needed for.
 NEEDS_TORCH = "annealvi.deep"
-SLOW_PAGES = ["index", "n_topics", "scale"]
+SLOW_PAGES = ["classes", "effects", "guide", "index", "n_topics", "paper", "papers", "pictures"]
+SLOW_PAGES += ["scale", "seeds", "summary", "tempering", "texts", "validating"]
 
 
 def snippets(path, *, deep):

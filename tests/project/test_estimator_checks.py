@@ -16,12 +16,12 @@ from annealvi import (
 
 DEFAULTS = [
     TemperedLDA(),
-    TemperedLDA(learning_method="online", batch_size=3, max_iter=4),
     TemperedFMM(),
     TemperedGaussianMixture(),
     TemperedMultinomialMixture(),
 ]
 TOPIC_MODELS = [
+    TemperedLDA(learning_method="online", batch_size=3, max_iter=4),
     TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),
     TemperedLDA(n_components=50, init="kmeans++"),  # more topics than documents
     TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),

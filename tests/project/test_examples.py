@@ -70,6 +70,7 @@ def data(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "constants", "n_rows"),
     [pytest.param(*run, marks=marks, id=run[0]) for *run, marks in RUNS],

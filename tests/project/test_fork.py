@@ -74,6 +74,7 @@ def test_a_fit():
     """)
 
 
+@pytest.mark.slow
 def test_what_was_fitted_in_the_parent():
     run("""
         model = lda().fit(X)

@@ -66,6 +66,7 @@ def test_what_is_in_order(function, outcome):
     assert dict(one.outcomes) == {outcome: 1}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_new_public_method_is_called(monkeypatch):
     """Without more ado: names and arguments are read from the package."""
@@ -104,6 +105,7 @@ def test_a_case_draws_the_same_again_and_is_shrunk():
     assert "root(1001)" in [failure["log"] for case in cases for failure in case["failures"]]
 
 
+@pytest.mark.slow
 def test_a_budget_of_cases(capsys):
     """With a fixed seed; `make fuzz` searches with others.  Each target answers now and then."""
     cases = str(len(all_targets()))
@@ -151,6 +153,7 @@ work({f.__name__: f for f in (crash, hang, succeed, fail)})
 """
 
 
+@pytest.mark.slow
 def test_crashes_and_hangs_are_noticed(monkeypatch, capsys):
     """The search goes on after them, and one case can be run again."""
     monkeypatch.setattr("tests.fuzz.run.CHILD", LOST)

@@ -82,6 +82,7 @@ def test_nothing_but_the_deep_models_imports_pytorch():
     assert error_of(WITHOUT_TORCH + code) == ""
 
 
+@pytest.mark.slow
 def test_the_error_of_the_deep_models_names_pytorch():
     assert error_of(WITHOUT_TORCH + "import annealvi.deep") == (
         "ImportError: annealvi.deep needs torch. Install with: pip install torch"

@@ -66,6 +66,7 @@ def test_data_are_never_changed(dtype, order):
                 getattr(mixture, method, lambda X: None)(X)
 
 
+@pytest.mark.slow
 def test_nothing_touches_the_network_or_starts_programs_or_reads_pickles():
     """Python announces all of these to an audit hook.  The hook is set before the import."""
     code = """

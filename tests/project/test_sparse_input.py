@@ -116,6 +116,7 @@ def outcomes(calls):
                 print("accepted", name, damage, sep="\t")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", [core, pytest.param(deep, marks=pytest.mark.deep)])
 def test_damaged_matrices_are_refused(calls):
     script = (
@@ -141,6 +142,7 @@ def documented():
                 yield path.stem, node.name
 
 
+@pytest.mark.slow
 def test_every_function_that_takes_sparse_matrices_is_called():
     called = {name.split(".")[-1] for name in {**core(), **dict.fromkeys(OF_VAE)}}
     doors = {"matrices", "words"}  # the checks themselves

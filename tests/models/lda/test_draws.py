@@ -34,6 +34,6 @@ def test_a_generator_of_the_users_own_is_asked():
 
 def test_where_the_logarithm_is_another_numpy_draws(monkeypatch):
     monkeypatch.setattr(starts, "as_numpy", lambda: False)
-    monkeypatch.delattr(starts.draws, "legacy_gamma")
+    monkeypatch.delattr(starts.lda_seeds, "legacy_gamma")
     expected = RandomState(0).gamma(100.0, 0.01, WORTH)
     assert_array_equal(gamma_draws(RandomState(0), (WORTH,)), expected)

@@ -28,6 +28,7 @@ def test_lda_is_normalised_from_batches():
     assert isinstance(make(), LocallyNormalised)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_topics", [1, 5, 17])
@@ -75,6 +76,7 @@ def test_energies_of_documents(counts, dtype, b):
     assert_array_equal(found[[3, 11]], 0.0)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize(("start", "b"), [("warm", 1.0), ("constant", 0.1)])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -130,6 +132,7 @@ def test_steps_that_ask_for_no_moments_bring_none(counts):
     )
 
 
+@pytest.mark.slow
 def test_log_c_follows_the_topics(counts):
     """A full step renews the topics' sums at once, small ones by the time they add up to it."""
     for rho in (1.0, 0.125):

@@ -38,6 +38,7 @@ def annealed_elbo(X, lam, gamma, alpha, eta, b):
     return total
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize("T", [1.0, 2.0, 5.0])
 @pytest.mark.parametrize("shape", [(), (41,), (4, 41)])
@@ -127,6 +128,7 @@ def test_weights_of_topics_that_have_moved_on_are_let_go(counts):
     assert weights() is None
 
 
+@pytest.mark.slow
 def test_a_share_of_tokens_stops_documents_alike_at_any_number_of_topics(counts):
     n_words = np.asarray(counts.sum(axis=1)).ravel()
     for n_topics in (2, 50):

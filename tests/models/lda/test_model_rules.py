@@ -48,6 +48,7 @@ def naive_rule_step(X, b, topics, alpha, n_iterations, rule):
     return gamma, b, statistics
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("rounds", "level", "corpus"),
     [(1, None, False), (2, 0.4, False), (2, None, True), (6, 0.4, True)],

@@ -112,6 +112,7 @@ def test_topics_without_documents_start_at_random():
     assert_allclose(start(X, 5, seed=2)[2:], expected, rtol=1e-12)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_components", [1, 4, 30])
 @pytest.mark.parametrize(
     "Z",

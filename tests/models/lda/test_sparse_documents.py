@@ -8,6 +8,7 @@ from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from tests.marks import slow_values
 
 SHAPE = (6, 50)
 TEMPERATURES = (1.0, 1.2, 1.4)
@@ -68,6 +69,7 @@ def test_the_sparsity_of_a_temperature(T):
     assert make("variational").documents.options.sparsity(Tempering(1 / T)) == 0
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("T", TEMPERATURES)
 @pytest.mark.parametrize("n_iterations", [1, 2, 7])
@@ -93,7 +95,7 @@ def test_training_uses_it_and_inference_does_not():
     assert_allclose(sparse_one.documents.infer(X), plain.documents.infer(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("T", TEMPERATURES)
+@pytest.mark.parametrize("T", [1.2, *slow_values(1.0, 1.4)])
 def test_the_objective_against_loops(T):
     model, X, b = make(), corpus(), 1 / T
     kappa = model.documents.options.sparsity(Tempering(b))
@@ -120,7 +122,7 @@ def test_no_iteration_lowers_the_objective(T):
     assert np.max(rises) > 0.1  # there was something to ascend
 
 
-@pytest.mark.parametrize("T", TEMPERATURES)
+@pytest.mark.parametrize("T", [1.2, *slow_values(1.0, 1.4)])
 def test_no_full_step_lowers_the_objective(T):
     """Of documents and topics together, each document going on from its gamma."""
     model, X, tempering, values = make(start="warm"), corpus(40), Tempering(1 / T), []

@@ -85,6 +85,7 @@ def assert_same_topics(model, plain):
     assert np.all(difference <= 1e-25 + rtol * expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("eta", PRIORS)
 @given(
@@ -138,6 +139,7 @@ def test_a_prior_far_above_the_topics(dtype, rho):
         assert_same_topics(model, plain)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(
     ("n_steps", "rho"),

@@ -58,6 +58,7 @@ def enumerate_words_and_topics(alpha, eta, lengths, b):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alpha", "eta"), [PRIORS[0], pytest.param(*PRIORS[3], marks=pytest.mark.slow)]
 )
