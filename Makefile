@@ -8,8 +8,10 @@ PYTHONS ?= $(PYTHON) python3.12 python3.13 python3.14
 # One process a core, and one thread in each for what does not ask for more.
 PYTEST := pytest -n auto --dist worksteal
 export OMP_NUM_THREADS ?= 1
-# What pip installs is compiled when it is imported, which saves half a minute.  0 means: do not.
+# Byte code is made when a module is first imported, not when pip installs it (0 means: do not), which
+# saves half a minute.  It is kept, whatever the environment says: a library takes seconds.
 export PIP_NO_COMPILE := 0
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
