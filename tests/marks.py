@@ -8,6 +8,11 @@ def slow_values(*values):
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
+def quick_values(values, *chosen):
+    """Values of a parameter, of which `make test` takes the chosen ones only."""
+    return [*chosen, *slow_values(*(value for value in values if value not in chosen))]
+
+
 FEW = {0, 5, 9, 13, 16}
 #: The seeds of twenty random problems: five of them in `make test`.
 twenty_problems = pytest.mark.parametrize(

@@ -226,6 +226,7 @@ def use(lda):
 GOOD = {"refused", "refused in use", "sound"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "n"),
     [

@@ -155,6 +155,7 @@ def test_counts_tiny_and_huge(dtype, scale):
         assert_allclose(dropped.energy, other.energy, rtol=1e-5, atol=1e-3)
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 90),
     st.integers(8, 60),

@@ -17,6 +17,7 @@ from annealvi.dask import TemperedLDA, document_order
 from annealvi.dask.estimator import sizes
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.scale.engines import SerialEngine
+from tests.marks import quick_values
 
 LENGTHS = (210, 140, 260, 90)
 SIZES = dict(shard_size=25, batch_size=100)
@@ -47,6 +48,10 @@ FITS = {
     "the best of several starts": dict(max_iter=1, n_init=2, combine="best"),
     "default": {},
 }
+
+
+QUICK = ("default", "evaluated", "learned temperature and priors", "batch")
+QUICK += ("a temperature for each document", "the best of several starts")
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +98,7 @@ def check_equal(lda, local):
         assert_array_equal(lda.history_[name], local.history_[name])
 
 
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("name", quick_values(FITS, *QUICK))
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_bits_of_the_local_fit(ordered, paths, name):
     settings = FITS[name] | SIZES | dict(n_components=4, random_state=0)

@@ -170,6 +170,7 @@ def test_answers_have_the_dtype_of_X(X, dtype, given, expected):
     assert lda.document_temperatures(Z).dtype == DOUBLE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "most"), [(np.float32, 1), (np.float64, 5), (np.int64, 9)])
 def test_a_fit_keeps_no_copy_in_double_precision(given, most):
     """Bytes for each entry: none, its count in float32, and for integers its index as well."""
@@ -208,6 +209,7 @@ def both(X, **parameters):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [

@@ -16,6 +16,7 @@ from annealvi.lda.settings import passes, words_per_entry
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
 from tests.lda.resumed import quietly
+from tests.marks import slow_values
 
 WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -274,13 +275,15 @@ def test_where_data_are_plenty(plenty):
 @pytest.mark.parametrize(
     "parameters",
     [
-        dict(n_components=500),  # few words for each entry
         dict(max_iter=3),
-        dict(learning_method="batch", max_iter=None),
-        dict(validation_fraction=0.2, n_init=1),
-        dict(temperature=1.0),
         dict(temperature="variational"),
-        dict(preset="sklearn"),
+        *slow_values(
+            dict(n_components=500),  # few words for each entry
+            dict(learning_method="batch", max_iter=None),
+            dict(validation_fraction=0.2, n_init=1),
+            dict(temperature=1.0),
+            dict(preset="sklearn"),
+        ),
     ],
 )
 def test_nowhere_else(plenty, parameters):

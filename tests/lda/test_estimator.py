@@ -105,6 +105,7 @@ def test_seeded_topics(fit, X):
     assert lda.components_[:, word].argmax() == 2
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
 def test_input_formats(fit, X, method):
     expected = fit(X, learning_method=method)

@@ -219,6 +219,7 @@ def test_parameters_that_are_set_after_the_fit_wait_for_the_next(fit, X):
     assert np.any(other.partial_fit(X[:2]).transform(X) != again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [2, 1.5, "learned", None, np.ones(2)])
 def test_temperatures_that_collapsed_inference_does_not_have(fit, X, temperature):
     with pytest.raises(ValueError, match=r"must be 1.0 with method='cvb0'"):

@@ -142,6 +142,7 @@ def test_history(make, X, method):
         assert_array_equal(annealed, [False] * 4 + [True] * 2 if temperature == "local" else True)
 
 
+@pytest.mark.slow
 def test_no_stop_while_it_learns(make, X):
     lda = make(temperature="variational", evaluate_every=1, perp_tol=1e9, max_iter=40).fit(X)
     assert len(lda.temperature_path_) == 32  # 30 that learn, 2 evaluations at T = 1
@@ -319,6 +320,7 @@ def ascent_problem(seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The training perplexity had not converged")
 @pytest.mark.parametrize("seed", [*range(5), *slow_values(*range(5, 20))])
 def test_undamped_steps_ascend_the_tempered_elbo(seed):

@@ -15,6 +15,7 @@ from annealvi.metrics import topic_stability
 from annealvi.models.lda.merging import Largest, support
 from annealvi.models.lda.topics import Topics
 from tests.lda.resumed import bits, corpus
+from tests.marks import quick_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -98,8 +99,9 @@ BEST = {
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
-@pytest.mark.parametrize("parameters", BEST.values(), ids=BEST)
-def test_where_starts_are_not_merged_the_best_is_kept(X, parameters):
+@pytest.mark.parametrize("name", quick_values(BEST, "asked for", "learned temperature"))
+def test_where_starts_are_not_merged_the_best_is_kept(X, name):
+    parameters = BEST[name]
     found = merged(**parameters).fit(X)
     assert found.settings_["combine"] == "best"
     expected = merged(**parameters | {"combine": "best"}).fit(X)
@@ -193,6 +195,7 @@ def test_other_ways_to_t_1(X, temperature):
     assert_array_equal(lda.temperature_path_[-5:], 1)
 
 
+@pytest.mark.slow
 def test_validation_ends_the_finishing_passes(X):
     settings = {"validation_fraction": 0.2, "n_components": 40, "patience": 2}
     lda = merged(**settings).fit(X)

@@ -136,6 +136,7 @@ def separation(lda, X, odd):
     return roc_auc_score(odd[there], temperatures[there])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", ["local", "variational", 1])
 def test_outliers_of_a_planted_corpus_are_hot(temperature):
     planted = make_topic_corpus(600, 300, 10, document_length=25, random_state=0, **PRIORS)

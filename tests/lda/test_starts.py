@@ -19,7 +19,7 @@ from annealvi.inference import starts
 from annealvi.models.lda import LDA
 from tests.files.mutations import mutated_tree, outcome
 from tests.lda.resumed import KINDS, Counter, Snapshots, bits, corpus, make, quietly
-from tests.marks import slow_values
+from tests.marks import quick_values, slow_values
 
 
 @pytest.fixture
@@ -91,6 +91,7 @@ def test_one_start_is_the_first_of_several(X):
     assert not set(different) & set(scores)
 
 
+@pytest.mark.slow
 def test_the_best_is_kept(X):
     for seed in range(5):
         lda = several(n_init=4, random_state=seed).fit(X)
@@ -227,22 +228,9 @@ def test_starts_are_ignored_in_a_stream(X):
 
 # ----------------------------------------------------------- checkpoints
 
-#: Kinds that are tried in float32 in every run of the tests, not only in `make test-all`.
-ALSO_SINGLE = {"batch", "local", "learned priors"}
-CASES = [
-    *(pytest.param(kind, np.float64, id=kind) for kind in KINDS),
-    *(
-        pytest.param(
-            *(kind, np.float32),
-            id=f"{kind}, float32",
-            marks=() if kind in ALSO_SINGLE else pytest.mark.slow,
-        )
-        for kind in KINDS
-    ),
-]
 
-
-@pytest.mark.parametrize(("kind", "dtype"), CASES)
+@pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
+@pytest.mark.parametrize("kind", quick_values(KINDS, "default", "merged", "local", "validation"))
 def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
     """From every seventh step, at the end of a pass or within one, and from the end of the fit."""
     X = corpus(dtype)
@@ -472,14 +460,10 @@ def outcomes_of_forgeries(kind, n, seed, path, monkeypatch, number=1):
     return bad, n_refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "n", "number"),
-    [
-        ("all of it", 40, 1),
-        pytest.param("variational", 40, 1, marks=pytest.mark.slow),
-        pytest.param("merged", 60, 1, marks=pytest.mark.slow),
-        pytest.param("merged", 60, -1, marks=pytest.mark.slow),
-    ],
+    [("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)],
 )
 def test_forged_checkpoints(kind, n, number, tmp_path, monkeypatch):
     """An error, or a fit that is sound."""

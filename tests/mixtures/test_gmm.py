@@ -68,6 +68,7 @@ def test_means_init_is_where_the_fit_starts():
     assert_allclose(estimator.means_, means, atol=0.7)
 
 
+@pytest.mark.slow
 def test_annealing_from_far_above_does_not_leave_one_component():
     """Without the small moves while T falls, components that heat made equal stay equal."""
     for start in (20.0, 200.0):

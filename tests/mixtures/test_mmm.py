@@ -66,6 +66,7 @@ def test_init_of_any_size():
     np.testing.assert_allclose(one.components_, huge.components_)
 
 
+@pytest.mark.slow
 def test_empty_classes_are_said():
     with pytest.warns(ConvergenceWarning, match=r"\d of 9 classes have no documents. Give a small"):
         one = mmm(n_components=9, word_prior=5.0).fit(COUNTS)

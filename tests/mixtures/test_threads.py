@@ -28,6 +28,7 @@ def test_fits_of_one_estimator_take_turns(make):
     assert bits(one) == bits(expected)
 
 
+@pytest.mark.slow
 @both
 def test_readers_beside_fits_see_one_fit_or_the_other(make):
     one = make(max_iter=5)

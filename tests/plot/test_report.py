@@ -177,6 +177,7 @@ def ranked(held, topic, relevance):
     return [held["vocabulary"][found["words"][i]] for i in order]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relevance", module.STEPS)
 def test_the_words_at_each_step_of_the_slider(summary, held, relevance):
     for topic in range(3):

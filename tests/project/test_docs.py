@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import annealvi
-from tests.marks import slow_values
+from tests.marks import quick_values
 from tests.reference import reference, thing
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -20,8 +20,9 @@ TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.glob("*.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: What PyTorch is needed for.
 NEEDS_TORCH = "annealvi.deep"
-SLOW_PAGES = ["classes", "effects", "guide", "index", "n_topics", "paper", "papers", "pictures"]
-SLOW_PAGES += ["scale", "seeds", "summary", "tempering", "texts", "validating"]
+QUICK_PAGES = ["mixtures", "proximity", "starts"]
+SLOW_MODULES = ["topics.choice", "topics.summary", "topics.effects", "topics.refits"]
+SLOW_MODULES += ["proximity.ascent", "temperature.variational"]
 
 
 def snippets(path, *, deep):
@@ -50,10 +51,7 @@ def test_readme_snippets(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out.count("\n") >= 2
 
 
-FAST_PAGES = [name for name in pages(deep=False) if name not in SLOW_PAGES]
-
-
-@pytest.mark.parametrize("page", [*FAST_PAGES, *slow_values(*SLOW_PAGES)])
+@pytest.mark.parametrize("page", quick_values(pages(deep=False), *QUICK_PAGES))
 def test_snippets_of_the_docs(page, tmp_path, monkeypatch):
     run(DOCS / f"{page}.md", tmp_path, monkeypatch)
 
@@ -90,7 +88,7 @@ def modules():
     for found in pkgutil.walk_packages(annealvi.__path__, "annealvi."):
         name = found.name.removeprefix("annealvi.")
         if not name.startswith(("_", "cli", "data.", "deep")):
-            yield found.name
+            yield pytest.param(found.name, marks=[pytest.mark.slow] * (name in SLOW_MODULES))
     if find_spec("torch"):
         deep = importlib.import_module(NEEDS_TORCH)
         for found in pkgutil.walk_packages(deep.__path__, f"{NEEDS_TORCH}."):

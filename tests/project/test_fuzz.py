@@ -96,6 +96,7 @@ def too_small(t):
     t.call("root", lambda x: math.nan if x > 1000 else 0.0, x)
 
 
+@pytest.mark.slow
 def test_a_case_draws_the_same_again_and_is_shrunk():
     logs = [[], [], []]
     for log, number in zip(logs, (3, 3, 4), strict=True):

@@ -139,6 +139,7 @@ def test_the_rules():
     assert "95% of the largest gain" in RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[1]
 
 
+@pytest.mark.slow
 def test_a_number_at_the_edge_is_told():
     assert (
         "It is the largest of the numbers compared: try larger"
@@ -173,6 +174,7 @@ def test_texts():
         choose(X, [2], model=model)
 
 
+@pytest.mark.slow
 def test_a_topic_model_chooses_for_itself(tmp_path):
     rng = np.random.RandomState(0)
     themes = [[f"{theme}{n}" for n in range(20)] for theme in ("a", "b", "c", "d", "e")]

@@ -117,6 +117,7 @@ def test_another_fit_fills_stability():
         summary.similarity[0, 0] = 1
 
 
+@pytest.mark.slow
 def test_auto_fills_stability_and_a_file_keeps_it(tmp_path):
     texts = make_texts(105)
     model = TopicModel("auto", random_state=0).fit(texts)

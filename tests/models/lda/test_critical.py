@@ -42,6 +42,7 @@ def growth(X, n_topics, alpha, temperature):
     return (spread[-1] / spread[-21]) ** (1 / 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "n_topics", "n_words", "alpha"),
     [

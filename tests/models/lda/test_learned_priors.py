@@ -44,6 +44,7 @@ def draw(rng, alpha, n_documents, length):
     return np.array([rng.multinomial(length, share) for share in shares], dtype=float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_steps_of_alpha_lead_to_the_maximum_and_never_down(form):
     """Against a general optimiser in the same box, some of whose sides the maximum lies on."""
@@ -83,6 +84,7 @@ def test_minibatches_recover_alpha():
     assert_allclose(alpha, true, rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("estimate", ESTIMATES)
 @pytest.mark.parametrize("spread", [0.3, 40.0])

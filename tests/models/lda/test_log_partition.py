@@ -76,7 +76,7 @@ def test_energies_of_documents(counts, dtype, b):
     assert_array_equal(found[[3, 11]], 0.0)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize(("start", "b"), [("warm", 1.0), ("constant", 0.1)])
 @pytest.mark.parametrize("dtype", DTYPES)

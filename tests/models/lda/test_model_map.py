@@ -123,6 +123,7 @@ def test_the_objective_never_falls(T, form, eta):
         assert bounds[-1] >= bounds[0]
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 2**31 - 1),
     st.sampled_from([1.0, 1.5, 5.0]),

@@ -48,7 +48,7 @@ def naive_rule_step(X, b, topics, alpha, n_iterations, rule):
     return gamma, b, statistics
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rounds", "level", "corpus"),
     [(1, None, False), (2, 0.4, False), (2, None, True), (6, 0.4, True)],
@@ -72,6 +72,7 @@ def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds):
     assert local.n_units == counts.sum()
 
 
+@pytest.mark.slow
 def test_log_c_of_a_batch_under_a_rule(counts):
     rule = DocumentRule(EVEN, uniform(20), 2)
     model = make(5, n_iterations=7)
@@ -82,6 +83,7 @@ def test_log_c_of_a_batch_under_a_rule(counts):
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_inference_under_a_rule(counts, dtype):
     rule = DocumentRule(EVEN, uniform(20), 3)

@@ -209,6 +209,7 @@ def test_estimators_start_alike():
     assert not np.array_equal(fit(X, random_state=1), expected)
 
 
+@pytest.mark.slow
 def test_a_fit_from_seeds_finds_every_vocabulary():
     X, whose = disjoint(n_each=30, seed=2)
     for seed in range(5):

@@ -83,7 +83,7 @@ def test_one_shard_is_no_shards(X, name):
     assert one.bound_ == lda.bound_
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SETTINGS if name != "each document"])
 @pytest.mark.parametrize("preset", ["annealvi", "sklearn"])
 @WARNS

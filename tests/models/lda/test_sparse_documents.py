@@ -95,6 +95,7 @@ def test_training_uses_it_and_inference_does_not():
     assert_allclose(sparse_one.documents.infer(X), plain.documents.infer(X), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", [1.2, *slow_values(1.0, 1.4)])
 def test_the_objective_against_loops(T):
     model, X, b = make(), corpus(), 1 / T

@@ -139,7 +139,7 @@ def test_a_prior_far_above_the_topics(dtype, rho):
         assert_same_topics(model, plain)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize(
     ("n_steps", "rho"),

@@ -79,6 +79,7 @@ def test_exact_of_documents_of_different_lengths(alpha, eta):
         assert_allclose(value, expected, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "eta"), [(1.0, 1.0), ([0.6, 1.3], [0.8, 1.1])])
 def test_exact_collapsed_is_the_integral(alpha, eta):
     """V = K = 2: one coordinate for theta and one for each topic, by another rule."""

@@ -16,6 +16,8 @@ from annealvi.scale.corpus import gather
 from annealvi.scale.engines import DaskEngine
 from tests.scale.engines import jobs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def engine(workers):
