@@ -184,12 +184,12 @@ $(VENV)-oldest/source $(VENV)-newest/source: %/source:
 # Installed in place, so that commands run from this folder find the compiled kernels, and once: an
 # extra brings its libraries only.
 $(VENV)/.built: $(VENV)/bin/pip $(SOURCES)
-	@echo "Installing annealvi in $(VENV); SECONDS_TO_COMPILE"
+	@echo "Installing annealvi in $(VENV), compiled for three instruction sets: about a minute."
 	$(BIN)/pip install -e .
 	touch $@
 
 $(VENV)/.demo $(VENV)/.test $(VENV)/.bench: $(VENV)/.%: $(VENV)/.built
-	@echo "Installing the libraries of the extra '$*'; SECONDS_TO_INSTALL"
+	@echo "Installing the libraries of the extra '$*': 10 to 20 seconds."
 	$(BIN)/pip install 'annealvi[$*]'
 	touch $@
 
