@@ -51,7 +51,7 @@ def one(*parts):
     return path
 bill = json.loads(one("sboms/annealvi.cdx.json").read_text())
 parts = {part["name"] for part in bill["components"]}
-assert {"Cython", "SciPy"} <= parts, parts
+assert "Cython" in parts, parts
 one("dist-info/licenses/LICENSE")
 if any(".libs/libgomp" in name for name in found):
     assert "libgomp" in parts

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib.util
+import importlib
 import json
 import os
 import subprocess
@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from email import message_from_string
 from pathlib import Path
+from types import ModuleType
 
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
@@ -73,12 +74,10 @@ def component(
 
 def built_with(folder: Path) -> dict[str, str]:
     """What the kernels in an unpacked wheel say of their build, without importing the package."""
-    (path,) = (folder / "annealvi" / "_kernels").glob("_dispatch.*")
-    spec = importlib.util.spec_from_file_location("annealvi._kernels._dispatch", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.built_with()
+    for name in ("annealvi", "annealvi._kernels"):  # their own __init__ would import libraries
+        sys.modules[name] = package = ModuleType(name)
+        package.__path__ = [str(folder.joinpath(*name.split(".")))]
+    return importlib.import_module("annealvi._kernels._dispatch").built_with()
 
 
 def components(folder: Path) -> Iterator[Component]:
