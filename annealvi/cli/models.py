@@ -22,11 +22,11 @@ from annealvi.lda import TemperedLDA
 from annealvi.metrics.topics import RELEVANCE, topic_checksum
 from annealvi.storage import load, save
 from annealvi.topics import TopicModel, TopicSummary, describe
+from annealvi.topics.source import Source
 from annealvi.topics.trust import median, n_starts, reasons
 from annealvi.topics.words import (
     N_WORDS,
     Labels,
-    known_labels,
     labels_of,
     most_relevant,
     shares_of_words,
@@ -53,7 +53,7 @@ class Topics:
         sums = components.sum(axis=1)
         self.topics, self.shares = components / sums[:, np.newaxis], sums / sums.sum()
         self._word_shares = shares_of_words(self.topics, self.shares)
-        self.named = known_labels(model)
+        self.named = Source(model).named
         self.labels = Labels(labels_of([self.top(k) for k in range(len(sums))], self.named))
         classifier: Any = getattr(model, "mixture_", self.lda)
         self.predict = classifier.predict

@@ -30,6 +30,7 @@ from annealvi.metrics import (
     topic_diversity,
     topic_stability,
 )
+from annealvi.topics.source import lda_in, takes_texts
 from annealvi.topics.trust import match
 from annealvi.topics.vectorizer import (
     TopicVectorizer,
@@ -304,11 +305,11 @@ def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
 def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     """Word counts, and the TemperedLDA whose parameters are used."""
     vectorizer, stop_words, lda = None, "english", model
-    of_texts = hasattr(model, "with_lda")  # a TopicModel, which imports this file
+    of_texts = takes_texts(model)
     if of_texts:
         vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
     lda = TemperedLDA() if lda is None else lda
-    if not isinstance(lda, TemperedLDA):
+    if lda_in(lda) is not lda:
         raise BadParameter("model", "a TemperedLDA, a TopicModel or None", model)
     if not of_texts and not are_texts(X, "X"):
         return check_csr(X), lda

@@ -16,7 +16,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_learned
 from annealvi.matrices import check_words
 from annealvi.models.lda.merging import groups_of
-from annealvi.topics.model import counts_of, lda_of, number_of_topics
+from annealvi.topics.source import counts_of, lda_of, number_of_topics, with_topics
 from annealvi.topics.vectorizer import different_ints, is_list
 
 Model = TypeVar("Model")
@@ -185,7 +185,7 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
         raise BadParameter("n", wanted, n)
     sizes = components.sum(axis=1)
     if X is not None:
-        counts = check_words(lda, counts_of(model, X), "reduce")
+        counts = check_words(lda, counts_of(model, X, "X"), "reduce")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
@@ -244,11 +244,11 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
         **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
     }
     own = {name: getattr(fitted, name) for name in start}
-    counts = counts_of(model, X)
+    counts = counts_of(model, X, "X")
     check_words(lda, counts, "refine")  # the words of the model
     fitted.set_params(n_components=n_topics, **start).fit(counts)
     fitted.set_params(**own)
-    return _with_lda(model, lda, fitted, [[topic] for topic in range(n_topics)])
+    return with_topics(model, fitted, [[topic] for topic in range(n_topics)])
 
 
 # --------------------------------------------------------------------------- models
@@ -288,19 +288,4 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     edited.doc_topic_prior_ = alpha
     edited.topic_word_prior_ = eta if eta.ndim else float(eta)
     edited.n_batch_iter_ = lda.n_batch_iter_  # steps of partial_fit go on as small
-    return _with_lda(model, lda, edited, parts)
-
-
-def _with_lda(
-    model: Any, old: TemperedLDA, lda: TemperedLDA, parts: Sequence[Sequence[int]]
-) -> Any:
-    """The model with another TemperedLDA, each of whose topics has the old topics of a part."""
-    if hasattr(old, "feature_names_in_"):
-        lda.feature_names_in_ = old.feature_names_in_
-    if not hasattr(model, "with_lda"):
-        return lda
-    place = {topic: number for number, part in enumerate(parts) for topic in part}
-    seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
-    kept = {part[0]: number for number, part in enumerate(parts) if len(part) == 1}
-    labels = {kept[k]: name for k, name in model.topic_labels_.items() if k in kept}
-    return model.with_lda(lda, seeds, labels)
+    return with_topics(model, edited, parts)

@@ -49,6 +49,7 @@ from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
 from annealvi.threads import changing, reading, reads, shallow, writing
 from annealvi.topics.choice import CHOICE, choose_for, matched
 from annealvi.topics.seeds import check_seeds, plant_seeds
+from annealvi.topics.source import lda_in, number_of_topics
 from annealvi.topics.vectorizer import (
     LANGUAGES,
     TopicVectorizer,
@@ -95,26 +96,6 @@ OF_TOPICS = ("mixture_", "topic_similarity_")
 PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
-def number_of_topics(lda: TemperedLDA) -> int:
-    """K of a fitted TemperedLDA; `components_` may be an array that is made for the asking."""
-    return len(lda.get_feature_names_out())
-
-
-def lda_of(model: Any) -> TemperedLDA:
-    """The TemperedLDA that has the topics of a model."""
-    if hasattr(model, "fit"):
-        check_is_fitted(model)
-    lda = getattr(model, "lda_", model)
-    if not isinstance(lda, TemperedLDA):
-        raise BadParameter("model", "a fitted TemperedLDA or TopicModel", model)
-    return lda
-
-
-def counts_of(model: Any, X: Any) -> Any:
-    """Word counts of documents; a TopicModel counts texts."""
-    return model.counts(X) if hasattr(model, "counts") else X
-
-
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
     """Count the words of texts, which are checked first."""
     return sparse.csr_matrix(vectorizer.transform(check_texts(texts)))
@@ -146,7 +127,7 @@ def _classes_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMi
 
 def _check_lda(lda: Any, n_words: int) -> None:
     """Check that these are fitted topics of so many words."""
-    if not isinstance(lda, TemperedLDA):
+    if lda_in(lda) is not lda:
         raise BadParameter("lda", "a TemperedLDA", lda)
     check_is_fitted(lda)
     if lda.n_features_in_ != n_words:

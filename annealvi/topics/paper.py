@@ -15,8 +15,6 @@ from annealvi._version import __version__
 from annealvi.checks import checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
-from annealvi.lda import TemperedLDA
-from annealvi.topics.vectorizer import Vocabulary
 
 #: Columns of longer texts break into lines, which are so wide in LaTeX.
 _LONG, _WIDE = 40, r"p{0.4\linewidth}"
@@ -136,25 +134,6 @@ def _escaped(value: Any) -> str:
 # ----------------------------------------------------------------------- the paragraph
 
 
-def facts_of(model: Any, lda: Any) -> dict[str, Any]:
-    """What a paragraph on methods says of a model: TopicModel and its TemperedLDA, or another."""
-    facts: dict[str, Any] = {"kind": type(lda).__name__}
-    vocabulary = getattr(model, "vocabulary_", None)
-    # from less than two documents no vocabulary is chosen: the words were given
-    if isinstance(vocabulary, Vocabulary) and vocabulary.n_documents > 1:
-        facts |= {"vocabulary": vocabulary, "seeded": list(model.seed_topics_)}
-        facts["choice"] = getattr(model, "choice_", None)
-    if isinstance(lda, TemperedLDA):
-        facts["priors"] = lda.doc_topic_prior_, lda.topic_word_prior_
-        settings = getattr(lda, "settings_", {})
-        merged = settings.get("combine") == "merge"
-        is_one_fit = hasattr(lda, "bound_") and isinstance(settings.get("init"), str)
-        if is_one_fit and (not merged or hasattr(lda, "topic_support_")):
-            facts |= {"settings": dict(settings), "path": lda.temperature_path_.copy()}
-            facts |= {"seed": lda.random_state, "n_passes": lda.n_iter_}
-    return facts
-
-
 def methods(self: Any) -> str:
     """Say how the topics were found, in a paragraph for a paper, with what to cite.
 
@@ -174,7 +153,7 @@ def methods(self: Any) -> str:
     """
     facts: dict[str, Any] = self.facts
     K, V = self.topics.shape
-    is_lda = facts["kind"] == "TemperedLDA"
+    is_lda = "priors" in facts
     name = "latent Dirichlet allocation (Blei et al. 2003)" if is_lda else facts["kind"]
     said = [f"The model is {name} with {K} topics over {V:,} words."]
     said += _vocabulary(facts) + _fitted(facts) if is_lda else []
@@ -196,25 +175,24 @@ def methods(self: Any) -> str:
 
 def _vocabulary(facts: dict[str, Any]) -> list[str]:
     """Which words are counted, and how K was chosen."""
-    if "vocabulary" not in facts:
-        return []
-    said, vocabulary = [], facts["vocabulary"]
-    limits, n = vocabulary.limits, vocabulary.n_dropped
-    what = {
-        "min_df": "in fewer than {:,} documents",
-        "max_df": "in more than {:,} documents",
-        "max_features": "rarer than the {:,} most frequent",
-    }
-    left_out = [
-        f"{n[limit]:,} {text.format(limits.get(limit, 0))}"
-        for limit, text in what.items()
-        if n.get(limit)
-    ]
-    if left_out:
-        said.append(f"Words left out: {_joined(left_out)}.")
-    if n.get("stop_words"):
-        said.append(f"A list of {n['stop_words']:,} stop words was not counted.")
-    said.append(f"The vocabulary is that of {vocabulary.n_documents:,} documents.")
+    said = []
+    if (vocabulary := facts["vocabulary"]) is not None:
+        limits, n = vocabulary.limits, vocabulary.n_dropped
+        what = {
+            "min_df": "in fewer than {:,} documents",
+            "max_df": "in more than {:,} documents",
+            "max_features": "rarer than the {:,} most frequent",
+        }
+        left_out = [
+            f"{n[limit]:,} {text.format(limits.get(limit, 0))}"
+            for limit, text in what.items()
+            if n.get(limit)
+        ]
+        if left_out:
+            said.append(f"Words left out: {_joined(left_out)}.")
+        if n.get("stop_words"):
+            said.append(f"A list of {n['stop_words']:,} stop words was not counted.")
+        said.append(f"The vocabulary is that of {vocabulary.n_documents:,} documents.")
     if facts["choice"] is not None:
         ks, by = ", ".join(map(str, facts["choice"].ks)), facts["choice"].criterion
         of = "coherence and diversity" if by == "quality" else "held-out likelihood"

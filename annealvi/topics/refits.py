@@ -18,9 +18,8 @@ from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
 from annealvi.topics.choice import unwatched
-from annealvi.topics.model import counts_of, lda_of, number_of_topics
+from annealvi.topics.source import counts_of, lda_of, number_of_topics
 from annealvi.topics.trust import LEAST_STABILITY, pairs
-from annealvi.topics.vectorizer import are_texts
 
 
 class Refits:
@@ -131,8 +130,7 @@ def refit(
     <3 refits of 4 topics: 100% of the topics are found again>
     """
     lda = lda_of(model)
-    given = counts_of(model, documents) if are_texts(documents, "documents") else documents
-    X = check_words(lda, given, "refit")
+    X = check_words(lda, counts_of(model, documents, "documents"), "refit")
     check_counts(X)
     rng = check_random_state(random_state)
     # all is drawn before the first fit, so that it does not matter which is done first

@@ -8,31 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.utils._param_validation import validate_params
-from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from annealvi._kernels import special
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, check_counts, check_flag, checked
+from annealvi.checks import Interval, check_flag, checked
 from annealvi.exceptions import BadParameter
-from annealvi.matrices import check_csr
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
-from annealvi.metrics.held_out import per_word, transformed, word_probabilities
-from annealvi.metrics.topics import (
-    RELEVANCE,
-    check_topic_model,
-    top_columns,
-    topic_checksum,
-    topic_weights,
-    word_names,
-)
+from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
 from annealvi.topics import contrasts, effects, paper, shares
 from annealvi.topics import words as ranking
 from annealvi.topics.refits import Refits, refit
+from annealvi.topics.source import Documents, Source
 from annealvi.topics.trust import hellinger, match, trust
-from annealvi.topics.vectorizer import are_texts, check_texts, of_each
-from annealvi.topics.words import N_WORDS, Labels, known_labels
+from annealvi.topics.vectorizer import check_texts, of_each
+from annealvi.topics.words import N_WORDS, Labels
 
 #: Iterations that move places from where classical scaling puts them.
 _ITERATIONS = 300
@@ -82,125 +71,6 @@ def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     result[:, :n] = vectors[:, ::-1][:, :n] * np.sqrt(np.maximum(values[::-1][:n], 0.0))
     peaks = np.take_along_axis(result, np.abs(result).argmax(axis=0)[np.newaxis], axis=0)
     return np.where(peaks < 0, -result, result)
-
-
-#: Largest distance from 1 of the sum of a document's shares.
-_TOLERANCE = 1e-3
-#: Least probability of a word in a document; a factorisation may give it none.
-_LEAST = 1e-12
-
-
-class Documents(NamedTuple):
-    """Documents as a model takes them."""
-
-    #: What the model's methods get: a DataFrame keeps its column names.
-    given: Any
-    #: The same, checked.
-    counts: sparse.csr_matrix
-    #: What was counted, if texts were given.
-    texts: list[str] | None
-    #: The index of the Series or DataFrame of pandas that was given.
-    index: Any = None
-
-
-class Source:
-    """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`."""
-
-    def __init__(self, model: Any, name: str = "model") -> None:
-        self.model, self._count, known_names = model, None, None
-        mixture = getattr(model, "mixture_", None)
-        if hasattr(model, "lda_") or (hasattr(model, "counts") and hasattr(model, "fit")):
-            check_is_fitted(model)
-            self.model, self._count, known_names = model.lda_, model.counts, model.feature_names_
-        elif hasattr(model, "named_steps"):
-            first, self.model = model[:-1], model[-1]
-            if len(first):
-                check_is_fitted(first)
-                self._count, known_names = first.transform, first.get_feature_names_out()
-        self._predict = getattr(self.model if mixture is None else mixture, "predict", None)
-        check_topic_model(self.model, name, "components_", "transform")
-        weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
-        self._sums = weights.sum(axis=1)
-        self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
-        #: Labels of topics that somebody has set, and names of seed words.
-        self.labels: dict[int, str] = known_labels(model)
-        #: How it was fitted, as far as it is known.
-        self.facts = paper.facts_of(model, self.model)
-        # of other libraries only some models have a prior
-        prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
-        #: The sum of the prior of shares, in words.
-        self.prior = float(np.broadcast_to(prior, len(weights)).sum())
-        none = np.empty((0, len(weights)))
-        #: Cosines of the topics to their matches in other fits, of shape (n, K).
-        self.similarity: NDArray[np.float64] = getattr(model, "topic_similarity_", none)
-        own_names = getattr(self.model, "feature_names_in_", None)
-        #: The words that the model has seen, or None.
-        self.known_names = own_names if known_names is None else known_names
-
-    def read(self, documents: Any, name: str) -> Documents:
-        """Check documents, and count their words if they are texts."""
-        texts, kind = None, type(self.model).__name__
-        index = documents.index if hasattr(documents, "iloc") else None
-        n_features = self.components_.shape[1]
-        if are_texts(documents, name):
-            if self._count is None:
-                hint = "Give the texts beside them as 'texts', or use a TopicModel."
-                raise BadParameter(name, f"word counts, as {kind} takes", type(documents), hint)
-            texts = check_texts(documents, name)
-            documents = self._count(texts)
-        counts = check_csr(documents, name=name)
-        check_non_negative(counts, f"describe as {name}")
-        check_counts(counts)
-        if counts.shape[1] != n_features:
-            raise ValueError(
-                f"{name} has {counts.shape[1]} features, but {kind} is expecting {n_features} "
-                "features as input."
-            )
-        if not counts.data.any():
-            wanted = f"documents with a word of the vocabulary of {n_features} words of {kind}"
-            raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")
-        return Documents(documents, counts, texts, index)
-
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Compute p(k | d), from the model's `transform`.
-
-        Its rows sum to 1 for LDA.  A factorisation X = W H (NMF) gives weights W instead: W_dk
-        times the sum of row k of H is the number of words that topic k has in document d.
-        """
-        n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
-        found = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)
-        if found.min(initial=0) < 0:
-            raise BadParameter("transform", "a method that gives shares", found.min())
-        if np.abs(found.sum(axis=1) - 1).max() > _TOLERANCE:
-            found *= self._sums
-        found[found.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
-        return found / found.sum(axis=1, keepdims=True)
-
-    def classes(self, documents: Documents, found: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the class of each document: what the model predicts, or its largest share."""
-        classes = None if self._predict is None else np.asarray(self._predict(documents.given))
-        if classes is None or classes.dtype.kind != "i" or classes.shape != found.shape[:1]:
-            return found.argmax(axis=1)  # what others predict need not be a topic
-        inside = classes.min() >= 0 and classes.max() < found.shape[1]
-        return classes if inside else found.argmax(axis=1)
-
-    def names(self, given: Any, documents: Any) -> NDArray:
-        """Return the words passed, or those the model or the documents have, or numbers."""
-        n_features = self.components_.shape[1]
-        known = given, self.known_names, getattr(documents, "columns", None), range(n_features)
-        names = next(found for found in known if found is not None)
-        return word_names(names, n_features).astype(str)
-
-    def unusual(
-        self, documents: Documents, found: NDArray[np.float64]
-    ) -> tuple[str, NDArray[np.float64]]:
-        """Compute how badly topics with these shares explain each document."""
-        if hasattr(self.model, "document_temperatures"):
-            return "temperature", self.model.document_temperatures(documents.given)
-        topics, ones = self.components_.T.__getitem__, np.ones(len(self.components_))
-        p = word_probabilities(documents.counts, found, topics, ones)
-        log_likelihood = special.log(np.maximum(p, _LEAST)) * documents.counts.data
-        return "log_likelihood", per_word(documents.counts, log_likelihood)
 
 
 #: Numbers of top words that coherence and diversity are measured on, as in annealvi.metrics.
@@ -295,7 +165,7 @@ class TopicSummary:
         self.counts = counts = documents.counts
         self.topics = source.components_
         self.shares = source.transform(documents.given)
-        self.classes = source.classes(documents, self.shares)
+        self.classes = source.classes(documents.given, self.shares)
         self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         self.concentration = self.lengths + source.prior
         self.feature_names, self.texts, self.titles = feature_names, texts, titles
@@ -316,10 +186,8 @@ class TopicSummary:
             "diversity": topic_diversity(self.topics, n_words=min(_DIVERSITY_WORDS, n_features)),
             **quality,
         }
-        history = getattr(source.model, "history_", None)
-        self.history = None if history is None else dict(history)
-        support = getattr(source.model, "topic_support_", None)
-        self.support: NDArray[np.float64] | None = None if support is None else support.copy()
+        self.history = None if source.history is None else dict(source.history)
+        self.support = None if source.support is None else source.support.copy()
         self.refits = refits
         self.similarity = source.similarity.copy()
         self.checksum: str = topic_checksum(source.model)
@@ -329,7 +197,7 @@ class TopicSummary:
                 value.flags.writeable = False
         columns = [self._columns(k, N_WORDS, RELEVANCE) for k in range(len(self.topics))]
         words_of = [feature_names[own].tolist() for own in columns]
-        self._labels = Labels(ranking.labels_of(words_of, source.labels))
+        self._labels = Labels(ranking.labels_of(words_of, source.named))
 
     def __repr__(self) -> str:
         n_topics, n_features = self.topics.shape

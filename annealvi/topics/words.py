@@ -123,12 +123,6 @@ def labels_of(words: Sequence[Sequence[str]], given: Mapping[int, str]) -> list[
     return labels
 
 
-def known_labels(model: Any) -> dict[int, str]:
-    """The labels of a model's topics that do not come from its words: set, or of seed words."""
-    seeded = {topic: name for name, topic in getattr(model, "seed_topics_", {}).items()}
-    return seeded | getattr(model, "topic_labels_", {})
-
-
 def check_labels(labels: Mapping[int, Any]) -> None:
     """Check that labels of topics are different str that are not empty."""
     seen: list[str] = []

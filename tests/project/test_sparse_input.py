@@ -31,7 +31,7 @@ from annealvi.metrics import (
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import log_partition
 from annealvi.topics import choose, describe
-from annealvi.topics.summary import Source
+from annealvi.topics.source import Source
 from tests import damaged
 from tests.damaged import X
 

@@ -17,7 +17,7 @@ from annealvi.metrics import (
     topic_stability,
 )
 from annealvi.topics import describe
-from annealvi.topics.summary import Source
+from annealvi.topics.source import Source
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
 TEXTS = ["moon orbit moon", "goal team goal", "orbit comet the", "the team"] * 5
@@ -43,7 +43,7 @@ def test_a_data_frame_has_names():
 def test_a_topic_model_takes_texts_and_counts():
     model = TopicModel(2, random_state=0, seeds={"space": ["moon", "orbit"]}).fit(TEXTS)
     source = Source(model)
-    assert source.model is model.lda_ and source.labels == {
+    assert source.model is model.lda_ and source.named == {
         k: name for name, k in model.seed_topics_.items()
     }
     for texts in (TEXTS, pd.Series(TEXTS), iter(TEXTS), np.array(TEXTS)):

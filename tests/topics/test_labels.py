@@ -6,7 +6,7 @@ import annealvi
 from annealvi import TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, drop, merge, reduce, refine
-from annealvi.topics.words import known_labels
+from annealvi.topics.source import Source
 
 from .corpus import make_texts
 
@@ -58,10 +58,10 @@ def test_files(model, tmp_path):
 
 
 def test_edits_keep_the_labels_of_the_topics_that_stay(model):
-    assert known_labels(merge(model, [[1, 2]])) == {0: "sea", 2: "the sky"}
-    assert known_labels(merge(model, [[0, 2]])) == {0: "sea", 1: "food", 2: "the sky"}
-    assert known_labels(drop(model, [0, 1])) == {1: "the sky"}
-    assert known_labels(refine(model, TEXTS, max_iter=1)) == known_labels(model)
+    assert Source(merge(model, [[1, 2]])).named == {0: "sea", 2: "the sky"}
+    assert Source(merge(model, [[0, 2]])).named == {0: "sea", 1: "food", 2: "the sky"}
+    assert Source(drop(model, [0, 1])).named == {1: "the sky"}
+    assert Source(refine(model, TEXTS, max_iter=1)).named == Source(model).named
     reduced = reduce(model, 3)
     for k, name in reduced.topic_labels_.items():
         old = next(j for j, label in model.topic_labels_.items() if label == name)
