@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_non_negative, validate_data
 
 from annealvi._kernels import counts as kernels
 from annealvi.checks import FLOATS
+from annealvi.exceptions import BadParameter
 
 #: Entries that are compared or hashed at a time.
 CHUNK = 1 << 20
@@ -86,6 +87,15 @@ def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> 
         return X
     X = check_csr(X, estimator=estimator, reset=reset)
     check_non_negative(X, f"{type(estimator).__name__}.{method}")
+    return X
+
+
+def check_whole(X: Any, method: str) -> sparse.csr_matrix:
+    """Check counts of whole words and return them as a canonical CSR matrix."""
+    X = check_csr(X)
+    check_non_negative(X, method)
+    for broken in X.data[X.data != np.floor(X.data)]:
+        raise BadParameter("X", "integer counts", broken)
     return X
 
 

@@ -16,7 +16,6 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
     validate_params,
 )
-from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
@@ -24,7 +23,7 @@ from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor
-from annealvi.matrices import check_csr, sound_csr
+from annealvi.matrices import check_csr, check_whole, sound_csr
 from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
@@ -110,10 +109,7 @@ def split_tokens(
         If X contains negative numbers, numbers that are not integers, or a document of more
         than 1e15 tokens.
     """
-    X = check_csr(X)
-    check_non_negative(X, "split_tokens")
-    for broken in X.data[X.data != np.floor(X.data)]:
-        raise BadParameter("X", "integer counts", broken)
+    X = check_whole(X, "split_tokens")
     document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     length = np.bincount(document, weights=X.data, minlength=X.shape[0])
     if length.max(initial=0) > MOST_TOKENS:

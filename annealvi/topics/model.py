@@ -43,6 +43,7 @@ from annealvi.files.schema import (
 )
 from annealvi.inference.callbacks import CallbackSupport, Tasks, as_list
 from annealvi.lda import TemperedLDA
+from annealvi.matrices import check_whole
 from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
@@ -55,10 +56,12 @@ from annealvi.topics.vectorizer import (
     TopicVectorizer,
     Vocabulary,
     blocks_of,
+    check_given,
     check_texts,
     count_words,
     different_ints,
     of_each,
+    of_words,
     with_stop_words,
     with_vocabulary,
 )
@@ -321,6 +324,57 @@ class TopicModel(
             than words, or if a parameter is out of range.
         """
         self._fit(texts, y, resume)
+        return self
+
+    @checked
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit_counts(
+        self, X: Any, words: Iterable[str], *, resume: str | os.PathLike | None = None
+    ) -> Self:
+        """Learn the topics of word counts whose words are known.
+
+        The model is then as after `fit`: it takes texts, in which it counts these words, has
+        labels, and can be edited and saved.  All words are kept, stop words too.  Counts of other
+        documents go to the methods of `lda_` and to :func:`annealvi.topics.describe`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_words)
+            How often each document has each word: whole numbers, of at least two documents.
+        words : iterable of str, of length n_words
+            The word of each column.  If one has a capital letter, texts are not put in lower case.
+        resume : path, optional
+            A checkpoint of a fit of `lda` to the same counts; see :meth:`TemperedLDA.fit`.
+
+        Returns
+        -------
+        self : TopicModel
+
+        Raises
+        ------
+        TypeError
+            If a word is no str, or `vectorizer` is no CountVectorizer.
+        ValueError
+            If X has negative numbers, fractions, NaN or no words, if `words` are not one for each
+            column, or one is there twice, if there are more topics than words, or if a parameter
+            is out of range.
+
+        Examples
+        --------
+        >>> from annealvi import TopicModel
+        >>> X = [[2, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 2], [0, 0, 2, 1]] * 5
+        >>> model = TopicModel(n_topics=2, random_state=0)
+        >>> _ = model.fit_counts(X, ["planets", "stars", "bread", "butter"])
+        >>> sorted(sorted(words) for words in model.top_words(2))
+        [['bread', 'butter'], ['planets', 'stars']]
+        >>> model.transform(["planets made of butter"]).shape
+        (1, 2)
+        """
+        counts = check_whole(X, "TopicModel.fit_counts")
+        if counts.shape[0] < 2 or not counts.data.any():
+            got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
+            raise BadParameter("X", "at least two documents, with words", got)
+        self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
 
     @checked
@@ -788,10 +842,13 @@ class TopicModel(
         vectorizer = TopicVectorizer() if self.vectorizer is None else clone(self.vectorizer)
         return with_stop_words(vectorizer, self.stop_words)
 
-    def _fit(self, texts: Any, y: Any, resume: Any = None) -> tuple[TemperedLDA, sparse.csr_matrix]:
+    def _fit(
+        self, documents: Any, y: Any, resume: Any = None, words: NDArray | None = None
+    ) -> tuple[TemperedLDA, sparse.csr_matrix]:
         with writing(self):
-            listed = check_texts(texts, least=2)
-            found, X = self._begin(listed)
+            if words is None:
+                documents = check_texts(documents, least=2)
+            found, X = self._begin(documents, words)
             lda = found["lda_"]
             if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
 
@@ -800,7 +857,7 @@ class TopicModel(
                     self._restore_parameters(now)
                     return {**found, "lda_": now}
 
-                tasks = Tasks(self, self._init_callback_context, listed, y, so_far)
+                tasks = Tasks(self, self._init_callback_context, documents, y, so_far)
                 lda.set_params(callback=[*as_list(lda.callback), tasks])
 
             def learn() -> None:
@@ -812,14 +869,20 @@ class TopicModel(
         return lda, X
 
     def _begin(
-        self, texts: list[str], *, stream: bool = False
+        self, documents: Any, words: NDArray | None = None, *, stream: bool = False
     ) -> tuple[dict[str, Any], sparse.csr_matrix]:
-        """Attributes of a fit whose topics are still to be fitted, and the counts of the texts."""
+        """Attributes of a fit whose topics are still to be fitted, and the counts.
+
+        The documents are texts, or counts of given words.
+        """
         auto = isinstance(self.n_topics, str)
-        vectorizer = self._new_vectorizer()
+        vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)
         seeds = check_seeds(self.seeds, None if auto else int(self.n_topics), vectorizer)
-        kept = frozenset(word for words in seeds.values() for word in words)
-        vectorizer, X, vocabulary = count_words(vectorizer, texts, kept=kept)
+        if words is None:
+            kept = frozenset(word for own in seeds.values() for word in own)
+            vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
+        else:
+            X, vocabulary = documents, Vocabulary(words, 0)
         if vocabulary.very_short:
             warnings.warn(vocabulary.shortness(), UserWarning, stacklevel=6)
         n_words, K = len(vocabulary.words), max(len(seeds), 1) if auto else int(self.n_topics)
@@ -841,7 +904,7 @@ class TopicModel(
         if seeds:
             # whatever is wrong with the parameters of `lda`, it says itself when it fits
             counted = stream and isinstance(lda.total_samples, Real)
-            n_each = as_float(lda.total_samples) / len(texts) if counted else 1.0
+            n_each = as_float(lda.total_samples) / X.shape[0] if counted else 1.0
             plant_seeds(lda, seeds, vocabulary.words, X, n_each)
         return {**found, "_vocabulary": vocabulary}, X
 

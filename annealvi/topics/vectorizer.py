@@ -52,7 +52,7 @@ def _items(texts: Any, name: str) -> Iterable:
     elif hasattr(texts, "columns"):
         hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
     elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
-        hint = "Word counts go to TemperedLDA."
+        hint = "Word counts go to TemperedLDA, or with their words to TopicModel.fit_counts."
     elif isinstance(texts, PathLike):
         hint = "Read the file first."
     elif isinstance(texts, Set | Mapping) or not isinstance(texts, Iterable):
@@ -175,7 +175,7 @@ class Vocabulary:
 
     #: In the order of the columns.
     words: NDArray
-    #: Number of documents that the vocabulary was learned from.
+    #: Number of documents that the vocabulary was learned from; 0 of words that were given.
     n_documents: int
     #: `min_df` and `max_df` as numbers of documents, `max_features` as a number of words; those
     #: that there were.
@@ -200,7 +200,8 @@ class Vocabulary:
             "min_df": "{words} in fewer than {limit:,}",
             "max_features": "{words} rarer than the {limit:,} that are kept",
         }
-        text = f"{len(self.words):,} words of {self.n_documents:,} documents are counted."
+        of = f"words of {self.n_documents:,} documents" if self.n_documents else "given words"
+        text = f"{len(self.words):,} {of} are counted."
         for name, sentence in what.items():
             n = self.n_dropped.get(name, 0)
             if n:
@@ -412,6 +413,31 @@ def count_words(
 def _columns(words: NDArray) -> dict[str, int]:
     """The column of each word."""
     return {word: column for column, word in enumerate(words.tolist())}
+
+
+def check_given(words: Any, n_words: int) -> NDArray:
+    """Check the words of the columns of counts."""
+    seen: dict[str, None] = {}
+    for column, word in enumerate(of_each(words, n_words, "words", "column")):
+        if not isinstance(word, str) or word in seen:
+            wanted = "a str, and another one for each column"
+            raise BadParameter(f"words[{column}]", wanted, word)
+        seen[str(word)] = None
+    return np.array([*seen], dtype=object)
+
+
+def of_words(vectorizer: Any, words: NDArray) -> Any:
+    """Return a CountVectorizer that counts given words in texts, whatever else it would leave out.
+
+    It is a clone, without stop words, and without lower case if words have capitals.
+    """
+    if not isinstance(vectorizer, CountVectorizer | None):
+        raise BadParameter("vectorizer", "a CountVectorizer or None for counts", vectorizer)
+    counter = TopicVectorizer() if vectorizer is None else clone(vectorizer)
+    _check_parameters(counter.set_params(stop_words=None))
+    if any(word != word.lower() for word in words):
+        counter.set_params(lowercase=False)
+    return with_vocabulary(counter, words)
 
 
 def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:

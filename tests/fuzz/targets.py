@@ -351,6 +351,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
         max_size=5,
     ),
     "dictionary": one_of(None, {0: "a", 1: "b"}, {-1: "a"}, {"a": 1}, {2**40: "b"}),
+    "TopicModel.fit_counts.words": one_of(list(map(str, range(WORDS))), ["a"] * WORDS, ["a"]),
     "words": one_of(6, {0: "a", 1: "b"}, {2**40: "b"}),
     "blocks": st.lists(s.good_matrices() | s.matrices(), max_size=3),
     "vectorizer": one_of(

@@ -88,6 +88,7 @@ CHECKS = {
     ),
     "UCI and LDA-C": holds(
         "kos.data.toarray().tolist() == ap.data.toarray().tolist() == [[4, 0, 1], [0, 5, 0]]"
+        " and model.counts(['star, gene']).toarray().tolist() == [[1, 1, 0]]"
     ),
     "pyLDAvis": holds("len(prepared.topic_coordinates) == 5"),
     "topicwizard": holds("data['topic_term_matrix'].shape[0] == 5 and figure.data"),
