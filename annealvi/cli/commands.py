@@ -282,6 +282,7 @@ PARAMETERS = {
     "n_components": "topics",
     "max_iter": "passes",
     "n_jobs": "jobs",
+    "words": "vocabulary",
     "times": "time",
     "groups": "class",
 }

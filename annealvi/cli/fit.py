@@ -17,16 +17,16 @@ from sklearn.base import clone
 
 from annealvi._optional import import_optional
 from annealvi.cli.inputs import Corpus, read_text
-from annealvi.cli.models import Topics, read, say
+from annealvi.cli.models import counts_of, described, print_topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
 from annealvi.progress import ProgressBar
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
-from annealvi.topics.choice import N_WORDS, choose_for, matched
-from annealvi.topics.seeds import check_seeds, plant_seeds
+from annealvi.topics.choice import N_WORDS
 from annealvi.topics.shares import over
+from annealvi.topics.source import Source
 from annealvi.topics.vectorizer import LANGUAGES
 
 
@@ -37,24 +37,24 @@ def fit(chosen: argparse.Namespace) -> None:
     corpus = read(chosen)
     if "time" in corpus.columns:  # not after the fit
         one = np.ones((len(corpus), 1))
-        rows = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"], index=None)
+        rows: Any = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"], index=None)
         over(rows, corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
-    topics = Topics(model, "the model")
+    source = Source(model)
     if chosen.model is not None:
         save(model, chosen.model)
         say(chosen, f"wrote {chosen.model}")
-    X = topics.counts(corpus)
+    X = counts_of(source, corpus, "the model")
     if chosen.report is not None:
         second = None
         if chosen.second_fit:
-            estimator.set_params(n_topics=len(topics.labels), random_state=chosen.random_state + 1)
+            estimator.set_params(n_topics=len(source.sizes), random_state=chosen.random_state + 1)
             second = _fitted(estimator, corpus, chosen)
-        _write_report(topics, second, corpus, X, chosen)
+        _write_report(source, second, corpus, X, chosen)
         say(chosen, f"wrote {chosen.report}")
     if X.shape[1] > 1:
-        topics.coherence = topic_coherence(topics.topics, X, n_words=min(N_WORDS, X.shape[1]))
-    topics.print(chosen.words)
+        source.coherence = topic_coherence(source.topics, X, n_words=min(N_WORDS, X.shape[1]))
+    print_topics(source, chosen.words)
 
 
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
@@ -82,66 +82,40 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
 
 
 def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:
-    """A TopicModel, or a TemperedLDA of counts whose words are not known."""
+    """A TopicModel, or the TemperedLDA of counts whose words are not known."""
     model, bar = clone(estimator), None
     if sys.stderr.isatty() and not chosen.quiet and find_spec("tqdm") is not None:
         bar = ProgressBar("fitting")
     model.set_params(lda__callback=bar)
-    if corpus.texts is None:
-        return _of_counts(model, corpus, chosen)
-    model.fit(corpus.texts)
-    say(chosen, model.vocabulary_note_)
-    if chosen.topics == "auto" and estimator.n_topics == "auto":
-        say(chosen, f"chose {len(model.components_)} topics: {model.choice_.rule}")
-    return model
-
-
-def _of_counts(model: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:
-    """Fit counts; as a TopicModel, which can label texts, if their words are known."""
-    X, words, vectorizer, seeds = corpus.counts, corpus.words, None, {}
-    lda: Any = model.set_params(lda__random_state=model.random_state).lda
-    choice = None
-    if words is None:
-        if model.seeds:
-            raise ValueError("--seeds needs the words of the counts: name a file by --vocabulary.")
+    known = corpus.texts is not None or corpus.words is not None
+    if corpus.texts is not None:
+        model.fit(corpus.texts)
+        say(chosen, model.vocabulary_note_)
+    elif known:
+        model.fit_counts(corpus.counts, corpus.words)
+    elif model.seeds:
+        raise ValueError("--seeds needs the words of the counts: name a file by --vocabulary.")
+    else:
         say(chosen, "the words are not known: name a file of them by --vocabulary")
-    else:
-        lowercase = not any(word != word.lower() for word in words)
-        vectorizer = TopicVectorizer(vocabulary=words.tolist(), lowercase=lowercase).fit([""])
-        seeds = check_seeds(model.seeds, None, vectorizer)
+        numbers = map(str, range(corpus.counts.shape[1]))
+        model.set_params(classes=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
-        choice = choose_for(X, lda, least=max(1, len(seeds)))
-        lda.set_params(n_components=choice.recommended)
-        say(chosen, f"chose {choice.recommended} topics: {choice.rule}")
-    else:
-        lda.set_params(n_components=model.n_topics)
-    if seeds:
-        plant_seeds(lda, seeds, words, X)
-    lda.fit(X).set_params(init="auto")
-    if vectorizer is None:
-        return lda
-    fitted = TopicModel.from_parts(vectorizer, lda)
-    if seeds:
-        fitted = fitted.with_lda(lda, {name: topic for topic, name in enumerate(seeds)})
-        fitted.set_params(seeds=seeds, lda__topic_word_prior=None)
-    if choice is not None:
-        for name, found in matched(choice, lda.components_).items():
-            setattr(fitted, name, found)
-    return fitted
+        say(chosen, f"chose {len(model.components_)} topics: {model.choice_.rule}")
+    return model if known else model.lda_
 
 
 def _write_report(
-    topics: Topics, second: Any, corpus: Corpus, X: sparse.csr_matrix, chosen: argparse.Namespace
+    source: Source, second: Any, corpus: Corpus, X: sparse.csr_matrix, chosen: argparse.Namespace
 ) -> None:
     columns = corpus.columns
-    summary = topics.describe(corpus, X, second)
+    summary = described(source, corpus, X, second)
     summary.to_html(
         chosen.report,
         title=f"Topics of {Path(chosen.path).name}",
         times=columns.get("time"),
         freq=chosen.freq,
         groups=columns.get("class"),
-        other=None if second is None else describe(second, X, topics.words),
+        other=None if second is None else describe(second, X, source.words),
     )
 
 

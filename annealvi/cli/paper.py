@@ -14,7 +14,7 @@ import numpy as np
 
 from annealvi import plot
 from annealvi._optional import import_optional
-from annealvi.cli.models import read, read_topics, say
+from annealvi.cli.models import counts_of, described, read, read_topics, say
 from annealvi.files import replacing
 from annealvi.topics import estimate_effects, write_table
 
@@ -33,13 +33,14 @@ def paper(chosen: argparse.Namespace) -> None:
     folder = Path(chosen.folder)
     if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
         raise OSError(f"--folder: {chosen.folder!r} must be a folder, in one that is there.")
-    topics, corpus = read_topics(chosen.model), read(chosen)
+    source, corpus = read_topics(chosen.model), read(chosen)
     n_refits, covariates = chosen.refits, _covariates(corpus.table)
     if chosen.formula is not None:  # what is wrong with it is said before the refits
         estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
     if n_refits:
         say(chosen, f"fits {n_refits} more times, for intervals that contain the fit")
-    summary = topics.describe(corpus, topics.counts(corpus), refits=n_refits)
+    X = counts_of(source, corpus, repr(chosen.model))
+    summary = described(source, corpus, X, refits=n_refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
     trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
     tables = {

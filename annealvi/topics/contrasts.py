@@ -1,21 +1,18 @@
-"""Which words groups of documents use differently within a topic: a method of TopicSummary."""
+"""Which words groups of documents use differently within a topic."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, checked
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.held_out import word_probabilities
+from annealvi.topics.described import Described
 from annealvi.topics.shares import read_groups
-from annealvi.topics.words import N_WORDS
 
 #: Half the width of a 95% interval, in standard errors.
 WIDTH = 1.959963984540054
@@ -56,7 +53,7 @@ class _Sums(NamedTuple):
         return np.log(counts / others), variance
 
 
-def expected_counts(summary: Any, k: int) -> sparse.csr_matrix:
+def expected_counts(summary: Described, k: int) -> sparse.csr_matrix:
     """The expected number of times that topic k has brought each word into each document."""
     X, topics = summary.counts, summary.topics
     p = word_probabilities(X, summary.shares, topics.T.__getitem__, np.ones(len(topics)))
@@ -65,90 +62,13 @@ def expected_counts(summary: Any, k: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
-@validate_params(
-    {
-        "n": [Interval(Integral, 1, None, closed="left"), None],
-        "prior": [Interval(Real, 1e-6, 1e12, closed="both")],
-    },
-    prefer_skip_nested_validation=True,
-)
-@checked
 def words_by(
-    self: Any, topic: int | str, groups: ArrayLike, n: int | None = N_WORDS, prior: float = 500.0
+    summary: Described, topic: int | str, groups: ArrayLike, n: int | None, prior: float
 ) -> Any:
-    r"""Find the words that groups of documents use differently when they speak of a topic.
-
-    A group is compared with all other groups together.  A word of document d belongs to topic k
-    with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so the topic has
-    :math:`y_w = \sum_d n_{dw} \phi_{dwk}` words w in a group.  Words are ranked by z, the
-    difference of their log-odds over its standard error (Monroe, Colaresi and Quinn 2008):
-
-    .. math::
-        \delta_w = \log \frac{y_w + \alpha_w}{n + \alpha_0 - y_w - \alpha_w}
-            - \log \frac{y'_w + \alpha_w}{n' + \alpha_0 - y'_w - \alpha_w},
-
-    where :math:`y'` is of the other groups, n is the sum of y over words, and the prior
-    :math:`\alpha_w` is :math:`\alpha_0` times the word's share of the topic in all groups.  It
-    pulls rare words towards no difference.
-
-    Parameters
-    ----------
-    topic : int or str
-        Its number or its label.
-    groups : array-like of shape (D,)
-        The group of each document, as in `by`.  Documents whose group is None or NaN are left out,
-        so two groups of many are compared by setting the others to None.
-    n : int, default=10
-        Number of words of each group: those that it uses more than others do, if it has at least
-        five of them.  None means all words of the topic, also rare ones.
-    prior : float, default=500
-        :math:`\alpha_0`, in words, from 1e-6 to 1e12.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Rows by group, and in a group by ``z``, largest first: ``group``, ``word``, ``log_odds``
-        (the difference), its ``std_error``, ``z``, the 95% interval from ``low`` to ``high``,
-        ``count`` y, and the word's share of the topic's words in the group, ``share``, and in
-        the ``others``.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many groups as documents, or fewer than two groups.
-
-    Notes
-    -----
-    The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, takes words for
-    independent.  They are not: a document that has a word once has it again, and where groups are
-    drawn at random up to 12% of such intervals exclude 0 (docs/summary.md).  Here documents are
-    independent, and so are the words of the prior.  Each of the two log-odds has the variance
-
-    .. math::
-        \Big[ \alpha_w + \sum_d (c_{dw} - p_w m_d)^2 \Big]
-            \Big[ \frac{n + \alpha_0}{(y_w + \alpha_w) (n + \alpha_0 - y_w - \alpha_w)} \Big]^2
-
-    with :math:`c_{dw} = n_{dw} \phi_{dwk}`, :math:`m_d = \sum_w c_{dw}` and :math:`p_w = y_w / n`.
-    If words are independent it is nearly that of the paper.  Topics are taken as given.  Intervals
-    of a group of a few documents are too narrow.
-
-    References
-    ----------
-    B. L. Monroe, M. P. Colaresi, K. M. Quinn, "Fightin' words", Political Analysis 16, 2008.
-
-    Examples
-    --------
-    >>> from annealvi import TopicModel
-    >>> from annealvi.topics import describe
-    >>> texts = ["red stars and planets", "blue stars and planets"] * 20 + ["bread, butter"] * 20
-    >>> model = TopicModel(n_topics=2, random_state=0).fit(texts)
-    >>> words = describe(model, texts).words_by(0, ["a", "b"] * 20 + ["c"] * 20, n=1)
-    >>> sorted(words)[:3]
-    ['count', 'group', 'high']
-    """
+    """Find the words that groups use differently: `TopicSummary.words_by`."""
     pandas = import_optional("pandas", "TopicSummary.words_by")
-    k, keys = self.labels.number(topic), read_groups(self, groups, pandas)
-    X = expected_counts(self, k)
+    k, keys = summary.labels.number(topic), read_groups(summary, groups, pandas)
+    X = expected_counts(summary, k)
     rows = {
         name: places.to_numpy()
         for name, places in pandas.Series(range(len(keys))).groupby(keys, observed=True)
@@ -157,7 +77,7 @@ def words_by(
         raise BadParameter("groups", "at least two groups", list(rows))
     everything = _Sums.of(X[np.concatenate(list(rows.values()))])
     there = np.flatnonzero(everything.counts)
-    words = self.feature_names[there]
+    words = summary.feature_names[there]
     prior_counts = prior * everything.counts / max(everything.length, _TINY)
     frames, named = [], []
     for name, own_rows in rows.items():

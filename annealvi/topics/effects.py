@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter
+from annealvi.topics.described import Described
 from annealvi.topics.shares import covariance_of, in_order
 from annealvi.topics.vectorizer import of_each
 
@@ -455,93 +456,27 @@ def estimate_effects(
     return Effects(design, estimate, parts, {k: str(k) for k in range(K)})
 
 
-@checked
-def effects(
-    self: Any,
+def of_summary(
+    summary: Described,
     formula: Any,
-    data: Any = None,
-    *,
-    topics: Any = None,
-    clusters: Any = None,
-    n_draws: int = 25,
-    random_state: Any = 0,
+    data: Any,
+    topics: Any,
+    clusters: Any,
+    n_draws: int,
+    random_state: Any,
 ) -> Effects:
-    r"""Estimate how the shares of topics depend on what is known of the documents.
-
-    The share of each topic in each document is regressed on covariates.  Make the summary with
-    ``describe(..., refits=10)``: the intervals then contain that another fit finds other topics.
-    Without refits, topics are taken as given, and intervals are too narrow wherever another fit
-    would find other topics.
-
-    Parameters
-    ----------
-    formula : str, or array-like of shape (D, n_terms)
-        Such as ``"~ party * day"`` or ``"~ party + bs(day, df=5)"``: covariates, their
-        interactions, and splines (``bs(day, df=5)``, or natural ones, ``cr(day, df=5,
-        constraints="center")``), in the words of the package formulaic.  Or a matrix of numbers,
-        which is taken as it is: give it a column of ones.
-    data : pandas.DataFrame or dict of str to array-like, optional
-        The covariates, a row for each document.  Times must be numbers, such as years or days since
-        the first.  Documents of which one is missing are left out, and those without words.  A
-        DataFrame or Series is read by its index if the documents were one too.
-    topics : list of int or str, optional
-        Numbers or labels of topics.  None means all.
-    clusters : array-like of shape (D,), optional
-        Documents that belong together, such as those of one author.  Errors then are robust, as
-        documents of a cluster are not independent.  ``range(D)`` makes each document its own
-        cluster, for errors that hold where the variance is not the same for all documents.
-    n_draws : int, default=25
-        Draws of the shares of each document.
-    random_state : int, RandomState instance or None, default=0
-        Seed of these draws.
-
-    Returns
-    -------
-    Effects
-        With `table`, `contrast` and `shares`.  Of a topic that fewer than two refits have found
-        there is an estimate, but no interval.
-
-    Raises
-    ------
-    ImportError
-        If formulaic or pandas is not installed.
-    ValueError
-        If the formula cannot be read or names no column of `data`, if its terms depend on each
-        other, or if `data` or `clusters` have a wrong length.
-
-    Notes
-    -----
-    The posterior of the shares of a document with :math:`n_d` words is
-    :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k + n_d)`,
-    which is exact for the mean field at temperature 1.  :func:`estimate_effects` says how its draws
-    are pooled.  Each of m refits adds its own estimate :math:`\hat b_r` of the topics that it has
-    found: to the covariance comes :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)`.
-
-    Of many intervals, one in 20 misses the truth.  Where 20 topics are looked at, expect one effect
-    that is not there.
-
-    Examples
-    --------
-    >>> from annealvi import TemperedLDA
-    >>> from annealvi.datasets import make_topic_corpus
-    >>> from annealvi.topics import describe
-    >>> X = make_topic_corpus(300, 100, 4, random_state=0).data
-    >>> lda = TemperedLDA(4, random_state=0).fit(X)
-    >>> summary = describe(lda, X, refits=3)
-    >>> summary.effects("~ half", {"half": [0] * 150 + [1] * 150})
-    <Effects of 2 terms on 4 topics in 300 documents, with refits>
-    """
-    n, K = self.shares.shape
+    """Estimate how shares depend on covariates: `TopicSummary.effects`."""
+    n, K = summary.shares.shape
     if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < 1:
         raise BadParameter("n_draws", "an int in the range [1, inf)", n_draws)
     numbers = list(range(K))
     if topics is not None:
-        numbers = self.labels.numbers(topics)
+        numbers = summary.labels.numbers(topics)
         if len(set(numbers)) < len(numbers):
             raise BadParameter("topics", "a list of different topics", topics)
-    design = _design(formula, data, self.lengths > 0, self.index)
-    of_clusters = _clusters(clusters, n, self.index, design)
-    gamma = self.shares[design.kept] * self.concentration[design.kept, np.newaxis]
+    design = _design(formula, data, summary.lengths > 0, summary.index)
+    of_clusters = _clusters(clusters, n, summary.index, design)
+    gamma = summary.shares[design.kept] * summary.concentration[design.kept, np.newaxis]
     rng = check_random_state(random_state)
 
     def draw() -> NDArray[np.float64]:
@@ -550,12 +485,14 @@ def effects(
 
     estimate, parts = _pooled((draw() for _ in range(int(n_draws))), design, of_clusters)
     support = None
-    if self.refits is not None:
-        support = self.refits.support[numbers]
+    if summary.refits is not None:
+        support = summary.refits.support[numbers]
         inverse = np.linalg.pinv(design.matrix)
-        of_refits = [(inverse @ shares[design.kept][:, numbers]).T for shares in self.refits.shares]
-        parts.append(Part.between(np.array(of_refits), self.refits.found[:, numbers]))
-    return Effects(design, estimate, parts, {k: self.labels[k] for k in numbers}, support)
+        of_refits = [
+            (inverse @ shares[design.kept][:, numbers]).T for shares in summary.refits.shares
+        ]
+        parts.append(Part.between(np.array(of_refits), summary.refits.found[:, numbers]))
+    return Effects(design, estimate, parts, {k: summary.labels[k] for k in numbers}, support)
 
 
 def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:

@@ -15,6 +15,7 @@ from annealvi._version import __version__
 from annealvi.checks import checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
+from annealvi.topics.described import Described
 
 #: Columns of longer texts break into lines, which are so wide in LaTeX.
 _LONG, _WIDE = 40, r"p{0.4\linewidth}"
@@ -134,38 +135,23 @@ def _escaped(value: Any) -> str:
 # ----------------------------------------------------------------------- the paragraph
 
 
-def methods(self: Any) -> str:
-    """Say how the topics were found, in a paragraph for a paper, with what to cite.
-
-    It has the numbers of the fit: documents and words, vocabulary, number of topics, starts,
-    temperature, priors, seed, measures, version, and the checksum of the topics.  Read it before
-    you print it, and add how the texts were chosen and what you did with the topics.
-
-    Returns
-    -------
-    str
-        A paragraph, an empty line, and the references, one on each line.
-
-    Notes
-    -----
-    It does not say how topics were fitted that were merged, dropped or fitted on, or that come from
-    another library, because the model does not know it.
-    """
-    facts: dict[str, Any] = self.facts
-    K, V = self.topics.shape
+def methods(summary: Described) -> str:
+    """Say how the topics were found, in a paragraph: `TopicSummary.methods`."""
+    facts = summary.facts
+    K, V = summary.topics.shape
     is_lda = "priors" in facts
     name = "latent Dirichlet allocation (Blei et al. 2003)" if is_lda else facts["kind"]
     said = [f"The model is {name} with {K} topics over {V:,} words."]
     said += _vocabulary(facts) + _fitted(facts) if is_lda else []
-    n_words, known = float(self.lengths.sum()), int((self.lengths > 0).sum())
+    n_words, known = float(summary.lengths.sum()), int((summary.lengths > 0).sum())
     said.append(
-        f"The topics are described on {len(self.lengths):,} documents, of which {known:,} have "
+        f"The topics are described on {len(summary.lengths):,} documents, of which {known:,} have "
         f"words of the vocabulary: {n_words:,.0f} words, {n_words / known:.1f} a document."
     )
-    said += _measured(self)
+    said += _measured(summary)
     said.append(
         f"Numbers were computed with annealvi {__version__}; the checksum of the topics is "
-        f"{self.checksum}."
+        f"{summary.checksum}."
     )
     text = " ".join(said)
     return f"{text}\n\n" + "".join(
@@ -251,7 +237,7 @@ def _temperature(facts: dict[str, Any]) -> str:
     return f", annealed from the temperature {first:.3g} to {last:.3g} ({source} et al. {year})"
 
 
-def _measured(summary: Any) -> list[str]:
+def _measured(summary: Described) -> list[str]:
     """Measures of the topics, as far as they are known."""
     said, quality = [], summary.quality
     if np.isfinite(quality["coherence"]):

@@ -1,7 +1,4 @@
-"""Shares of topics in groups of documents and in periods of time: methods of TopicSummary.
-
-Each is a function of a summary, of which it reads the shares, the lengths and the labels.
-"""
+"""Shares of topics in groups of documents and in periods of time."""
 
 from __future__ import annotations
 
@@ -16,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._optional import import_optional
-from annealvi.checks import check_flag, checked
+from annealvi.checks import check_flag
 from annealvi.exceptions import BadParameter
+from annealvi.topics.described import Described
 from annealvi.topics.vectorizer import of_each
 
 #: Most periods that times may be cut into.
@@ -59,7 +57,7 @@ def in_order(values: Any, index: Any, name: str) -> Any:
     return values.reindex(index)
 
 
-def read_groups(summary: Any, groups: Any, pandas: Any) -> Any:
+def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
     """The groups of the documents, checked: a Series in their order."""
     groups = in_order(groups, summary.index, "groups")
     name = getattr(groups, "name", None) or "group"
@@ -74,90 +72,20 @@ def read_groups(summary: Any, groups: Any, pandas: Any) -> Any:
     return keys
 
 
-@checked
-def by(self: Any, groups: ArrayLike, *, return_std: bool = False) -> Any:
-    r"""Compute the share of each topic in each group of documents.
-
-    Parameters
-    ----------
-    groups : array-like of shape (D,)
-        The group of each document, such as its class or its author.  Documents whose group is
-        None or NaN are left out.  A Series of pandas is read by its index if the documents were a
-        Series or a DataFrame too; all else is in the order of the documents.
-    return_std : bool, default=False
-        Whether to return the standard errors of the shares too.
-
-    Returns
-    -------
-    shares : pandas.DataFrame
-        A row for each group.  ``n_documents`` counts its documents that have words; the other
-        columns are the topics, by their labels: shares of all words of the group.
-    errors : pandas.DataFrame
-        Of the same shape, with standard errors; only if `return_std` is true.  They are NaN for a
-        group of one document, and for topics that fewer than two refits have found.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many groups as documents.
-
-    Notes
-    -----
-    With :math:`n_d` words and shares :math:`\theta_d` of document d, and :math:`\bar\theta` that
-    of its group of m documents and N words, the squared error of a topic's share is
-
-    .. math::
-        \frac{m}{m - 1} \sum_d \frac{n_d^2}{N^2} (\theta_d - \bar\theta)^2
-        + 2 \sum_d \frac{n_d^2}{N^2} \mathrm{Var}(\theta_d)
-        + (1 + 1/r) \mathrm{Var}_\mathrm{refits}(\bar\theta) :
-
-    other documents could have been drawn, the shares of each are not known exactly, and, if the
-    summary has r refits, other topics could have been found.  The second term is what infinitely
-    many draws add in the method of composition, see :meth:`effects`.
-    """
+def by(summary: Described, groups: ArrayLike, *, return_std: bool = False) -> Any:
+    """Compute the share of each topic in each group of documents: `TopicSummary.by`."""
     pandas = import_optional("pandas", "TopicSummary.by")
-    keys = read_groups(self, groups, pandas)
-    return _shares(self, lambda frame: frame.groupby(keys, observed=True).sum(), return_std)
+    keys = read_groups(summary, groups, pandas)
+    return _shares(summary, lambda frame: frame.groupby(keys, observed=True).sum(), return_std)
 
 
-@checked
-def over(self: Any, times: ArrayLike, freq: Any = "YE", *, return_std: bool = False) -> Any:
-    """Compute the share of each topic in each period of time.
-
-    Parameters
-    ----------
-    times : array-like of shape (D,)
-        The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
-        are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
-        left out.  A Series of pandas is read by its index, see `by`.
-    freq : str, timedelta or pandas.DateOffset, default="YE"
-        Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
-        "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
-        ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
-        are counted from the day of the first document.
-    return_std : bool, default=False
-        Whether to return the standard errors of the shares too, as in `by`.
-
-    Returns
-    -------
-    shares : pandas.DataFrame
-        A row for each period from the first to the last; its index is the end of the period
-        for years, quarters, months and weeks, and the beginning for shorter ones and for
-        offsets without a name.
-        ``n_documents`` counts its documents that have words; the other columns are the topics,
-        by their labels: shares of all words of the period, NaN if there are none.
-    errors : pandas.DataFrame
-        Of the same shape, with standard errors; only if `return_std` is true.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many times as documents, or one cannot be read; or if `freq` is
-        no period.
-    """
+def over(
+    summary: Described, times: ArrayLike, freq: Any = "YE", *, return_std: bool = False
+) -> Any:
+    """Compute the share of each topic in each period of time: `TopicSummary.over`."""
     pandas = import_optional("pandas", "TopicSummary.over")
-    times = in_order(times, self.index, "times")
-    index = _parsed(of_each(times, len(self.lengths), "times"), pandas)
+    times = in_order(times, summary.index, "times")
+    index = _parsed(of_each(times, len(summary.lengths), "times"), pandas)
     offset = None
     with suppress(ValueError, TypeError):
         offset = pandas.tseries.frequencies.to_offset(freq)
@@ -185,7 +113,7 @@ def over(self: Any, times: ArrayLike, freq: Any = "YE", *, return_std: bool = Fa
         found.index.name = "period"
         return found
 
-    return _shares(self, sums, return_std)
+    return _shares(summary, sums, return_std)
 
 
 def _later(time: Any, n: int, offset: Any, pandas: Any) -> Any:
@@ -209,7 +137,7 @@ def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
     return frame.groupby(periods).sum().reindex(range(len(index)), fill_value=0).set_axis(index)
 
 
-def _shares(summary: Any, sums: Callable[[Any], Any], return_std: bool) -> Any:
+def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) -> Any:
     """Shares of topics in groups of documents, whose rows `sums` adds up, and their errors."""
     pandas = import_optional("pandas", "Shares of groups")
     check_flag(return_std, "return_std")

@@ -96,19 +96,23 @@ class Source:
 
     def __init__(self, model: Any, name: str = "model") -> None:
         self.given = self.model = model
-        self._count = known_names = None
+        #: Counts the words of texts; None of a model of counts.
+        self.count: Any = None
+        known_names = None
         if takes_texts(model):
             check_is_fitted(model)
-            self.model, self._count, known_names = model.lda_, model.counts, model.feature_names_
+            self.model, self.count, known_names = model.lda_, model.counts, model.feature_names_
         elif hasattr(model, "named_steps"):
             first, self.model = model[:-1], model[-1]
             if len(first):
                 check_is_fitted(first)
-                self._count, known_names = first.transform, first.get_feature_names_out()
+                self.count, known_names = first.transform, first.get_feature_names_out()
         check_topic_model(self.model, name, "components_", "transform")
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
-        self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+        #: The probabilities of words in topics; functions of metrics call them `components_`.
+        self.topics: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+        self.components_ = self.topics
         #: Shares of the topics in all words that the model has learned from.
         self.sizes: NDArray[np.float64] = self._sums / self._sums.sum()
         #: Labels of topics that somebody has set, and names of seed words.
@@ -128,19 +132,16 @@ class Source:
             self.known_names = getattr(self.model, "feature_names_in_", None)
         self.support: NDArray[np.float64] | None = getattr(self.model, "topic_support_", None)
         self.history: Any = getattr(self.model, "history_", None)
+        #: What only a summary knows: refits, and coherence in documents.
+        self.refits, self.coherence = None, np.full(len(weights), np.nan)
+        #: How the model was fitted, as far as it is known.
+        self.facts = self._facts()
 
     def _of(self, name: str, default: Any) -> Any:
         """What a TopicModel has, and others have not."""
         return getattr(self.given, name, default)
 
-    @property
-    def takes_texts(self) -> bool:
-        """Whether it can count the words of texts."""
-        return self._count is not None
-
-    @cached_property
-    def facts(self) -> dict[str, Any]:
-        """How the model was fitted, as far as it is known."""
+    def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"kind": type(self.model).__name__}
         vocabulary, lda = self._of("vocabulary_", None), lda_in(self.model)
         # from less than two documents no vocabulary is chosen: the words were given
@@ -154,7 +155,7 @@ class Source:
             is_one_fit = facts["bound"] is not None and isinstance(settings.get("init"), str)
             if is_one_fit and (not merged or self.support is not None):
                 facts |= {"settings": dict(settings), "path": lda.temperature_path_.copy()}
-                facts |= {"seed": lda.random_state, "n_passes": lda.n_iter_}
+                facts["seed"] = lda.random_state
         return facts
 
     @cached_property
@@ -185,11 +186,11 @@ class Source:
         index = documents.index if hasattr(documents, "iloc") else None
         n_features = self.components_.shape[1]
         if are_texts(documents, name):
-            if self._count is None:
+            if self.count is None:
                 hint = "Give the texts beside them as 'texts', or use a TopicModel."
                 raise BadParameter(name, f"word counts, as {kind} takes", type(documents), hint)
             texts = check_texts(documents, name)
-            documents = self._count(texts)
+            documents = self.count(texts)
         counts = check_csr(documents, name=name)
         check_non_negative(counts, f"describe as {name}")
         check_counts(counts)

@@ -15,11 +15,11 @@ from annealvi.checks import Interval, check_flag, checked
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
-from annealvi.topics import contrasts, effects, paper, shares
+from annealvi.topics import contrasts, effects, paper, shares, trust
 from annealvi.topics import words as ranking
+from annealvi.topics.effects import Effects
 from annealvi.topics.refits import Refits, refit
 from annealvi.topics.source import Documents, Source
-from annealvi.topics.trust import hellinger, match, trust
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
 
@@ -163,7 +163,7 @@ class TopicSummary:
         refits: Refits | None = None,
     ) -> None:
         self.counts = counts = documents.counts
-        self.topics = source.components_
+        self.topics = source.topics
         self.shares = source.transform(documents.given)
         self.classes = source.classes(documents.given, self.shares)
         self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
@@ -359,7 +359,7 @@ class TopicSummary:
         from scipy.cluster import hierarchy
         from scipy.spatial.distance import squareform
 
-        distances, linkage = hellinger(self.topics), np.empty((0, 4))
+        distances, linkage = trust.hellinger(self.topics), np.empty((0, 4))
         if len(distances) > 1:
             pairs = squareform(distances, checks=False)
             linkage = hierarchy.linkage(pairs, "average", optimal_ordering=True)
@@ -383,7 +383,7 @@ class TopicSummary:
         """
         pandas = import_optional("pandas", "TopicSummary.map")
         check_flag(documents, "documents")
-        place = places(hellinger(self.topics))
+        place = places(trust.hellinger(self.topics))
         columns: dict[str, Any]
         if not documents:
             columns = {"share": self.topic_shares, "label": list(self._labels)}
@@ -472,8 +472,300 @@ class TopicSummary:
                 found[name] = [values[document] for document in order]
         return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
 
-    by, over, effects, words_by = shares.by, shares.over, effects.effects, contrasts.words_by
-    methods, trust = paper.methods, property(trust)
+    # ------------------------------------------------------------- groups and covariates
+
+    @checked
+    def by(self, groups: ArrayLike, *, return_std: bool = False) -> Any:
+        r"""Compute the share of each topic in each group of documents.
+
+        Parameters
+        ----------
+        groups : array-like of shape (D,)
+            The group of each document, such as its class or its author.  Documents whose group is
+            None or NaN are left out.  A Series of pandas is read by its index if the documents were
+            a Series or a DataFrame too; all else is in the order of the documents.
+        return_std : bool, default=False
+            Whether to return the standard errors of the shares too.
+
+        Returns
+        -------
+        shares : pandas.DataFrame
+            A row for each group.  ``n_documents`` counts its documents that have words; the other
+            columns are the topics, by their labels: shares of all words of the group.
+        errors : pandas.DataFrame
+            Of the same shape, with standard errors; only if `return_std` is true.  They are NaN for
+            a group of one document, and for topics that fewer than two refits have found.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many groups as documents.
+
+        Notes
+        -----
+        With :math:`n_d` words and shares :math:`\theta_d` of document d, and :math:`\bar\theta`
+        that of its group of m documents and N words, the squared error of a topic's share is
+
+        .. math::
+            \frac{m}{m - 1} \sum_d \frac{n_d^2}{N^2} (\theta_d - \bar\theta)^2
+            + 2 \sum_d \frac{n_d^2}{N^2} \mathrm{Var}(\theta_d)
+            + (1 + 1/r) \mathrm{Var}_\mathrm{refits}(\bar\theta) :
+
+        other documents could have been drawn, the shares of each are not known exactly, and, if the
+        summary has r refits, other topics could have been found.  The second term is what
+        infinitely many draws add in the method of composition, see :meth:`effects`.
+        """
+        return shares.by(self, groups, return_std=return_std)
+
+    @checked
+    def over(self, times: ArrayLike, freq: Any = "YE", *, return_std: bool = False) -> Any:
+        """Compute the share of each topic in each period of time.
+
+        Parameters
+        ----------
+        times : array-like of shape (D,)
+            The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
+            are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
+            left out.  A Series of pandas is read by its index, see `by`.
+        freq : str, timedelta or pandas.DateOffset, default="YE"
+            Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
+            "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
+            ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
+            are counted from the day of the first document.
+        return_std : bool, default=False
+            Whether to return the standard errors of the shares too, as in `by`.
+
+        Returns
+        -------
+        shares : pandas.DataFrame
+            A row for each period from the first to the last; its index is the end of the period
+            for years, quarters, months and weeks, and the beginning for shorter ones and for
+            offsets without a name.
+            ``n_documents`` counts its documents that have words; the other columns are the topics,
+            by their labels: shares of all words of the period, NaN if there are none.
+        errors : pandas.DataFrame
+            Of the same shape, with standard errors; only if `return_std` is true.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many times as documents, or one cannot be read; or if `freq` is
+            no period.
+        """
+        return shares.over(self, times, freq, return_std=return_std)
+
+    @checked
+    def effects(
+        self,
+        formula: Any,
+        data: Any = None,
+        *,
+        topics: Any = None,
+        clusters: Any = None,
+        n_draws: int = 25,
+        random_state: Any = 0,
+    ) -> Effects:
+        r"""Estimate how the shares of topics depend on what is known of the documents.
+
+        The share of each topic in each document is regressed on covariates.  Make the summary with
+        ``describe(..., refits=10)``: the intervals then contain that another fit finds other
+        topics.  Without refits, topics are taken as given, and intervals are too narrow wherever
+        another fit would find other topics.
+
+        Parameters
+        ----------
+        formula : str, or array-like of shape (D, n_terms)
+            Such as ``"~ party * day"`` or ``"~ party + bs(day, df=5)"``: covariates, their
+            interactions, and splines (``bs(day, df=5)``, or natural ones, ``cr(day, df=5,
+            constraints="center")``), in the words of the package formulaic.  Or a matrix of
+            numbers, which is taken as it is: give it a column of ones.
+        data : pandas.DataFrame or dict of str to array-like, optional
+            The covariates, a row for each document.  Times must be numbers, such as years or days
+            since the first.  Documents of which one is missing are left out, and those without
+            words.  A DataFrame or Series is read by its index if the documents were one too.
+        topics : list of int or str, optional
+            Numbers or labels of topics.  None means all.
+        clusters : array-like of shape (D,), optional
+            Documents that belong together, such as those of one author.  Errors then are robust, as
+            documents of a cluster are not independent.  ``range(D)`` makes each document its own
+            cluster, for errors that hold where the variance is not the same for all documents.
+        n_draws : int, default=25
+            Draws of the shares of each document.
+        random_state : int, RandomState instance or None, default=0
+            Seed of these draws.
+
+        Returns
+        -------
+        Effects
+            With `table`, `contrast` and `shares`.  Of a topic that fewer than two refits have found
+            there is an estimate, but no interval.
+
+        Raises
+        ------
+        ImportError
+            If formulaic or pandas is not installed.
+        ValueError
+            If the formula cannot be read or names no column of `data`, if its terms depend on each
+            other, or if `data` or `clusters` have a wrong length.
+
+        Notes
+        -----
+        The posterior of the shares of a document with :math:`n_d` words is
+        :math:`\mathrm{Dirichlet}(\gamma_d)` with
+        :math:`\gamma_d = \theta_d (\sum_k \alpha_k + n_d)`, which is exact for the mean field at
+        temperature 1.  :func:`estimate_effects` says how its draws are pooled.  Each of m refits
+        adds its own estimate :math:`\hat b_r` of the topics that it has found: to the covariance
+        comes :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)`.
+
+        Of many intervals, one in 20 misses the truth.  Where 20 topics are looked at, expect one
+        effect that is not there.
+
+        Examples
+        --------
+        >>> from annealvi import TemperedLDA
+        >>> from annealvi.datasets import make_topic_corpus
+        >>> from annealvi.topics import describe
+        >>> X = make_topic_corpus(300, 100, 4, random_state=0).data
+        >>> lda = TemperedLDA(4, random_state=0).fit(X)
+        >>> summary = describe(lda, X, refits=3)
+        >>> summary.effects("~ half", {"half": [0] * 150 + [1] * 150})
+        <Effects of 2 terms on 4 topics in 300 documents, with refits>
+        """
+        return effects.of_summary(self, formula, data, topics, clusters, n_draws, random_state)
+
+    @validate_params(
+        {"n": [*_COUNT, None], "prior": [Interval(Real, 1e-6, 1e12, closed="both")]},
+        prefer_skip_nested_validation=True,
+    )
+    @checked
+    def words_by(
+        self, topic: int | str, groups: ArrayLike, n: int | None = N_WORDS, prior: float = 500.0
+    ) -> Any:
+        r"""Find the words that groups of documents use differently when they speak of a topic.
+
+        A group is compared with all other groups together.  A word of document d belongs to topic k
+        with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so the topic has
+        :math:`y_w = \sum_d n_{dw} \phi_{dwk}` words w in a group.  Words are ranked by z, the
+        difference of their log-odds over its standard error (Monroe, Colaresi and Quinn 2008):
+
+        .. math::
+            \delta_w = \log \frac{y_w + \alpha_w}{n + \alpha_0 - y_w - \alpha_w}
+                - \log \frac{y'_w + \alpha_w}{n' + \alpha_0 - y'_w - \alpha_w},
+
+        where :math:`y'` is of the other groups, n is the sum of y over words, and the prior
+        :math:`\alpha_w` is :math:`\alpha_0` times the word's share of the topic in all groups.  It
+        pulls rare words towards no difference.
+
+        Parameters
+        ----------
+        topic : int or str
+            Its number or its label.
+        groups : array-like of shape (D,)
+            The group of each document, as in `by`.  Documents whose group is None or NaN are left
+            out, so two groups of many are compared by setting the others to None.
+        n : int, default=10
+            Number of words of each group: those that it uses more than others do, if it has at
+            least five of them.  None means all words of the topic, also rare ones.
+        prior : float, default=500
+            :math:`\alpha_0`, in words, from 1e-6 to 1e12.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Rows by group, and in a group by ``z``, largest first: ``group``, ``word``, ``log_odds``
+            (the difference), its ``std_error``, ``z``, the 95% interval from ``low`` to ``high``,
+            ``count`` y, and the word's share of the topic's words in the group, ``share``, and in
+            the ``others``.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many groups as documents, or fewer than two groups.
+
+        Notes
+        -----
+        The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, takes words
+        for independent.  They are not: a document that has a word once has it again, and where
+        groups are drawn at random up to 12% of such intervals exclude 0 (docs/summary.md).  Here
+        documents are independent, and so are the words of the prior.  Each of the two log-odds has
+        the variance
+
+        .. math::
+            \Big[ \alpha_w + \sum_d (c_{dw} - p_w m_d)^2 \Big]
+                \Big[ \frac{n + \alpha_0}{(y_w + \alpha_w) (n + \alpha_0 - y_w - \alpha_w)} \Big]^2
+
+        with :math:`c_{dw} = n_{dw} \phi_{dwk}`, :math:`m_d = \sum_w c_{dw}` and
+        :math:`p_w = y_w / n`.  If words are independent it is nearly that of the paper.  Topics are
+        taken as given.  Intervals of a group of a few documents are too narrow.
+
+        References
+        ----------
+        B. L. Monroe, M. P. Colaresi, K. M. Quinn, "Fightin' words", Political Analysis 16, 2008.
+
+        Examples
+        --------
+        >>> from annealvi import TopicModel
+        >>> from annealvi.topics import describe
+        >>> texts = ["red stars and planets", "blue stars and planets"] * 20
+        >>> texts += ["bread, butter"] * 20
+        >>> model = TopicModel(n_topics=2, random_state=0).fit(texts)
+        >>> words = describe(model, texts).words_by(0, ["a", "b"] * 20 + ["c"] * 20, n=1)
+        >>> sorted(words)[:3]
+        ['count', 'group', 'high']
+        """
+        return contrasts.words_by(self, topic, groups, n, prior)
+
+    # --------------------------------------------------------------- trust and a paper
+
+    @property
+    def trust(self) -> Any:
+        """How far to trust each topic, and what speaks against it.
+
+        A fit gives topics for any texts, and repeats them to the last bit; neither says that a
+        topic is there.  A topic is marked as weak if one of four numbers is below a limit: few
+        starts have found it, other fits have nothing like it, its words do not go together, or
+        another topic has the same words.  Read the documents of a weak topic before you report it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each topic, with
+
+            - ``label``;
+            - ``support``: the share of `refits` that have found it, or else of the fit's starts
+              (`topic_support_` of the model); NaN if neither is known.  That of starts is weak
+              below 1/3, unless stability is known and is not;
+            - ``stability``: the median cosine of the topic to its match in `refits`, or else in the
+              other fits that are known: those behind ``TopicModel("auto")`` and the `other` of
+              :func:`describe`.  Topics are matched one to one.  NaN without.  Weak below 0.7;
+            - ``coherence``: how often its most probable words occur in the same documents, NPMI.
+              Weak below 0.08, which ten words drawn at random by their frequency seldom reach, if
+              the model has at least ten words for each topic;
+            - ``distinctness``: Hellinger distance to the nearest other topic, from 0, the same
+              words, to 1, no common word.  Weak below 0.35.  Unlike ``exclusivity`` it does not
+              fall because there are many topics, and it tells which topic is alike;
+            - ``weak``, a bool, and ``reason``: in words, empty if it is not weak.
+        """
+        return trust.trust(self)
+
+    def methods(self) -> str:
+        """Say how the topics were found, in a paragraph for a paper, with what to cite.
+
+        It has the numbers of the fit: documents and words, vocabulary, number of topics, starts,
+        temperature, priors, seed, measures, version, and the checksum of the topics.  Read it
+        before you print it, and add how the texts were chosen and what you did with the topics.
+
+        Returns
+        -------
+        str
+            A paragraph, an empty line, and the references, one on each line.
+
+        Notes
+        -----
+        It does not say how topics were fitted that were merged, dropped or fitted on, or that come
+        from another library, because the model does not know it.
+        """
+        return paper.methods(self)
 
     # ------------------------------------------------------------------------ report
 
@@ -626,7 +918,7 @@ def describe(
         if one is not None and two is not None and not np.array_equal(one, two):
             raise BadParameter("other", "a fit of the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
-        found = match(source.components_, second.components_)
+        found = trust.match(source.components_, second.components_)
         source.similarity = np.vstack([source.similarity, found])
     texts = read.texts if texts is None else texts
     if isinstance(refits, Refits):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from annealvi._kernels import gemm
 from annealvi._optional import import_optional
+from annealvi.topics.described import Described, Judged
 
 #: Topics that fewer starts have found come back in a new fit in .24 to .60 of the cases, those
 #: that more have found in .59 to 1 (docs/starts.md).
@@ -60,28 +60,26 @@ def match(topics: NDArray, other: NDArray) -> NDArray[np.float64]:
     return found
 
 
-def median(similarity: NDArray | None, n_topics: int) -> NDArray[np.float64]:
-    """The median over fits of the cosines to matches, of shape (n, K); NaN without fits."""
-    if similarity is None or not len(similarity):
-        return np.full(n_topics, np.nan)
-    return np.median(similarity, axis=0)
+def stability_of(found: Judged) -> NDArray[np.float64]:
+    """The median over other fits of the cosines of topics to their matches; NaN without fits."""
+    similarity = found.similarity if found.refits is None else found.refits.similarity
+    return np.median(similarity, axis=0) if len(similarity) else np.full(len(found.topics), np.nan)
 
 
-def reasons(
-    topics: NDArray[np.float64],
-    labels: Sequence[str],
-    support: NDArray | None,
-    found_by: tuple[str, int | None],
-    stability: NDArray,
-    coherence: NDArray,
-) -> list[str]:
-    """Say in words why each topic is weak; nothing of a topic that is not.
+def support_of(found: Judged) -> tuple[str, int | None, NDArray | None]:
+    """The share of some fits that have found each topic: of which fits, of how many, and it."""
+    if found.refits is not None:
+        return "refits", len(found.refits.similarity), found.refits.support
+    settings = found.facts.get("settings")
+    return "starts", int(settings["n_init"]) if settings else None, found.support
 
-    `found_by` tells of what `support` is a share, and of how many: ``("starts", 8)``.
-    """
+
+def reasons(found: Judged) -> list[str]:
+    """Say in words why each topic is weak; nothing of a topic that is not."""
+    topics, labels, coherence = found.topics, found.labels, found.coherence
+    (what, n, support), stability = support_of(found), stability_of(found)
     distances, others = nearest(topics)
     few_words = topics.shape[1] < LEAST_WORDS * len(topics)
-    what, n = found_by
     said: list[list[str]] = [[] for _ in topics]
     for k, own in enumerate(said):
         unstable, of_refits = stability[k] < LEAST_STABILITY, what == "refits"
@@ -103,52 +101,16 @@ def reasons(
     return ["; ".join(own) for own in said]
 
 
-def n_starts(settings: Any) -> int | None:
-    """How many starts a fit had, by its `settings_`, if it has any."""
-    return None if not settings else int(settings["n_init"])
-
-
-def trust(self: Any) -> Any:
-    """How far to trust each topic, and what speaks against it.
-
-    A fit gives topics for any texts, and repeats them to the last bit; neither says that a topic is
-    there.  A topic is marked as weak if one of four numbers is below a limit: few starts have
-    found it, other fits have nothing like it, its words do not go together, or another topic has
-    the same words.  Read the documents of a weak topic before you report it.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each topic, with
-
-        - ``label``;
-        - ``support``: the share of `refits` that have found it, or else of the fit's starts
-          (`topic_support_` of the model); NaN if neither is known.  That of starts is weak below
-          1/3, unless stability is known and is not;
-        - ``stability``: the median cosine of the topic to its match in `refits`, or else in the
-          other fits that are known: those behind ``TopicModel("auto")`` and the `other` of
-          :func:`describe`.  Topics are matched one to one.  NaN without.  Weak below 0.7;
-        - ``coherence``: how often its most probable words occur in the same documents, NPMI.
-          Weak below 0.08, which ten words drawn at random by their frequency seldom reach, if the
-          model has at least ten words for each topic;
-        - ``distinctness``: Hellinger distance to the nearest other topic, from 0, the same words,
-          to 1, no common word.  Weak below 0.35.  Unlike ``exclusivity`` it does not fall because
-          there are many topics, and it tells which topic is alike;
-        - ``weak``, a bool, and ``reason``: in words, empty if it is not weak.
-    """
+def trust(summary: Described) -> Any:
+    """Say how far to trust each topic: `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
-    K, refits = len(self.topics), self.refits
-    support, found_by = self.support, ("starts", n_starts(self.facts.get("settings")))
-    if refits is not None:
-        support, found_by = refits.support, ("refits", len(refits.similarity))
-    stability = median(self.similarity if refits is None else refits.similarity, K)
-    said = reasons(self.topics, self.labels, support, found_by, stability, self.coherence)
+    K, (*_, support), said = len(summary.topics), support_of(summary), reasons(summary)
     columns = {
-        "label": list(self.labels),
+        "label": list(summary.labels),
         "support": np.full(K, np.nan) if support is None else support,
-        "stability": stability,
-        "coherence": self.coherence,
-        "distinctness": nearest(self.topics)[0],
+        "stability": stability_of(summary),
+        "coherence": summary.coherence,
+        "distinctness": nearest(summary.topics)[0],
         "weak": [bool(reason) for reason in said],
         "reason": said,
     }

@@ -238,7 +238,9 @@ def test_a_fit_of_counts(call, tmp_path):
     assert len(labels) == 4
     assert call("label", "m", tmp_path / "t.txt", "--shares").out.splitlines()[:3] == labels[:3]
     (tmp_path / "vocab.txt").write_text("a\nb\nb\nc\n")
-    assert "Duplicate term in vocabulary: 'b'" in call("fit", path, "--topics", 2).err
+    failed = call("fit", path, "--topics", 2)
+    assert "'--vocabulary[2]'" in failed.err and "another one for each" in failed.err
+    assert "Got 'b' instead" in failed.err
     (tmp_path / "vocab.txt").unlink()
     done = call("fit", path, "--topics", 2, "--model", "bare")
     assert "the words are not known" in done.err

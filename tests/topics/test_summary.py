@@ -12,7 +12,8 @@ from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
 from annealvi.topics import describe, words
-from annealvi.topics.summary import hellinger, places
+from annealvi.topics.summary import places
+from annealvi.topics.trust import hellinger
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
 TITLES = ["sky", "match", "night", "both", "nothing"]

@@ -1,0 +1,38 @@
+"""What is read of topics and of summaries in other files than those that define them."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from annealvi.topics.words import Labels
+
+
+class Judged(Protocol):
+    """Topics, and how sure they are; attributes of TopicSummary, which documents them."""
+
+    topics: NDArray[np.float64]
+    coherence: NDArray[np.float64]
+    support: NDArray[np.float64] | None
+    similarity: NDArray[np.float64]
+    refits: Any
+    facts: dict[str, Any]
+
+    @property
+    def labels(self) -> Labels: ...
+
+
+class Described(Judged, Protocol):
+    """Topics in documents: a TopicSummary."""
+
+    shares: NDArray[np.float64]
+    counts: sparse.csr_matrix
+    lengths: NDArray[np.float64]
+    concentration: NDArray[np.float64]
+    feature_names: NDArray
+    index: Any
+    checksum: str
+    quality: dict[str, float]
