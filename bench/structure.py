@@ -56,6 +56,10 @@ NO_CODE |= {tokenize.ENDMARKER}
 MODULES = (".py", ".pyx")
 PRIVATE = re.compile(r"_(?!_)")
 OF_ESTIMATOR = re.compile(r"(self\.)?estimator\b")
+#: What only some topic models have.
+OF_MODELS = {"lda_", "with_lda", "mixture_", "seed_topics_", "topic_labels_", "topic_similarity_"}
+OF_MODELS |= {"counts", "named_steps", "feature_names_", "feature_names_in_", "vocabulary_"}
+OF_MODELS |= {"document_temperatures", "settings_", "bound_", "history_", "topic_support_"}
 #: Files and functions that only read or write fitted state.
 STATE_FILES = {"files", "storage", "checkpoint", "checkpoints", "saved", "schema", "versions"}
 STATE_FUNCTIONS = re.compile(
@@ -175,6 +179,30 @@ def questions_of_temperatures(folder: Path) -> int:
         and bool(kinds & set(re.findall(r"\w+", ast.unparse(call.args[1]))))
         for call in calls
     )
+
+
+def questions_of_models(folder: Path) -> int:
+    """Questions for the kind of a model above the estimators, outside topics/source.py.
+
+    They are `isinstance` with TopicModel or TemperedLDA, and `hasattr` and `getattr` of what only
+    some models have, unless an object asks itself.
+    """
+    home = folder / PACKAGE / "topics" / "source.py"
+    total = 0
+    for call in nodes(set(sources(folder, "topics", "cli", "plot")) - {home}, ast.Call):
+        name, asked = getattr(call.func, "id", None), [ast.unparse(part) for part in call.args]
+        if name == "isinstance":
+            total += bool(re.search("TopicModel|TemperedLDA", asked[1]))
+        elif name in ("hasattr", "getattr") and asked[0] != "self":
+            total += asked[1].strip("'") in OF_MODELS
+    return total
+
+
+def functions_of_others(folder: Path) -> int:
+    """Functions outside of classes whose first parameter is self: methods that no reader sees."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sources(folder))
+    functions = (node for tree in trees for node in tree.body if isinstance(node, FUNCTIONS))
+    return sum(bool(f.args.args) and f.args.args[0].arg == "self" for f in functions)
 
 
 def defined(path: Path) -> set[str]:
@@ -323,6 +351,8 @@ def figures(folder: Path) -> dict[str, object]:
         "frames from fit to the kernel": frames,
         "files from fit to the kernel": frame_files,
         "isinstance of temperatures outside temperature/": questions_of_temperatures(folder),
+        "questions for the kind of a model": questions_of_models(folder),
+        "functions with self outside their class": functions_of_others(folder),
         "functions that take owner": functions_with(folder, "owner"),
         "functions that take tempering": functions_with(folder, "tempering"),
         "circles of imports": len(circles(graph)),
