@@ -56,10 +56,7 @@ def steps(cases: int, jobs: int) -> list[Step]:
         "estimators": ["lda", "mixtures", "metrics", "project/test_estimator_checks.py"],
     }
     found = [
-        Step(
-            name,
-            [*pytest, "-m", NOT, *(str(CHECKOUT / "tests" / path) for path in paths)],
-        )
+        Step(name, [*pytest, "-m", NOT, *(str(CHECKOUT / "tests" / path) for path in paths)])
         for name, paths in tests.items()
     ]
     fuzz = ["-m", "tests.fuzz", "--cases", str(cases), "--seed", "0", "--jobs", str(jobs)]

@@ -32,6 +32,7 @@ def test_the_bundled_corpus():
     assert_array_equal(y, abstracts.target)
 
 
+@pytest.mark.slow
 def test_the_bundled_texts():
     """They are the documents of the counts, in the same order."""
     plain, abstracts = load_arxiv_abstracts(), load_arxiv_abstracts(texts=True)

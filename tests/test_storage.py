@@ -192,11 +192,7 @@ def tree(tmp_path_factory):
         ("state.fit.model.n_features", 2**50, "stored' must be an array of float64 of shape"),
         ("state.fit.model.dtype", "float32", "stored' must be an array of float32"),
         ("state.fit.model.topics.stored", np.ones((60, 8)), "stored' must be positive, and 0 in"),
-        (
-            "state.fit.model.topics.stored",
-            np.zeros((2**40, 0)),
-            "array without elements has shape",
-        ),
+        ("state.fit.model.topics.stored", np.zeros((2**40, 0)), "array without elements has shape"),
         ("state.fit.model.topics.sums", np.zeros(4), "sums' must be positive and finite"),
         ("state.fit.model.topics.now", 2.0, "now' must be a finite float in the range"),
         ("state.fit.model.alpha", np.full(4, np.nan), "alpha' must be positive and finite"),
@@ -252,6 +248,7 @@ def test_forged_trees(kind, n):
     assert counts["refused"] > 20 and counts["sound"] > 5
 
 
+@pytest.mark.slow
 def test_damaged_bytes(path):
     annealvi.save(make(max_iter=1).fit(corpus()), path)
     content, rng = path.read_bytes(), np.random.default_rng(0)

@@ -40,7 +40,7 @@ def fit(X, model, begin, b=1.0):
     return model.documents.gamma, local.energy, local.statistics.dense(model.n_topics)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("n_topics", [1, 3, 20, 90])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_two_in_turn_give_the_bits_of_one_alone(dtype, n_topics):

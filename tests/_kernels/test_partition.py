@@ -79,6 +79,7 @@ def test_column_sums(n_rows, size):
     assert_array_equal(sums[:, size:], 0)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(st.just(-np.inf), st.just(0.0), st.floats(-2e4, 0), st.floats(-1e-3, 0)),

@@ -142,6 +142,7 @@ def test_sums_of_powers(b):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:One draw dominates")
 @pytest.mark.parametrize("form", ["collapsed", "explicit"])
 @pytest.mark.parametrize("b", [even_grid(10, 9), exponential_grid(10, 9)], ids=["even", "exp"])
@@ -152,6 +153,7 @@ def test_draws(form, b, counts):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of fits that are too short
 @pytest.mark.parametrize(
     "name", [*QUICK, *slow_values(*(name for name in FITS if name not in QUICK))]

@@ -89,6 +89,7 @@ def test_error_is_absolute_or_of_a_few_roundings(name, dtype):
     assert worst(errors)[0] <= 1, worst(errors)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("b", [1.0, 0.75, *slow_values(0.97, 0.01)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_exp_digamma(dtype, b):
@@ -128,6 +129,7 @@ def exponents(dtype):
     return np.concatenate([x, x / 1e3, np.array(near), [0, 1e-30, -1e-30]]).astype(dtype)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_exp(dtype):
     x = exponents(dtype)

@@ -88,6 +88,7 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
     assert ",0,Meals,0." in call("label", done.place / "m", jsonl).out
 
 
+@pytest.mark.slow
 def test_seed_words_and_a_number_that_is_chosen(call, jsonl):
     seeds = json.dumps({word: [word] for words in TOPICS.values() for word in words[:2]})
     done = call("fit", jsonl, "--topics", "auto", "--seeds", seeds, "--second-fit", "--report", "r")

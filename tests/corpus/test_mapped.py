@@ -74,6 +74,7 @@ def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
     assert_array_equal(lda.components_, lda.fit(X).components_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [

@@ -28,10 +28,7 @@ FITS = {
         max_iter=3, topic_estimate="variational", temperature=annealvi.Annealed(2, form="posterior")
     ),
     "learned temperature and priors": dict(
-        max_iter=3,
-        temperature="variational",
-        doc_topic_prior="learn",
-        topic_word_prior="learn",
+        max_iter=3, temperature="variational", doc_topic_prior="learn", topic_word_prior="learn"
     ),
     "learned over the prior": dict(max_iter=2, temperature=Variational(partition="prior")),
     "a temperature for each document": dict(max_iter=2, temperature=LocalVariational()),
@@ -306,6 +303,7 @@ def test_the_order_of_what_is_no_length(given, message):
         document_order(**given)
 
 
+@pytest.mark.slow
 def test_the_order_of_minibatches_left_open(X, parts, paths):
     order = document_order(LENGTHS, max_iter=2)
     shard, batch = sizes(

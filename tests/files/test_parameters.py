@@ -168,7 +168,7 @@ def follow(planned, model, advance, first, last):
     return made
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 @pytest.mark.parametrize("n_steps", [STEPS, None])
 @pytest.mark.parametrize("name", CASES)

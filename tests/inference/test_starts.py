@@ -10,11 +10,7 @@ from scipy import sparse
 from annealvi import Annealed, TemperedFMM, TemperedLDA
 from annealvi.files import read, write
 from annealvi.inference import Starts
-from annealvi.inference.starts import (
-    Fingerprint,
-    begin_generator,
-    described,
-)
+from annealvi.inference.starts import Fingerprint, begin_generator, described
 from annealvi.matrices import digest
 
 

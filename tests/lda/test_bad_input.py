@@ -110,7 +110,7 @@ def test_a_broken_csr_matrix_is_not_read(method, Z):
         getattr(lda, method)(Z)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["transform", "score", "perplexity", "partial_fit"])
 @pytest.mark.parametrize("width", [19, 21])
 def test_another_number_of_features(method, width):
@@ -166,6 +166,7 @@ def test_steps_of_the_posterior_form_must_stay_below_1(method):
     assert np.all(lda.components_ > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "parameters"),
     [

@@ -203,6 +203,7 @@ def test_a_fit_makes_the_passes_and_steps_that_it_says(stream):
 # ------------------------------------------------- what open parameters are of
 
 
+@pytest.mark.slow
 def test_open_is_as_if_they_were_given(stream):
     """Fits from settings written out are the fits that leave them open."""
     for preset in PRESETS:

@@ -27,6 +27,7 @@ def computed_in(lda):
 # ------------------------------------------------------------------ which dtype
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("given", [np.int64, np.float32, np.float64])
 @pytest.mark.parametrize(
@@ -83,6 +84,7 @@ def test_counts_that_float32_does_not_have(X):
     assert np.isfinite(lda.transform(zeros)).all()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize(
     ("scale", "parameters", "refused"),
@@ -104,6 +106,7 @@ def test_what_float32_cannot_hold_is_computed_in_float64(X, method, scale, param
             lda.set_params(dtype="float32").fit(X * scale)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", ["auto", "float32", "float64"])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_topics_are_shown_in_the_dtype_of_X(X, method, dtype):
@@ -150,7 +153,7 @@ def clone_of(lda):
 # ------------------------------------------------------------- dtypes of answers
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["auto", "float32", "float64"])
 @pytest.mark.parametrize(
     ("given", "expected"), [(np.int64, DOUBLE), (np.float32, SINGLE), (np.float64, DOUBLE)]

@@ -255,6 +255,7 @@ def test_the_share_of_words_that_moved():
     assert moved_share(before, after) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_where_data_are_plenty(plenty):
     assert words_per_entry(plenty, 5) == pytest.approx(
         plenty.sum() / (5 * np.count_nonzero(plenty.getnnz(axis=0)))

@@ -105,7 +105,7 @@ def test_seeded_topics(fit, X):
     assert lda.components_[:, word].argmax() == 2
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_input_formats(fit, X, method):
     expected = fit(X, learning_method=method)
@@ -115,12 +115,7 @@ def test_input_formats(fit, X, method):
         shuffled.data[start:stop] = X.data[start:stop][::-1]
     shuffled.has_sorted_indices = True  # a lie that must not matter
     halves = sparse.csr_matrix(
-        (
-            np.repeat(X.data / 2, 2),
-            np.repeat(X.indices, 2),
-            X.indptr * 2,
-        ),
-        shape=X.shape,
+        (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2), shape=X.shape
     )
     wide = X.copy()
     wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)

@@ -85,6 +85,7 @@ def test_transform_from_many_threads(fit, X):
             assert_array_equal(theta, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [1, "annealed"])
 def test_scores_and_transforms_at_the_same_time(fit, X, temperature):
 

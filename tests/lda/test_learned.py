@@ -188,6 +188,7 @@ def test_the_tempered_elbo_is_eq_5(make, X):
 # ------------------------------------------------------------------ partial_fit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", LEARNED)
 def test_partial_fit_keeps_the_state_of_the_temperature(make, X, temperature):
     one, parts, pickled = (make(temperature=LEARNED[temperature], **STREAM) for _ in range(3))
@@ -233,9 +234,7 @@ def test_another_temperature_is_planned_anew(make, X):
 def test_the_prior_of_sparse_topics_does_not_cool(make, X):
     eta = 1 / 500
     lda = make(
-        doc_topic_prior=eta,
-        topic_word_prior=eta,
-        temperature=Variational(partition="prior"),
+        doc_topic_prior=eta, topic_word_prior=eta, temperature=Variational(partition="prior")
     )
     with pytest.warns(ConvergenceWarning, match=r"did not cool to 1.* Use partition='posterior'"):
         lda.fit(X)

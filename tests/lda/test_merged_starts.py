@@ -98,6 +98,7 @@ BEST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 @pytest.mark.parametrize("name", quick_values(BEST, "asked for", "learned temperature"))
 def test_where_starts_are_not_merged_the_best_is_kept(X, name):
@@ -115,6 +116,7 @@ def test_where_starts_are_not_merged_the_best_is_kept(X, name):
     assert_array_equal(lda.components_, one.components_)
 
 
+@pytest.mark.slow
 def test_how_many_starts_are_made(X):
     assert words_per_entry(X, 4) > 2.5
     assert merged(n_init="auto").fit(X).settings_["n_init"] == 8

@@ -55,7 +55,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 @pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
@@ -277,6 +277,7 @@ def test_the_generator_of_the_beginning(seed, tmp_path):
     assert np.random.get_state()[1].tobytes() == of_numpy
 
 
+@pytest.mark.slow
 def test_priors_and_topics_that_a_callback_assigns(tmp_path):
     """What was assigned before a checkpoint at the same step is in it."""
     X = corpus()
@@ -369,13 +370,7 @@ def test_the_same_corpus_in_another_form(checkpoint):
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     fits = [
         quietly(make("all of it").fit, some, resume=checkpoint)
-        for some in (
-            X,
-            X.toarray(),
-            wide,
-            sparse.csc_matrix(X),
-            X.astype(int),
-        )
+        for some in (X, X.toarray(), wide, sparse.csc_matrix(X), X.astype(int))
     ]
     single = fits.pop(4)  # which shows its topics in float32
     assert_array_equal(single.components_, fits[0].components_)

@@ -47,13 +47,7 @@ def toy_factors(**parameters):
 
 def all_finite(estimator, data):
     """Whether all that a fit found and says of data are numbers."""
-    names = (
-        "components_",
-        "component_covariance_",
-        "means_",
-        "weights_",
-        "covariances_",
-    )
+    names = ("components_", "component_covariance_", "means_", "weights_", "covariances_")
     found = [getattr(estimator, name) for name in names if hasattr(estimator, name)]
     return all(np.all(np.isfinite(array)) for array in (*found, estimator.score_samples(data)))
 

@@ -14,11 +14,7 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import normalize, scale
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from annealvi import (
-    Proximity,
-    TemperedFMM,
-    Variational,
-)
+from annealvi import Proximity, TemperedFMM, Variational
 from annealvi.datasets import make_shape_mixture
 from annealvi.mixtures.fmm import _with_sampled_directions
 from annealvi.model import Batch, Tempering
@@ -28,7 +24,7 @@ from tests.mixtures.fits import SHAPES, X, all_finite, bits, fmm
 from tests.proximity.bisection import bisected
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", ["annealed", Proximity("kl")])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("covariance", ["diag", "full"])

@@ -79,6 +79,7 @@ def test_annealing_from_far_above_does_not_leave_one_component():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, np.array([0.2, 0.3, 0.5])])
 def test_a_mixture_at_a_learned_temperature(weights):
     estimator = gmm(covariances=1.0, weights=weights, temperature="variational", max_iter=200)

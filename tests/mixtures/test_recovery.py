@@ -86,6 +86,7 @@ def test_coordinate_wise_proximity_comes_back_within_200_sweeps():
     assert ends["int"] < 0.1, ends
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_starts", [20, *slow_values(100)])
 def test_annealing_ends_in_the_better_optimum_of_two_gaussians(n_starts):
     """Katahira et al. (2008): annealed from above the critical temperature, from many starts."""

@@ -117,7 +117,7 @@ def test_nu_maximises_the_objective(covariance, b, form):
     assert_allclose(model.nu[:, : len(X)].T, nu, atol=1e-6)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("b", [1.0, 0.4])
 @pytest.mark.parametrize("covariance", COVARIANCES)
@@ -206,6 +206,7 @@ def enumerated(model, X, tempering):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("D", [1, 2])
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_elbo_by_enumeration(covariance, D):
@@ -250,6 +251,7 @@ def test_log_partition_by_enumeration(shape):
 # -------------------------------------------------------------------- learned temperatures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("weights", [None, np.geomspace(1, 1e-9, 100)])
 def test_an_undamped_variational_temperature_ascends_its_objective(weights, covariance):
@@ -338,6 +340,7 @@ def test_new_data(covariance):
         assert bound == pytest.approx(expected - model.global_bound(), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_predictive(covariance):
     """Against all z weighed by q(z | observed): apart by a few standard errors at most."""

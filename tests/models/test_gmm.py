@@ -206,7 +206,7 @@ def maximise(function, start):
 # -------------------------------------------------------------------- the updates
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("tempering", TEMPERINGS)
 @pytest.mark.parametrize(("covariance_type", "weights", "precisions"), KINDS)
 def test_responsibilities_maximise_the_objective(covariance_type, weights, precisions, tempering):
@@ -230,7 +230,7 @@ def test_responsibilities_maximise_the_objective(covariance_type, weights, preci
     assert_allclose(local.entropy, entr(phi).sum(axis=1), atol=1e-5)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("tempering", TEMPERINGS)
 @pytest.mark.parametrize(("covariance_type", "weights", "precisions"), KINDS)
 def test_every_factor_maximises_the_objective(covariance_type, weights, precisions, tempering):
@@ -459,6 +459,7 @@ def log_mean_weights(counts, alpha, b):
     return logsumexp(log_dirichlet(alpha, log_w) + b * log_w @ counts + log_spacing)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("weights", [True, False])
 @pytest.mark.parametrize("covariances", ["common", "different"])
 @pytest.mark.parametrize(("N", "D"), [(1, 1), (2, 1), (1, 2)])

@@ -114,6 +114,7 @@ def test_blocks_change_a_fit_by_roundings_only(monkeypatch):
     assert_allclose(blocks.history_["annealed_elbo"], whole.history_["annealed_elbo"], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("init", ["merged", "kmeans++"])
 def test_threads_and_dtypes_change_no_bit(init):
     rng = np.random.RandomState(0)

@@ -10,10 +10,7 @@ from scipy.special import logsumexp, psi
 
 from annealvi.models.fmm import FMM
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import (
-    OutOfReach,
-    log_partition,
-)
+from annealvi.partition import OutOfReach, log_partition
 from tests.examples import load_example
 from tests.partition.mixtures import B, known_mixture
 
@@ -48,6 +45,7 @@ def users_mixture(n_samples=3):
 # --------------------------------------------------------- the mixtures, by brute force
 
 
+@pytest.mark.slow
 def test_learned_weights_by_every_method():
     """w ~ Beta: by the trapezoidal rule in logit w."""
     alpha = np.array([0.8, 1.7])
@@ -212,6 +210,7 @@ def test_progress_and_threads(n_jobs):
     assert np.all(result.values[1:] != other.values[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_errors_end_it(n_jobs):
     def stop(done, total):

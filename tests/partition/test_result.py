@@ -7,13 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.models.fmm import FMM
-from annealvi.partition import (
-    LogPartition,
-    OutOfReach,
-    even_grid,
-    exponential_grid,
-    log_partition,
-)
+from annealvi.partition import LogPartition, OutOfReach, even_grid, exponential_grid, log_partition
 from annealvi.partition.result import check_log_c_at_1
 from tests.partition.mixtures import B, known_mixture
 
@@ -159,6 +153,7 @@ def test_known_and_learned_weights_do_not_pass_for_one_another(tmp_path):
             made.check(B, other.hyperparameters())
 
 
+@pytest.mark.slow
 def test_a_damaged_file(tmp_path):
     path = tmp_path / "log_c.npz"
     result().save(path)

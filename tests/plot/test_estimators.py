@@ -24,6 +24,7 @@ def fits():
     ]
 
 
+@pytest.mark.slow
 def test_temperature(fits):
     ax = plot.plot_temperature(fits[0], label="mine")
     assert_array_equal(ax.lines[0].get_ydata(), fits[0].temperature_path_)

@@ -103,6 +103,7 @@ def test_sections_are_those_with_figures(summary, tmp_path):
     assert '<a href="#fit">' in text
 
 
+@pytest.mark.slow
 def test_the_summary_hands_all_parameters_on(summary, documents, tmp_path):
     given = dict(title="A", times=documents[3], freq="2YE", groups=documents[4], other=summary)
     given |= dict(n_words=3, n_documents=1, relevance=0.2)

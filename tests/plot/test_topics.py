@@ -97,6 +97,7 @@ def test_dendrogram(summary):
     assert np.isnan(brackets).sum() == 2  # a gap after each bracket
 
 
+@pytest.mark.slow
 def test_over_time(summary, documents):
     ax = plot.plot_topics_over_time(summary, documents[3], topics=[1, 0])
     render(ax)
@@ -222,6 +223,7 @@ def effects():
     return found
 
 
+@pytest.mark.slow
 def test_the_difference_between_two_values(effects):
     ax = plot.plot_effects(effects, "side")
     render(ax)

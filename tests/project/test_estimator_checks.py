@@ -14,10 +14,7 @@ from annealvi import (
     Variational,
 )
 
-DEFAULTS = [
-    TemperedLDA(),
-    TemperedMultinomialMixture(),
-]
+DEFAULTS = [TemperedLDA(), TemperedMultinomialMixture()]
 TOPIC_MODELS = [
     TemperedLDA(learning_method="online", batch_size=3, max_iter=4),
     TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),

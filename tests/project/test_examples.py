@@ -100,6 +100,7 @@ def test_the_surface_of_two_gaussians(load, figure, optima, tmp_path, capsys):
     assert [int(line.split(": ")[1].split()[0]) for line in lines] == optima
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own(load, capsys):
     module = load("custom_model")
     found = module.main(n_starts=12)

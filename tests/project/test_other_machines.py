@@ -83,9 +83,6 @@ def test_fits_have_the_same_bits_on_other_processors(processor):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc",
-    reason="other C libraries round otherwise",
-)
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries round otherwise")
 def test_fits_have_the_golden_values():
     assert differing(json.loads(GOLDEN.read_text("utf-8")), fits_on("this")[0]) == []

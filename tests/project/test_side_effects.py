@@ -40,6 +40,7 @@ def unchanged(X):
         np.testing.assert_array_equal(array, copy)
 
 
+@pytest.mark.thinned
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_array, sparse.csr_matrix.toarray])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])

@@ -115,6 +115,7 @@ def test_algorithm_1_against_plain_numpy():
     assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statistic", "method"), [*((name, "fast") for name in STATISTICS), ("entropy", "inner")]
 )
@@ -152,11 +153,7 @@ def test_magnitudes_and_records():
 def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
     """Components may be finite where their squares are not: then an earlier state is given."""
     ascent = ProximityAscent(
-        magnitude=0,
-        optimizer="gradient",
-        learning_rate=1.0,
-        n_steps=n_steps,
-        n_records=n_records,
+        magnitude=0, optimizer="gradient", learning_rate=1.0, n_steps=n_steps, n_records=n_records
     )
     words = r"diverged at step \d+ of \d+ in \d of 5 runs; the ELBO was last .*'learning_rate'"
     with pytest.raises(DivergenceError, match=words) as caught:

@@ -69,6 +69,7 @@ def divergence(logit, centre):
     return float(kl(Bernoulli(np.array(logit)), centre)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("centre", [0.0, -0.85, 1.4, -4.0, -9.2, 13.8])
 def test_limits_against_a_root_finder(centre):
     rng = np.random.RandomState(0)

@@ -27,16 +27,8 @@ def test_paths_are_opened(tmp_path, X):
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        (
-            np.ones((2, 3)),
-            TypeError,
-            r"partition 3 of X must be a sparse matrix, or the.*ndarr",
-        ),
-        (
-            sparse.csr_matrix((0, 3)),
-            ValueError,
-            r"partition 3 of X must have at least one doc",
-        ),
+        (np.ones((2, 3)), TypeError, r"partition 3 of X must be a sparse matrix, or the.*ndarr"),
+        (sparse.csr_matrix((0, 3)), ValueError, r"partition 3 of X must have at least one doc"),
         (sparse.csr_matrix([[-1.0, 2.0]]), ValueError, r"Negative values in data.*partition 3"),
         (sparse.csr_matrix([[np.nan, 2.0]]), ValueError, r"contains NaN"),
     ],

@@ -10,11 +10,7 @@ from annealvi.datasets import make_topic_corpus
 WORDS = np.array(["comet", "orbit", "orbits", "moon", "goal", "team", "the", "rare"])
 #: Weights of words in three topics; "the" is in all.
 COMPONENTS = np.array(
-    [
-        [40.0, 80, 60, 20, 1, 1, 90, 2],
-        [1.0, 1, 1, 1, 90, 70, 80, 0],
-        [5.0, 1, 1, 60, 1, 1, 50, 0],
-    ]
+    [[40.0, 80, 60, 20, 1, 1, 90, 2], [1.0, 1, 1, 1, 90, 70, 80, 0], [5.0, 1, 1, 60, 1, 1, 50, 0]]
 )
 COUNTS = np.array(
     [

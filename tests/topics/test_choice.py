@@ -25,6 +25,7 @@ def choice():
     return choose(X, KS, n_runs=2, model=FAST, random_state=0)
 
 
+@pytest.mark.slow
 def test_the_planted_number(choice):
     assert choice.recommended == 5
     assert RULES["heldout"](choice.ks, choice.measures)[0] == 1
@@ -111,6 +112,7 @@ def test_the_table(choice):
     assert table.stability_sd.isna().all()
 
 
+@pytest.mark.slow
 def test_results_repeat_and_input_stays():
     before, options = X.copy(), dict(n_runs=1, model=TemperedLDA(max_iter=2), random_state=0)
     first = choose(X, KS, **options)
@@ -156,6 +158,7 @@ def test_large_corpora_are_sampled():
     assert choose(empty, [3], n_runs=1, max_documents=None, model=fast).n_documents == 300
 
 
+@pytest.mark.slow
 def test_texts():
     rng = np.random.RandomState(0)
     themes = [[f"{theme}{number}" for number in range(20)] for theme in ("star", "bread")]

@@ -10,12 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from annealvi import TemperedLDA, TopicModel
-from annealvi.metrics import (
-    document_completion,
-    topic_coherence,
-    topic_diversity,
-    topic_stability,
-)
+from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.topics import describe
 from annealvi.topics.source import Source
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted

@@ -118,6 +118,7 @@ def test_stop_words(stop_words, vectorizer, there, gone):
     assert there <= words and not gone & words
 
 
+@pytest.mark.slow
 def test_clone_search_and_pipelines():
     pipeline = make_pipeline(make(), LogisticRegression())
     grid = {"topicmodel__n_topics": [2, 3], "topicmodel__lda__temperature": [1, "auto"]}
@@ -307,6 +308,7 @@ def test_callbacks_are_those_that_were_given():
     assert recorder.steps == [(step, (3, 24)) for step in (1, 2, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [None, {"sea": ["ship"]}])
 def test_a_stopped_fit_is_resumed(seeds, tmp_path):
     path = tmp_path / "run"

@@ -65,11 +65,7 @@ def test_refits_go_before_other_fits(summary):
     table = summary.trust
     assert_array_equal(table.stability, [0.9, 0.6, 0.3])
     assert_array_equal(table.support, [1, 1 / 3, 0])
-    assert table.reason.tolist() == [
-        "",
-        "found by 1 of 3 refits",
-        "found by none of 3 refits",
-    ]
+    assert table.reason.tolist() == ["", "found by 1 of 3 refits", "found by none of 3 refits"]
     summary.support = np.ones(3)  # of the starts of the fit itself
     assert_array_equal(summary.trust.support, [1, 1 / 3, 0])
 

@@ -60,6 +60,7 @@ def test_topics_part_below_it(monkeypatch, seed, n_topics, n_words, alpha):
     assert growth(X, n_topics, alpha, 1.03 * critical) < 0.99
 
 
+@pytest.mark.slow
 def test_the_posterior_form_has_one_of_its_own():
     """Its documents have a prior of b alpha + 1 - b, which keeps them from choosing topics."""
     X = corpus(0, 5, 60)

@@ -113,6 +113,7 @@ def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
         assert found == pytest.approx(0.1)
 
 
+@pytest.mark.thinned
 @twenty_problems
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("estimate", ESTIMATES)

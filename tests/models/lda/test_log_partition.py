@@ -28,7 +28,7 @@ def test_lda_is_normalised_from_batches():
     assert isinstance(make(), LocallyNormalised)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n_topics", [1, 5, 17])

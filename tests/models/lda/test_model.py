@@ -56,6 +56,7 @@ def test_elbo_is_the_written_out_objective(counts, shape, T, form):
     assert model.elbo(counts, gamma, Tempering(b, form)) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.thinned
 @twenty_problems
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 @pytest.mark.parametrize("T", [1.0, 2.0, 5.0])

@@ -105,7 +105,7 @@ def test_a_flat_prior_adds_nothing_but_that_of_topics():
     assert make((4, 23), eta=1e-12).topics.bound() == pytest.approx(0, abs=1e-8)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("eta", ETA)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("T", [1.0, 2.0, 5.0])
@@ -161,7 +161,7 @@ def test_the_step_of_the_topics_goes_to_the_best_point(seed, T, form, eta):
 # --------------------------------------------------------------------- steps
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("b", [1.0, 0.4])
 @pytest.mark.parametrize("n_topics", [1, 5, 16, 33])

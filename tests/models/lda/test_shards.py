@@ -72,6 +72,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 @WARNS
 def test_one_shard_is_no_shards(X, name):

@@ -112,6 +112,7 @@ def test_the_objective_against_loops(T):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", TEMPERATURES)
 def test_no_iteration_lowers_the_objective(T):
     X, values = corpus(), []
@@ -123,6 +124,7 @@ def test_no_iteration_lowers_the_objective(T):
     assert np.max(rises) > 0.1  # there was something to ascend
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("T", [1.2, *slow_values(1.0, 1.4)])
 def test_no_full_step_lowers_the_objective(T):
     """Of documents and topics together, each document going on from its gamma."""

@@ -70,6 +70,7 @@ def test_exact_is_the_sum_over_all_words_and_topics(alpha, eta):
         assert_allclose(value, expected, atol=1e-8)
 
 
+@pytest.mark.slow
 @priors
 def test_exact_of_documents_of_different_lengths(alpha, eta):
     lengths = (1, 0, 3, 1)

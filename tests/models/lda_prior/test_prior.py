@@ -159,6 +159,7 @@ def test_priors_may_be_written_as_numbers_rows_or_matrices():
 # ---------------------------------------------------------------------- draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("method", ["monte-carlo", "jensen"])
 def test_any_number_of_threads_gives_the_same_bits(form, method):
@@ -214,6 +215,7 @@ def test_probabilities_that_underflow_are_heard_where_it_matters(b):
     assert result.standard_error[1] < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_extreme_hyperparameters_give_finite_results(form):
     prior = LDAPrior(
