@@ -65,7 +65,6 @@ def _choose() -> None:
         raise ImportError(f"{VARIABLE}={wanted!r}: {error}") from None
 
 
-
 def openmp_enabled() -> bool:
     """Return whether more than one thread can be used."""
     return bool(ANNEALVI_OPENMP)
