@@ -15,8 +15,7 @@ def import_optional(module: str, purpose: str, *others: str) -> ModuleType:
     try:
         modules = [importlib.import_module(name) for name in (module, *others)]
     except ImportError as error:
-        names = [name.partition(".")[0] for name in (module, *others)]
-        packages = [PACKAGES.get(name, name) for name in names]
+        packages = [PACKAGES.get(n := name.partition(".")[0], n) for name in (module, *others)]
         raise ImportError(
             f"{purpose} needs {' and '.join(packages)}. Install with: pip install "
             f"{shlex.join(packages)}"
