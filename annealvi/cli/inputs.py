@@ -214,7 +214,7 @@ def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
         words = next((arrays.pop(name) for name in WORDS if name in arrays), None)
     elif kind == "mtx":
         with opened(path, "Matrix Market counts") as stream, warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.18 will return an array
+            warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
             X = check_counts(sparse.csr_matrix(mmread(stream), dtype=np.float64))
     else:
         X = (read_uci if kind == "uci" else read_lda_c)(path).data

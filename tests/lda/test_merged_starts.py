@@ -15,7 +15,6 @@ from annealvi.metrics import topic_stability
 from annealvi.models.lda.merging import Largest, support
 from annealvi.models.lda.topics import Topics
 from tests.lda.resumed import bits, corpus
-from tests.marks import quick_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -100,7 +99,7 @@ BEST = {
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
-@pytest.mark.parametrize("name", quick_values(BEST, "asked for", "learned temperature"))
+@pytest.mark.parametrize("name", BEST)
 def test_where_starts_are_not_merged_the_best_is_kept(X, name):
     parameters = BEST[name]
     found = merged(**parameters).fit(X)

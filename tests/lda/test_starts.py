@@ -58,7 +58,7 @@ SETTINGS = {
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
-@pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_bit_identical_for_any_n_jobs(X, settings, dtype):
     X, settings = X.astype(dtype), settings | {"dtype": dtype}
