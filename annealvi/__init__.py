@@ -5,7 +5,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.mixtures import TemperedFMM, TemperedGaussianMixture, TemperedMultinomialMixture
 from annealvi.storage import load, save
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
-from annealvi.topics import TopicModel
+from annealvi.topics import TopicModel, describe
 
 __all__ = [
     "Annealed",
@@ -19,6 +19,7 @@ __all__ = [
     "TopicModel",
     "Variational",
     "__version__",
+    "describe",
     "load",
     "save",
 ]

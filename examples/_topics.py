@@ -83,6 +83,6 @@ def held_out_limits(fits: Iterable[TemperedLDA], below: float, above: float) -> 
     The room below the worst end and above the best value is given in parts of the distance
     between these two.
     """
-    curves: list[NDArray] = [lda.history_["heldout"] for lda in fits]
+    curves: list[NDArray] = [lda.history_["held_out_log_likelihood"] for lda in fits]
     best, worst = max(curve.max() for curve in curves), min(curve[-1] for curve in curves)
     return worst - below * (best - worst), best + above * (best - worst)

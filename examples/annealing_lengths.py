@@ -93,7 +93,7 @@ def table(title: str, fits: dict[str, list[TemperedLDA]]) -> str:
     plain = str.maketrans("", "", "$_")
     rows = []
     for name, estimators in fits.items():
-        scores = [float(lda.history_["heldout"][-1]) for lda in estimators]
+        scores = [float(lda.history_["held_out_log_likelihood"][-1]) for lda in estimators]
         bounds = [-float(np.log(lda.bound_)) for lda in estimators]
         rows.append([name.translate(plain), mean_and_sd(scores, 3), mean_and_sd(bounds, 3)])
     return markdown([title.translate(plain), "held out a word", "ELBO a word, T = 1"], rows)

@@ -63,7 +63,7 @@ def table_of_words(summary: Any, rating: Any) -> str:
     """The words that each side uses more, in the topics whose words differ most."""
     rows, best = [], []
     for k in range(len(summary.topics)):
-        words = summary.words_by(k, rating, n=6)
+        words = summary.words_by_group(k, rating, n=6)
         best.append((words.z.max(), k, words))
     for _, k, words in sorted(best, key=lambda one: -one[0])[:5]:
         sides = [", ".join(words[words.group == side].word) for side in ("Liberal", "Conservative")]

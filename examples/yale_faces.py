@@ -114,7 +114,7 @@ def recorder(faces: Faces, last: int) -> Callable[[TemperedFMM, Monitor], None]:
 
     def record(fmm: TemperedFMM, monitor: Monitor) -> None:
         if monitor.step == 1 or monitor.step % EVERY == 0 or monitor.step == last:
-            monitor.record(heldout=held_out_score(fmm, faces))
+            monitor.record(held_out_log_likelihood=held_out_score(fmm, faces))
 
     return record
 
@@ -150,7 +150,7 @@ def table(fits: dict[str, list[TemperedFMM]]) -> str:
     rows = [
         [
             method,
-            mean_and_sd([fmm.history_["heldout"][-1] for fmm in fmms], 4),
+            mean_and_sd([fmm.history_["held_out_log_likelihood"][-1] for fmm in fmms], 4),
             mean_and_sd([fmm.lower_bound_ for fmm in fmms], 1),
             f"{np.mean([fmm.temperature_ for fmm in fmms]):.2f}",
             f"{np.mean([is_empty(fmm.components_).sum() for fmm in fmms]):.1f}",
@@ -169,7 +169,7 @@ def draw(fits: dict[str, list[TemperedFMM]], shape: tuple[int, int]) -> Any:
 
     curves, temperatures = panels[0].subplots(1, 2)
     plot_learning_curves(fits, over="step", ax=curves)
-    ends = [fmm.history_["heldout"][-1] for fmms in fits.values() for fmm in fmms]
+    ends = [fmm.history_["held_out_log_likelihood"][-1] for fmms in fits.values() for fmm in fmms]
     room = max(max(ends) - min(ends), 0.01)
     curves.set_ylim(min(ends) - room, max(ends) + 0.5 * room)
     curves.set(xlabel="iteration", ylabel="log-likelihood a hidden pixel", title="Held-out faces")
@@ -187,7 +187,7 @@ def draw(fits: dict[str, list[TemperedFMM]], shape: tuple[int, int]) -> Any:
         longest_first = np.argsort(-np.sum(components**2, axis=1))
         axes = panel.subplots(2, n_columns, gridspec_kw=dict(wspace=0.02, hspace=0.02))
         plot_components(components[longest_first], shape, axes=axes, limit=limit)
-        score = fits[method][0].history_["heldout"][-1]
+        score = fits[method][0].history_["held_out_log_likelihood"][-1]
         n_empty = int(is_empty(components).sum())
         panel.suptitle(
             f"{method}: {K - n_empty} components and {n_empty} empty, held out {score:.3f}",

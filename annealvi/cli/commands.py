@@ -38,10 +38,10 @@ FIT = f"""\
 examples:
   annealvi fit letters/                         20 topics of a folder of text files
   annealvi fit papers.csv --text abstract --topics 50 --model topics.safetensors
-  annealvi fit papers.jsonl.gz --text title --text abstract --time created --class category \\
+  annealvi fit papers.jsonl.gz --text title --text abstract --time created --group category \\
       --topics 50 --report topics.html --model topics.safetensors
   annealvi fit docword.kos.txt.gz --vocabulary vocab.kos.txt
-  annealvi fit papers.csv --seeds '{{"space": ["nasa", "orbit"], "networks": ["wireless"]}}'
+  annealvi fit papers.csv --seed-words '{{"space": ["nasa", "orbit"], "networks": ["wireless"]}}'
 
 The topics are printed, largest first.  The report is one HTML file for a browser.  The model is
 for annealvi label, show and compare, and for annealvi.load in Python.
@@ -64,10 +64,10 @@ examples:
 PAPER = f"""\
 {_DOCUMENTS}
 example:
-  annealvi paper topics.safetensors papers.csv --text abstract --class field --time year \\
+  annealvi paper topics.safetensors papers.csv --text abstract --group field --time year \\
       --formula '~ field + bs(year, df=4)' --refits 10 --folder paper
 
-The folder gets the topics, their shares by class and over time, and the effects of --formula, as
+The folder gets the topics, their shares by group and over time, and the effects of --formula, as
 .csv (all digits) and .tex (for the LaTeX package booktabs), figures as .pdf, and methods.txt: how
 the topics were found, and what to cite.  All this needs pandas and matplotlib, and --formula needs
 formulaic: pip install pandas matplotlib formulaic
@@ -168,8 +168,8 @@ READING: Options = {
 }
 SEEDS = """topics to be found, each by a name and some of its words: a file of JSON, or JSON such as
 '{"space": ["nasa", "orbit"]}'"""
-PERIODS = """periods of time: YE years, QE quarters, ME months, W weeks, D days, or several of them,
-such as 5YE or 30ME (default: YE)"""
+PERIODS = """periods of time: year, quarter, month, week or day, or several of them, such as
+'5 years' (default: year)"""
 FORMULA = """effects of columns on shares, such as '~ party + bs(day, df=5)': bs is a spline, and
 party * day has their interaction too"""
 REFITS = "fit N more times, so that intervals contain the fit; 10 are enough (default: 0)"
@@ -183,7 +183,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
         "": {
             **PATH,
             "--topics": value("K", "how many; auto compares several (default: 20)", topics, 20),
-            "--seeds": value("SEEDS", SEEDS),
+            "--seed-words": value("SEEDS", SEEDS),
             "--model": value("FILE", "write the model, as .safetensors"),
             "--words": value("N", "words to print (default: 8)", at_least(1), 8),
             **QUIET,
@@ -193,8 +193,8 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--report": value("FILE", "write a report, as .html"),
             "--title": value("COLUMN", "titles (default: title, if it is there)"),
             "--time": value("COLUMN", "dates or years, for the course over time"),
-            "--class": value("COLUMN", "classes, to compare them"),
-            "--freq": value("PERIOD", PERIODS, default="YE"),
+            "--group": value("COLUMN", "groups, to compare them"),
+            "--freq": value("PERIOD", PERIODS, default="year"),
             "--second-fit": flag("fit twice, to show which topics recur"),
         },
         "which words are counted": {
@@ -235,8 +235,8 @@ OPTIONS: dict[str, dict[str, Options]] = {
             **PATH,
             "--folder": value("FOLDER", "where to write (default: paper)", default="paper"),
             "--time": value("COLUMN", "dates or years, for shares over time"),
-            "--class": value("COLUMN", "classes, for shares of each"),
-            "--freq": value("PERIOD", PERIODS, default="YE"),
+            "--group": value("COLUMN", "groups, for shares of each"),
+            "--freq": value("PERIOD", PERIODS, default="year"),
             "--formula": value("FORMULA", FORMULA),
             "--refits": value("N", REFITS, refits, 0),
             **QUIET,
@@ -284,7 +284,7 @@ PARAMETERS = {
     "n_jobs": "jobs",
     "words": "vocabulary",
     "times": "time",
-    "groups": "class",
+    "groups": "group",
 }
 
 

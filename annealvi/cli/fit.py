@@ -70,12 +70,12 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
         seeds = None if seeds is None else json.loads(seeds)
     except (ValueError, RecursionError) as error:
         example = '{"space": ["nasa", "orbit"]}'
-        raise ValueError(f"--seeds must be JSON, such as {example} ({error}).") from error
+        raise ValueError(f"--seed-words must be JSON, such as {example} ({error}).") from error
     return TopicModel(
         chosen.topics,
         vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df, clean=chosen.clean),
         lda=TemperedLDA(max_iter=chosen.passes, n_jobs=chosen.jobs),
-        seeds=seeds,
+        seed_words=seeds,
         stop_words=stop_words,
         random_state=chosen.random_state,
     )
@@ -93,12 +93,12 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
         say(chosen, model.vocabulary_note_)
     elif known:
         model.fit_counts(corpus.counts, corpus.words)
-    elif model.seeds:
-        raise ValueError("--seeds needs the words of the counts: name a file by --vocabulary.")
+    elif model.seed_words:
+        raise ValueError("--seed-words needs the words of the counts: name a file by --vocabulary.")
     else:
         say(chosen, "the words are not known: name a file of them by --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))
-        model.set_params(classes=False).fit_counts(corpus.counts, numbers)
+        model.set_params(clusters=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
         say(chosen, f"chose {len(model.components_)} topics: {model.choice_.rule}")
     return model if known else model.lda_
@@ -114,7 +114,7 @@ def _write_report(
         title=f"Topics of {Path(chosen.path).name}",
         times=columns.get("time"),
         freq=chosen.freq,
-        groups=columns.get("class"),
+        groups=columns.get("group"),
         other=None if second is None else describe(second, X, source.words),
     )
 
@@ -134,7 +134,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
                     f"{option} and {used[real]} must be two files. Got {path!r} twice."
                 )
             used[real] = option
-    for_report = {"--time": chosen.time, "--class": vars(chosen)["class"]}
+    for_report = {"--time": chosen.time, "--group": chosen.group}
     for_report["--second-fit"] = chosen.second_fit
     if chosen.report is not None:
         import_optional("plotly", "--report", "pandas")
@@ -154,22 +154,22 @@ def demo(chosen: argparse.Namespace) -> None:
     print(f"{len(abstracts.texts):,} abstracts of arXiv, 30 topics", flush=True)
     chosen.topics, corpus = 30, Corpus("the abstracts", {}, abstracts.texts)
     model = _fitted(TopicModel(30, random_state=0), corpus, chosen)
-    classes = abstracts.target_names[abstracts.target]
+    groups = abstracts.target_names[abstracts.target]
     summary = describe(model, abstracts.texts, titles=abstracts.titles)
-    _print(summary, classes, abstracts.created)
+    _print(summary, groups, abstracts.created)
     summary.to_html(
         chosen.output,
         title="Topics of 3,000 arXiv abstracts",
         times=abstracts.created,
-        groups=classes,
+        groups=groups,
     )
     print(f"\nReport: {chosen.output}, to be opened in a browser.")
     print("For your own texts: annealvi fit --help")
 
 
-def _print(summary: Any, classes: Any, times: Any) -> None:
-    """Print the topics, largest first: share, course over the years, main class, words."""
-    over, by = summary.over(times), summary.by(classes)
+def _print(summary: Any, groups: Any, times: Any) -> None:
+    """Print the topics, largest first: share, course over the years, main group, words."""
+    over, by = summary.over_time(times), summary.by_group(groups)
     over = over[over["n_documents"] >= 20]  # the first years have few
     head = f"{over.index.year[0]} to {over.index.year[-1]}"
     width, wide = max(len(over), len(head)), max(map(len, by.index))

@@ -57,7 +57,7 @@ class Corpus:
 
     #: Where they are from, for messages.
     origin: str
-    #: Further columns, by the options that name them: title, time, class, name.
+    #: Further columns, by the options that name them: title, time, group, name.
     columns: dict[str, list]
     texts: list[str] | None = None
     counts: Any = None
@@ -147,7 +147,7 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
 def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, list]:
     """The columns that options name; ValueError, which lists all, if one is not there."""
     names, origin = list(table), repr(chosen.path)
-    given = {option: vars(chosen).get(option) for option in ("title", "time", "class", "name")}
+    given = {option: vars(chosen).get(option) for option in ("title", "time", "group", "name")}
     if given["title"] is None and "title" in names:
         given["title"] = "title"
     for option, name in [*(("text", name) for name in chosen.text), *given.items()]:

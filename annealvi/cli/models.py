@@ -60,7 +60,7 @@ def described(
     titles = corpus.columns.get("title")
     options = {"texts": corpus.texts, "titles": titles, "other": other, "refits": refits}
     summary = describe(source.given, X, source.words, **options)
-    summary.labels = source.labels
+    summary.labels.show(source.labels)
     return summary
 
 
@@ -116,7 +116,7 @@ def read(chosen: argparse.Namespace) -> Corpus:
 
 
 def label(chosen: argparse.Namespace) -> None:
-    """Write a table of the class of each document, which is a topic, and its share."""
+    """Write a table of the cluster of each document, which is a topic, and its share."""
     source = read_topics(chosen.model)
     corpus = read(chosen)
     X = counts_of(source, corpus, repr(chosen.model))
@@ -127,8 +127,8 @@ def label(chosen: argparse.Namespace) -> None:
     writer.writerow(["document", "topic", "label", "share", *more])
     names = corpus.columns.get("name", range(len(corpus)))
     rows = source.transform(X)
-    classes = source.classes(X, rows).tolist()
-    for name, row, topic, is_known in zip(names, rows, classes, known.tolist(), strict=True):
+    clusters = source.clusters(X, rows).tolist()
+    for name, row, topic, is_known in zip(names, rows, clusters, known.tolist(), strict=True):
         found = [topic, source.labels[topic], f"{row[topic]:.4f}"] if is_known else [""] * 3
         writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
     if not known.all():

@@ -51,13 +51,13 @@ def paper(chosen: argparse.Namespace) -> None:
         "topics": lambda: plot.plot_topic_words(summary),
         "map": lambda: plot.plot_topic_map(summary),
     }
-    times, groups = corpus.columns.get("time"), corpus.columns.get("class")
+    times, groups = corpus.columns.get("time"), corpus.columns.get("group")
     if groups is not None:
-        by = summary.by(groups)
-        tables["by_class"] = by, _across(by, by.index)
-        figures["by_class"] = lambda: plot.plot_topics_by_group(summary, groups)
+        by = summary.by_group(groups)
+        tables["by_group"] = by, _across(by, by.index)
+        figures["by_group"] = lambda: plot.plot_topics_by_group(summary, groups)
     if times is not None:
-        over = summary.over(times, chosen.freq)
+        over = summary.over_time(times, chosen.freq)
         dates = (over.index.strftime(form) for form in DATES)
         names = next(names for names in dates if names.is_unique or len(names[0]) == 19)
         tables["over_time"] = over, _across(over, names)

@@ -9,7 +9,7 @@ from annealvi.corpus.mallet import (
     read_mallet_topic_keys,
     read_mallet_weights,
 )
-from annealvi.corpus.mapped import open, write
+from annealvi.corpus.mapped import open_corpus, write
 from annealvi.corpus.streams import (
     stream_gensim,
     stream_lda_c,
@@ -20,7 +20,7 @@ from annealvi.corpus.streams import (
 
 __all__ = [
     "from_gensim",
-    "open",
+    "open_corpus",
     "read_lda_c",
     "read_mallet_doc_topics",
     "read_mallet_state",

@@ -41,7 +41,7 @@ def write(
     *,
     dtype: Literal["float32", "float64"] = "float32",
 ) -> None:
-    """Write a corpus to disk block by block, for :func:`open`.
+    """Write a corpus to disk block by block, for :func:`open_corpus`.
 
     Only one block at a time is in memory, so the corpus may be larger than that.  It is a folder
     of the three arrays of a CSR matrix, as files of NumPy, and a description.  The folder appears
@@ -72,7 +72,7 @@ def write(
 
     See Also
     --------
-    annealvi.corpus.open : Use the corpus.
+    annealvi.corpus.open_corpus : Use the corpus.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def write(
     >>> X = load_arxiv_abstracts().data
     >>> with TemporaryDirectory() as folder:
     ...     corpus.write(Path(folder) / "arxiv", (X[i : i + 100] for i in range(0, 1000, 100)))
-    ...     lda = TemperedLDA(5, random_state=0).fit(corpus.open(Path(folder) / "arxiv"))
+    ...     lda = TemperedLDA(5, random_state=0).fit(corpus.open_corpus(Path(folder) / "arxiv"))
     >>> lda.components_.shape == (5, X.shape[1])
     True
     """
@@ -97,7 +97,7 @@ def write(
         _write(folder, stream, np.dtype(dtype))
 
 
-def open(path: str | os.PathLike) -> sparse.csr_matrix:
+def open_corpus(path: str | os.PathLike) -> sparse.csr_matrix:
     """Return a corpus that :func:`write` has written, without reading it.
 
     The arrays of the matrix are views of the files, which are mapped into memory: what is used is

@@ -151,7 +151,7 @@ class TemperedLDA(LocalLDA):
             If X is in parts on the workers.
         """
         if are_partitions(X):
-            hint = "Give it one part at a time, computed or opened by annealvi.corpus.open."
+            hint = "Give it one part at a time, computed or opened by annealvi.corpus.open_corpus."
             raise BadParameter("X", "a matrix in memory", X, hint)
         return super().partial_fit(X, y)
 

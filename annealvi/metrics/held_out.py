@@ -407,7 +407,8 @@ def word_probabilities(
 class HeldOut:
     """A callback that records the held-out likelihood during a fit.
 
-    The learning curve is ``history_["heldout"]`` of the estimator, over ``history_["pass"]``
+    The learning curve is ``history_["held_out_log_likelihood"]`` of the estimator, over
+    ``history_["pass"]``
     or ``history_["seconds"]``.  The seconds do not include the evaluations.
 
     Parameters
@@ -428,7 +429,7 @@ class HeldOut:
     >>> X = load_arxiv_abstracts().data
     >>> lda = TemperedLDA(5, learning_method="online", max_iter=2, random_state=0,
     ...                   callback=HeldOut(X[2700:]))
-    >>> lda.fit(X[:2700]).history_["heldout"].shape
+    >>> lda.fit(X[:2700]).history_["held_out_log_likelihood"].shape
     (2,)
     """
 
@@ -453,4 +454,4 @@ class HeldOut:
             score = document_completion(
                 estimator, self.X, observed=self.observed, random_state=self.random_state
             )
-            monitor.record(heldout=float(score))
+            monitor.record(held_out_log_likelihood=float(score))

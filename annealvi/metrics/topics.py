@@ -461,7 +461,7 @@ def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     -------
     list of list of int
         Groups of two topics or more, each in ascending order: the `groups` of
-        :func:`annealvi.topics.merge`.  Empty if no topic has a duplicate.
+        :func:`annealvi.topics.merge_topics`.  Empty if no topic has a duplicate.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from annealvi.plot.topics import (
     plot_topic_words,
     plot_topics_by_group,
     plot_topics_over_time,
-    plot_words_by,
+    plot_words_by_group,
 )
 
 __all__ = [
@@ -36,5 +36,5 @@ __all__ = [
     "plot_topic_words",
     "plot_topics_by_group",
     "plot_topics_over_time",
-    "plot_words_by",
+    "plot_words_by_group",
 ]

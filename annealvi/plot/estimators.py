@@ -95,7 +95,7 @@ def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None
 def plot_learning_curves(
     fits: Mapping[str, Any | Sequence[Any]],
     *,
-    value: str = "heldout",
+    value: str = "held_out_log_likelihood",
     over: str = "pass",
     ax: Any = None,
 ) -> Any:
@@ -106,7 +106,7 @@ def plot_learning_curves(
     fits : dict of str to fitted estimators
         For each name one estimator with ``history_``, or several (for example one for each
         seed).  Several are drawn as thin lines, with their mean as a thick one.
-    value : str, default="heldout"
+    value : str, default="held_out_log_likelihood"
         Name in ``history_`` of the values to draw.
     over : {"pass", "step", "seconds"}, default="pass"
         Name in ``history_`` of the horizontal axis.
@@ -142,7 +142,11 @@ def plot_learning_curves(
         mean = np.mean([[x[:shortest], y[:shortest]] for x, y in curves], axis=0)
         ax.plot(*mean, color=f"C{number}", lw=2, label=name)
     ax.set_xlabel({"pass": "passes over the data", "seconds": "seconds"}.get(over, over))
-    ax.set_ylabel({"heldout": "held-out log-likelihood", "elbo": "ELBO at T = 1"}.get(value, value))
+    ax.set_ylabel(
+        {"held_out_log_likelihood": "held-out log-likelihood", "elbo": "ELBO at T = 1"}.get(
+            value, value
+        )
+    )
     ax.legend()
     return ax
 
@@ -227,7 +231,7 @@ def plot_components(
 
 #: The measures that are drawn, and their titles.
 TITLES = {
-    "heldout": "held-out log-likelihood",
+    "held_out_log_likelihood": "held-out log-likelihood",
     "coherence": "coherence (NPMI)",
     "diversity": "diversity",
     "stability": "stability",
@@ -236,7 +240,7 @@ TITLES = {
 
 
 def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
-    """Draw what :func:`annealvi.topics.choose` measured, over the number of topics.
+    """Draw what :func:`annealvi.topics.choose_n_topics` measured, over the number of topics.
 
     A line connects the means over runs, bars are standard deviations, and a dashed line marks the
     recommended number.
@@ -244,7 +248,7 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     Parameters
     ----------
     choice : Choice
-        From :func:`annealvi.topics.choose`.
+        From :func:`annealvi.topics.choose_n_topics`.
     axes : array of matplotlib Axes, optional
         Axes to draw into, in reading order, at least five of them.  Axes that are not needed are
         switched off.
@@ -264,7 +268,7 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     missing = [part for part in ("ks", "measures", "recommended") if not hasattr(choice, part)]
     if missing or isinstance(choice, type):
         raise TypeError(
-            "'choice' must be a Choice, as annealvi.topics.choose(X, ks) returns it. "
+            "'choice' must be a Choice, as annealvi.topics.choose_n_topics(X, ks) returns it. "
             f"Got {choice!r}."
         )
     drawn = several_axes(axes, len(TITLES), "measure", len(TITLES), (3, 3))

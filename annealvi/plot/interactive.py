@@ -36,7 +36,7 @@ COLOURS = [
 MEASURES = {
     "temperature": "temperature T",
     "validation": "validation score",
-    "heldout": "held-out log-likelihood",
+    "held_out_log_likelihood": "held-out log-likelihood",
     "perplexity": "perplexity",
     "elbo": "ELBO at T = 1",
 }
@@ -261,21 +261,21 @@ def _with_gaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def plot_topics_over_time(
-    summary: Any, times: ArrayLike, *, freq: Any = "YE", topics: Any = None
+    summary: Any, times: ArrayLike, *, freq: Any = "year", topics: Any = None
 ) -> Any:
     """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    :meth:`TopicSummary.by` says what the intervals contain.  Periods of fewer than 20 documents are
-    left out, unless all are: a few documents make a peak.
+    :meth:`TopicSummary.by_group` says what the intervals contain.  Periods of fewer than 20
+    documents are left out, unless all are: a few documents make a peak.
 
     Parameters
     ----------
     summary : TopicSummary
     times : array-like of shape (n_documents,)
         Date or time of each document.
-    freq : str, timedelta or pandas.DateOffset, default="YE"
-        Length of a period, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``, ``"D"``; see
-        :meth:`TopicSummary.over`.
+    freq : str, timedelta or pandas.DateOffset, default="year"
+        Length of a period: ``"year"``, ``"5 years"``, ``"quarter"``, ``"month"``, ``"week"``; see
+        :meth:`TopicSummary.over_time`.
     topics : list of int or str, optional
         Numbers or labels of topics.  The default is the 8 largest.
 

@@ -229,7 +229,7 @@ def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses
 
     It is NaN in periods of few documents, unless all have few.
     """
-    table, errors = check_summary(summary).over(times, freq=freq, return_std=True)
+    table, errors = check_summary(summary).over_time(times, freq=freq, return_std=True)
     table.index = _beginnings(table.index)
     drawn = _courses(summary, table, errors, topics, N_CURVES)
     few = drawn.n_documents < FEW_DOCUMENTS
@@ -259,7 +259,7 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # it is read twice
-    table, errors = summary.by(groups, return_std=True)
+    table, errors = summary.by_group(groups, return_std=True)
     n_documents = table.iloc[:, 0].to_numpy()
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
     small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True
@@ -270,7 +270,7 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
         index = groups.index if isinstance(groups, pandas.Series) else None
         marked = [name if group in others else None for group in groups]
         marked = marked if index is None else pandas.Series(marked, index)
-        of_others = summary.by(marked, return_std=True)
+        of_others = summary.by_group(marked, return_std=True)
         table, errors = (
             # a category has no others
             pandas.concat([kept[~small].set_axis(kept.index[~small].astype(object)), other])
@@ -279,14 +279,16 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     return _courses(summary, table, errors, topics, len(summary.topics))
 
 
-def words_by(summary: Any, topic: Any, groups: Any, n_words: int, prior: float) -> list[Contrast]:
+def words_by_group(
+    summary: Any, topic: Any, groups: Any, n_words: int, prior: float
+) -> list[Contrast]:
     """Words that each group uses more in a topic; of many groups those of most documents.
 
     Groups that hardly speak of the topic have none.
     """
     check_summary(summary)
-    table = summary.words_by(topic, groups, n_words, prior)
-    sizes = summary.by(groups)["n_documents"].sort_values(ascending=False, kind="stable")
+    table = summary.words_by_group(topic, groups, n_words, prior)
+    sizes = summary.by_group(groups)["n_documents"].sort_values(ascending=False, kind="stable")
     found = []
     for group, own in table.groupby("group", sort=False, observed=True):
         if group in sizes.index[:N_BARS]:

@@ -45,7 +45,7 @@ TEXT_LENGTH, TITLE_LENGTH = 2000, 300
 
 #: Names of measures of quality and how to read them.
 QUALITY = {
-    "held_out": (
+    "held_out_log_likelihood": (
         "Held-out log-likelihood per word",
         "How well the topics predict words of documents that the fit has not seen. "
         "Closer to 0 is better.",
@@ -82,7 +82,7 @@ def write_report(
     *,
     title: str | None = None,
     times: ArrayLike | None = None,
-    freq: Any = "YE",
+    freq: Any = "year",
     groups: ArrayLike | None = None,
     other: Any = None,
     n_words: int = 20,
@@ -92,7 +92,7 @@ def write_report(
     """Write a report of topics: one HTML file that opens in a browser without a network.
 
     It has a map of the topics; for each topic its words, with a slider for their relevance, its
-    documents, its course over time and its share of each class; a table of all topics; the
+    documents, its course over time and its share of each group; a table of all topics; the
     quality of the model; and how the fit went.  Texts are shown as they are, whatever they
     contain.  The file holds the first 2,000 characters of those documents that it shows.
 
@@ -106,11 +106,11 @@ def write_report(
         The headline.
     times : array-like of shape (n_documents,), optional
         Date or time of each document.
-    freq : str, timedelta or pandas.DateOffset, default="YE"
-        Length of the periods of `times`, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``;
-        see :meth:`TopicSummary.over`.
+    freq : str, timedelta or pandas.DateOffset, default="year"
+        Length of the periods of `times`: ``"year"``, ``"5 years"``, ``"quarter"``, ``"month"``;
+        see :meth:`TopicSummary.over_time`.
     groups : array-like of shape (n_documents,), optional
-        The class of each document.
+        The group of each document.
     other : TopicSummary, optional
         Of a second fit of the same words, to compare topics with.
     n_words : int, default=20

@@ -199,21 +199,21 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
 
 
 def plot_topics_over_time(
-    summary: Any, times: ArrayLike, *, freq: Any = "YE", topics: Any = None, ax: Any = None
+    summary: Any, times: ArrayLike, *, freq: Any = "year", topics: Any = None, ax: Any = None
 ) -> Any:
     """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    :meth:`TopicSummary.by` says what the intervals contain.  Periods of fewer than 20 documents are
-    left out, unless all are: a few documents make a peak.
+    :meth:`TopicSummary.by_group` says what the intervals contain.  Periods of fewer than 20
+    documents are left out, unless all are: a few documents make a peak.
 
     Parameters
     ----------
     summary : TopicSummary
     times : array-like of shape (n_documents,)
         Date or time of each document.
-    freq : str, timedelta or pandas.DateOffset, default="YE"
-        Length of a period, as in pandas: ``"YE"``, ``"QE"``, ``"ME"``, ``"W"``, ``"D"``; see
-        :meth:`TopicSummary.over`.
+    freq : str, timedelta or pandas.DateOffset, default="year"
+        Length of a period: ``"year"``, ``"5 years"``, ``"quarter"``, ``"month"``, ``"week"``; see
+        :meth:`TopicSummary.over_time`.
     topics : list of int or str, optional
         Numbers or labels of topics.  The default is the 8 largest.
     ax : matplotlib Axes, optional
@@ -225,7 +225,7 @@ def plot_topics_over_time(
     Raises
     ------
     ValueError
-        If there are no such topics; see :meth:`TopicSummary.over` for times.
+        If there are no such topics; see :meth:`TopicSummary.over_time` for times.
     """
     drawn = pictures.over_time(summary, times, freq, topics)
     ax = _axes(ax, 8, 4)
@@ -270,7 +270,7 @@ def plot_topics_by_group(
     Raises
     ------
     ValueError
-        If there are no such topics; see :meth:`TopicSummary.by` for groups.
+        If there are no such topics; see :meth:`TopicSummary.by_group` for groups.
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
     ax = _axes(ax, 3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
@@ -392,7 +392,7 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
 @validate_params(
     {"n_words": N_WORDS, "prior": PRIOR, "n_columns": N_WORDS}, prefer_skip_nested_validation=True
 )
-def plot_words_by(
+def plot_words_by_group(
     summary: Any,
     topic: int | str,
     groups: ArrayLike,
@@ -418,7 +418,7 @@ def plot_words_by(
     n_words : int, default=10
         Words of a group.
     prior : float, default=500
-        See :meth:`TopicSummary.words_by`.
+        See :meth:`TopicSummary.words_by_group`.
     n_columns : int, default=3
         Number of groups in a row of new Axes.
     axes : array of matplotlib Axes, optional
@@ -432,9 +432,9 @@ def plot_words_by(
     Raises
     ------
     ValueError
-        If there is no such topic, or too few Axes; see :meth:`TopicSummary.words_by` for groups.
+        If there is no such topic, or too few Axes; see :meth:`TopicSummary.words_by_group`.
     """
-    drawn = pictures.words_by(summary, topic, groups, int(n_words), prior)
+    drawn = pictures.words_by_group(summary, topic, groups, int(n_words), prior)
     n_lines = max(len(group.words) for group in drawn)
     size = 3, 1.1 + n_lines * LINE / 72
     axes = several_axes(axes, len(drawn), "group", n_columns, size)

@@ -1,7 +1,7 @@
 """From texts to topics that people can read."""
 
-from annealvi.topics.choice import Choice, choose
-from annealvi.topics.editing import drop, merge, reduce, refine
+from annealvi.topics.choice import Choice, choose_n_topics
+from annealvi.topics.editing import drop_topics, merge_topics, reduce_topics, refine_topics
 from annealvi.topics.effects import Effects, estimate_effects
 from annealvi.topics.model import TopicModel
 from annealvi.topics.paper import write_table
@@ -26,14 +26,14 @@ __all__ = [
     "TopicModel",
     "TopicSummary",
     "TopicVectorizer",
-    "choose",
+    "choose_n_topics",
     "describe",
     "document_sample",
-    "drop",
+    "drop_topics",
     "estimate_effects",
-    "merge",
-    "reduce",
-    "refine",
+    "merge_topics",
+    "reduce_topics",
+    "refine_topics",
     "refit",
     "score_answers",
     "topic_intrusion",

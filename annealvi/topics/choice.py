@@ -42,15 +42,15 @@ from annealvi.topics.vectorizer import (
 )
 
 #: The measures with a value for each run.  Stability has one for each pair of runs.
-MEASURES = ("heldout", "gain", "coherence", "diversity", "quality")
+MEASURES = ("held_out_log_likelihood", "gain", "coherence", "diversity", "quality")
 STABILITY = "stability"
 #: What a recommendation may go by.
-CRITERIA = ("quality", "heldout")
+CRITERIA = ("quality", "held_out_log_likelihood")
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Measures at each number of topics, and a recommendation; what :func:`choose` returns.
+    """What :func:`choose_n_topics` returns: measures at each number of topics, and one of them.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Choice:
     measures : dict of str to ndarray of shape (n_ks, n_runs)
         One row for each number of topics, one column for each run.  Higher is better.
 
-        - ``heldout``: log-likelihood per word of documents that were not fitted, by
+        - ``held_out_log_likelihood``: log-likelihood per word of documents that were not fitted, by
           :func:`annealvi.metrics.document_completion`, in nats.
         - ``gain``: by how much this is above prediction by the words' frequencies alone.
         - ``coherence``: mean NPMI of the ten most probable words of the topics.
@@ -67,7 +67,7 @@ class Choice:
         - ``quality``: coherence times diversity; coherence alone where that is negative.
         - ``stability``: :func:`annealvi.metrics.topic_stability`, one column for each pair of
           runs.
-    criterion : {"quality", "heldout"}
+    criterion : {"quality", "held_out_log_likelihood"}
         What the recommendation goes by.
     recommended : int
         One of `ks`.
@@ -94,7 +94,7 @@ class Choice:
         """The measures as a pandas DataFrame.
 
         A row for each number of topics, with mean and standard deviation of each measure over
-        runs (``heldout``, ``heldout_sd``, ...), and whether it is ``recommended``.
+        runs (``coherence``, ``coherence_sd``, ...), and whether it is ``recommended``.
         """
         pandas = import_optional("pandas", "Choice.table")
         columns: dict[str, Any] = {}
@@ -174,7 +174,7 @@ SMOOTHING = 0.1
     prefer_skip_nested_validation=True,
 )
 @checked  # below: scikit-learn words errors of its kind anew
-def choose(
+def choose_n_topics(
     X: Any,
     ks: Iterable[int] = (10, 20, 50, 100, 200),
     *,
@@ -198,21 +198,22 @@ def choose(
     n_runs : int, default=3
         Number of runs.  Their standard deviation tells how far to trust a difference, and
         stability compares their topics.  It needs at least two runs.
-    criterion : {"quality", "heldout"}, default="quality"
+    criterion : {"quality", "held_out_log_likelihood"}, default="quality"
         What the recommendation goes by.
 
         - ``"quality"``: topics that people can read.  Recommends the number with the highest
           quality: mean coherence of the ten most probable words of topics, times the share of
           distinct words among them.  Too few topics mix themes and are less coherent; too many
           repeat one another.
-        - ``"heldout"``: prediction, or topic proportions as features.  Recommends the smallest
+        - ``"held_out_log_likelihood"``: prediction, or topic proportions as features.  Recommends
+        the smallest
           number that reaches 95% of the largest gain in held-out log-likelihood over word
           frequencies alone.  On large corpora this is often the largest of `ks`.
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
         Its parameters are used, except the number of topics, `random_state`, callbacks and
-        `seeds`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
+        `seed_words`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
         texts.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample, of the documents held out and of the fits.
@@ -232,18 +233,18 @@ def choose(
 
     See Also
     --------
-    annealvi.topics.reduce : Fewer topics without a new fit.
+    annealvi.topics.reduce_topics : Fewer topics without a new fit.
 
     Examples
     --------
     >>> from annealvi.datasets import make_topic_corpus
-    >>> from annealvi.topics import choose
+    >>> from annealvi.topics import choose_n_topics
     >>> X = make_topic_corpus(400, 200, 5, random_state=0).data
-    >>> choose(X, [2, 5, 10], n_runs=2, random_state=0).recommended
+    >>> choose_n_topics(X, [2, 5, 10], n_runs=2, random_state=0).recommended
     5
     """
     X, template = _documents(X, model)
-    check_non_negative(X, "choose")
+    check_non_negative(X, "choose_n_topics")
     sizes = sorted(different_ints(ks, "ks", "at most the number of words of X", 1, X.shape[1]))
     if not sizes:
         raise BadParameter("ks", "a list of one or more ints", ks)
@@ -266,7 +267,7 @@ def choose(
             found = _measure(fit.fit(train), train, test, seed)
             for name, value in found.items():
                 measures[name][row, run] = value
-            measures["gain"][row, run] = found["heldout"] - without
+            measures["gain"][row, run] = found["held_out_log_likelihood"] - without
             topics[row].append(np.array(fit.components_))
     measures[STABILITY] = np.array(
         [[topic_stability(*pair) for pair in combinations(own, 2)] or [np.nan] for own in topics]
@@ -284,7 +285,7 @@ def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice
     """Choose a number of topics with little work, for ``TopicModel(n_topics="auto")``."""
     most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
-    return choose(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+    return choose_n_topics(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
 
 
 def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:
@@ -328,7 +329,7 @@ def _measure(
     coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
     diversity = topic_diversity(topics, n_words=n_words)
     return {
-        "heldout": float(document_completion(fit, test, random_state=seed)),
+        "held_out_log_likelihood": float(document_completion(fit, test, random_state=seed)),
         "coherence": coherence,
         "diversity": diversity,
         "quality": min(coherence, coherence * diversity),
@@ -365,7 +366,7 @@ def _by_quality(
     return row, rule
 
 
-def _by_heldout(
+def _by_likelihood(
     ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
 ) -> tuple[int, str]:
     """The smallest number with nearly all of the largest gain."""
@@ -379,7 +380,7 @@ def _by_heldout(
     )
 
 
-RULES = {"quality": _by_quality, "heldout": _by_heldout}
+RULES = {"quality": _by_quality, "held_out_log_likelihood": _by_likelihood}
 
 
 def _told(values: NDArray[np.float64]) -> str:

@@ -62,11 +62,11 @@ def expected_counts(summary: Described, k: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
-def words_by(
+def words_by_group(
     summary: Described, topic: int | str, groups: ArrayLike, n: int | None, prior: float
 ) -> Any:
-    """Find the words that groups use differently: `TopicSummary.words_by`."""
-    pandas = import_optional("pandas", "TopicSummary.words_by")
+    """Find the words that groups use differently: `TopicSummary.words_by_group`."""
+    pandas = import_optional("pandas", "TopicSummary.words_by_group")
     k, keys = summary.labels.number(topic), read_groups(summary, groups, pandas)
     X = expected_counts(summary, k)
     rows = {

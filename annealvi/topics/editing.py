@@ -22,12 +22,12 @@ from annealvi.topics.vectorizer import different_ints, is_list
 Model = TypeVar("Model")
 
 NUMBERS = "numbers of topics"
-#: Passes of `refine`.
+#: Passes of `refine_topics`.
 REFINING_PASSES = 10
 
 
 @checked
-def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
+def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     r"""Merge topics into one, group by group.
 
     The merged topic has the word counts of its topics together.  A document's share of it is
@@ -68,10 +68,10 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     --------
     >>> from annealvi import TemperedLDA
     >>> from annealvi.datasets import make_topic_corpus
-    >>> from annealvi.topics import merge
+    >>> from annealvi.topics import merge_topics
     >>> X = make_topic_corpus(200, 50, 8, random_state=0).data
     >>> lda = TemperedLDA(8, random_state=0).fit(X)
-    >>> merge(lda, [[3, 7], [1, 2]]).transform(X).shape
+    >>> merge_topics(lda, [[3, 7], [1, 2]]).transform(X).shape
     (200, 6)
     """
     lda = lda_of(model)
@@ -89,7 +89,7 @@ def merge(model: Model, groups: Sequence[Sequence[int]]) -> Model:
 
 
 @checked
-def drop(model: Model, topics: Sequence[int]) -> Model:
+def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     r"""Remove topics.  Documents then divide among the topics that are left.
 
     Parameters
@@ -115,7 +115,8 @@ def drop(model: Model, topics: Sequence[int]) -> Model:
 
     See Also
     --------
-    refine : Fits on from edited topics, which lets them take over the words of those dropped.
+    refine_topics : Fits on from edited topics, which lets them take over the words of those
+    dropped.
 
     Notes
     -----
@@ -133,7 +134,7 @@ def drop(model: Model, topics: Sequence[int]) -> Model:
 
 
 @checked
-def reduce(model: Model, n: int, X: Any = None) -> Model:
+def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     r"""Merge topics, two at a time, until n are left.
 
     Each time the two topics are merged that lose the least information about words: those with
@@ -165,7 +166,7 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
 
     See Also
     --------
-    refine : Fits on from the topics that are left, which improves them.
+    refine_topics : Fits on from the topics that are left, which improves them.
 
     Notes
     -----
@@ -185,7 +186,7 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
         raise BadParameter("n", wanted, n)
     sizes = components.sum(axis=1)
     if X is not None:
-        counts = check_words(lda, counts_of(model, X, "X"), "reduce")
+        counts = check_words(lda, counts_of(model, X, "X"), "reduce_topics")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
@@ -198,11 +199,11 @@ def reduce(model: Model, n: int, X: Any = None) -> Model:
     {"max_iter": [Interval(Integral, 1, None, closed="left")]}, prefer_skip_nested_validation=False
 )
 @checked
-def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
+def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     """Fit on from the present topics, at temperature 1.
 
-    Use it after `merge`, `drop` and `reduce`, or after editing `components_`: topics then adjust
-    to one another.  They stay in their places, because nothing is heated.
+    Use it after `merge_topics`, `drop_topics` and `reduce_topics`, or after editing `components_`:
+    topics then adjust to one another.  They stay in their places, because nothing is heated.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def refine(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     }
     own = {name: getattr(fitted, name) for name in start}
     counts = counts_of(model, X, "X")
-    check_words(lda, counts, "refine")  # the words of the model
+    check_words(lda, counts, "refine_topics")  # the words of the model
     fitted.set_params(n_components=n_topics, **start).fit(counts)
     fitted.set_params(**own)
     return with_topics(model, fitted, [[topic] for topic in range(n_topics)])

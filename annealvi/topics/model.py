@@ -51,6 +51,7 @@ from annealvi.threads import changing, reading, reads, shallow, writing
 from annealvi.topics.choice import CHOICE, choose_for, matched
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.source import lda_in, number_of_topics
+from annealvi.topics.summary import TopicSummary, describe
 from annealvi.topics.vectorizer import (
     LANGUAGES,
     TopicVectorizer,
@@ -118,14 +119,14 @@ def _known_counts(vectorizer: Any, texts: Any, what: str, stacklevel: int) -> sp
     return X
 
 
-def _classes_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
-    """The classes of documents that begin as these topics."""
+def _clusters_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
+    """The clusters of documents that begin as these topics."""
     K = number_of_topics(lda)
     mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
-    with warnings.catch_warnings():  # classes without documents are no fault of the topics
+    with warnings.catch_warnings():  # clusters without documents are no fault of the topics
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture.fit(X)
-    return mixture.set_params(init="merged")  # the array is as large as the classes
+    return mixture.set_params(init="merged")  # the array is as large as the clusters
 
 
 def _check_lda(lda: Any, n_words: int) -> None:
@@ -159,8 +160,8 @@ class TopicModel(
     ----------
     n_topics : int or "auto", default=20
         Number of topics K.  It takes the place of `n_components` of `lda`.  With ``"auto"``,
-        :func:`annealvi.topics.choose` first compares 2, 5, 10, 20, 50, 100 and 200 topics, as far
-        as there is a topic for each 20 documents, on a sample of the texts.
+        :func:`annealvi.topics.choose_n_topics` first compares 2, 5, 10, 20, 50, 100 and 200 topics,
+        as far as there is a topic for each 20 documents, on a sample of the texts.
     vectorizer : CountVectorizer or another transformer of texts, default=None
         Counts the words; it is cloned.  None means
         :class:`annealvi.topics.TopicVectorizer`, whose limits on rare and frequent words depend
@@ -169,7 +170,7 @@ class TopicModel(
     lda : TemperedLDA, default=None
         Finds the topics; it is cloned.  None means TemperedLDA().  Its parameters can be set as
         ``set_params(lda__temperature=1)``.
-    seeds : dict of str to list of str, default=None
+    seed_words : dict of str to list of str, default=None
         Topics that are to be found, each by a name and some of its words, for example
         ``{"space": ["nasa", "orbit"]}``.  They become the first topics.  These start from documents
         with seed words, unless `lda` has an `init` or several starts.  In its topic a seed word
@@ -182,10 +183,11 @@ class TopicModel(
         of the model holds the words.
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.  None means the seed of `lda`.
-    classes : bool, default=True
-        Whether `fit` also learns the classes of documents that belong to the topics, for `predict`:
-        a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  It adds about a
-        fifth to the time of the topics, and takes twice the memory of the topics in float64.
+    clusters : bool, default=True
+        Whether `fit` also learns the clusters of documents that belong to the topics, for
+        `predict`: a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  It
+        adds about a fifth to the time of the topics, and takes twice the memory of the topics in
+        float64.
 
     Attributes
     ----------
@@ -208,11 +210,11 @@ class TopicModel(
         How many words are counted, what was left out and why, how many texts repeat another
         one, and whether the texts are short.
     seed_topics_ : dict of str to int
-        The topic of each of the `seeds`.
+        The topic of each of the `seed_words`.
     topic_labels_ : dict of int to str
         The labels that `set_labels` was given, by topic.  A new fit has none.
     mixture_ : TemperedMultinomialMixture
-        The classes of documents, after `fit` with ``classes=True``.  Class k began as topic k.
+        The clusters of documents, after `fit` with ``clusters=True``.  Cluster k began as topic k.
     choice_ : Choice
         The comparison behind ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
@@ -245,10 +247,10 @@ class TopicModel(
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
-        "seeds": "no_validation",  # check_seeds says what a dict of seeds is
+        "seed_words": "no_validation",  # check_seeds says what it must be
         "stop_words": [StrOptions(set(LANGUAGES)), "array-like", None],
         "random_state": ["random_state"],
-        "classes": ["boolean"],
+        "clusters": ["boolean"],
     }
 
     def __init__(
@@ -257,18 +259,18 @@ class TopicModel(
         *,
         vectorizer: Any = None,
         lda: TemperedLDA | None = None,
-        seeds: Mapping[str, Iterable[str]] | None = None,
+        seed_words: Mapping[str, Iterable[str]] | None = None,
         stop_words: str | list[str] | None = "english",
         random_state: int | np.random.RandomState | None = None,
-        classes: bool = True,
+        clusters: bool = True,
     ) -> None:
         self.n_topics = n_topics
         self.vectorizer = vectorizer
         self.lda = lda
-        self.seeds = seeds
+        self.seed_words = seed_words
         self.stop_words = stop_words
         self.random_state = random_state
-        self.classes = classes
+        self.clusters = clusters
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of `vectorizer` and `lda`.
@@ -301,7 +303,7 @@ class TopicModel(
 
         After a KeyboardInterrupt or an error of the callback of `lda`, which is raised again, the
         model has the topics reached so far, if there are any.  After any other error it is
-        unchanged, except that topics stay if the classes cannot be fitted.
+        unchanged, except that topics stay if the clusters cannot be fitted.
 
         Parameters
         ----------
@@ -511,10 +513,10 @@ class TopicModel(
 
     @checked
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
-        """Return the class of each text, which is the number of a topic.
+        """Return the cluster of each text, which is the number of a topic.
 
-        The class is that of `mixture_`.  Without it, as with ``classes=False``, after `partial_fit`
-        and for topics that were edited, it is what :meth:`TemperedLDA.predict` says.
+        The cluster is that of `mixture_`.  Without it, as with ``clusters=False``, after
+        `partial_fit` and for topics that were edited, it is what :meth:`TemperedLDA.predict` says.
 
         Parameters
         ----------
@@ -523,12 +525,29 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples,)
-            For a text without words the largest class; a warning says how many these are.
+            For a text without words the largest cluster; a warning says how many these are.
         """
         check_is_fitted(self)
         with reading(self):
             vectorizer, classifier = self.vectorizer_, vars(self).get("mixture_", self.lda_)
-        return classifier.predict(_known_counts(vectorizer, texts, "the largest class", 4))
+        return classifier.predict(_known_counts(vectorizer, texts, "the largest cluster", 4))
+
+    def describe(self, documents: Any, **options: Any) -> TopicSummary:
+        """Say what the model has found in documents: :func:`annealvi.topics.describe`.
+
+        Parameters
+        ----------
+        documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
+            Texts or word counts, usually those that were fitted.
+        **options : objects
+            The other parameters of that function.
+
+        Returns
+        -------
+        TopicSummary
+            Its methods read the topics, and draw them.
+        """
+        return describe(self, documents, **options)
 
     @checked
     def score(self, texts: Iterable[str], y: Any = None) -> float:
@@ -638,8 +657,8 @@ class TopicModel(
         """Set labels of topics, which are shown in place of words and kept in the file.
 
         :func:`annealvi.topics.describe`, the report and the commands show them.  Topics that
-        :func:`annealvi.topics.merge` and the like leave as they are keep their labels.  A merged
-        topic has none, and neither has a topic of a new fit.
+        :func:`annealvi.topics.merge_topics` and the like leave as they are keep their labels.  A
+        merged topic has none, and neither has a topic of a new fit.
 
         Parameters
         ----------
@@ -785,7 +804,7 @@ class TopicModel(
             self.mixture_ = estimator_of(found["mixture"], way="state.mixture")
             sizes = len(self.mixture_.weights_), self.mixture_.n_features_in_
             if sizes != (number_of_topics(lda), len(words)):
-                raise damaged("state.mixture", "classes of the topics and words", sizes)
+                raise damaged("state.mixture", "clusters of the topics and words", sizes)
 
     # -------------------------------------------------------------- attributes
 
@@ -862,8 +881,8 @@ class TopicModel(
 
             def learn() -> None:
                 lda.fit(X, resume=resume)
-                if self.classes:
-                    found["mixture_"] = _classes_of(lda, X)
+                if self.clusters:
+                    found["mixture_"] = _clusters_of(lda, X)
 
             self._show(found, learn)
         return lda, X
@@ -877,15 +896,15 @@ class TopicModel(
         """
         auto = isinstance(self.n_topics, str)
         vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)
-        seeds = check_seeds(self.seeds, None if auto else int(self.n_topics), vectorizer)
+        seed_words = check_seeds(self.seed_words, None if auto else int(self.n_topics), vectorizer)
         if words is None:
-            kept = frozenset(word for own in seeds.values() for word in own)
+            kept = frozenset(word for own in seed_words.values() for word in own)
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
         else:
             X, vocabulary = documents, Vocabulary(words, 0)
         if vocabulary.very_short:
             warnings.warn(vocabulary.shortness(), UserWarning, stacklevel=6)
-        n_words, K = len(vocabulary.words), max(len(seeds), 1) if auto else int(self.n_topics)
+        n_words, K = len(vocabulary.words), max(len(seed_words), 1) if auto else int(self.n_topics)
         if n_words < K:
             wanted = f"at most the number of words, {n_words}"
             raise BadParameter("n_topics", wanted, K, vocabulary.note())
@@ -894,18 +913,18 @@ class TopicModel(
         lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
-        seed_topics = {name: topic for topic, name in enumerate(seeds)}
+        seed_topics = {name: topic for topic, name in enumerate(seed_words)}
         found = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
         found["topic_labels_"] = {}
         if auto:
             found["choice_"] = choose_for(X, lda, least=K)
             K = found["choice_"].recommended
         lda.set_params(n_components=K)
-        if seeds:
+        if seed_words:
             # whatever is wrong with the parameters of `lda`, it says itself when it fits
             counted = stream and isinstance(lda.total_samples, Real)
             n_each = as_float(lda.total_samples) / X.shape[0] if counted else 1.0
-            plant_seeds(lda, seeds, vocabulary.words, X, n_each)
+            plant_seeds(lda, seed_words, vocabulary.words, X, n_each)
         return {**found, "_vocabulary": vocabulary}, X
 
     def _show(self, found: dict[str, Any], fit: Callable[[], Any]) -> None:

@@ -55,8 +55,8 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Such as `table` of a :class:`TopicSummary`, or what its methods `by` and `over` return.  The
-        index is written too, unless it only counts the rows and has no name.
+        Such as `table` of a :class:`TopicSummary`, or what its methods `by_group` and `over_time`
+        return.  The index is written too, unless it only counts the rows and has no name.
     path : path
         A file that ends in ``.csv``, with all digits, or in ``.tex``: a tabular, without a float
         around it.  There numbers have two decimals, or three in a column of numbers between -1
@@ -245,9 +245,10 @@ def _measured(summary: Described) -> list[str]:
             f"The mean coherence of topics is {quality['coherence']:.2f} (NPMI of the ten most "
             "probable words, Lau et al. 2014, in these documents)."
         )
-    if "held_out" in quality:
+    if "held_out_log_likelihood" in quality:
         said.append(
-            f"Documents that were held out have a log-likelihood of {quality['held_out']:.3f} nats "
+            "Documents that were held out have a log-likelihood of "
+            f"{quality['held_out_log_likelihood']:.3f} nats "
             "per word, by document completion."
         )
     if "stability" in quality:

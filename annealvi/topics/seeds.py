@@ -27,27 +27,29 @@ SEED_PRIOR = 0.5
 ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit']}, or None"
 
 
-def check_seeds(seeds: Any, n_topics: int | None, vectorizer: Any) -> dict[str, list[str]]:
+def check_seeds(seed_words: Any, n_topics: int | None, vectorizer: Any) -> dict[str, list[str]]:
     """Check seed words, and write them as the vectorizer writes words: in lower case, say."""
-    if seeds is None:
+    if seed_words is None:
         return {}
-    if not isinstance(seeds, Mapping):
-        raise BadParameter("seeds", ALLOWED, seeds)
-    if n_topics is not None and len(seeds) > n_topics:
-        raise BadParameter("seeds", f"a dict of at most n_topics={n_topics} topics", len(seeds))
+    if not isinstance(seed_words, Mapping):
+        raise BadParameter("seed_words", ALLOWED, seed_words)
+    if n_topics is not None and len(seed_words) > n_topics:
+        raise BadParameter(
+            "seed_words", f"a dict of at most n_topics={n_topics} topics", len(seed_words)
+        )
     write = vectorizer.build_preprocessor() if hasattr(vectorizer, "build_preprocessor") else str
     checked = {}
-    for name, given in seeds.items():
+    for name, given in seed_words.items():
         words = list(given) if is_list(given) else []
         if not words or not all(isinstance(word, str) for word in [name, *words]):
-            raise BadParameter("seeds", ALLOWED, {name: given})
+            raise BadParameter("seed_words", ALLOWED, {name: given})
         checked[name] = [write(word) for word in words]
     return checked
 
 
 def plant_seeds(
     lda: TemperedLDA,
-    seeds: Mapping[str, list[str]],
+    seed_words: Mapping[str, list[str]],
     words: NDArray,
     X: sparse.csr_matrix,
     n_each: float = 1.0,
@@ -60,14 +62,14 @@ def plant_seeds(
     K, base = int(lda.n_components), lda.topic_word_prior
     if base is None:
         base = 1.0 / K if lda.preset == "sklearn" else default_prior(K)
-    lda.set_params(topic_word_prior=seeded_prior(seeds, columns, X, base, K, n_each))
+    lda.set_params(topic_word_prior=seeded_prior(seed_words, columns, X, base, K, n_each))
     one = is_open(lda.n_init) or lda.n_init == 1  # several must differ
     if one and isinstance(lda.init, str) and lda.init == "auto":
-        lda.set_params(init=seeded_start(seeds, columns, X, K, lda.random_state))
+        lda.set_params(init=seeded_start(seed_words, columns, X, K, lda.random_state))
 
 
 def seeded_prior(
-    seeds: Mapping[str, list[str]],
+    seed_words: Mapping[str, list[str]],
     columns: Mapping[str, int],
     X: sparse.csr_matrix,
     prior: Any,
@@ -82,18 +84,18 @@ def seeded_prior(
     shape = n_topics, X.shape[1]
     base = as_array(prior)
     if base.dtype.kind not in "fiu" or base.shape not in ((), shape[1:], shape):
-        wanted = f"with 'seeds' None, a float or an array of shape {shape[1:]} or {shape}"
+        wanted = f"with 'seed_words' None, a float or an array of shape {shape[1:]} or {shape}"
         raise BadParameter("lda__topic_word_prior", wanted, prior)
     seeded = np.array(np.broadcast_to(base, shape), dtype=np.float64)
     counts = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     missing: list[str] = []
-    for topic, (name, words) in enumerate(seeds.items()):
+    for topic, (name, words) in enumerate(seed_words.items()):
         there = sorted(
             {columns[word] for word in words if word in columns and counts[columns[word]]}
         )
         if not there:
             wanted = "a dict with a word of the corpus for each topic"
-            raise BadParameter("seeds", wanted, {name: words})
+            raise BadParameter("seed_words", wanted, {name: words})
         missing += [word for word in words if word not in columns]
         seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
     if missing:
@@ -103,7 +105,7 @@ def seeded_prior(
 
 
 def seeded_start(
-    seeds: Mapping[str, list[str]],
+    seed_words: Mapping[str, list[str]],
     columns: Mapping[str, int],
     X: sparse.csr_matrix,
     n_topics: int,
@@ -117,11 +119,11 @@ def seeded_start(
     # float32 holds these small counts, and `dtype` stays open; an array of float64 would decide
     start = np.ones((n_topics, X.shape[1]), np.float32)
     X = sparse.csr_matrix(X, dtype=np.float64)
-    topics_of_spread_documents(X, check_random_state(random_state), start[len(seeds) :])
+    topics_of_spread_documents(X, check_random_state(random_state), start[len(seed_words) :])
     # as many of the seed words as possible, and of these documents the shortest
     lengths = np.asarray(X.sum(axis=1)).ravel()
     present = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)
-    for topic, words in enumerate(seeds.values()):
+    for topic, words in enumerate(seed_words.values()):
         there = sorted({columns[word] for word in words if word in columns})
         n_present = np.asarray(present[:, there].sum(axis=1)).ravel()
         chosen = np.lexsort((lengths, -n_present))[:SEED_DOCUMENTS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,8 +26,12 @@ _TIMES = (
     "pandas.to_datetime and its format"
 )
 _PERIODS = (
-    "a period by a name of pandas, such as 'YE', 'QE', 'ME', 'W' or 'D', or one of its offsets"
+    "a period such as 'year', '5 years', 'quarter', 'month', 'week' or 'day', a name of pandas "
+    "such as 'YE', or one of its offsets"
 )
+#: Periods in words, and what pandas calls them.
+_IN_WORDS = re.compile(r"(?:(\d+) +)?(year|quarter|month|week|day)s?", re.IGNORECASE)
+_CODES = {"year": "YE", "quarter": "QE", "month": "ME", "week": "W", "day": "D"}
 
 
 def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -72,23 +77,25 @@ def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
     return keys
 
 
-def by(summary: Described, groups: ArrayLike, *, return_std: bool = False) -> Any:
-    """Compute the share of each topic in each group of documents: `TopicSummary.by`."""
-    pandas = import_optional("pandas", "TopicSummary.by")
+def by_group(summary: Described, groups: ArrayLike, *, return_std: bool = False) -> Any:
+    """Compute the share of each topic in each group of documents: `TopicSummary.by_group`."""
+    pandas = import_optional("pandas", "TopicSummary.by_group")
     keys = read_groups(summary, groups, pandas)
     return _shares(summary, lambda frame: frame.groupby(keys, observed=True).sum(), return_std)
 
 
-def over(
-    summary: Described, times: ArrayLike, freq: Any = "YE", *, return_std: bool = False
+def over_time(
+    summary: Described, times: ArrayLike, freq: Any = "year", *, return_std: bool = False
 ) -> Any:
-    """Compute the share of each topic in each period of time: `TopicSummary.over`."""
-    pandas = import_optional("pandas", "TopicSummary.over")
+    """Compute the share of each topic in each period of time: `TopicSummary.over_time`."""
+    pandas = import_optional("pandas", "TopicSummary.over_time")
     times = in_order(times, summary.index, "times")
     index = _parsed(of_each(times, len(summary.lengths), "times"), pandas)
     offset = None
     with suppress(ValueError, TypeError):
-        offset = pandas.tseries.frequencies.to_offset(freq)
+        words = _IN_WORDS.fullmatch(freq) if isinstance(freq, str) else None
+        code = (words[1] or "") + _CODES[words[2].lower()] if words else freq
+        offset = pandas.tseries.frequencies.to_offset(code)
     if offset is None:
         raise BadParameter("freq", _PERIODS, freq)
     known = index[index.notna()].sort_values()

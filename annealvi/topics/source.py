@@ -7,7 +7,9 @@ Nothing else finds that out.  A model is known by what it has, not by its class:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -137,6 +139,25 @@ class Source:
         #: How the model was fitted, as far as it is known.
         self.facts = self._facts()
 
+    def keep_labels(self) -> Callable[[dict[int, str]], None] | None:
+        """A function that names topics in the model; None if the model keeps no names."""
+        if not takes_texts(self.given):
+            return None
+        of_model, of_topics = weakref.ref(self.given), weakref.ref(self.model)
+
+        def keep(labels: dict[int, str]) -> None:
+            model = of_model()
+            if model is not None and lda_of(model) is of_topics():
+                model.set_labels(labels)
+            elif model is not None:
+                warnings.warn(
+                    "The model has been fitted again since it was described: the new labels are "
+                    "in this summary only.",
+                    stacklevel=5,
+                )
+
+        return keep
+
     def _of(self, name: str, default: Any) -> Any:
         """What a TopicModel has, and others have not."""
         return getattr(self.given, name, default)
@@ -219,14 +240,14 @@ class Source:
         found[found.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
         return found / found.sum(axis=1, keepdims=True)
 
-    def classes(self, X: Any, found: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the class of each document: what the model predicts, or its largest share."""
+    def clusters(self, X: Any, found: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the cluster of each document: what the model predicts, or its largest share."""
         predict = getattr(self._of("mixture_", self.model), "predict", None)
-        classes = None if predict is None else np.asarray(predict(X))
-        if classes is None or classes.dtype.kind != "i" or classes.shape != found.shape[:1]:
+        clusters = None if predict is None else np.asarray(predict(X))
+        if clusters is None or clusters.dtype.kind != "i" or clusters.shape != found.shape[:1]:
             return found.argmax(axis=1)  # what others predict need not be a topic
-        inside = classes.min() >= 0 and classes.max() < found.shape[1]
-        return classes if inside else found.argmax(axis=1)
+        inside = clusters.min() >= 0 and clusters.max() < found.shape[1]
+        return clusters if inside else found.argmax(axis=1)
 
     def names(self, given: Any, documents: Any) -> NDArray:
         """Return the words passed, or those the model or the documents have, or numbers."""

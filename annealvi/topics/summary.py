@@ -107,8 +107,8 @@ class TopicSummary:
         The probabilities of words in topics, p(w | k).
     shares : ndarray of shape (D, K)
         The shares of topics in documents, p(k | d).
-    classes : ndarray of shape (D,)
-        The class of each document, as the number of a topic: what `predict` of the model says, or
+    clusters : ndarray of shape (D,)
+        The cluster of each document, as the number of a topic: what `predict` of the model says, or
         the topic with the largest share if it has no such method.
     counts : CSR matrix of shape (D, V)
         The words of the documents: not a copy, if counts were given as such a matrix.
@@ -140,7 +140,7 @@ class TopicSummary:
     checksum : str
         :func:`annealvi.metrics.topic_checksum` of the model's topics.
     quality : dict of str to float
-        ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out"`` and
+        ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out_log_likelihood"`` and
         ``"stability"`` if :func:`annealvi.topics.describe` was passed what they need.
     facts : dict
         What the model says of its fit, for `methods`.
@@ -165,7 +165,7 @@ class TopicSummary:
         self.counts = counts = documents.counts
         self.topics = source.topics
         self.shares = source.transform(documents.given)
-        self.classes = source.classes(documents.given, self.shares)
+        self.clusters = source.clusters(documents.given, self.shares)
         self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         self.concentration = self.lengths + source.prior
         self.feature_names, self.texts, self.titles = feature_names, texts, titles
@@ -197,7 +197,7 @@ class TopicSummary:
                 value.flags.writeable = False
         columns = [self._columns(k, N_WORDS, RELEVANCE) for k in range(len(self.topics))]
         words_of = [feature_names[own].tolist() for own in columns]
-        self._labels = Labels(ranking.labels_of(words_of, source.named))
+        self._labels = Labels(ranking.labels_of(words_of, source.named), source.keep_labels())
 
     def __repr__(self) -> str:
         n_topics, n_features = self.topics.shape
@@ -216,7 +216,8 @@ class TopicSummary:
         one only in their ending.  A topic with seed words has the name of these.
 
         Set one by ``summary.labels[3] = "space"``, some by a dict ``summary.labels = {3: "space"}``
-        or all by a list.  No two may be the same.
+        or all by a list.  No two may be the same.  A label that is set is also the topic's name in
+        the :class:`TopicModel` that was described: its later summaries and files have it.
         """
         return self._labels
 
@@ -234,7 +235,7 @@ class TopicSummary:
             A row for each topic, with
 
             - ``share``: of all words of the documents;
-            - ``documents``: how many have it as their class, of those that have words;
+            - ``documents``: how many have it as their cluster, of those that have words;
             - ``label``, and ``words``: the ten most relevant ones;
             - ``coherence``: how often its most probable words occur in the same documents, NPMI
               (:func:`annealvi.metrics.topic_coherence`);
@@ -249,7 +250,7 @@ class TopicSummary:
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
-            "documents": np.bincount(self.classes[self.lengths > 0], minlength=len(self.topics)),
+            "documents": np.bincount(self.clusters[self.lengths > 0], minlength=len(self.topics)),
             "label": list(self._labels),
             "words": [", ".join(self.words(k)) for k in numbers],
             "coherence": self.coherence,
@@ -435,7 +436,7 @@ class TopicSummary:
         {"n": _COUNT, "min_tokens": [None, Interval(Real, 0, None, closed="left")]},
         prefer_skip_nested_validation=True,
     )
-    def odd(self, n: int = 10, min_tokens: float | None = None) -> Any:
+    def outliers(self, n: int = 10, min_tokens: float | None = None) -> Any:
         """Return the documents that the topics explain worst.
 
         Parameters
@@ -475,13 +476,13 @@ class TopicSummary:
     # ------------------------------------------------------------- groups and covariates
 
     @checked
-    def by(self, groups: ArrayLike, *, return_std: bool = False) -> Any:
+    def by_group(self, groups: ArrayLike, *, return_std: bool = False) -> Any:
         r"""Compute the share of each topic in each group of documents.
 
         Parameters
         ----------
         groups : array-like of shape (D,)
-            The group of each document, such as its class or its author.  Documents whose group is
+            The group of each document, such as its section or its author.  Documents whose group is
             None or NaN are left out.  A Series of pandas is read by its index if the documents were
             a Series or a DataFrame too; all else is in the order of the documents.
         return_std : bool, default=False
@@ -515,10 +516,10 @@ class TopicSummary:
         summary has r refits, other topics could have been found.  The second term is what
         infinitely many draws add in the method of composition, see :meth:`effects`.
         """
-        return shares.by(self, groups, return_std=return_std)
+        return shares.by_group(self, groups, return_std=return_std)
 
     @checked
-    def over(self, times: ArrayLike, freq: Any = "YE", *, return_std: bool = False) -> Any:
+    def over_time(self, times: ArrayLike, freq: Any = "year", *, return_std: bool = False) -> Any:
         """Compute the share of each topic in each period of time.
 
         Parameters
@@ -526,14 +527,14 @@ class TopicSummary:
         times : array-like of shape (D,)
             The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
             are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
-            left out.  A Series of pandas is read by its index, see `by`.
-        freq : str, timedelta or pandas.DateOffset, default="YE"
-            Length of a period, as pandas names it: years "YE", quarters "QE", months "ME", weeks
-            "W", days "D"; "5YE" is five years.  Every offset of pandas is allowed too, such as
+            left out.  A Series of pandas is read by its index, see `by_group`.
+        freq : str, timedelta or pandas.DateOffset, default="year"
+            Length of a period: "year", "quarter", "month", "week", "day", or several, such as
+            "5 years".  Names of pandas such as "5YE", and its offsets, are allowed too, such as
             ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
             are counted from the day of the first document.
         return_std : bool, default=False
-            Whether to return the standard errors of the shares too, as in `by`.
+            Whether to return the standard errors of the shares too, as in `by_group`.
 
         Returns
         -------
@@ -552,7 +553,7 @@ class TopicSummary:
             If there are not as many times as documents, or one cannot be read; or if `freq` is
             no period.
         """
-        return shares.over(self, times, freq, return_std=return_std)
+        return shares.over_time(self, times, freq, return_std=return_std)
 
     @checked
     def effects(
@@ -638,7 +639,7 @@ class TopicSummary:
         prefer_skip_nested_validation=True,
     )
     @checked
-    def words_by(
+    def words_by_group(
         self, topic: int | str, groups: ArrayLike, n: int | None = N_WORDS, prior: float = 500.0
     ) -> Any:
         r"""Find the words that groups of documents use differently when they speak of a topic.
@@ -661,8 +662,8 @@ class TopicSummary:
         topic : int or str
             Its number or its label.
         groups : array-like of shape (D,)
-            The group of each document, as in `by`.  Documents whose group is None or NaN are left
-            out, so two groups of many are compared by setting the others to None.
+            The group of each document, as in `by_group`.  Documents whose group is None or NaN are
+            left out, so two groups of many are compared by setting the others to None.
         n : int, default=10
             Number of words of each group: those that it uses more than others do, if it has at
             least five of them.  None means all words of the topic, also rare ones.
@@ -709,11 +710,11 @@ class TopicSummary:
         >>> texts = ["red stars and planets", "blue stars and planets"] * 20
         >>> texts += ["bread, butter"] * 20
         >>> model = TopicModel(n_topics=2, random_state=0).fit(texts)
-        >>> words = describe(model, texts).words_by(0, ["a", "b"] * 20 + ["c"] * 20, n=1)
+        >>> words = describe(model, texts).words_by_group(0, ["a", "b"] * 20 + ["c"] * 20, n=1)
         >>> sorted(words)[:3]
         ['count', 'group', 'high']
         """
-        return contrasts.words_by(self, topic, groups, n, prior)
+        return contrasts.words_by_group(self, topic, groups, n, prior)
 
     # --------------------------------------------------------------- trust and a paper
 
@@ -775,7 +776,7 @@ class TopicSummary:
         *,
         title: str | None = None,
         times: ArrayLike | None = None,
-        freq: Any = "YE",
+        freq: Any = "year",
         groups: ArrayLike | None = None,
         other: TopicSummary | None = None,
         n_words: int = 20,
@@ -793,11 +794,11 @@ class TopicSummary:
         title : str, optional
             The headline.
         times : array-like of shape (D,), optional
-            Date or time of each document, as in `over`.
-        freq : str, timedelta or pandas.DateOffset, default="YE"
-            Length of the periods of `times`, as in `over`.
+            Date or time of each document, as in `over_time`.
+        freq : str, timedelta or pandas.DateOffset, default="year"
+            Length of the periods of `times`, as in `over_time`.
         groups : array-like of shape (D,), optional
-            The class of each document, as in `by`.
+            The group of each document, as in `by_group`.
         other : TopicSummary, optional
             Of a second fit of the same words, to compare topics with.
         n_words : int, default=20
@@ -864,8 +865,8 @@ def describe(
     titles : iterable of str, default=None
         Titles of the documents, for display.
     held_out : iterable of str, or {array-like, sparse matrix}, default=None
-        Documents that were not fitted.  ``quality["held_out"]`` of the summary is then their
-        log-likelihood per word (:func:`annealvi.metrics.document_completion`).
+        Documents that were not fitted.  ``quality["held_out_log_likelihood"]`` of the summary is
+        then their log-likelihood per word (:func:`annealvi.metrics.document_completion`).
     other : fitted topic model, default=None
         Another fit of the same words, say from another seed.  ``quality["stability"]`` of the
         summary is then how alike the topics of both are
@@ -911,7 +912,9 @@ def describe(
     quality = {}
     if held_out is not None:
         X = source.read(held_out, "held_out").given
-        quality["held_out"] = float(document_completion(source, X, random_state=random_state))
+        quality["held_out_log_likelihood"] = float(
+            document_completion(source, X, random_state=random_state)
+        )
     if other is not None:
         second = Source(other, "other")
         one, two = source.known_names, second.known_names

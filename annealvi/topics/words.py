@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -134,10 +134,19 @@ def check_labels(labels: Mapping[int, Any]) -> None:
 
 
 class Labels(Sequence[str]):
-    """The labels of topics: one str for each, of which no two are the same."""
+    """The labels of topics: one str for each, of which no two are the same.
 
-    def __init__(self, labels: Sequence[str]) -> None:
+    Each change is told to `keep`, which names the topics in the model.
+    """
+
+    def __init__(
+        self, labels: Sequence[str], keep: Callable[[dict[int, str]], None] | None = None
+    ) -> None:
         self._labels = list(labels)
+        self._keep = keep
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Labels, (self._labels,)  # a copy names the topics of no model
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -174,13 +183,17 @@ class Labels(Sequence[str]):
             raise BadParameter("topics", "a list of numbers or labels of topics", topics)
         return [self.number(topic) for topic in given]
 
+    def show(self, labels: Sequence[str]) -> None:
+        """Take other labels, which name no topics in the model."""
+        self._labels[:] = labels
+
     def change(self, labels: Any) -> None:
         """Set all labels, by a sequence, or some, by a dict from topics.  All or nothing."""
-        if isinstance(labels, Mapping):
-            changed = list(self._labels)
-            for topic, label in labels.items():
-                changed[self.number(topic)] = label
-        else:
-            changed = of_each(labels, len(self), "labels", "topic")
-        check_labels(dict(enumerate(changed)))
-        self._labels[:] = [str(label) for label in changed]
+        if not isinstance(labels, Mapping):
+            labels = dict(enumerate(of_each(labels, len(self), "labels", "topic")))
+        given = {self.number(topic): label for topic, label in labels.items()}
+        changed = dict(enumerate(self._labels)) | given
+        check_labels(changed)
+        if self._keep is not None:
+            self._keep({topic: str(label) for topic, label in given.items()})
+        self._labels[:] = map(str, changed.values())

@@ -8,8 +8,8 @@ topics that `TopicSummary.trust` marks, and how many of the marked and of the ot
 median cosine of their matches is at least .7.  Trust knows the fit alone, or one more fit.
 
 `words`: groups of documents are drawn at random, so no word is used differently.  Printed is the
-share of 95% intervals of `TopicSummary.words_by` that exclude 0, and the same by the variance of
-Monroe, Colaresi and Quinn (2008), by the expected number of the word in the smaller group.
+share of 95% intervals of `TopicSummary.words_by_group` that exclude 0, and the same by the variance
+of Monroe, Colaresi and Quinn (2008), by the expected number of the word in the smaller group.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def words(name: str, X: sparse.csr_matrix, n_draws: int) -> list[list[str]]:
     for _ in range(n_draws):
         groups = rng.integers(2, size=X.shape[0])
         for topic in range(0, 20, 3):
-            found = summary.words_by(topic, groups, n=None, prior=PRIOR).set_index("word")
+            found = summary.words_by_group(topic, groups, n=None, prior=PRIOR).set_index("word")
             one, two = (found[found.group == group] for group in (0, 1))
             y, rest = one["count"], two["count"].loc[one.index]
             prior = PRIOR * (y + rest) / (y + rest).sum()

@@ -71,19 +71,19 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
         (tmp_path / "seeds.json").write_text(given, encoding="utf-8")
         given = tmp_path / "seeds.json"
     options = ("--topics", 3, "--random-state", 5, "--max-df", 0.5)
-    done = call("fit", jsonl, *options, "--seeds", given, "--model", "m")
+    done = call("fit", jsonl, *options, "--seed-words", given, "--model", "m")
     assert done.status == 0, done.err
     assert "annealvi fit: warning: 1 seed words are not in the vocabulary: " in done.err
     assert re.search(r"^ +0 .*  Meals: .*bread", done.out, re.MULTILINE)
     assert re.search(r"^ +1 .*  sailing: .*ship", done.out, re.MULTILINE)
     model, texts = annealvi.load("m"), [row["text"] for row in rows]
-    expected = annealvi.TopicModel(3, random_state=5, seeds=SEEDS)
+    expected = annealvi.TopicModel(3, random_state=5, seed_words=SEEDS)
     expected.set_params(vectorizer__max_df=0.5)
     with pytest.warns(UserWarning, match="1 seed words are not"):
         expected.fit(texts)
     np.testing.assert_array_equal(model.components_, expected.components_)
     assert model.seed_topics_ == expected.seed_topics_ == {"Meals": 0, "sailing": 1}
-    assert model.seeds == SEEDS and model.lda.topic_word_prior is None
+    assert model.seed_words == SEEDS and model.lda.topic_word_prior is None
     assert "0: Meals (" in call("show", done.place / "m", "--topic", 0).out
     assert ",0,Meals,0." in call("label", done.place / "m", jsonl).out
 
@@ -91,7 +91,9 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
 @pytest.mark.slow
 def test_seed_words_and_a_number_that_is_chosen(call, jsonl):
     seeds = json.dumps({word: [word] for words in TOPICS.values() for word in words[:2]})
-    done = call("fit", jsonl, "--topics", "auto", "--seeds", seeds, "--second-fit", "--report", "r")
+    done = call(
+        "fit", jsonl, "--topics", "auto", "--seed-words", seeds, "--second-fit", "--report", "r"
+    )
     assert done.status == 0 and "chose 6 topics" in done.err
 
 
@@ -113,8 +115,8 @@ def test_stability_of_a_number_that_is_chosen(call, jsonl, rows, tmp_path):
 def test_seed_words_of_counts(call, refused, tmp_path):
     counts = tmp_path / "counts.npz"
     sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
-    seeds = ("--topics", 2, "--seeds", '{"last": ["sail"]}')
-    assert "--seeds needs the words of the counts" in refused("fit", counts, *seeds)
+    seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
+    assert "--seed-words needs the words of the counts" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
     done = call("fit", counts, *seeds)
     assert re.search(r"^ +0 .*  last: sail", done.out, re.MULTILINE)
@@ -124,7 +126,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     ("seeds", "words"),
     [
         ("nowhere.json", "'nowhere.json': No such file"),
-        ("{", "--seeds must be JSON, such as"),
+        ("{", "--seed-words must be JSON, such as"),
         ('{"sea": "ship"}', "a dict of names to lists of words, .* Got {'sea': 'ship'}"),
         ('{"sea": []}', "a dict of names to lists of words, .* Got {'sea': []}"),
         ('{"a": ["keel", "mast"]}', "a word of the corpus for each topic"),
@@ -133,13 +135,13 @@ def test_seed_words_of_counts(call, refused, tmp_path):
 )
 def test_wrong_seed_words(refused, jsonl, seeds, words):
     pattern = ".*".join(re.escape(part) for part in words.split(".*"))
-    assert re.search(pattern, refused("fit", jsonl, "--topics", 2, "--seeds", seeds))
+    assert re.search(pattern, refused("fit", jsonl, "--topics", 2, "--seed-words", seeds))
 
 
 def test_the_report(call, jsonl):
     pytest.importorskip("pandas")
     pytest.importorskip("plotly")
-    columns = ("--time", "date", "--class", "kind")
+    columns = ("--time", "date", "--group", "kind")
     done = call("fit", jsonl, "--topics", 3, *columns, "--second-fit", "--report", "topics.html")
     assert done.status == 0, done.err
     page = (done.place / "topics.html").read_text(encoding="utf-8")
@@ -219,7 +221,7 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
     ("options", "words"),
     [
         (["--time", "title"], "must be datetimes"),
-        (["--time", "date", "--freq", "fortnight"], "must be a period by a name of pandas"),
+        (["--time", "date", "--freq", "fortnight"], "must be a period such as .year"),
     ],
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):

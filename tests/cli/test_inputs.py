@@ -32,20 +32,20 @@ def write(tmp_path):
 
 def test_columns(table, jsonl, rows):
     for path in (table, jsonl):
-        corpus = read(path, "--time", "date", "--class", "kind")
+        corpus = read(path, "--time", "date", "--group", "kind")
         assert corpus.texts == [row["text"] for row in rows]
         assert corpus.columns == {
             "title": [row["title"] for row in rows],
             "time": [row["date"] for row in rows],
-            "class": [row["kind"] for row in rows],
+            "group": [row["kind"] for row in rows],
         }
 
 
 def test_a_folder(folder, rows):
     (folder / ".hidden").write_bytes(b"\xff")
     (folder / "more.txt.gz").write_bytes(gzip.compress(b"packed"))
-    corpus = read(folder, "--class", "folder", "--title", "name", "--files", "*.txt*")
-    found = zip(corpus.columns["title"], corpus.texts, corpus.columns["class"], strict=True)
+    corpus = read(folder, "--group", "folder", "--title", "name", "--files", "*.txt*")
+    found = zip(corpus.columns["title"], corpus.texts, corpus.columns["group"], strict=True)
     expected = [(f"{row['kind']}/{row['id']}.txt", row["text"], row["kind"]) for row in rows]
     assert list(found) == sorted([*expected, ("more.txt.gz", "packed", ".")])
 
@@ -85,8 +85,8 @@ def test_what_is_missing(write):
     path = write("a.jsonl", '{"text": "a", "y": 2000}\n{"text": null}\n{"n": 3, "text": ""}\n{}\n')
     corpus = read(path, "--time", "y")
     assert corpus.texts == ["a", "", "", ""] and corpus.columns["time"] == [2000, None, None, None]
-    corpus = read(write("a.csv", "text,y,k\na,,\nb,2000,x\n"), "--time", "y", "--class", "k")
-    assert corpus.columns == {"time": [None, "2000"], "class": [None, "x"]}
+    corpus = read(write("a.csv", "text,y,k\na,,\nb,2000,x\n"), "--time", "y", "--group", "k")
+    assert corpus.columns == {"time": [None, "2000"], "group": [None, "x"]}
 
 
 def test_parquet(tmp_path, write, rows):
@@ -94,7 +94,7 @@ def test_parquet(tmp_path, write, rows):
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "a.parquet"
     pandas.DataFrame(rows).assign(year=2000).to_parquet(path)
-    corpus = read(path, "--time", "year", "--class", "kind")
+    corpus = read(path, "--time", "year", "--group", "kind")
     assert corpus.texts == [row["text"] for row in rows]
     assert corpus.columns["time"] == [2000] * len(rows)
     with pytest.raises(ValueError, match=r"document 0: 'year' must be a text. Got 2000"):
@@ -134,7 +134,7 @@ def test_files_that_cannot_be_read(write, name, content, words):
 
 def test_columns_that_are_not_there(jsonl):
     listed = "has no column 'x' for {}. Its columns are: id, title, text, date, kind."
-    for option in ("--text", "--title", "--time", "--class"):
+    for option in ("--text", "--title", "--time", "--group"):
         with pytest.raises(ValueError, match=re.escape(listed.format(option))):
             read(jsonl, option, "x")
 

@@ -10,9 +10,9 @@ from annealvi.metrics import topic_checksum
 from annealvi.topics import describe
 
 pytest.importorskip("matplotlib")
-NAMES = ("topics", "trust", "by_class", "over_time")
+NAMES = ("topics", "trust", "by_group", "over_time")
 TABLES = {f"{name}.{end}" for name in NAMES for end in ("csv", "tex")}
-FIGURES = {f"{name}.pdf" for name in ("topics", "map", "by_class", "over_time")}
+FIGURES = {f"{name}.pdf" for name in ("topics", "map", "by_group", "over_time")}
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def model(call, jsonl, tmp_path):
 
 
 def test_a_folder_for_a_paper(call, model, jsonl, rows):
-    more = ("--class", "kind", "--time", "date")
+    more = ("--group", "kind", "--time", "date")
     done = call("paper", model, jsonl, *more, "--folder", "out", "--quiet")
     assert done.status == 0 and not done.out and not done.err
     folder = done.place / "out"
@@ -38,9 +38,9 @@ def test_a_folder_for_a_paper(call, model, jsonl, rows):
     assert trust.support.to_numpy() == pytest.approx(summary.support[table.index])
     assert "stability" not in trust and trust.index.tolist() == table.index.tolist()
     assert r"a \& b & " in (folder / "topics.tex").read_text(encoding="utf-8")
-    by = pd.read_csv(folder / "by_class.csv", index_col=0)
+    by = pd.read_csv(folder / "by_group.csv", index_col=0)
     assert by["a & b"].to_numpy() == pytest.approx(
-        summary.by([row["kind"] for row in rows])["a & b"].to_numpy()
+        summary.by_group([row["kind"] for row in rows])["a & b"].to_numpy()
     )
     assert by.n_documents.tolist() == [12, 12, 12]
     over = (folder / "over_time.tex").read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ def test_the_difference_of_two_values(call, tmp_path):
 def test_wrong_input(refused, call, model, jsonl):
     assert "--folder" in refused("paper", model, jsonl, "--folder", model)
     assert "--folder" in refused("paper", model, jsonl, "--folder", "no/where")
-    assert "no column 'side'" in refused("paper", model, jsonl, "--class", "side")
+    assert "no column 'side'" in refused("paper", model, jsonl, "--group", "side")
     assert "--freq" in refused("paper", model, jsonl, "--time", "date", "--freq", "no")
     assert "--time" in refused("paper", model, jsonl, "--time", "text")
     said = refused("paper", model, jsonl, "--formula", "~ side", "--refits", "2")

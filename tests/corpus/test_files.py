@@ -109,7 +109,7 @@ def test_blocks_of_files(tmp_path, write, monkeypatch, X, stream, text, block_si
     if stream is stream_lda_c:
         assert together(stream(path, 20))[0].shape == (53, 20)
     corpus.write(tmp_path / "X", stream(path, block_size=block_size))
-    assert_array_equal(corpus.open(tmp_path / "X").toarray(), X.toarray())
+    assert_array_equal(corpus.open_corpus(tmp_path / "X").toarray(), X.toarray())
 
 
 def test_files_of_scipy(tmp_path, X):

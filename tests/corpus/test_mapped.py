@@ -39,7 +39,7 @@ def is_mapped(array):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_was_written_is_there(X, tmp_path, dtype):
     corpus.write(tmp_path / "X", blocks(X), dtype=dtype)
-    read = corpus.open(tmp_path / "X")
+    read = corpus.open_corpus(tmp_path / "X")
     assert type(read) is sparse.csr_matrix and read.dtype == dtype and read.shape == X.shape
     for name in ("data", "indices", "indptr"):
         array = getattr(read, name)
@@ -56,18 +56,18 @@ def test_blocks_of_all_kinds(tmp_path):
     empty = sparse.csr_matrix((0, 3))
     corpus.write(tmp_path / "X", [dense, empty, unsorted, sparse.coo_array(dense), [[0, 0, 7]]])
     expected = [[0, 2, 0], [1, 0, 0], [2, 0, 4], [0, 2, 0], [1, 0, 0], [0, 0, 7]]
-    read = corpus.open(tmp_path / "X")
+    read = corpus.open_corpus(tmp_path / "X")
     assert_array_equal(read.toarray(), expected)
     assert read.has_canonical_format
     corpus.write(tmp_path / "none", [sparse.csr_matrix((2, 3))])
-    assert_array_equal(corpus.open(tmp_path / "none").toarray(), np.zeros((2, 3)))
+    assert_array_equal(corpus.open_corpus(tmp_path / "none").toarray(), np.zeros((2, 3)))
 
 
 def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
     monkeypatch.setattr(mapped, "_INT32_MAX", X.nnz - 1)
     monkeypatch.setattr(mapped, "CHUNK", 1000)
     corpus.write(tmp_path / "X", blocks(X))
-    read = corpus.open(tmp_path / "X")
+    read = corpus.open_corpus(tmp_path / "X")
     assert read.indices.dtype == read.indptr.dtype == np.int64
     assert (read != X).nnz == 0
     lda = TemperedLDA(3, max_iter=1, random_state=0).fit(read)
@@ -89,14 +89,14 @@ def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
 def test_fits_have_the_same_bits(X, folder, parameters):
     fits = [
         TemperedLDA(4, max_iter=2, random_state=0, **parameters).fit(Z)
-        for Z in (X, corpus.open(folder))
+        for Z in (X, corpus.open_corpus(folder))
     ]
     assert_array_equal(fits[0].components_, fits[1].components_)
     assert fits[0].bound_ == fits[1].bound_
 
 
 def test_methods_have_the_same_bits(X, folder):
-    lda, Z = TemperedLDA(4, max_iter=2, random_state=0).fit(X), corpus.open(folder)
+    lda, Z = TemperedLDA(4, max_iter=2, random_state=0).fit(X), corpus.open_corpus(folder)
     assert_array_equal(lda.transform(Z), lda.transform(X))
     assert_array_equal(lda.transform(Z, method="cvb0"), lda.transform(X, method="cvb0"))
     assert lda.score(Z) == lda.score(X) and lda.perplexity(Z) == lda.perplexity(X)
@@ -123,7 +123,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         peaks = []
         for times in (16, 48):
             tracemalloc.start()
-            call(corpus.open(tmp_path / str(times)))
+            call(corpus.open_corpus(tmp_path / str(times)))
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
         assert peaks[1] - peaks[0] < 64 * 32 * X.shape[0], name
@@ -163,7 +163,7 @@ def test_an_error_of_the_blocks_leaves_nothing(tmp_path):
 def test_nothing_is_overwritten(X, folder, tmp_path):
     with pytest.raises(FileExistsError, match="remove it, or write to another path"):
         corpus.write(folder, [np.eye(3)])
-    assert corpus.open(folder).shape == X.shape
+    assert corpus.open_corpus(folder).shape == X.shape
     with pytest.raises(FileNotFoundError) as raised:
         corpus.write(tmp_path / "no" / "X", [np.eye(3)])
     assert raised.value.filename == str(tmp_path / "no" / "X")
@@ -173,7 +173,7 @@ def test_nothing_is_overwritten(X, folder, tmp_path):
 def test_folders_that_are_no_corpus(tmp_path, place):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileNotFoundError, match=r"There is no corpus at .*corpus.json"):
-        corpus.open(tmp_path / place)
+        corpus.open_corpus(tmp_path / place)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_descriptions_that_are_refused(tmp_path, change, message):
         change = json.dumps(json.loads(place.read_text()) | change)
     place.write_bytes(change.encode("utf-8", "surrogateescape"))
     with pytest.raises(ValueError, match=message):
-        corpus.open(tmp_path / "X")
+        corpus.open_corpus(tmp_path / "X")
 
 
 @pytest.mark.parametrize("name", ["data.npy", "indices.npy", "indptr.npy"])
@@ -208,10 +208,10 @@ def test_damaged_files(tmp_path, name):
     for content in (whole[:-4], b""):
         file.write_bytes(content)
         with pytest.raises(ValueError, match=f"{name}' is no file of NumPy, or not whole"):
-            corpus.open(tmp_path / "X")
+            corpus.open_corpus(tmp_path / "X")
     file.unlink()
     with pytest.raises(FileNotFoundError, match=f"has no file {name}"):
-        corpus.open(tmp_path / "X")
+        corpus.open_corpus(tmp_path / "X")
 
 
 def test_damaged_numbers_are_refused_before_they_are_read(tmp_path):
@@ -219,4 +219,4 @@ def test_damaged_numbers_are_refused_before_they_are_read(tmp_path):
     indices = np.load(tmp_path / "X" / "indices.npy")
     np.save(tmp_path / "X" / "indices.npy", np.where(indices == 7, 10**6, indices))
     with pytest.raises(ValueError, match=r"indices must be < 300"):
-        TemperedLDA(2).fit(corpus.open(tmp_path / "X"))
+        TemperedLDA(2).fit(corpus.open_corpus(tmp_path / "X"))

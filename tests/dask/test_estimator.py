@@ -248,7 +248,7 @@ def test_portions_are_fitted_in_this_process(paths, parts):
     assert not hasattr(lda, "components_")
     local = annealvi.TemperedLDA(4, random_state=0, **SIZES)
     for path, part in zip(paths, parts, strict=True):
-        lda.partial_fit(corpus.open(path))
+        lda.partial_fit(corpus.open_corpus(path))
         local.partial_fit(part)
     assert digest(lda) == digest(local)
 

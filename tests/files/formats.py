@@ -96,7 +96,7 @@ ESTIMATORS = {
     "topics": topics,
     "topics-classes": topics,
     "topics-seeds": lambda: topics(
-        seeds={"sea": ["Ship", "sail"]},
+        seed_words={"sea": ["Ship", "sail"]},
         stop_words=["the"],
         vectorizer=TopicVectorizer(ngram_range=(1, 2), min_df=1, max_features=30),
     ),

@@ -42,7 +42,7 @@ from annealvi.models.lda_prior import LDAPrior
 from annealvi.progress import ProgressBar
 from annealvi.scale.engines import SerialEngine
 from annealvi.schedules import Exponential, Linear
-from annealvi.topics import TopicVectorizer, choose, describe
+from annealvi.topics import TopicVectorizer, choose_n_topics, describe
 from tests.files.mutations import mutated_bytes, mutated_tree
 from tests.fuzz import strategies as s
 from tests.fuzz.judge import Trial, UserError, anything, check_finite, check_not_infinite
@@ -69,7 +69,7 @@ INNER = {
 #: How often a target is called, if not once a round.
 OFTEN = {"TemperedLDA": 12, "TemperedFMM": 5, "TemperedGaussianMixture": 5, "TopicModel": 4}
 OFTEN |= {"metrics.document_completion": 3, "partition.log_partition": 3, "topics.describe": 2}
-OFTEN |= {"topics.choose": 2, "files.load": 4, "files.resume": 4}
+OFTEN |= {"topics.choose_n_topics": 2, "files.load": 4, "files.resume": 4}
 
 
 def all_targets(deep: bool = False) -> dict[str, Callable[[Trial], None]]:
@@ -139,7 +139,7 @@ def four_topics() -> Any:
 @functools.cache
 def choice() -> Any:
     """A choice of the number of topics."""
-    return choose(COUNTS, (1, 2), n_runs=1, model=TemperedLDA(max_iter=1), random_state=0)
+    return choose_n_topics(COUNTS, (1, 2), n_runs=1, model=TemperedLDA(max_iter=1), random_state=0)
 
 
 FEW = dict(n_components=2, max_iter=2, random_state=0)
@@ -158,7 +158,10 @@ SAVED: tuple[tuple[Any, Any], ...] = (
     (TemperedGaussianMixture(**FEW, tol=0, covariances=1.0, temperature="variational"), POINTS),
     (TemperedMultinomialMixture(**FEW, tol=0), COUNTS),
     (TemperedMultinomialMixture(**FEW, tol=0, init="kmeans++", temperature=VARIATIONAL), COUNTS),
-    (TopicModel(2, seeds={"sky": ["moon"]}, lda=TemperedLDA(max_iter=2), random_state=0), TEXTS),
+    (
+        TopicModel(2, seed_words={"sky": ["moon"]}, lda=TemperedLDA(max_iter=2), random_state=0),
+        TEXTS,
+    ),
     (TopicModel("auto", lda=TemperedLDA(max_iter=2), random_state=0), TEXTS),
 )
 
@@ -317,10 +320,10 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "form": one_of("explicit", "collapsed"),
     "n_jobs": one_of(None, 1, 2, -1, -100),
     "over": one_of("pass", "step", "seconds"),
-    "plot_learning_curves.value": one_of("perplexity", "elbo", "heldout"),
+    "plot_learning_curves.value": one_of("perplexity", "elbo", "held_out_log_likelihood"),
     **dict.fromkeys(["Distance.value", "check_distance.value", "derivative"], FUNCTIONS),
     "as_temperature.value": one_of(1, 3.7, "auto", "annealed", "variational", "local", "hot"),
-    "freq": one_of("YE", "ME", "D", "2QE", pd.DateOffset(months=30), "no"),
+    "freq": one_of("YE", "5 years", "ME", "D", "2QE", pd.DateOffset(months=30), "no"),
     "times": each("2001", "2001-05-06", 2003, None),
     "groups": each("a", "b", "$x_$", None) | one_of([[0, 1]], [[0], [1, 2]], []),
     "prior": one_of(500.0, 1, 1e-6, 1e12, 0),
@@ -363,7 +366,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "name": one_of("a", "a", "a", "nothing", "", "..", "a/b", "a\0b"),
     "shape": one_of((2, 10), (4, 5), (20, 1), (0, 20), (-2, -10)),
     "cmap": one_of("gray", "RdBu_r", "no"),
-    "seeds": st.dictionaries(
+    "seed_words": st.dictionaries(
         one_of("space", "", "$"), st.lists(one_of("moon", "goal", "", "no")), max_size=2
     ),
     "seed_topics": one_of(None, {"a": 1}),
@@ -401,7 +404,7 @@ MADE = {"model", "estimator", "summary", "other", "choice", "effects", "client",
 
 def _path(t: Trial, name: str) -> Any:
     """A path that `name` reads or writes: a damaged file, a folder, none, or no path."""
-    if name.endswith("open"):
+    if name.endswith("open_corpus"):
         corpora.write("corpus", [COUNTS, COUNTS])
         file = t.one_of(*sorted(Path("corpus").iterdir()))
         file.write_bytes(damaged(t, file.read_bytes()))
@@ -427,7 +430,7 @@ def _model(t: Trial, owner: str) -> Any:
         lengths = t.draw(BY_NAME["document_lengths"])
         prior = t.call("LDAPrior", LDAPrior, 2, 3, lengths, check=anything)[1]
         return t.one_of(prior or own, prior, fitted(TemperedLDA), own, TemperedLDA())
-    if owner == "choose":
+    if owner == "choose_n_topics":
         return t.one_of(TemperedLDA(max_iter=1), TopicModel(lda=TemperedLDA(max_iter=1)))
     if owner.startswith("ProximityAscent"):
         return prox.BernoulliFactorModel(t.draw(s.good_matrices(counts=False)))
@@ -539,8 +542,23 @@ def arguments(t: Trial, function: Any, owner: str, module: str, cls: Any = None)
 #: NaN means here that there is no value; numbers there may follow from infinite arguments; and
 #: functions that do not look at a matrix yet, or at all.
 NAN = {"history_", "document_temperatures_", "document_temperatures", "perplexity", "table"}
-NAN |= {"topic_coherence", "document_completion", "weights", "documents", "odd", "map", "by"}
-INFINITE = {"inverse_huber", "inverse_huber_derivative", "update", "check_means", "over", "words"}
+NAN |= {
+    "topic_coherence",
+    "document_completion",
+    "weights",
+    "documents",
+    "outliers",
+    "map",
+    "by_group",
+}
+INFINITE = {
+    "inverse_huber",
+    "inverse_huber_derivative",
+    "update",
+    "check_means",
+    "over_time",
+    "words",
+}
 INFINITE |= {"describe", "top_words", "similar", "even_grid", "exponential_grid", "load"}
 NOT_YET = {"HeldOut", "log_partition", "describe", "set_params", "with_lda", "LogPartition"}
 

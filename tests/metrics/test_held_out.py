@@ -169,9 +169,9 @@ def test_learning_curve(X, every, steps):
         random_state=0,
         callback=HeldOut(X[:20], every=every),
     ).fit(X)
-    taken = np.isfinite(lda.history_["heldout"])
+    taken = np.isfinite(lda.history_["held_out_log_likelihood"])
     assert_array_equal(lda.history_["step"][taken], steps)
-    assert lda.history_["heldout"][taken][-1] == document_completion(lda, X[:20])
+    assert lda.history_["held_out_log_likelihood"][taken][-1] == document_completion(lda, X[:20])
 
 
 def test_data_frames_keep_their_names(X):
@@ -188,7 +188,10 @@ def test_data_frames_keep_their_names(X):
 def test_every_step_however_short_the_period(X):
     lda = TemperedLDA(3, max_iter=2, callback=HeldOut(X, every=1e-300), random_state=0)
     history = lda.set_params(learning_method="online", batch_size=30).fit(X).history_
-    assert np.all(np.isfinite(history["heldout"])) and len(history["heldout"]) == 6
+    assert (
+        np.all(np.isfinite(history["held_out_log_likelihood"]))
+        and len(history["held_out_log_likelihood"]) == 6
+    )
 
 
 def test_flags_that_cannot_be(X):

@@ -21,7 +21,7 @@ from annealvi.metrics import (
     topic_stability,
 )
 from annealvi.metrics.topics import top_columns
-from annealvi.topics import merge
+from annealvi.topics import merge_topics
 
 #: gensim 4.4.0, CoherenceModel of the ten top words of `categories()`: "c_npmi" with
 #: window_size=10**6, "u_mass".
@@ -434,7 +434,7 @@ def test_groups_that_merge_takes():
     lda = TemperedLDA(12, random_state=0, max_iter=3).fit(X)
     groups = duplicate_topics(lda)
     assert groups  # three topics cannot be told apart in twelve ways
-    merged = merge(lda, groups)
+    merged = merge_topics(lda, groups)
     assert merged.n_components == 12 - sum(len(group) - 1 for group in groups)
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from annealvi import TemperedLDA, plot
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import HeldOut
-from annealvi.topics import choose
+from annealvi.topics import choose_n_topics
 
 matplotlib.use("Agg")
 
@@ -35,15 +35,16 @@ def test_temperature(fits):
 def test_learning_curves(fits, over):
     ax = plot.plot_learning_curves({"both": fits, "one": fits[0]}, over=over)
     curves = [line.get_ydata() for line in ax.lines]
-    assert_array_equal(curves[0], fits[0].history_["heldout"])
-    assert_array_equal(curves[1], fits[1].history_["heldout"])
+    assert_array_equal(curves[0], fits[0].history_["held_out_log_likelihood"])
+    assert_array_equal(curves[1], fits[1].history_["held_out_log_likelihood"])
     assert_array_equal(curves[2], np.mean(curves[:2], axis=0))
     assert_array_equal(ax.lines[0].get_xdata(), fits[0].history_[over])
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["both", "one"]
 
 
 def test_a_value_that_was_not_recorded(fits):
-    with pytest.raises(ValueError, match=r"'both' has no 'perplexity'. It has \['heldout'"):
+    message = r"'both' has no 'perplexity'. It has \['held_out_log_likelihood'"
+    with pytest.raises(ValueError, match=message):
         plot.plot_learning_curves({"both": fits}, value="perplexity")
 
 
@@ -148,12 +149,12 @@ KS = [2, 3]
 @pytest.fixture(scope="module")
 def choice():
     X = np.random.RandomState(0).poisson(1.0, (40, 12))
-    return choose(X, KS, n_runs=3, model=TemperedLDA(max_iter=3), random_state=0)
+    return choose_n_topics(X, KS, n_runs=3, model=TemperedLDA(max_iter=3), random_state=0)
 
 
 def test_means_and_standard_deviations_of_a_choice(choice):
     axes = plot.plot_choice(choice)
-    names = ("heldout", "coherence", "diversity", "stability", "quality")
+    names = ("held_out_log_likelihood", "coherence", "diversity", "stability", "quality")
     assert axes.shape == (5,)
     axes[0].figure.canvas.draw()
     for ax, name in zip(axes, names, strict=True):

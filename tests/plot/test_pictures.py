@@ -25,7 +25,7 @@ def test_topics_are_the_largest_or_those_that_are_named(summary):
 def test_years_are_drawn_where_they_begin(summary, documents):
     drawn = pictures.over_time(summary, documents[3], "YE", [2])
     assert [str(day)[:10] for day in drawn.labels] == [f"{y}-01-01" for y in range(2000, 2005)]
-    assert_array_equal(drawn.values[:, 0], summary.over(documents[3]).iloc[:, 3])
+    assert_array_equal(drawn.values[:, 0], summary.over_time(documents[3]).iloc[:, 3])
     assert_array_equal(drawn.n_documents, 12)
 
 
@@ -45,7 +45,7 @@ def test_periods_that_pandas_has_no_name_for(summary, documents, freq):
     own = isinstance(freq, dict)
     freq = pandas.DateOffset(**freq) if own else getattr(pandas.offsets, freq)()
     drawn = pictures.over_time(summary, documents[3], freq, [0])
-    assert list(drawn.labels) == list(summary.over(documents[3], freq).index)
+    assert list(drawn.labels) == list(summary.over_time(documents[3], freq).index)
 
 
 def test_matches_are_on_the_diagonal(summary, fit):

@@ -124,13 +124,17 @@ def test_a_value_is_not_filled_in_again():
         (
             dict(times=[1, 2]),
             ValueError,
-            "'times' parameter of TopicSummary.over must be one entry",
+            "'times' parameter of TopicSummary.over_time must be one entry",
         ),
-        (dict(groups=["a"]), ValueError, "'groups' parameter of TopicSummary.by must be one entry"),
+        (
+            dict(groups=["a"]),
+            ValueError,
+            "'groups' parameter of TopicSummary.by_group must be one entry",
+        ),
         (
             dict(times=["no time"] * 60),
             ValueError,
-            "'times.0.' parameter of TopicSummary.over must be datetimes",
+            "'times.0.' parameter of TopicSummary.over_time must be datetimes",
         ),
         (dict(other=3), TypeError, "'other' must be a TopicSummary"),
     ],
@@ -233,11 +237,11 @@ def test_neighbours_are_the_nearest_topics(summary, held):
 
 
 def test_courses_and_groups(summary, documents, held):
-    table = summary.over(documents[3])
+    table = summary.over_time(documents[3])
     assert_allclose(np.transpose(held["courses"]["shares"]), table.iloc[:, 1:], atol=1e-5)
     assert held["courses"]["nDocuments"] == [12] * 5
     assert held["groups"]["labels"] == ["a", "b"]
-    table = summary.by(documents[4])
+    table = summary.by_group(documents[4])
     assert_allclose(np.transpose(held["groups"]["shares"]), table.iloc[:, 1:], atol=1e-5)
 
 

@@ -101,13 +101,13 @@ def test_dendrogram(summary):
 def test_over_time(summary, documents):
     ax = plot.plot_topics_over_time(summary, documents[3], topics=[1, 0])
     render(ax)
-    table = summary.over(documents[3])
+    table = summary.over_time(documents[3])
     assert_array_equal(ax.lines[0].get_ydata(), table.iloc[:, 2])
     assert_array_equal(ax.lines[1].get_ydata(), table.iloc[:, 1])
     assert labels_of(ax.get_legend().get_texts()) == [f"{k} {summary.labels[k]}" for k in (1, 0)]
     curve = interactive.plot_topics_over_time(summary, documents[3], topics=[1]).data[0]
     assert_array_equal(values(curve.y), table.iloc[:, 2])
-    margins = 1.96 * summary.over(documents[3], return_std=True)[1].iloc[:, 2]
+    margins = 1.96 * summary.over_time(documents[3], return_std=True)[1].iloc[:, 2]
     assert_array_equal(values(curve.customdata), np.column_stack([[1] * 5, [12] * 5, margins]))
     assert_array_equal(values(curve.error_y.array), margins)
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
@@ -118,7 +118,7 @@ def test_over_time(summary, documents):
 def test_by_group(summary, documents):
     ax = plot.plot_topics_by_group(summary, documents[4], topics=[2, 1])
     render(ax)
-    shares = summary.by(documents[4]).iloc[:, [3, 2]].T
+    shares = summary.by_group(documents[4]).iloc[:, [3, 2]].T
     assert_array_equal(ax.images[0].get_array(), shares)
     assert labels_of(ax.get_xticklabels()) == ["a (30)", "b (30)"]
     figure = interactive.plot_topics_by_group(summary, documents[4], topics=[2, 1])
@@ -183,9 +183,9 @@ def test_without_plotly(summary, monkeypatch):
 
 def test_words_that_groups_use_differently(summary, documents):
     groups = np.array(documents[4])
-    axes = plot.plot_words_by(summary, 1, groups, n_words=3, prior=50.0)
+    axes = plot.plot_words_by_group(summary, 1, groups, n_words=3, prior=50.0)
     render(axes)
-    table = summary.words_by(1, groups, 3, 50.0)
+    table = summary.words_by_group(1, groups, 3, 50.0)
     assert axes.shape == (1, 2)
     for ax, group in zip(axes.flat, "ab", strict=True):
         own = table[table.group == group]
@@ -195,18 +195,18 @@ def test_words_that_groups_use_differently(summary, documents):
         assert_allclose(ends, own[["low", "high"]])
         assert ax.get_title() == f"{group} (30)" and ax.get_xlim() == axes[0, 0].get_xlim()
     given = pyplot.subplots(1, 3)[1]
-    assert plot.plot_words_by(summary, 1, groups, axes=given) is given
+    assert plot.plot_words_by_group(summary, 1, groups, axes=given) is given
     with pytest.raises(ValueError, match=r"'axes' .* Got 1 for 2 groups"):
-        plot.plot_words_by(summary, 1, groups, axes=given[:1])
+        plot.plot_words_by_group(summary, 1, groups, axes=given[:1])
 
 
 def test_groups_without_words_of_the_topic(summary, monkeypatch):
     of_topic = (summary.shares.argmax(axis=1) == 1).astype(int)  # others hardly have its words
-    drawn = pictures.words_by(summary, 1, of_topic, 3, 500.0)
+    drawn = pictures.words_by_group(summary, 1, of_topic, 3, 500.0)
     assert [group.name for group in drawn] == ["1 (20)"]
     monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
     with pytest.raises(ValueError, match="groups that have words of the topic"):
-        plot.plot_words_by(summary, 1, of_topic)
+        plot.plot_words_by_group(summary, 1, of_topic)
 
 
 @pytest.fixture(scope="module")

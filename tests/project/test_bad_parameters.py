@@ -89,7 +89,7 @@ def fit(estimator):
 #: Parameters that are not in the constraints, as what they allow depends on the class.
 MORE = {
     "temperature": [0.5, math.nan, math.inf, HUGE, "cold", [1.0], object(), 0],
-    "seeds": [3, "moon", ["moon"], {"a": 3}],
+    "seed_words": [3, "moon", ["moon"], {"a": 3}],
     "callback": [3, {}, "print", [3]],
 }
 MIXTURES = (TemperedFMM, TemperedGaussianMixture, TemperedMultinomialMixture)

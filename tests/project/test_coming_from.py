@@ -84,7 +84,7 @@ CHECKS = {
     "keyATM": check_table("keyATM", 6),
     "BERTopic": check_bertopic,
     "BERTopic's clusters by our topics": holds(
-        "len(clusters) == summary.by(clusters)['n_documents'].sum() == 300"
+        "len(clusters) == summary.by_group(clusters)['n_documents'].sum() == 300"
     ),
     "UCI and LDA-C": holds(
         "kos.data.toarray().tolist() == ap.data.toarray().tolist() == [[4, 0, 1], [0, 5, 0]]"

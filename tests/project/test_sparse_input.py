@@ -25,7 +25,7 @@ from annealvi.corpus import to_gensim
 from annealvi.metrics import HeldOut, document_completion, split_tokens, topic_coherence
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import log_partition
-from annealvi.topics import TopicModel, choose, describe
+from annealvi.topics import TopicModel, choose_n_topics, describe
 from annealvi.topics.source import Source
 from tests import damaged
 from tests.damaged import X
@@ -74,7 +74,7 @@ def core() -> dict[str, Call]:
             "LDAPrior.from_counts": lambda Z: LDAPrior.from_counts(Z, 3),
             "describe": lambda Z: describe(lda, Z),
             "read": lambda Z: Source(lda).read(Z, "documents"),
-            "choose": lambda Z: choose(Z, [2], n_runs=1),
+            "choose": lambda Z: choose_n_topics(Z, [2], n_runs=1),
             "TopicModel.fit_counts": lambda Z: TopicModel(2).fit_counts(
                 Z, map(str, range(X.shape[1]))
             ),

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from annealvi import TemperedLDA, TopicModel
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
-from annealvi.topics import Choice, choose
+from annealvi.topics import Choice, choose_n_topics
 from annealvi.topics.choice import RULES
 
 matplotlib.use("Agg")
@@ -22,13 +22,13 @@ FAST = TemperedLDA(max_iter=8)
 
 @pytest.fixture(scope="module")
 def choice():
-    return choose(X, KS, n_runs=2, model=FAST, random_state=0)
+    return choose_n_topics(X, KS, n_runs=2, model=FAST, random_state=0)
 
 
 @pytest.mark.slow
 def test_the_planted_number(choice):
     assert choice.recommended == 5
-    assert RULES["heldout"](choice.ks, choice.measures)[0] == 1
+    assert RULES["held_out_log_likelihood"](choice.ks, choice.measures)[0] == 1
     assert choice.rule.startswith("5 topics have the highest quality")
     assert "runs)." in choice.rule and choice.rule in repr(choice)
 
@@ -42,7 +42,7 @@ def test_planted_numbers_within_a_step():
         documents = make_topic_corpus(
             100 + 40 * k, 500, k, document_length=60, topic_word_prior=eta, random_state=seed
         ).data
-        found = choose(documents, ks, n_runs=2, random_state=0)
+        found = choose_n_topics(documents, ks, n_runs=2, random_state=0)
         for criterion, rule in RULES.items():
             off[criterion].append(abs(rule(found.ks, found.measures)[0] - ks.index(k)))
     for steps in off.values():
@@ -55,10 +55,14 @@ def test_measures_are_those_of_the_fits():
     order, seed = rng.permutation(300), rng.randint(2**31 - 1)
     train, test = X[np.sort(order[30:])], X[np.sort(order[:30])]
     fit = TemperedLDA(5, max_iter=4, random_state=seed).fit(train)
-    found = choose(X, [5], n_runs=1, model=TemperedLDA(max_iter=4), random_state=3).measures
+    found = choose_n_topics(
+        X, [5], n_runs=1, model=TemperedLDA(max_iter=4), random_state=3
+    ).measures
     coherence = topic_coherence(fit, train).mean()
     diversity = topic_diversity(fit, n_words=10)
-    assert found["heldout"] == pytest.approx(document_completion(fit, test, random_state=seed))
+    assert found["held_out_log_likelihood"] == pytest.approx(
+        document_completion(fit, test, random_state=seed)
+    )
     assert found["coherence"] == pytest.approx(coherence)
     assert found["diversity"] == pytest.approx(diversity)
     assert found["quality"] == pytest.approx(coherence * diversity)
@@ -73,7 +77,7 @@ def test_stability_is_that_of_pairs_of_runs():
             kept.append(super().fit(X).components_.copy())
             return self
 
-    found = choose(X, [3], n_runs=3, model=Keeping(max_iter=2), random_state=0)
+    found = choose_n_topics(X, [3], n_runs=3, model=Keeping(max_iter=2), random_state=0)
     expected = [topic_stability(kept[a], kept[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
     assert_allclose(found.measures["stability"], [expected])
 
@@ -81,22 +85,22 @@ def test_stability_is_that_of_pairs_of_runs():
 def test_quality_where_words_do_not_occur_together():
     rng = np.random.RandomState(0)
     noise = rng.multinomial(4, np.full(300, 1 / 300), 60)
-    found = choose(noise, [20], n_runs=1, random_state=0).measures
+    found = choose_n_topics(noise, [20], n_runs=1, random_state=0).measures
     assert found["coherence"] < 0
     assert_array_equal(found["quality"], found["coherence"])
 
 
 def test_callbacks_are_not_called():
     called = TemperedLDA(max_iter=1, callback=lambda estimator, monitor: pytest.fail("called"))
-    choose(X, [2], n_runs=1, model=called)
+    choose_n_topics(X, [2], n_runs=1, model=called)
 
 
 def test_gain_is_over_word_frequencies():
     # with a single topic there is none
-    found = choose(X, [1, 5], n_runs=2, model=FAST, random_state=0)
+    found = choose_n_topics(X, [1, 5], n_runs=2, model=FAST, random_state=0)
     assert_allclose(found.measures["gain"][0], 0, atol=2e-3)
     assert np.all(found.measures["gain"][1] > 0.1)
-    without = found.measures["heldout"] - found.measures["gain"]
+    without = found.measures["held_out_log_likelihood"] - found.measures["gain"]
     assert_allclose(without[0], without[1])
 
 
@@ -115,9 +119,9 @@ def test_the_table(choice):
 @pytest.mark.slow
 def test_results_repeat_and_input_stays():
     before, options = X.copy(), dict(n_runs=1, model=TemperedLDA(max_iter=2), random_state=0)
-    first = choose(X, KS, **options)
+    first = choose_n_topics(X, KS, **options)
     for documents, ks in ((X, reversed(KS)), (X.toarray(), np.array(KS))):
-        again = choose(documents, ks, **options)
+        again = choose_n_topics(documents, ks, **options)
         assert_array_equal(again.ks, KS)
         for name, values in first.measures.items():
             assert_array_equal(again.measures[name], values)
@@ -134,28 +138,33 @@ def test_the_rules():
     assert RULES["quality"](ks, of([0.1, 0.3, 0.2]))[0] == 1
     flat = {"quality": np.array([[0.2, 0.2], [0.3, 0.4], [0.31, 0.31]])}
     assert RULES["quality"](ks, flat)[1].endswith("Within one standard deviation of it: 50 topics.")
-    assert RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[0] == 1
-    assert RULES["heldout"](ks, of([0.94, 0.949, 1.0]))[0] == 2
-    assert RULES["heldout"](ks, of([0.96, 1.0, 0.9]))[0] == 0
-    assert RULES["heldout"](ks, of([-0.3, -0.1, -0.2]))[0] == 1
-    assert "95% of the largest gain" in RULES["heldout"](ks, of([0.94, 0.96, 1.0]))[1]
+    assert RULES["held_out_log_likelihood"](ks, of([0.94, 0.96, 1.0]))[0] == 1
+    assert RULES["held_out_log_likelihood"](ks, of([0.94, 0.949, 1.0]))[0] == 2
+    assert RULES["held_out_log_likelihood"](ks, of([0.96, 1.0, 0.9]))[0] == 0
+    assert RULES["held_out_log_likelihood"](ks, of([-0.3, -0.1, -0.2]))[0] == 1
+    assert (
+        "95% of the largest gain" in RULES["held_out_log_likelihood"](ks, of([0.94, 0.96, 1.0]))[1]
+    )
 
 
 @pytest.mark.slow
 def test_a_number_at_the_edge_is_told():
     assert (
         "It is the largest of the numbers compared: try larger"
-        in choose(X, [2, 5], n_runs=1, random_state=0).rule
+        in choose_n_topics(X, [2, 5], n_runs=1, random_state=0).rule
     )
-    assert "smallest of the numbers compared" in choose(X, [5, 20], n_runs=1, random_state=0).rule
+    assert (
+        "smallest of the numbers compared"
+        in choose_n_topics(X, [5, 20], n_runs=1, random_state=0).rule
+    )
 
 
 def test_large_corpora_are_sampled():
-    found = choose(X, [3], n_runs=1, max_documents=100, random_state=0)
+    found = choose_n_topics(X, [3], n_runs=1, max_documents=100, random_state=0)
     assert found.n_documents == 100
     empty = sparse.vstack([X, sparse.csr_matrix((50, 150))]).tocsr()
     fast = TemperedLDA(max_iter=1)
-    assert choose(empty, [3], n_runs=1, max_documents=None, model=fast).n_documents == 300
+    assert choose_n_topics(empty, [3], n_runs=1, max_documents=None, model=fast).n_documents == 300
 
 
 @pytest.mark.slow
@@ -164,17 +173,21 @@ def test_texts():
     themes = [[f"{theme}{number}" for number in range(20)] for theme in ("star", "bread")]
     texts = [" ".join(rng.choice(themes[number % 2], 8)) for number in range(40)]
     for documents in (texts, pd.Series(texts), iter(texts)):
-        found = choose(documents, [2, 5], n_runs=1, random_state=0)
+        found = choose_n_topics(documents, [2, 5], n_runs=1, random_state=0)
         assert isinstance(found, Choice) and found.recommended == 2
     model = TopicModel(vectorizer=CountVectorizer(), stop_words=["star1"])
     with pytest.raises(
         ValueError, match=r"range \[1, 39\], at most the number of words of X. Got 41"
     ):
-        choose(texts, [41], model=model)
-    with pytest.raises(TypeError, match=r"'X\[1\]' parameter of choose must be a str. Got None"):
-        choose([texts[0], None], [2])
-    with pytest.raises(TypeError, match=r"'X' parameter of choose must be .* Got .*csr_matrix"):
-        choose(X, [2], model=model)
+        choose_n_topics(texts, [41], model=model)
+    with pytest.raises(
+        TypeError, match=r"'X\[1\]' parameter of choose_n_topics must be a str. Got None"
+    ):
+        choose_n_topics([texts[0], None], [2])
+    with pytest.raises(
+        TypeError, match=r"'X' parameter of choose_n_topics must be .* Got .*csr_matrix"
+    ):
+        choose_n_topics(X, [2], model=model)
 
 
 @pytest.mark.slow
@@ -194,10 +207,10 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     assert_array_equal(loaded.components_, model.components_)
     assert repr(loaded.choice_) == repr(model.choice_)
     pd.testing.assert_frame_equal(loaded.choice_.table, model.choice_.table)
-    seeds = {name: [f"{name}0"] for name in "abcd"}
-    seeded = TopicModel("auto", seeds=seeds, random_state=0).fit(texts)
+    seed_words = {name: [f"{name}0"] for name in "abcd"}
+    seeded = TopicModel("auto", seed_words=seed_words, random_state=0).fit(texts)
     assert seeded.choice_.ks.tolist() == [5]
-    six = TopicModel("auto", seeds=seeds | {"e": ["e0"], "more": ["e1"]}, random_state=0)
+    six = TopicModel("auto", seed_words=seed_words | {"e": ["e0"], "more": ["e1"]}, random_state=0)
     assert len(six.fit(texts).components_) == 6
     with pytest.raises(ValueError, match="'n_topics' parameter of TopicModel must be"):
         TopicModel("many").fit(texts)
@@ -206,12 +219,12 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
 @pytest.mark.parametrize("ks", [[5, 5], [0, 5], [151], [2.0], [True], 5, "auto"])
 def test_wrong_numbers(ks):
     message = (
-        r"'ks' parameter of choose must be a list of different ints in the range \[1, 150\], at"
+        r"'ks' parameter of choose_n_topics must be a list of different ints in .*\[1, 150\], at"
     )
     with pytest.raises(ValueError, match=message):
-        choose(X, ks)
+        choose_n_topics(X, ks)
     with pytest.raises(ValueError, match=r"'ks' .* must be a list of one or more ints"):
-        choose(X, [])
+        choose_n_topics(X, [])
 
 
 @pytest.mark.parametrize(
@@ -226,8 +239,10 @@ def test_wrong_numbers(ks):
 )
 def test_wrong_documents(documents, message):
     with pytest.raises(ValueError, match=message):
-        choose(documents, [2], n_runs=1, random_state=0)
-    with pytest.raises(ValueError, match="'model' parameter of choose must be a TemperedLDA"):
-        choose(X, [2], model=20)
+        choose_n_topics(documents, [2], n_runs=1, random_state=0)
+    with pytest.raises(
+        ValueError, match="'model' parameter of choose_n_topics must be a TemperedLDA"
+    ):
+        choose_n_topics(X, [2], model=20)
     with pytest.raises(ValueError, match="at least two words and"):
-        choose(np.full((5, 1), 3), [1])
+        choose_n_topics(np.full((5, 1), 3), [1])

@@ -46,7 +46,7 @@ def naive(c, inside, prior):
 def test_the_formulas(summary, topic):
     c = expected(topic)
     assert_allclose(contrasts.expected_counts(summary, topic).toarray(), c)
-    table = summary.words_by(topic, GROUPS, n=None, prior=20.0)
+    table = summary.words_by_group(topic, GROUPS, n=None, prior=20.0)
     assert " ".join(table) == COLUMNS
     there = c.sum(axis=0) > 0
     for name in "ab":
@@ -66,10 +66,10 @@ def test_the_formulas(summary, topic):
 
 def test_the_order_and_the_number_of_words(summary):
     documents = describe(Given(), COUNTS * 5, WORDS)
-    table = documents.words_by("orbit, the, comet", GROUPS, n=2)
+    table = documents.words_by_group("orbit, the, comet", GROUPS, n=2)
     assert table.group.tolist() == sorted(table.group) and len(table) > 1
     assert table.index.tolist() == list(range(len(table)))
-    whole = documents.words_by(0, GROUPS, n=None)
+    whole = documents.words_by_group(0, GROUPS, n=None)
     for name in "ab":
         own = whole[whole.group == name]
         assert own.z.is_monotonic_decreasing
@@ -78,35 +78,35 @@ def test_the_order_and_the_number_of_words(summary):
 
 
 def test_groups_are_read_as_by_reads_them(summary):
-    left_out = summary.words_by(0, ["a", "b", None, "a", np.nan], n=None)
+    left_out = summary.words_by_group(0, ["a", "b", None, "a", np.nan], n=None)
     kept = describe(Given(shares=SHARES[[0, 1, 3]]), COUNTS[[0, 1, 3]], WORDS)
-    pd.testing.assert_frame_equal(left_out, kept.words_by(0, ["a", "b", "a"], n=None))
+    pd.testing.assert_frame_equal(left_out, kept.words_by_group(0, ["a", "b", "a"], n=None))
     frame = pd.DataFrame(COUNTS, index=list("vwxyz"))
     indexed = describe(Given(), frame, WORDS)
     series = pd.Series(GROUPS, index=list("vwxyz"), dtype="category")[::-1]
-    expected_table = summary.words_by(0, GROUPS)
-    pd.testing.assert_frame_equal(indexed.words_by(0, series), expected_table)
+    expected_table = summary.words_by_group(0, GROUPS)
+    pd.testing.assert_frame_equal(indexed.words_by_group(0, series), expected_table)
     for groups in (["a"] * 5, ["a", None, None, None, None]):
         with pytest.raises(ValueError, match=r"'groups' parameter .* at least two groups"):
-            summary.words_by(0, groups)
+            summary.words_by_group(0, groups)
     with pytest.raises(ValueError, match="'groups'"):
-        summary.words_by(0, ["a", "b"])
+        summary.words_by_group(0, ["a", "b"])
 
 
 @pytest.mark.parametrize("parameter", [{"n": 0}, {"prior": 0}, {"prior": -1.0}, {"n": 1.5}])
 def test_bad_parameters(summary, parameter):
     with pytest.raises(ValueError, match=f"'{next(iter(parameter))}' parameter"):
-        summary.words_by(0, GROUPS, **parameter)
+        summary.words_by_group(0, GROUPS, **parameter)
 
 
 def test_a_group_or_a_topic_without_words(summary):
-    table = summary.words_by(1, ["a", "b", "a", "b", "c"], n=None)  # the last has no words
+    table = summary.words_by_group(1, ["a", "b", "a", "b", "c"], n=None)  # the last has no words
     alone = table[table.group == "c"]
     assert np.isfinite(table.select_dtypes("number")).all().all() and (alone["count"] == 0).all()
     nowhere = describe(Given(shares=np.tile([0.5, 0.5, 0.0], (5, 1))), COUNTS, WORDS)
-    assert nowhere.words_by(2, GROUPS).empty
+    assert nowhere.words_by_group(2, GROUPS).empty
     one_word = describe(Given(np.ones((1, 1)), np.ones((5, 1))), COUNTS[:, :1] + 1)
-    assert_allclose(one_word.words_by(0, GROUPS)[["log_odds", "z"]], 0, atol=1e-6)
+    assert_allclose(one_word.words_by_group(0, GROUPS)[["log_odds", "z"]], 0, atol=1e-6)
 
 
 def planted(rng, more, bursts):
@@ -126,7 +126,7 @@ def planted(rng, more, bursts):
 def test_planted_differences_are_found():
     X, p, groups = planted(np.random.RandomState(0), 2.0, 0)
     summary = describe(Given(p[np.newaxis], np.ones((300, 1))), X)
-    table = summary.words_by(0, groups, n=5)
+    table = summary.words_by_group(0, groups, n=5)
     first = table[table.group == "first"]
     assert sorted(first.word.astype(int)) == [0, 1, 2, 3, 4] and (first.low > 0).all()
     odds = 2 * p[:5] / (1 + p[:5].sum())
@@ -141,7 +141,9 @@ def test_without_a_difference_one_interval_of_twenty_excludes_0(bursts):
     rng, outside = np.random.RandomState(1), []
     for _ in range(15):
         X, p, groups = planted(rng, 1.0, bursts)
-        table = describe(Given(p[np.newaxis], np.ones((300, 1))), X).words_by(0, groups, n=None)
+        table = describe(Given(p[np.newaxis], np.ones((300, 1))), X).words_by_group(
+            0, groups, n=None
+        )
         table = table[table.group == "first"]
         outside.append(((table.low > 0) | (table.high < 0)).mean())
     assert 0.02 < np.mean(outside) < 0.08  # by the formula for independent words .4 with bursts

@@ -11,7 +11,14 @@ import annealvi
 from annealvi import TemperedLDA, TopicModel
 from annealvi.checkpoint import Checkpoint
 from annealvi.exceptions import BadParameter
-from annealvi.topics import TopicVectorizer, describe, merge, reduce, refine, refit
+from annealvi.topics import (
+    TopicVectorizer,
+    describe,
+    merge_topics,
+    reduce_topics,
+    refine_topics,
+    refit,
+)
 
 from .corpus import make_texts
 
@@ -43,11 +50,14 @@ def test_counts_give_the_model_of_the_texts_they_come_from(counts, words):
 
 
 def test_seeds_and_a_number_that_is_chosen():
-    seeds = {"first": [WORDS[3]], "second": [WORDS[-1].upper()]}
-    given = TopicModel("auto", seeds=seeds, random_state=0)
-    model, expected = given.fit_counts(X, WORDS), PLAIN.set_params(n_topics="auto", seeds=seeds)
+    seed_words = {"first": [WORDS[3]], "second": [WORDS[-1].upper()]}
+    given = TopicModel("auto", seed_words=seed_words, random_state=0)
+    model, expected = (
+        given.fit_counts(X, WORDS),
+        PLAIN.set_params(n_topics="auto", seed_words=seed_words),
+    )
     expected.fit(TEXTS)
-    PLAIN.set_params(n_topics=3, seeds=None)
+    PLAIN.set_params(n_topics=3, seed_words=None)
     assert model.seed_topics_ == {"first": 0, "second": 1}
     assert_array_equal(model.components_, expected.components_)
     assert model.choice_.recommended == len(model.components_)
@@ -78,16 +88,17 @@ def test_a_file_an_edit_and_a_summary(tmp_path):
     summary = describe(loaded, X)
     assert_array_equal(summary.feature_names, WORDS)
     assert_array_equal(summary.shares, describe(loaded, TEXTS).shares)
-    assert_array_equal(summary.classes, COUNTED.predict(TEXTS))
-    merged = merge(loaded, [[0, 1]])
+    assert_array_equal(summary.clusters, COUNTED.predict(TEXTS))
+    merged = merge_topics(loaded, [[0, 1]])
     assert isinstance(merged, TopicModel) and merged.transform(TEXTS).shape == (40, 2)
     for documents in (X, TEXTS):
         assert_array_equal(
-            refine(merged, documents, max_iter=2).components_,
-            refine(merged.lda_, X, max_iter=2).components_,
+            refine_topics(merged, documents, max_iter=2).components_,
+            refine_topics(merged.lda_, X, max_iter=2).components_,
         )
         assert_array_equal(
-            reduce(loaded, 2, documents).components_, reduce(loaded.lda_, 2, X).components_
+            reduce_topics(loaded, 2, documents).components_,
+            reduce_topics(loaded.lda_, 2, X).components_,
         )
         assert_array_equal(
             refit(loaded, documents, 2).similarity, refit(loaded.lda_, X, 2).similarity

@@ -36,7 +36,7 @@ def test_a_data_frame_has_names():
 
 
 def test_a_topic_model_takes_texts_and_counts():
-    model = TopicModel(2, random_state=0, seeds={"space": ["moon", "orbit"]}).fit(TEXTS)
+    model = TopicModel(2, random_state=0, seed_words={"space": ["moon", "orbit"]}).fit(TEXTS)
     source = Source(model)
     assert source.model is model.lda_ and source.named == {
         k: name for name, k in model.seed_topics_.items()
@@ -179,7 +179,7 @@ def test_quality_is_that_of_the_metrics():
     assert summary.quality == {
         "coherence": pytest.approx(topic_coherence(lda, X[:60]).mean()),
         "diversity": topic_diversity(lda),
-        "held_out": pytest.approx(document_completion(lda, X[60:], random_state=3)),
+        "held_out_log_likelihood": pytest.approx(document_completion(lda, X[60:], random_state=3)),
         "stability": pytest.approx(1),
     }
     assert_allclose(summary.coherence, topic_coherence(lda, X[:60]))
@@ -190,12 +190,12 @@ def test_quality_is_that_of_the_metrics():
 
 
 def test_texts_titles_and_seeds_of_a_topic_model():
-    model = TopicModel(2, random_state=0, seeds={"sport": ["goal", "team"]}).fit(TEXTS)
+    model = TopicModel(2, random_state=0, seed_words={"sport": ["goal", "team"]}).fit(TEXTS)
     summary = describe(model, iter(TEXTS))
     assert summary.texts == TEXTS
     assert summary.words("sport", 1) == ["goal"]
     assert "goal" in summary.documents("sport", 1).text.iloc[0]
-    held_out = describe(model, TEXTS, held_out=TEXTS[:7]).quality["held_out"]
+    held_out = describe(model, TEXTS, held_out=TEXTS[:7]).quality["held_out_log_likelihood"]
     assert held_out == pytest.approx(document_completion(model.lda_, model.counts(TEXTS[:7])))
     second = TopicModel(2, random_state=0).fit(TEXTS[1:3] * 5)
     with pytest.raises(ValueError, match=r"'other' .* must be a fit of the same words\. Got Topic"):

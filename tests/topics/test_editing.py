@@ -14,7 +14,7 @@ import annealvi
 from annealvi import TemperedLDA, TopicModel
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import component_recovery
-from annealvi.topics import drop, merge, reduce, refine
+from annealvi.topics import drop_topics, merge_topics, reduce_topics, refine_topics
 
 CORPUS = make_topic_corpus(80, 60, 4, document_length=40, random_state=0)
 X = CORPUS.data
@@ -38,7 +38,7 @@ def with_topics(topics, **parameters):
 
 def test_merged_topics_have_the_counts_of_both(lda):
     before, eta, alpha = lda.components_.copy(), lda.topic_word_prior_, lda.doc_topic_prior_
-    merged = merge(lda, [[4, 1], [0, 2]])
+    merged = merge_topics(lda, [[4, 1], [0, 2]])
     counts = before - eta
     # in the places of 0, 3, 4 (with 1) and 5
     expected = np.array([counts[0] + counts[2], counts[3], counts[4] + counts[1], counts[5]]) + eta
@@ -55,7 +55,7 @@ def test_shares_of_a_merged_topic_are_sums():
     topics = np.kron(np.eye(3), np.full(4, 50.0)) + 0.1
     model = with_topics(topics, doc_topic_prior=0.1, topic_word_prior=0.1)
     documents = np.random.RandomState(0).poisson(3, (10, 12))
-    shares, merged = model.transform(documents), merge(model, [[0, 1]]).transform(documents)
+    shares, merged = model.transform(documents), merge_topics(model, [[0, 1]]).transform(documents)
     assert_allclose(merged, np.column_stack([shares[:, 0] + shares[:, 1], shares[:, 2]]), atol=1e-2)
 
 
@@ -63,7 +63,7 @@ def test_an_edited_model_is_a_whole_estimator(tmp_path):
     names = [f"word{column}" for column in range(60)]
     X_names = pd.DataFrame(X.toarray(), columns=names)
     lda = TemperedLDA(4, max_iter=2, random_state=0).fit(X_names)
-    edited = merge(lda, [[0, 3]])
+    edited = merge_topics(lda, [[0, 3]])
     assert_array_equal(edited.feature_names_in_, names)
     assert edited.n_features_in_ == 60
     path = tmp_path / "edited.annealvi"
@@ -82,7 +82,7 @@ def test_priors_with_a_row_for_each_topic():
     eta = np.full((4, 60), 0.1)
     eta[0, :5] = eta[2, 5:9] = 3.0
     lda = fitted(4, doc_topic_prior=alpha, topic_word_prior=eta)
-    merged = merge(lda, [[0, 2]])
+    merged = merge_topics(lda, [[0, 2]])
     assert_allclose(merged.doc_topic_prior_, [0.4, 0.2, 0.4])
     assert_array_equal(merged.topic_word_prior_[0], np.maximum(eta[0], eta[2]))
     assert_array_equal(merged.topic_word_prior_[1:], eta[[1, 3]])
@@ -93,33 +93,33 @@ def test_priors_with_a_row_for_each_topic():
 
 def test_topics_that_are_given_do_not_stay_the_start_of_a_later_fit():
     lda = fitted(4, init=np.random.RandomState(0).gamma(100, 0.01, (4, 60)))
-    assert drop(lda, [0]).fit(X).components_.shape == (3, 60)
+    assert drop_topics(lda, [0]).fit(X).components_.shape == (3, 60)
 
 
 def test_dropped_topics_leave_the_others_as_they_are(lda):
-    left = drop(lda, [4, 0])
+    left = drop_topics(lda, [4, 0])
     assert_array_equal(left.components_, lda.components_[[1, 2, 3, 5]])
     assert_allclose(left.doc_topic_prior_, 1.5 * lda.doc_topic_prior_)
-    assert_array_equal(drop(lda, 2).components_, lda.components_[[0, 1, 3, 4, 5]])
+    assert_array_equal(drop_topics(lda, 2).components_, lda.components_[[0, 1, 3, 4, 5]])
     assert_allclose(left.transform(X).sum(axis=1), 1)
 
 
 def test_float32_stays():
     lda = TemperedLDA(3, max_iter=2, random_state=0).fit(X.astype(np.float32))
-    assert merge(lda, [[0, 1]]).components_.dtype == np.float32
+    assert merge_topics(lda, [[0, 1]]).components_.dtype == np.float32
 
 
 def test_reduce_finds_the_copies_of_each_topic():
     rng = np.random.RandomState(0)
     copies = np.vstack([CORPUS.topics, CORPUS.topics]) * 1000 + rng.uniform(0.01, 0.2, (8, 60))
     model = with_topics(copies, topic_word_prior=0.01)
-    reduced = reduce(model, 4)
+    reduced = reduce_topics(model, 4)
     assert component_recovery(reduced.components_, CORPUS.topics, threshold=0.99)[0] == 4
     # in the order of the first copies
     cosines = np.corrcoef(np.vstack([reduced.components_, CORPUS.topics]))[:4, 4:]
     assert_array_equal(cosines.argmax(axis=1), range(4))
-    assert reduce(model, 8).components_ == pytest.approx(copies)
-    assert_allclose(reduce(model, 1).components_[0], (copies - 0.01).sum(axis=0) + 0.01)
+    assert reduce_topics(model, 8).components_ == pytest.approx(copies)
+    assert_allclose(reduce_topics(model, 1).components_[0], (copies - 0.01).sum(axis=0) + 0.01)
 
 
 @pytest.mark.parametrize("documents", [None, X])
@@ -135,8 +135,8 @@ def test_reduce_loses_the_least_information(lda, documents):
         return sum(sizes[k] * rel_entr(topics[k], mean).sum() for k in (a, b))
 
     best = min(combinations(range(6), 2), key=lambda pair: loss(*pair))
-    expected = merge(lda, [best]).components_
-    assert_array_equal(reduce(lda, 5, documents).components_, expected)
+    expected = merge_topics(lda, [best]).components_
+    assert_array_equal(reduce_topics(lda, 5, documents).components_, expected)
 
 
 def test_sizes_in_the_documents_decide_which_topics_are_merged():
@@ -144,26 +144,26 @@ def test_sizes_in_the_documents_decide_which_topics_are_merged():
     topics = np.array([[8, 2, 1, 1], [6, 3, 1, 1], [1, 1, 9, 3], [1, 1, 3, 9]]) * 100.0
     model = with_topics(topics)
     documents = np.array([[8, 2, 0, 0], [9, 4, 0, 0]] * 20)
-    assert_array_equal(reduce(model, 3).components_[1:], topics[2:])
-    assert_array_equal(reduce(model, 3, documents).components_[:2], topics[:2])
+    assert_array_equal(reduce_topics(model, 3).components_[1:], topics[2:])
+    assert_array_equal(reduce_topics(model, 3, documents).components_[:2], topics[:2])
 
 
 def test_refine_improves_the_bound_and_keeps_topics_in_their_places(lda):
-    reduced = reduce(fitted(8), 4)
+    reduced = reduce_topics(fitted(8), 4)
     before = reduced.components_.copy()
-    refined = refine(reduced, X)
+    refined = refine_topics(reduced, X)
     assert refined.perplexity(X) < reduced.perplexity(X)
     assert_array_equal(reduced.components_, before)
     cosines = np.corrcoef(np.vstack([before, refined.components_]))[:4, 4:]
     assert_array_equal(cosines.argmax(axis=1), range(4))
     assert_array_equal(refined.temperature_path_, np.ones(10))
     assert_allclose(refined.doc_topic_prior_, reduced.doc_topic_prior_)
-    assert_array_equal(refine(reduced, X, max_iter=2).temperature_path_, [1, 1])
+    assert_array_equal(refine_topics(reduced, X, max_iter=2).temperature_path_, [1, 1])
 
 
 def test_refine_restores_the_parameters():
     lda = fitted(5, n_init=2, validation_fraction=0.2)
-    refined = refine(drop(lda, 0), X)
+    refined = refine_topics(drop_topics(lda, 0), X)
     parameters = lda.get_params() | {"n_components": 4}
     assert {name: repr(value) for name, value in refined.get_params().items()} == {
         name: repr(value) for name, value in parameters.items()
@@ -173,18 +173,18 @@ def test_refine_restores_the_parameters():
 
 def test_learned_priors_go_on_learning():
     lda = fitted(5, doc_topic_prior="learn", topic_word_prior="learn")
-    merged = merge(lda, [[0, 1]])
+    merged = merge_topics(lda, [[0, 1]])
     assert_allclose(merged.doc_topic_prior_[0], lda.doc_topic_prior_[:2].sum())
     assert merged.topic_word_prior_ == lda.topic_word_prior_
-    assert len(np.unique(refine(merged, X).doc_topic_prior_)) == 4
+    assert len(np.unique(refine_topics(merged, X).doc_topic_prior_)) == 4
 
 
 def test_callbacks_are_called_by_refine():
     seen = []
     lda = TemperedLDA(3, max_iter=1, callback=lambda estimator, monitor: seen.append(monitor.step))
-    merged = merge(lda.fit(X), [[0, 1]])
+    merged = merge_topics(lda.fit(X), [[0, 1]])
     before = len(seen)
-    refine(merged, X, max_iter=4)
+    refine_topics(merged, X, max_iter=4)
     assert seen[before:] == [1, 2, 3, 4]
 
 
@@ -192,18 +192,18 @@ TEXTS = ["stars and planets", "planets near stars", "bread with butter", "butter
 
 
 def test_models_of_texts():
-    seeds = {"space": ["stars"], "food": ["bread"], "jam": ["jam"]}
-    model = TopicModel(4, seeds=seeds, random_state=0).fit(TEXTS)
-    merged = merge(model, [[1, 2]])
+    seed_words = {"space": ["stars"], "food": ["bread"], "jam": ["jam"]}
+    model = TopicModel(4, seed_words=seed_words, random_state=0).fit(TEXTS)
+    merged = merge_topics(model, [[1, 2]])
     assert isinstance(merged, TopicModel)
     assert merged.n_topics == len(merged.components_) == 3
     assert merged.seed_topics_ == {"space": 0, "food": 1, "jam": 1}
-    assert drop(model, 0).seed_topics_ == {"food": 0, "jam": 1}
-    for edited in (merged, reduce(model, 2, TEXTS), refine(merged, TEXTS)):
+    assert drop_topics(model, 0).seed_topics_ == {"food": 0, "jam": 1}
+    for edited in (merged, reduce_topics(model, 2, TEXTS), refine_topics(merged, TEXTS)):
         assert_allclose(edited.transform(TEXTS).sum(axis=1), 1)
         assert_array_equal(edited.feature_names_, model.feature_names_)
     assert model.n_topics == len(model.components_) == 4
-    assert refine(merged, TEXTS).seed_topics_ == merged.seed_topics_
+    assert refine_topics(merged, TEXTS).seed_topics_ == merged.seed_topics_
 
 
 DIFFERENT = r"a list of different ints in the range \[0, 5\], numbers of topics. Got "
@@ -219,8 +219,8 @@ DIFFERENT = r"a list of different ints in the range \[0, 5\], numbers of topics.
     ],
 )
 def test_wrong_groups(lda, groups, message):
-    with pytest.raises(ValueError, match=f"'groups' parameter of merge must be {message}"):
-        merge(lda, groups)
+    with pytest.raises(ValueError, match=f"'groups' parameter of merge_topics must be {message}"):
+        merge_topics(lda, groups)
 
 
 @pytest.mark.parametrize(
@@ -231,35 +231,41 @@ def test_wrong_groups(lda, groups, message):
     ],
 )
 def test_wrong_topics(lda, topics, message):
-    with pytest.raises(ValueError, match=f"'topics' parameter of drop must be {message}"):
-        drop(lda, topics)
+    with pytest.raises(ValueError, match=f"'topics' parameter of drop_topics must be {message}"):
+        drop_topics(lda, topics)
 
 
 @pytest.mark.parametrize("n", [0, 7, 2.0, True, 10**400])
 def test_wrong_numbers(lda, n):
-    with pytest.raises(ValueError, match=r"'n' parameter of reduce must be an int in .*\[1, 6\]"):
-        reduce(lda, n)
+    with pytest.raises(
+        ValueError, match=r"'n' parameter of reduce_topics must be an int in .*\[1, 6\]"
+    ):
+        reduce_topics(lda, n)
     if n not in (7, True):
-        with pytest.raises(ValueError, match="'max_iter' parameter of refine must be an int in"):
-            refine(lda, X, max_iter=n)
+        with pytest.raises(
+            ValueError, match="'max_iter' parameter of refine_topics must be an int in"
+        ):
+            refine_topics(lda, X, max_iter=n)
 
 
 def test_documents_without_words(lda):
-    with pytest.raises(ValueError, match="'X' parameter of reduce must be documents with words"):
-        reduce(lda, 3, np.zeros((2, 60)))
+    with pytest.raises(
+        ValueError, match="'X' parameter of reduce_topics must be documents with words"
+    ):
+        reduce_topics(lda, 3, np.zeros((2, 60)))
 
 
 def test_other_words(lda):
     with pytest.raises(ValueError, match="X has 59 features, but TemperedLDA is expecting 60"):
-        refine(lda, X[:, :59])
+        refine_topics(lda, X[:, :59])
 
 
 def test_what_is_no_model_of_ours():
     with pytest.raises(NotFittedError):
-        merge(TemperedLDA(), [[0, 1]])
+        merge_topics(TemperedLDA(), [[0, 1]])
     with pytest.raises(NotFittedError):
-        merge(TopicModel(), [[0, 1]])
+        merge_topics(TopicModel(), [[0, 1]])
     theirs = LatentDirichletAllocation(3, max_iter=1).fit(X)
     for wrong in (theirs, None, CORPUS.topics):
         with pytest.raises(TypeError, match="must be a fitted TemperedLDA or TopicModel"):
-            drop(wrong, 0)
+            drop_topics(wrong, 0)

@@ -418,8 +418,8 @@ def test_documents_without_words_are_left_out():
 def test_errors_of_groups_are_those_of_many_draws(summary):
     _, group, _ = planted()
     names = np.array(["a", "b"])[group]
-    means, errors = summary.by(names, return_std=True)
-    assert_array_equal(means, summary.by(names))
+    means, errors = summary.by_group(names, return_std=True)
+    assert_array_equal(means, summary.by_group(names))
     gamma = summary.shares * summary.concentration[:, np.newaxis]
     rng = np.random.RandomState(0)
     n = summary.lengths[:, np.newaxis]
@@ -443,8 +443,8 @@ def test_errors_of_groups_are_those_of_many_draws(summary):
 
 def test_errors_of_periods_are_those_of_groups(summary):
     years = np.repeat([2000, 2001, 2003], 200)
-    means, errors = summary.over(years, return_std=True)
-    of_groups = summary.by(years, return_std=True)
+    means, errors = summary.over_time(years, return_std=True)
+    of_groups = summary.by_group(years, return_std=True)
     assert_allclose(means.iloc[[0, 1, 3]], of_groups[0])
     assert_allclose(errors.iloc[[0, 1, 3]], of_groups[1])
     assert errors.iloc[2, 1:].isna().all()
@@ -452,11 +452,11 @@ def test_errors_of_periods_are_those_of_groups(summary):
 
 def test_one_document_has_no_error(summary):
     names = ["alone", *["together"] * 599]
-    errors = summary.by(names, return_std=True)[1]
+    errors = summary.by_group(names, return_std=True)[1]
     assert errors.loc["alone"].iloc[1:].isna().all()
     assert errors.loc["together"].notna().all()
     with pytest.raises(BadParameter, match="'return_std'"):
-        summary.by(names, return_std="yes")
+        summary.by_group(names, return_std="yes")
 
 
 def test_covariances_of_what_was_found():

@@ -1,11 +1,14 @@
 """Labels of topics that somebody has set survive files, edits and more texts."""
 
+import copy
+import pickle
+
 import pytest
 
 import annealvi
 from annealvi import TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
-from annealvi.topics import describe, drop, merge, reduce, refine
+from annealvi.topics import describe, drop_topics, merge_topics, reduce_topics, refine_topics
 from annealvi.topics.source import Source
 
 from .corpus import make_texts
@@ -16,7 +19,7 @@ TEXTS = make_texts(40)
 @pytest.fixture
 def model():
     lda = TemperedLDA(max_iter=2)
-    model = TopicModel(4, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
+    model = TopicModel(4, lda=lda, seed_words={"sea": ["ship"]}, random_state=0).fit(TEXTS)
     return model.set_labels({1: "food", 3: "the sky"})
 
 
@@ -28,12 +31,31 @@ def test_labels_are_shown(model):
     assert summary.words("food") == summary.words(1)
 
 
-def test_labels_in_a_summary_are_for_the_model_too(model):
-    summary = describe(model, TEXTS)
+def test_a_summary_names_the_topics_of_its_model(model, tmp_path):
+    summary = model.describe(TEXTS)
     summary.labels[2] = "rest"
-    assert describe(model, TEXTS).labels[2] != "rest"
-    model.set_labels(summary.labels)
-    assert describe(model, TEXTS).labels == ["sea", "food", "rest", "the sky"]
+    summary.labels = {"sea": "ocean"}
+    model.save(tmp_path / "m")
+    names = ["ocean", "food", "rest", "the sky"]
+    for one in (model, annealvi.load(tmp_path / "m")):
+        assert describe(one, TEXTS).labels == names and one.seed_topics_ == {"sea": 0}
+    model.describe(TEXTS).labels = names[::-1]
+    assert model.topic_labels_ == dict(enumerate(names[::-1])) and summary.labels == names
+    with pytest.raises(BadParameter, match=r"'labels\[1\]'"):
+        summary.labels[1] = "rest"
+    copy.deepcopy(summary).labels[2] = pickle.loads(pickle.dumps(summary)).labels[3] = "a copy's"
+    assert summary.labels == names and "a copy's" not in model.topic_labels_.values()
+
+
+def test_a_summary_does_not_name_the_topics_of_a_later_fit(model):
+    summary = model.describe(TEXTS)
+    model.fit(TEXTS[:30])
+    with pytest.warns(UserWarning, match="fitted again since it was described"):
+        summary.labels[2] = "rest"
+    assert summary.labels[2] == "rest" and model.topic_labels_ == {}
+    of_one = TopicModel(2, random_state=0).fit(TEXTS).describe(TEXTS)
+    of_one.labels[0] = "alone"  # whose model is gone
+    assert of_one.labels[0] == "alone"
 
 
 def test_some_labels_are_set_and_the_others_stay(model):
@@ -58,11 +80,11 @@ def test_files(model, tmp_path):
 
 
 def test_edits_keep_the_labels_of_the_topics_that_stay(model):
-    assert Source(merge(model, [[1, 2]])).named == {0: "sea", 2: "the sky"}
-    assert Source(merge(model, [[0, 2]])).named == {0: "sea", 1: "food", 2: "the sky"}
-    assert Source(drop(model, [0, 1])).named == {1: "the sky"}
-    assert Source(refine(model, TEXTS, max_iter=1)).named == Source(model).named
-    reduced = reduce(model, 3)
+    assert Source(merge_topics(model, [[1, 2]])).named == {0: "sea", 2: "the sky"}
+    assert Source(merge_topics(model, [[0, 2]])).named == {0: "sea", 1: "food", 2: "the sky"}
+    assert Source(drop_topics(model, [0, 1])).named == {1: "the sky"}
+    assert Source(refine_topics(model, TEXTS, max_iter=1)).named == Source(model).named
+    reduced = reduce_topics(model, 3)
     for k, name in reduced.topic_labels_.items():
         old = next(j for j, label in model.topic_labels_.items() if label == name)
         assert (reduced.components_[k] == model.components_[old]).all()

@@ -130,7 +130,7 @@ def test_clone_search_and_pipelines():
     ]
     search = GridSearchCV(make(lda=None), {"lda__max_iter": [1, 2]}, cv=2).fit(pd.Series(TEXTS))
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    model = make(seeds={"sea": ["ship"]}, stop_words=["the", "of"])
+    model = make(seed_words={"sea": ["ship"]}, stop_words=["the", "of"])
     copied = clone(model)
     assert repr(copied) == repr(model) and copied.lda is not model.lda
     assert_array_equal(copied.fit(TEXTS).components_, model.fit(TEXTS).components_)
@@ -188,11 +188,15 @@ def test_a_fit_goes_on_as_a_stream(model):
         (dict(n_topics=25), ValueError, "'n_topics' .* at most the number of words, 24. Got 25"),
         (dict(vectorizer=HashingVectorizer()), ValueError, "'get_feature_names_out'"),
         (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
-        (dict(seeds=["ship"]), TypeError, "must be a dict of names to lists .* Got \\['ship'\\]"),
+        (
+            dict(seed_words=["ship"]),
+            TypeError,
+            "must be a dict of names to lists .* Got \\['ship'\\]",
+        ),
         (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
         (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
         (
-            dict(seeds={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
+            dict(seed_words={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
             ValueError,
             "'total_samples' parameter of TemperedLDA",
         ),
@@ -309,8 +313,8 @@ def test_callbacks_are_those_that_were_given():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [None, {"sea": ["ship"]}])
-def test_a_stopped_fit_is_resumed(seeds, tmp_path):
+@pytest.mark.parametrize("seed_words", [None, {"sea": ["ship"]}])
+def test_a_stopped_fit_is_resumed(seed_words, tmp_path):
     path = tmp_path / "run"
 
     def make_lda(*callbacks):
@@ -321,9 +325,9 @@ def test_a_stopped_fit_is_resumed(seeds, tmp_path):
             raise StopError
 
     with pytest.raises(StopError):
-        make(lda=make_lda(stop_later), seeds=seeds).fit(TEXTS)
-    resumed = make(lda=make_lda(), seeds=seeds).fit(TEXTS, resume=path)
-    whole = make(lda=TemperedLDA(max_iter=4, batch_size=30), seeds=seeds).fit(TEXTS)
+        make(lda=make_lda(stop_later), seed_words=seed_words).fit(TEXTS)
+    resumed = make(lda=make_lda(), seed_words=seed_words).fit(TEXTS, resume=path)
+    whole = make(lda=TemperedLDA(max_iter=4, batch_size=30), seed_words=seed_words).fit(TEXTS)
     assert_array_equal(resumed.components_, whole.components_)
 
 
@@ -343,11 +347,11 @@ def test_the_same_words_with_other_topics(model):
         model.with_lda(TemperedLDA(2))
     with pytest.raises(TypeError, match=r"'lda' parameter of TopicModel.with_lda .* Got 'lda'"):
         model.with_lda("lda")
-    for seeds in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
+    for seed_words in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
         with pytest.raises(
             ValueError, match=r"'seed_topics' .* must be a dict of names to topics b"
         ):
-            model.with_lda(other, seeds)
+            model.with_lda(other, seed_words)
 
 
 def test_copies_and_pickles(model):
@@ -381,7 +385,7 @@ def same(loaded, model):
         {"vectorizer": CountVectorizer(min_df=2, binary=True, dtype=np.float64)},
         {"vectorizer": CountVectorizer(vocabulary=["ship", "star", "wave", "bread"])},
         {"stop_words": ["the", "of"], "lda": TemperedLDA(max_iter=2, temperature=Annealed(2.0))},
-        {"seeds": {"sea": ["ship"], "$": ("star",)}, "random_state": np.random.RandomState(1)},
+        {"seed_words": {"sea": ["ship"], "$": ("star",)}, "random_state": np.random.RandomState(1)},
     ],
 )
 def test_a_file_holds_the_words_too(parameters, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from annealvi import TemperedLDA, TopicModel
-from annealvi.topics import choose
+from annealvi.topics import choose_n_topics
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(60)
@@ -80,5 +80,5 @@ def test_callbacks_of_the_lda_see_its_fit_and_not_those_that_compare_numbers(cal
     lda = TemperedLDA(max_iter=2).set_callbacks(log)
     TopicModel("auto", lda=lda, random_state=0).fit(TEXTS)
     assert log.events.count(("TemperedLDA", "fit")) == log.events.count("setup") == 1
-    choose(TEXTS, [2, 3], n_runs=1, model=TopicModel(lda=lda))
+    choose_n_topics(TEXTS, [2, 3], n_runs=1, model=TopicModel(lda=lda))
     assert log.events.count("setup") == 1

@@ -43,7 +43,7 @@ def test_checks_without_data(kind, name):
 
 
 def make():
-    return TopicModel(3, lda=TemperedLDA(max_iter=2), seeds={"sea": ["ship"]}, random_state=0)
+    return TopicModel(3, lda=TemperedLDA(max_iter=2), seed_words={"sea": ["ship"]}, random_state=0)
 
 
 def test_the_only_check_of_the_generator():

@@ -8,7 +8,7 @@ from sklearn.decomposition import NMF
 import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
-from annealvi.topics import describe, merge, refine, write_table
+from annealvi.topics import describe, merge_topics, refine_topics, write_table
 
 from .corpus import make_texts
 from .models import fitted
@@ -32,9 +32,9 @@ def test_a_csv_file_has_all_digits(summary, tmp_path):
     write_table(summary.table, path)
     pd.testing.assert_frame_equal(pd.read_csv(path, index_col="topic"), summary.table)
     groups = np.array(["a", "b"])[np.arange(60) % 2]
-    write_table(summary.by(groups), path)
+    write_table(summary.by_group(groups), path)
     found = pd.read_csv(path, index_col="group")
-    pd.testing.assert_frame_equal(found, summary.by(groups), check_index_type=False)
+    pd.testing.assert_frame_equal(found, summary.by_group(groups), check_index_type=False)
 
 
 def test_a_tex_file_is_a_tabular_of_booktabs(tmp_path):
@@ -155,12 +155,12 @@ def test_a_second_fit_and_documents_that_were_held_out(model, summary):
     more = describe(model, TEXTS, other=other, held_out=TEXTS[:20])
     text = more.methods()
     assert f"of two fits is {more.quality['stability']:.2f}." in text
-    assert f"log-likelihood of {more.quality['held_out']:.3f} nats" in text
+    assert f"log-likelihood of {more.quality['held_out_log_likelihood']:.3f} nats" in text
     assert "held out" not in summary.methods() and "two fits" not in summary.methods()
 
 
 def test_how_edited_topics_were_made_is_not_made_up(model):
-    for edited in (merge(model, [[0, 1]]), refine(model, TEXTS, max_iter=1)):
+    for edited in (merge_topics(model, [[0, 1]]), refine_topics(model, TEXTS, max_iter=1)):
         text = describe(edited, TEXTS).methods()
         assert "not those of one fit: say here" in text
         assert "starts" not in text and "The seed" not in text and "annealed from" not in text
@@ -177,7 +177,7 @@ def test_a_model_of_another_library():
 
 def test_seeds_and_a_number_of_topics_that_was_chosen():
     lda = TemperedLDA(max_iter=2)
-    model = TopicModel("auto", lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
+    model = TopicModel("auto", lda=lda, seed_words={"sea": ["ship"]}, random_state=0).fit(TEXTS)
     text = describe(model, TEXTS).methods()
     assert "Seed words were given for the topics sea." in text
     assert f"chosen among {', '.join(map(str, model.choice_.ks))} by" in text

@@ -16,8 +16,8 @@ X = sparse.csr_matrix([[2, 0, 1], [1, 3, 0]])
 COLUMNS = {"a": 0, "b": 1, "c": 2}
 
 
-def prior(seeds, base=0.1, n_each=1.0):
-    return seeded_prior(seeds, COLUMNS, X, base, 2, n_each)
+def prior(seed_words, base=0.1, n_each=1.0):
+    return seeded_prior(seed_words, COLUMNS, X, base, 2, n_each)
 
 
 def test_a_seed_word_gets_its_number_of_tokens():
@@ -41,42 +41,44 @@ def test_words_that_the_corpus_does_not_have():
 @pytest.mark.parametrize("base", ["learn", [0.1, 0.2], np.ones((3, 2))])
 def test_priors_that_cannot_have_seeds(base):
     with pytest.raises(
-        ValueError, match=r"'lda__topic_word_prior' .* with 'seeds' None, a float or"
+        ValueError, match=r"'lda__topic_word_prior' .* with 'seed_words' None, a float or"
     ):
         prior({"x": ["a"]}, base)
 
 
 def test_seeds_are_written_as_the_vectorizer_writes_words():
-    seeds = {"space": ("NASA", "Orbit"), "food": np.array(["Bread"])}
-    found = check_seeds(seeds, 2, CountVectorizer())
+    seed_words = {"space": ("NASA", "Orbit"), "food": np.array(["Bread"])}
+    found = check_seeds(seed_words, 2, CountVectorizer())
     assert found == {"space": ["nasa", "orbit"], "food": ["bread"]}
     assert check_seeds(None, 2, CountVectorizer()) == {}
 
 
 @pytest.mark.parametrize(
-    "seeds",
+    "seed_words",
     [
         *(["nasa"], {"space": "nasa"}, {"space": ["nasa", None]}, {"space": [b"nasa"]}),
         *({1: ["nasa"]}, {"space": np.array("nasa")}, {"space": 3}, {"space": []}),
     ],
 )
-def test_what_is_refused(seeds):
-    got = re.escape(repr(seeds))
-    with pytest.raises(TypeError, match=f"'seeds' .* must be a dict of names to lists.* Got {got}"):
-        check_seeds(seeds, 2, CountVectorizer())
+def test_what_is_refused(seed_words):
+    got = re.escape(repr(seed_words))
+    with pytest.raises(
+        TypeError, match=f"'seed_words' .* must be a dict of names to lists.* Got {got}"
+    ):
+        check_seeds(seed_words, 2, CountVectorizer())
 
 
 def test_more_seeds_than_topics():
-    with pytest.raises(ValueError, match=r"'seeds' .* at most n_topics=2 topics. Got 3"):
+    with pytest.raises(ValueError, match=r"'seed_words' .* at most n_topics=2 topics. Got 3"):
         check_seeds({name: ["x"] for name in "abc"}, 2, CountVectorizer())
 
 
 def test_seeded_topics_are_where_they_are_named():
-    """Three seeds in each order: without seeds the topics have an order of their own."""
+    """Three topics in each order: without seed words they have an order of their own."""
     texts = make_texts(90)
     for names in (["sea", "space", "kitchen"], ["kitchen", "sea", "space"]):
-        seeds = {name: WORDS[name][:2] for name in names}
-        model = TopicModel(3, seeds=seeds, random_state=0).fit(texts)
+        seed_words = {name: WORDS[name][:2] for name in names}
+        model = TopicModel(3, seed_words=seed_words, random_state=0).fit(texts)
         assert model.seed_topics_ == {name: topic for topic, name in enumerate(names)}
         for name, words in zip(names, model.top_words(8), strict=True):
             assert set(words) == set(WORDS[name])
@@ -89,9 +91,11 @@ def test_a_seeded_topic_starts_from_documents_with_its_words():
 
 
 def test_a_start_of_the_users_own_stays():
-    texts, seeds = make_texts(), {"sea": ["ship"]}
+    texts, seed_words = make_texts(), {"sea": ["ship"]}
     found = [
-        TopicModel(3, seeds=seeds, lda=TemperedLDA(max_iter=1, **given), random_state=0).fit(texts)
+        TopicModel(
+            3, seed_words=seed_words, lda=TemperedLDA(max_iter=1, **given), random_state=0
+        ).fit(texts)
         for given in ({}, {"init": "random"}, {"n_init": 2})
     ]
     assert [model.lda_.init for model in found] == ["auto", "random", "auto"]
@@ -100,7 +104,7 @@ def test_a_start_of_the_users_own_stays():
 
 def test_rare_seed_words_stay():
     texts = [*make_texts(), "The lighthouse of the coast", "A ship and a wave"]
-    model = TopicModel(3, seeds={"sea": ["Lighthouse", "ship"]}, random_state=0).fit(texts)
+    model = TopicModel(3, seed_words={"sea": ["Lighthouse", "ship"]}, random_state=0).fit(texts)
     assert "lighthouse" in model.feature_names_ and "lighthouse" in model.top_words(9)[0]
     assert "lighthouse" not in TopicModel(3, random_state=0).fit(texts).feature_names_
 
@@ -108,7 +112,7 @@ def test_rare_seed_words_stay():
 @pytest.mark.parametrize("preset", ["annealvi", "sklearn"])
 def test_without_seeds_the_prior_is_that_of_the_recipe(preset):
     lda = TemperedLDA(preset=preset, max_iter=2)
-    model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(make_texts())
+    model = TopicModel(3, lda=lda, seed_words={"sea": ["ship"]}, random_state=0).fit(make_texts())
     plain = TopicModel(3, lda=lda, random_state=0).fit(make_texts())
     column = model.feature_names_.tolist().index("ship")
     eta = model.lda_.topic_word_prior_
@@ -118,7 +122,7 @@ def test_without_seeds_the_prior_is_that_of_the_recipe(preset):
 
 def test_a_stream_counts_a_block_for_all():
     lda = TemperedLDA(total_samples=120, max_iter=2)
-    model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0)
+    model = TopicModel(3, lda=lda, seed_words={"sea": ["ship"]}, random_state=0)
     texts = make_texts(60)
     column = sorted({word for words in WORDS.values() for word in words}).index("ship")
     count = sum(text.split().count("ship") for text in texts)

@@ -20,11 +20,11 @@ SUMMARY = SimpleNamespace(shares=SHARES, lengths=LENGTHS, labels=LABELS, index=N
 
 
 def by(groups):
-    return shares.by(SUMMARY, groups)
+    return shares.by_group(SUMMARY, groups)
 
 
 def over(times, freq="YE"):
-    return shares.over(SUMMARY, times, freq)
+    return shares.over_time(SUMMARY, times, freq)
 
 
 def test_certainty_is_the_mean_share_where_the_words_are():
@@ -66,15 +66,15 @@ def test_a_series_is_read_by_the_index_of_the_documents():
     groups = pd.Series(["b", "b", "a", "c", "c"], index, name="class")
     times = pd.Series([2001, 2001, 2002, 2003, 2003], index)
     for shuffled in ([3, 1, 4, 0, 2], [0, 1, 2, 3, 4]):
-        found = shares.by(summary, groups.iloc[shuffled])
+        found = shares.by_group(summary, groups.iloc[shuffled])
         pd.testing.assert_frame_equal(found, by(groups.array).rename_axis("class"))
         pd.testing.assert_frame_equal(
-            shares.over(summary, times.iloc[shuffled]), over(times.tolist())
+            shares.over_time(summary, times.iloc[shuffled]), over(times.tolist())
         )
-    pd.testing.assert_frame_equal(shares.by(summary, groups.tolist()), by(groups.tolist()))
+    pd.testing.assert_frame_equal(shares.by_group(summary, groups.tolist()), by(groups.tolist()))
     for other in (range(5), [7, 3, 9, 1, 1]):
         with pytest.raises(ValueError, match=r"'groups' .* a Series with the index of the doc"):
-            shares.by(summary, groups.set_axis(other))
+            shares.by_group(summary, groups.set_axis(other))
 
 
 def test_groups_keep_the_order_of_their_categories_and_their_name():
@@ -104,7 +104,20 @@ def test_times_of_all_kinds(times):
     assert frame.n_documents.sum() == 3 + (times[3] is not None and not pd.isna(times[3]))
 
 
-@pytest.mark.parametrize(("freq", "n"), [("ME", 3), ("QE", 2), ("YE", 1), ("2YE", 1), ("W", 9)])
+@pytest.mark.parametrize(
+    ("freq", "n"),
+    [
+        ("ME", 3),
+        ("month", 3),
+        ("QE", 2),
+        ("quarters", 2),
+        ("YE", 1),
+        ("2YE", 1),
+        ("2 years", 1),
+        ("W", 9),
+        ("Week", 9),
+    ],
+)
 def test_periods(freq, n):
     frame = over(["2001-02-01", "2001-02-28", "2001-03-05", "2001-04-01", "2001-04-01"], freq)
     assert len(frame) == n

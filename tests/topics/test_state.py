@@ -14,7 +14,7 @@ GOOD = ("refused", "refused in use", "sound")
 @pytest.fixture(scope="module")
 def tree():
     lda = TemperedLDA(max_iter=2)
-    model = TopicModel(3, lda=lda, seeds={"sea": ["ship"]}, random_state=0).fit(TEXTS)
+    model = TopicModel(3, lda=lda, seed_words={"sea": ["ship"]}, random_state=0).fit(TEXTS)
     model.set_labels({1: "food", 2: "the sky"})
     return storage.tree_of(model)
 
@@ -71,7 +71,7 @@ def chosen():
     [
         ("", 5, "'state.choice' must be a dict"),
         (".ks", np.array([5.0, 2.0]), "'state.choice.ks' must be an array of int64"),
-        (".measures", {}, "'state.choice.measures.heldout' is missing"),
+        (".measures", {}, "'state.choice.measures.held_out_log_likelihood' is missing"),
         (".recommended", 0, r"'state.choice.recommended' must be an int in the range"),
         (".criterion", "best", "'state.choice.criterion' must be one of"),
         (".rule", None, "'state.choice.rule' must be a str"),

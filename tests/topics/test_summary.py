@@ -84,7 +84,7 @@ def test_labels_are_shown_everywhere(summary):
     summary.labels = [*summary.labels[:2], "night"]
     assert summary.table.label.tolist() == ["sky", "sport", "night"]
     assert summary.map().label.tolist() == ["sky", "sport", "night"]
-    for frame in (summary.by(list("aabba")), summary.over([2001] * 5)):
+    for frame in (summary.by_group(list("aabba")), summary.over_time([2001] * 5)):
         assert frame.columns.tolist() == ["n_documents", "sky", "sport", "night"]
     assert summary.words("sport") == summary.words(1)
     assert_array_equal(summary.documents("sport").index, summary.documents(1).index)
@@ -115,13 +115,16 @@ def test_of_equal_shares_the_longer_document_comes_first():
 
 
 def test_odd_documents(summary):
-    frame = summary.odd(2)
+    frame = summary.outliers(2)
     assert frame.columns.tolist() == ["log_likelihood", "tokens", "title"]
     assert frame.log_likelihood.is_monotonic_increasing and 4 not in frame.index
-    assert 3 not in summary.odd(10).index  # of 4 words
-    assert 3 in summary.odd(10, min_tokens=0).index and 4 not in summary.odd(min_tokens=0).index
+    assert 3 not in summary.outliers(10).index  # of 4 words
+    assert (
+        3 in summary.outliers(10, min_tokens=0).index
+        and 4 not in summary.outliers(min_tokens=0).index
+    )
     lda, X = fitted()
-    frame = describe(lda, X).odd(3)
+    frame = describe(lda, X).outliers(3)
     expected = lda.document_temperatures(X)
     order = np.argsort(-expected)[:3]
     assert_array_equal(frame.index, order)
@@ -133,21 +136,21 @@ def test_documents_of_words_that_do_not_belong_together_are_found():
     rng = np.random.default_rng(0)
     X = np.vstack([corpus.data.toarray(), rng.multinomial(60, np.full(100, 0.01), 4)])
     lda = TemperedLDA(5, random_state=0).fit(X)
-    assert set(describe(lda, X).odd(4).index) == {200, 201, 202, 203}
+    assert set(describe(lda, X).outliers(4).index) == {200, 201, 202, 203}
     # for any other model by the likelihood
     other = describe(Given(lda.components_, lda.transform(X)), X)
-    assert set(other.odd(4).index) == {200, 201, 202, 203}
+    assert set(other.outliers(4).index) == {200, 201, 202, 203}
 
 
 def test_short_texts_may_be_odd_where_all_are_short():
     counts = np.minimum(COUNTS, 1)
-    assert len(describe(Given(), counts).odd()) >= 2
+    assert len(describe(Given(), counts).outliers()) >= 2
 
 
 def test_groups_and_times(summary):
-    frame = summary.by([*"abab", None])
+    frame = summary.by_group([*"abab", None])
     assert_allclose(frame.iloc[0, 1:].astype(float), (16 * SHARES[0] + 13 * SHARES[2]) / 29)
-    frame = summary.over(["2001-01-01", "2001-02-03", "2001-01-07", "2001-01-01", None], "ME")
+    frame = summary.over_time(["2001-01-01", "2001-02-03", "2001-01-07", "2001-01-01", None], "ME")
     assert frame.n_documents.tolist() == [3, 1]
     assert_allclose(frame.iloc[1, 1:].astype(float), SHARES[1])
 
@@ -169,11 +172,11 @@ def test_a_summary_does_not_change_with_the_model():
     X = fitted()[1]
     lda = TemperedLDA(4, max_iter=2, random_state=0).fit(X)
     summary = describe(lda, X)
-    before = summary.table, summary.odd(3)
+    before = summary.table, summary.outliers(3)
     assert set(summary.history) == set(lda.history_)
     lda.partial_fit(X[::-1])
     pd.testing.assert_frame_equal(summary.table, before[0])
-    pd.testing.assert_frame_equal(summary.odd(3), before[1])
+    pd.testing.assert_frame_equal(summary.outliers(3), before[1])
 
 
 def test_lengths_are_shown_as_they_are(summary):
@@ -203,11 +206,15 @@ def test_one_topic_and_one_word():
         ("words", (0, 5, 1.5), r"'relevance' parameter of .*words must be a float .* Got 1.5"),
         ("weights", (0, 2.5), r"'n' parameter of TopicSummary.weights .* Got 2.5"),
         ("documents", (0, "a"), r"'n' .* Got 'a'"),
-        ("odd", (0,), r"'n' parameter of TopicSummary.odd .* Got 0"),
-        ("odd", (1, -2), r"'min_tokens' .* Got -2"),
+        ("outliers", (0,), r"'n' parameter of TopicSummary.outliers .* Got 0"),
+        ("outliers", (1, -2), r"'min_tokens' .* Got -2"),
         ("map", (SHARES,), r"'documents' parameter of TopicSummary.map must be a bool"),
-        ("by", (["a"],), r"'groups' parameter of TopicSummary.by must be one entry for each"),
-        ("over", ([2001, 2002],), r"'times' parameter of TopicSummary.over .* Got 2"),
+        (
+            "by_group",
+            (["a"],),
+            r"'groups' parameter of TopicSummary.by_group must be one entry for each",
+        ),
+        ("over_time", ([2001, 2002],), r"'times' parameter of TopicSummary.over_time .* Got 2"),
     ],
 )
 def test_bad_arguments(summary, method, arguments, message):

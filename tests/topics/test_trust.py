@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from annealvi import TemperedLDA, TopicModel, load
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
-from annealvi.topics import describe, drop, trust
+from annealvi.topics import describe, drop_topics, trust
 from tests.topics.corpus import make_texts
 from tests.topics.models import COMPONENTS, COUNTS, WORDS, Given, fitted
 
@@ -124,7 +124,7 @@ def test_auto_fills_stability_and_a_file_keeps_it(tmp_path):
     model.save(tmp_path / "m.safetensors")
     again = load(tmp_path / "m.safetensors")
     assert_array_equal(again.topic_similarity_, model.topic_similarity_)
-    assert not hasattr(drop(model, [0]), "topic_similarity_")  # of other topics
+    assert not hasattr(drop_topics(model, [0]), "topic_similarity_")  # of other topics
     assert not hasattr(again.partial_fit(texts), "topic_similarity_")
     assert not hasattr(model.set_params(n_topics=2).fit(texts), "topic_similarity_")
 

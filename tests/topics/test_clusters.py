@@ -12,7 +12,7 @@ from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from annealvi import TemperedMultinomialMixture, TopicModel
 from annealvi.storage import load
-from annealvi.topics import describe, drop, merge
+from annealvi.topics import describe, drop_topics, merge_topics
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(60)
@@ -42,27 +42,27 @@ def test_classes_are_those_of_a_mixture_that_starts_from_the_topics(model):
     X = model.counts(TEXTS)
     mixture = TemperedMultinomialMixture(3, init=model.lda_.components_).fit(X)
     assert_array_equal(model.mixture_.components_, mixture.components_)
-    classes = model.predict(TEXTS)
-    assert_array_equal(classes, mixture.predict(X))
-    assert nmi(KINDS, classes) == 1
-    assert_array_equal(classes, model.transform(TEXTS).argmax(axis=1))  # class k is topic k
+    clusters = model.predict(TEXTS)
+    assert_array_equal(clusters, mixture.predict(X))
+    assert nmi(KINDS, clusters) == 1
+    assert_array_equal(clusters, model.transform(TEXTS).argmax(axis=1))  # class k is topic k
 
 
 def test_without_a_mixture_the_topics_predict(model):
     X = model.counts(TEXTS)
-    without = TopicModel(3, random_state=0, classes=False).fit(TEXTS)
+    without = TopicModel(3, random_state=0, clusters=False).fit(TEXTS)
     assert_array_equal(without.components_, model.components_)
     stream = copy.copy(model)
     assert stream.mixture_ is model.mixture_
     stream.partial_fit(TEXTS)
-    for other in (without, stream, merge(model, [[0, 1]]), drop(model, [2])):
+    for other in (without, stream, merge_topics(model, [[0, 1]]), drop_topics(model, [2])):
         assert not hasattr(other, "mixture_")
         assert_array_equal(other.predict(TEXTS), other.lda_.predict(X))
     assert hasattr(model, "mixture_")
 
 
 def test_a_fit_without_classes_forgets_those_of_the_fit_before(model):
-    again = copy.copy(model).set_params(classes=False).fit(TEXTS)
+    again = copy.copy(model).set_params(clusters=False).fit(TEXTS)
     assert not hasattr(again, "mixture_")
 
 
@@ -71,12 +71,12 @@ def test_classes_in_a_file(model, tmp_path):
     again = load(tmp_path / "a")
     assert_array_equal(again.mixture_.components_, model.mixture_.components_)
     assert_array_equal(again.predict(TEXTS), model.predict(TEXTS))
-    without = TopicModel(3, random_state=0, classes=False).fit(TEXTS)
+    without = TopicModel(3, random_state=0, clusters=False).fit(TEXTS)
     without.save(tmp_path / "b")
     assert not hasattr(load(tmp_path / "b"), "mixture_")
     tree = model.state_dict()
     tree["mixture"] = TopicModel(2, random_state=0).fit(TEXTS).state_dict()["mixture"]
-    with pytest.raises(ValueError, match=r"'state.mixture' must be classes of the topics"):
+    with pytest.raises(ValueError, match=r"'state.mixture' must be clusters of the topics"):
         TopicModel(3).load_state_dict(tree)
 
 
@@ -84,18 +84,18 @@ def test_classes_in_a_summary(model):
     texts = [*TEXTS, "nothing that is known"]
     summary = describe(model, texts)
     with pytest.warns(UserWarning, match="1 of the 61 texts"):
-        assert_array_equal(summary.classes, model.predict(texts))
+        assert_array_equal(summary.clusters, model.predict(texts))
     counts = np.bincount(model.predict(TEXTS), minlength=3)  # a text without words is left out
     assert summary.table["documents"].tolist() == counts.tolist()
     X = model.counts(texts)
-    assert_array_equal(describe(model.lda_, X).classes, model.lda_.predict(X))
+    assert_array_equal(describe(model.lda_, X).clusters, model.lda_.predict(X))
     nmf = NMF(3, random_state=0).fit(X)
     of_nmf = describe(nmf, X[:60])
-    assert_array_equal(of_nmf.classes, of_nmf.shares.argmax(axis=1))
+    assert_array_equal(of_nmf.clusters, of_nmf.shares.argmax(axis=1))
 
 
 class Odd(NMF):
-    """A model whose classes are no topics."""
+    """A model whose clusters are no topics."""
 
     answer = None
 
@@ -109,7 +109,7 @@ def test_classes_that_are_no_topics_are_not_taken(model, answer):
     odd = Odd(3, random_state=0).fit(X)
     odd.answer = answer
     summary = describe(odd, X)
-    assert_array_equal(summary.classes, summary.shares.argmax(axis=1))
+    assert_array_equal(summary.clusters, summary.shares.argmax(axis=1))
     assert summary.table["documents"].sum() == 60
 
 
@@ -117,7 +117,7 @@ def test_a_mixture_is_described_as_topics_are(model):
     X = model.counts(TEXTS)
     summary = describe(model.mixture_, X, model.feature_names_, texts=TEXTS)
     assert_array_equal(summary.shares, model.mixture_.predict_proba(X))
-    assert_array_equal(summary.classes, model.mixture_.predict(X))
+    assert_array_equal(summary.clusters, model.mixture_.predict(X))
     assert summary.words(0, 4) == model.mixture_.top_words(4, model.feature_names_)[0]
 
 
