@@ -25,7 +25,7 @@ from annealvi.progress import ProgressBar
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
-from annealvi.topics.shares import over
+from annealvi.topics.shares import over_time
 from annealvi.topics.source import Source
 from annealvi.topics.vectorizer import LANGUAGES
 
@@ -38,7 +38,7 @@ def fit(chosen: argparse.Namespace) -> None:
     if "time" in corpus.columns:  # not after the fit
         one = np.ones((len(corpus), 1))
         rows: Any = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"], index=None)
-        over(rows, corpus.columns["time"], chosen.freq)
+        over_time(rows, corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
     source = Source(model)
     if chosen.model is not None:
@@ -63,7 +63,7 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
     if chosen.stop_words not in {"none", *LANGUAGES}:
         stop_words = read_text(chosen.stop_words, chosen.encoding).split("\n")
         stop_words = [word.strip() for word in stop_words if word.strip()]
-    seeds = chosen.seeds
+    seeds = chosen.seed_words
     if seeds is not None and not seeds.lstrip().startswith("{"):
         seeds = read_text(seeds, chosen.encoding)
     try:

@@ -221,7 +221,7 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
     ("options", "words"),
     [
         (["--time", "title"], "must be datetimes"),
-        (["--time", "date", "--freq", "fortnight"], "must be a period such as .year"),
+        (["--time", "date", "--freq", "fortnight"], "must be a period such as "),
     ],
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):

@@ -169,5 +169,7 @@ def test_means_and_standard_deviations_of_a_choice(choice):
     assert own[1, 1].lines and not own[1, 2].axison
     with pytest.raises(ValueError, match=r"'axes' must hold an Axes for each measure. Got 2 for 5"):
         plot.plot_choice(choice, axes=own[0, :2])
-    with pytest.raises(TypeError, match=r"'choice' must be a Choice, as .*choose\(X, ks\) returns"):
+    with pytest.raises(
+        TypeError, match=r"'choice' must be a Choice, as .*choose_n_topics\(X, ks\) returns"
+    ):
         plot.plot_choice({"ks": KS})

@@ -41,7 +41,7 @@ def test_a_summary_names_the_topics_of_its_model(model, tmp_path):
         assert describe(one, TEXTS).labels == names and one.seed_topics_ == {"sea": 0}
     model.describe(TEXTS).labels = names[::-1]
     assert model.topic_labels_ == dict(enumerate(names[::-1])) and summary.labels == names
-    with pytest.raises(BadParameter, match=r"'labels\[1\]'"):
+    with pytest.raises(BadParameter, match=r"'labels\[2\]'"):
         summary.labels[1] = "rest"
     copy.deepcopy(summary).labels[2] = pickle.loads(pickle.dumps(summary)).labels[3] = "a copy's"
     assert summary.labels == names and "a copy's" not in model.topic_labels_.values()

@@ -184,7 +184,10 @@ YEAR = ["2001"] * 5
         *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
         *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
         ([None] * 5, "YE", "at least once. Got None"),
-        (YEAR, "year", r"'freq' .* must be .* 'QE', 'ME', 'W' or 'D', or .* Got 'year'"),
+        *(
+            (YEAR, freq, rf"'freq' .* must be .* 'month', .* Got '{freq}'")
+            for freq in ("era", "0.5 years")
+        ),
         (YEAR, None, r"'freq' .* must be .* Got None"),
         (["2001", *["2005"] * 4], pd.DateOffset(month=3), "positive length .* Got <DateOffset: mo"),
         (YEAR, pd.DateOffset(years=9000), "'freq' .* positive length .* Got <DateO"),
