@@ -37,12 +37,14 @@ test-all: $(VENV)/.test
 	$(BIN)/$(PYTEST) -m 'slow and not deep'
 	$(MAKE) test-debug
 
-# Without this folder on Python's path, so that the copy compiled with checks is what is tested.
-# Some tests use bench.
+# The copy of the package that is compiled with checks comes first on Python's path.  All tests of
+# the kernels, and of what calls them those of `make test`.
+test-debug: export PYTHONPATH := $(abspath $(VENV)-debug)
 test-debug: $(VENV)-debug/.test
-	cd tests && ../$(VENV)-debug/bin/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
-	$(VENV)-debug/bin/$(PYTEST) -o pythonpath=$(VENV)-debug/path -m 'not (oracle or statistical)' \
-		tests/_kernels tests/models tests/lda tests/mixtures \
+	cd tests && ../$(BIN)/python -c "from annealvi import _kernels; assert _kernels.debug_build()"
+	$(BIN)/$(PYTEST) -o pythonpath=$(VENV)-debug tests/_kernels
+	$(BIN)/$(PYTEST) -o pythonpath=$(VENV)-debug -m 'not (oracle or statistical or slow)' \
+		tests/models tests/lda tests/mixtures \
 		tests/project/test_estimator_checks.py tests/project/test_fork.py
 
 # Random calls of every public function, for SECONDS, in processes of their own; another seed
@@ -222,11 +224,10 @@ $(VENV)/.lint: $(VENV)/.test
 	touch $@
 
 # A copy of the package outside this folder, compiled with checks.
-$(VENV)-debug/.test: $(SOURCES) $(shell find annealvi -name "*.py")
-	$(PYTHON) -m venv $(VENV)-debug
-	ANNEALVI_DEBUG=1 $(VENV)-debug/bin/pip install '.[test]'
-	mkdir -p $(VENV)-debug/path
-	ln -sfn ../../bench $(VENV)-debug/path/bench
+$(VENV)-debug/.test: $(VENV)/.test $(SOURCES) $(shell find annealvi -name "*.py")
+	rm -rf $(VENV)-debug
+	ANNEALVI_DEBUG=1 $(BIN)/pip install --no-deps --target $(VENV)-debug .
+	ln -sfn ../bench $(VENV)-debug/bench
 	touch $@
 
 # The same with sanitizers.

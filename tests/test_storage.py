@@ -228,7 +228,7 @@ GOOD = {"refused", "refused in use", "sound"}
     [
         *(("all of it", 100), ("variational", 100)),
         *(
-            pytest.param(kind, 2500, marks=pytest.mark.slow)
+            pytest.param(kind, 1000, marks=pytest.mark.slow)
             for kind in ("all of it", "variational", "learned priors", "default")
         ),
     ],

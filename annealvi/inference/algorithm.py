@@ -203,7 +203,8 @@ class Monitor:
         """Take over the progress of a fit."""
         found = MONITOR.load(tree, way)
         n, history = found.pop("n_records"), found.pop("history")
-        Schema(**dict.fromkeys(self.FIELDS, Array((n,)))).load(history, f"{way}.history")
+        fields = dict.fromkeys(self.FIELDS, Array((n,))) | {"seconds": Array((n,), finite=False)}
+        Schema(**fields).load(history, f"{way}.history")
         columns = [part.tolist() for part in history.values()]
         records = [dict(zip(history, row, strict=True)) for row in zip(*columns, strict=True)]
         vars(self).update(found, _records=records)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import numpy as np
@@ -55,6 +55,15 @@ class Found(property):
             self.assign(fitted._fitted(), value)
 
 
+def _without_times(tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree of a fit, with NaN in place of the seconds that it took."""
+    monitor = tree["monitor"]
+    history = monitor["history"]
+    if "seconds" in history:
+        history = history | {"seconds": np.full_like(history["seconds"], np.nan)}
+    return tree | {"monitor": monitor | {"seconds": 0.0, "history": history}}
+
+
 class Fitted(Versioned, CallbackSupport):
     """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
 
@@ -96,7 +105,18 @@ class Fitted(Versioned, CallbackSupport):
             starts.write(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        return super(Fitted, copy.copy(self)).__getstate__()
+        # plain data, so that whoever reads it needs to trust this class only; no times, so that
+        # equal fits have equal pickles
+        kept = super(Fitted, copy.copy(self)).__getstate__()
+        with suppress(TypeError):  # a temperature of somebody else's class stays as it is
+            if "_state" in kept:
+                kept["_state"] = _without_times(kept["_state"].state_dict())
+        return kept
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        super().__setstate__(state)
+        if isinstance(vars(self).get("_state"), Mapping):
+            self._state = self._state_of(self._state, "state")
 
     @reads
     def __copy__(self) -> Self:

@@ -56,6 +56,9 @@ from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 from annealvi.threads import changing, reads, shallow, writing
 
+#: Methods that scikit-learn's LDA calls in a fit and in `transform`, and that subclasses replace.
+HOOKS = {"_init_latent_vars", "_e_step", "_em_step", "_unnormalized_transform"}
+
 
 class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Latent Dirichlet allocation by annealed variational inference.
@@ -252,6 +255,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     """
 
     _parameter_constraints: ClassVar[dict] = CONSTRAINTS
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if unused := HOOKS & vars(cls).keys():
+            raise TypeError(
+                f"{cls.__name__} defines {sorted(unused)}, which scikit-learn's LDA calls and "
+                "TemperedLDA does not: use a callback, or fit with scikit-learn's class."
+            )
 
     def __init__(
         self,
@@ -868,6 +879,25 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
         """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
+        X, options = self._bounded(X, doc_topic_distr, sub_sampling)
+        if not check_counts(X, options["population"] or 1.0, "total_samples"):
+            raise ValueError(
+                "The perplexity, exp(-ELBO per word), needs documents with words. "
+                f"Got n_samples={X.shape[0]} without any."
+            )
+        return self._state.perplexity(X, **options)
+
+    @checked
+    @reads
+    def _approx_bound(self, X: Any, doc_topic_distr: NDArray, sub_sampling: bool) -> float:
+        """The ELBO at a given gamma, in nats; code for scikit-learn's LDA calls it."""
+        X, options = self._bounded(X, doc_topic_distr, sub_sampling)
+        return self._state.elbo(X, **options)
+
+    def _bounded(
+        self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool
+    ) -> tuple[sparse.csr_matrix, dict[str, Any]]:
+        """Documents and the options of their ELBO, checked."""
         check_is_fitted(self)
         X, population = self._check_X(X, "perplexity"), None
         if doc_topic_distr is not None:
@@ -879,13 +909,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if sub_sampling:
             self._check_values(dict(vars(self)))  # total_samples may have been set since the fit
             population = float(self.total_samples)
-        if not check_counts(X, population or 1.0, "total_samples"):
-            raise ValueError(
-                "The perplexity, exp(-ELBO per word), needs documents with words. "
-                f"Got n_samples={X.shape[0]} without any."
-            )
-        options: Any = {"population": population, "n_threads": n_threads(self.n_jobs)}
-        return self._state.perplexity(X, given=doc_topic_distr, **options)
+        threads = n_threads(self.n_jobs)
+        return X, {"given": doc_topic_distr, "population": population, "n_threads": threads}
 
 
 def generators(own: RandomState, n_starts: int) -> tuple[list[RandomState], RandomState]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
@@ -145,8 +145,8 @@ class LDAState:
     reassigned: bool = False
     #: The settings of the last portion of a stream.
     streamed_with: Settings | None = None
-    #: What :meth:`components` returned, with the topics and their version then.
-    kept: tuple[Any, int, NDArray] | None = field(default=None, repr=False)
+    #: Arrays that the user has read, by name, with the topics and their version then.
+    kept: dict[str, tuple[Any, int, NDArray]] = field(default_factory=dict, repr=False)
 
     def __copy__(self) -> Self:
         """A copy that goes on for itself."""
@@ -159,7 +159,7 @@ class LDAState:
             monitor=self.monitor.copy(),
             results=self.results.copy(),
             streamed_with=None,
-            kept=None,
+            kept={},
         )
 
     # ------------------------------------------------------------------ beginning
@@ -233,7 +233,7 @@ class LDAState:
             with self.model.buffers.used(keep=keep, repeated=repeated):
                 yield
         finally:
-            self.kept = None  # it is of topics of before
+            self.kept.clear()  # they are of topics of before
             self.model.forget_documents()
             if self.monitor.temperature_path:
                 self.monitor.record()
@@ -247,18 +247,30 @@ class LDAState:
 
     def components(self) -> NDArray:
         """lambda for the user, of shape (K, V): read-only, and a copy while a fit is under way."""
+
+        def shown() -> NDArray:
+            array = self.model.topics.components
+            dtype = self.shown if _holds(self.shown, array) else array.dtype
+            if dtype == array.dtype and not self.under_way:
+                return array.view()
+            return padded_rows(array.T, dtype)[:, : self.model.n_topics].T
+
+        return self._once("components", shown)
+
+    def exp_e_log_topics(self) -> NDArray:
+        """exp(E log beta) for the user, of shape (K, V), read-only."""
+        return self._once(
+            "exp_e_log", lambda: self.model.topics.exp_e_log().astype(self.shown, copy=False)
+        )
+
+    def _once(self, name: str, compute: Callable[[], NDArray]) -> NDArray:
+        """What `compute` returns, read-only, and the same array as long as the topics stay."""
         topics = self.model.topics
-        if self.kept is not None and self.kept[:2] == (topics, topics.version):
-            return self.kept[2]
-        array = topics.components
-        dtype = self.shown if _holds(self.shown, array) else array.dtype
-        if dtype == array.dtype and not self.under_way:
-            array = array.view()
-        else:
-            array = padded_rows(array.T, dtype)[:, : topics.n_topics].T
-            self.kept = topics, topics.version, array
-        array.flags.writeable = False
-        return array
+        if self.kept.get(name, ())[:2] != (topics, topics.version):
+            array = compute()
+            array.flags.writeable = False
+            self.kept[name] = topics, topics.version, array
+        return self.kept[name][2]
 
     def assign(self, components: NDArray) -> None:
         """Move the topics of a fit under way."""
@@ -298,16 +310,12 @@ class LDAState:
             raise BadParameter("n_batch_iter_", f"an int in the range [1, {2**53}]", number)
         self.monitor.step = int(number) - 1
 
-    def exp_e_log_topics(self) -> NDArray:
-        """exp(E log beta) for the user."""
-        return self.model.topics.exp_e_log().astype(self.shown, copy=False)
-
     def check_exp_e_log(self, value: Any) -> None:
         """Check what is assigned to it, as code for scikit-learn's LDA may do."""
         derived, value = self.exp_e_log_topics(), as_array(value)
         wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
         if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
-            wanted = "what follows from 'components_', exp(E[log beta]); assign that instead"
+            wanted = "exp(E[log beta]) of 'components_', from which it follows: assign only those"
             raise BadParameter("exp_dirichlet_component_", wanted, value)
 
     def attach_again(self) -> None:
