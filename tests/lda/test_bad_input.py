@@ -207,8 +207,8 @@ def test_a_prior_must_not_underflow_in_the_dtype_of_the_fit(name):
     [
         ("random_state_", "a", "'a' cannot be used to seed"),
         ("components_", [[1.0], [1.0, 2.0]], "must be an array of numbers"),
-        ("exp_dirichlet_component_", "a", "follows from"),
-        ("exp_dirichlet_component_", [[1.0], [1.0, 2.0]], "follows from"),
+        ("exp_dirichlet_component_", "a", "it follows: assign"),
+        ("exp_dirichlet_component_", [[1.0], [1.0, 2.0]], "it follows: assign"),
     ],
 )
 def test_assignments(name, value, message):
