@@ -29,7 +29,7 @@ test: $(VENV)/.test
 
 # The site, in build/docs: the pages of docs/, the reference of all modules and the examples.
 docs: $(VENV)/.docs
-	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs build/docs
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -b html -d build/doctrees docs build/docs
 	@echo "Open build/docs/index.html in a browser."
 
 # What is marked slow, then the kernels once more in a build with bounds checks.

@@ -16,7 +16,7 @@ PAUSE, SHARE = 0.5, 0.02
 class ProgressBar:
     """A callback that shows the progress of `fit` in a bar of tqdm.
 
-    The bar counts the steps of all starts, and tells the time that is left.  After it stand the
+    The bar counts the steps of all runs, and tells the time that is left.  After it stand the
     temperature and the current bound: for LDA the perplexity of up to 200 training documents, for
     a mixture the ELBO a sample, for a deep model the ELBO of the last step.  A bound that has to
     be computed is computed at most twice a second, in about two percent of the time.  The result
@@ -66,30 +66,30 @@ class ProgressBar:
         self._start: Any = None
         self._monitor: Any = None
         self._due = 0.0
-        self._before = 0  # steps of earlier starts
+        self._before = 0  # steps of earlier runs
 
-    def begin(self, estimator: Any, start: Any) -> None:
-        """Draw the bar, or go on to the next start; called before the first step of a start.
+    def begin(self, estimator: Any, run: Any) -> None:
+        """Draw the bar, or go on to the next run; called before the first step of a run.
 
         Parameters
         ----------
         estimator : object
-        start : annealvi.inference.Start
+        run : annealvi.inference.Run
         """
         if self._bar is None:
             tqdm = import_optional("tqdm.auto", "ProgressBar").tqdm
             name = type(estimator).__name__ if self.desc is None else self.desc
             self._bar = tqdm(total=0, desc=name, unit="step", file=self.file)
         if self._start is None:
-            self._before = start.n_steps * start.number
+            self._before = run.n_steps * run.number
         else:  # the last part of a fit may have fewer steps
             self._before += self._start.n_steps
-        self._bar.total = self._before + start.n_steps * (start.n_starts - start.number)
-        done = self._before + start.n_done
-        self._bar.initial += done - self._bar.n  # they took no time: starts may end early
+        self._bar.total = self._before + run.n_steps * (run.n_runs - run.number)
+        done = self._before + run.n_done
+        self._bar.initial += done - self._bar.n  # they took no time: runs may end early
         self._bar.n = done
         self._bar.refresh()
-        self._start, self._due = start, self._now()
+        self._start, self._due = run, self._now()
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
         """Show one more step; called after each."""
@@ -124,10 +124,10 @@ class ProgressBar:
             self._outside_a_fit()
 
     def _describe(self) -> None:
-        start, T = self._start, self._monitor.temperature
-        several = f"start {start.number + 1} of {start.n_starts}, " * (start.n_starts > 1)
+        run, T = self._start, self._monitor.temperature
+        several = f"run {run.number + 1} of {run.n_runs}, " * (run.n_runs > 1)
         self._bar.set_postfix_str(
-            f"{several}T {T:.3g}, {start.bound_name} {start.bound():.6g}",
+            f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}",
             refresh=False,
         )
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annealvi import TemperedLDA, corpus
+from annealvi import corpus
 from annealvi.dask import TemperedLDA as DaskLDA
 from annealvi.dask import document_order
 from annealvi.datasets import load_arxiv_abstracts
@@ -72,7 +72,7 @@ def expected(kind: str) -> str:
     """The digest of the fit in this process."""
     X = load_arxiv_abstracts().data.astype(np.float32)
     order = document_order(LENGTHS, shard_size=SHARD, batch_size=BATCH)
-    lda = TemperedLDA(**FITS[kind], shard_size=SHARD, batch_size=BATCH, random_state=0)
+    lda = DaskLDA(**FITS[kind], shard_size=SHARD, batch_size=BATCH, random_state=0)
     return digest(lda.fit(X[order]).components_)
 
 

@@ -66,6 +66,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "ExampleTitleSortKey",
     "abort_on_example_error": True,
     "min_reported_time": 1e9,
+    "parallel": True,  # as many at a time as -j says
 }
 
 html_theme = "pydata_sphinx_theme"

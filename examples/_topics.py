@@ -69,7 +69,6 @@ def fit(problem: Problem, temperature: Temperature, points: int, **options: Any)
         **problem.settings,
         learning_method="online",
         learning_decay=0.7,
-        document_init="constant",
         preset="sklearn",  # plain mean-field inference, from random topics
         temperature=temperature,
         callback=HeldOut(problem.held_out, every=n_passes / points),

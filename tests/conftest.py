@@ -18,6 +18,18 @@ from tests.examples import load_example
 CHECKOUT = Path(__file__).resolve().parents[1]
 os.environ.setdefault(datasets.DATA_VARIABLE, str(CHECKOUT / datasets.DEFAULT_DATA))
 
+
+@pytest.fixture
+def finish(monkeypatch):
+    """Sets the number of passes that end a fit where data are plenty."""
+    return lambda n: monkeypatch.setattr("annealvi.lda.settings.FINISH", n)
+
+
+@pytest.fixture
+def no_finish(finish):
+    finish(0)
+
+
 EXAMPLES = dict(database=None, deadline=None)  # tests do not set these, nor their max_examples
 settings.register_profile("repeatable", derandomize=True, max_examples=60, **EXAMPLES)
 settings.register_profile("search", print_blob=True, max_examples=2000, **EXAMPLES)

@@ -20,7 +20,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 TESTS = (
     *("_kernels", "models", "test_threads.py", "lda/test_fitted.py"),
-    *("lda/test_starts.py", "mixtures/test_threads.py", "inference/test_starts.py"),
+    *("lda/test_runs.py", "mixtures/test_threads.py", "inference/test_runs.py"),
 )
 NOT = "not (oracle or statistical or slow or corpus or deep)"
 #: What is not to be run: it compiles the kernels for other processors.

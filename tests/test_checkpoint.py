@@ -16,6 +16,8 @@ from annealvi.checkpoint import Checkpoint
 from bench.studies import kills
 from tests.lda.resumed import Counter, bits, corpus, make
 
+pytestmark = pytest.mark.usefixtures("no_finish")
+
 
 @pytest.fixture
 def path(tmp_path):

@@ -24,12 +24,12 @@ def shown(make, X, **parameters):
 
 
 def test_it_counts_the_steps_of_all_starts_and_shows_the_bound():
-    options = {"max_iter": 4, "batch_size": 20, "n_init": 2, "combine": "best"}
+    options = {"max_iter": 4, "batch_size": 20, "n_init": 2, "temperature": 2}
     lda, line = shown(TemperedLDA, COUNTS, **options)
     assert line.startswith("TemperedLDA: 100%") and "| 24/24 [" in line
     last = TemperedLDA(3, random_state=0, **options).fit(COUNTS)
     assert np.array_equal(lda.components_, last.components_)
-    assert "start 2 of 2, T " in line
+    assert "run 2 of 2, T " in line
     second = lda.init_scores_[1]  # all documents are few
     assert f"perplexity {second:.6g}]" in line
 
@@ -56,7 +56,9 @@ def test_a_fit_that_ends_early_leaves_its_bar_where_it_was():
             raise StopIteration
 
     file = io.StringIO()
-    TemperedLDA(3, max_iter=9, callback=[ProgressBar("mine", file=file), stop]).fit(COUNTS)
+    TemperedLDA(3, max_iter=9, n_init=1, callback=[ProgressBar("mine", file=file), stop]).fit(
+        COUNTS
+    )
     assert "mine:  22%" in file.getvalue() and "2/9" in file.getvalue()
 
 

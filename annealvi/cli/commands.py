@@ -205,7 +205,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
         },
         "how to fit": {
             "--passes": value(
-                "N", "over the documents, from one start (default: by their number)", at_least(1)
+                "N", "over the documents, from one run (default: by their number)", at_least(1)
             ),
             "--random-state": value("N", "seed (default: 0)", at_least(0), 0),
             "--jobs": value("N", "threads; -1 means all (default: 1)", int),

@@ -22,7 +22,7 @@ from annealvi.topics.source import Source, lda_in
 from annealvi.topics.trust import pairs, reasons, stability_of
 
 LEGENDS = {
-    "support": "support: the share of the fit's starts that found the topic; one of low support "
+    "support": "support: the share of the fit's runs that found the topic; one of low support "
     "may not come back in a new fit",
     "stability": "stability: how like it the topics of other fits are (cosine), those that chose "
     "the number of topics",

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from inspect import Parameter, Signature, signature
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,11 +17,12 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checkpoint import Checkpoint
-from annealvi.checks import as_array, check_flag, checked, n_threads
+from annealvi.checks import Interval, as_array, check_flag, checked, n_threads
 from annealvi.corpus.mapped import open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
 from annealvi.exceptions import BadParameter
 from annealvi.lda.estimator import TemperedLDA as LocalLDA
+from annealvi.lda.estimator import prepare
 from annealvi.lda.settings import CONSTRAINTS, check_fits, fit_dtype, passes
 from annealvi.models.lda.collapsed import Method
 from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
@@ -30,7 +32,8 @@ from annealvi.threads import reading
 #: Documents in a shard, and in a minibatch where the corpus has enough of them.
 SHARD, BATCH = 4096, 65_536
 #: Parameters that the local estimator does not have.
-OWN = ("client", "checkpoint")
+OWN = ("client", "checkpoint", "shard_size")
+SHARD_SIZE = [None, Interval(Integral, 1, 2**31 - 1, closed="both")]
 #: A pass has at least about so many steps, and a fit.
 LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
 _LOCAL = list(signature(LocalLDA.__init__).parameters.values())
@@ -42,9 +45,9 @@ _SIGNATURE = Signature(
 class TemperedLDA(LocalLDA):
     """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
 
-    The topics equal the local estimator's to the last bit, whatever the number of workers
-    and whichever of them die: of ``annealvi.TemperedLDA(shard_size=..., batch_size=...)``, fitted
-    to the documents in the order that :func:`document_order` gives.
+    The topics are the same to the last bit, whatever the number of workers and whichever of them
+    die.  They are also those of a fit to the same documents in memory, without a client, in the
+    order that :func:`document_order` gives, with the same `shard_size` and `batch_size`.
 
     A step puts the topics on all workers, and each worker fits its shards of the minibatch.  What
     they found is added up over a tree, and this process moves the topics.  docs/scale.md says what
@@ -68,13 +71,11 @@ class TemperedLDA(LocalLDA):
         Threads of a task; None means as many as the workers have.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional
         As all that follow: see :class:`annealvi.TemperedLDA`.
-    learning_offset, max_iter, finish_iter, total_samples, perp_tol, mean_change_tol : optional
-    evaluate_every, max_doc_update_iter, verbose, random_state, temperature : optional
-    token_change_tol, topic_estimate, document_estimate, init, preset, n_init, combine : optional
-    patience, dtype, callback : optional
-    validation_fraction, document_init : optional
-        Validation and ``document_init="warm"`` need all documents in this process, and are
-        refused.
+    learning_offset, max_iter, total_samples, perp_tol, mean_change_tol, evaluate_every : optional
+    max_doc_update_iter, verbose, random_state, temperature, estimate, init, preset : optional
+    n_init, dtype, callback : optional
+    validation_fraction : optional
+        Validation needs the documents in this process, and is refused where they are elsewhere.
 
     See Also
     --------
@@ -84,6 +85,7 @@ class TemperedLDA(LocalLDA):
     _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
         "client": "no_validation",  # as_engine has the messages
         "checkpoint": [None, str, os.PathLike],
+        "shard_size": SHARD_SIZE,
     }
 
     def __init__(
@@ -92,11 +94,13 @@ class TemperedLDA(LocalLDA):
         *,
         client: Any = None,
         checkpoint: str | os.PathLike | None = None,
+        shard_size: int | None = None,
         **parameters: Any,
     ) -> None:
         super().__init__(n_components, **parameters)
         self.client = client
         self.checkpoint = checkpoint
+        self.shard_size = shard_size
 
     # scikit-learn and help() read the parameters from it
     __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
@@ -108,9 +112,10 @@ class TemperedLDA(LocalLDA):
 
         Parameters
         ----------
-        X : dask array, or list of delayed, futures or paths
+        X : dask array, or list of delayed, futures or paths; or documents in memory
             An array's blocks, or the parts of a list, are CSR matrices with all words.  A path
-            names a corpus of :func:`annealvi.corpus.write`, which workers open.
+            names a corpus of :func:`annealvi.corpus.write`, which workers open.  Documents in
+            memory are fitted in this process, without a client.
         y : Ignored
         resume : path, optional
             See the local estimator; by default `checkpoint`, if there is such a file.
@@ -126,14 +131,21 @@ class TemperedLDA(LocalLDA):
         TypeError, ValueError
             If X or a parameter is not allowed.  The estimator is then unchanged.
         """
-        self._refuse()
         others: tuple[Any, ...] = ()
         if self.checkpoint is not None:
             others = (Checkpoint(self.checkpoint),)
             if resume is None and os.path.exists(self.checkpoint):
                 resume = self.checkpoint
-        engine = as_engine(self.client)
-        self._fit(X, y, resume=resume, prepare=partial(self._prepare, engine), others=others)
+        prepared: Any = self._prepare_in_memory
+        if are_partitions(X):
+            if self.validation_fraction is not None:
+                hint = (
+                    "The documents are not in this process: keep some out of X, and use "
+                    "document_completion."
+                )
+                raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
+            prepared = partial(self._prepare, as_engine(self.client))
+        self._fit(X, y, resume=resume, prepared=prepared, others=others)
         return self
 
     @checked
@@ -283,18 +295,10 @@ class TemperedLDA(LocalLDA):
             ]
         )
 
-    def _refuse(self) -> None:
-        """Raise an error for what cannot be had without the documents in this process."""
-        if self.validation_fraction is not None:
-            hint = (
-                "The documents are not in this process: keep some out of X, and use "
-                "document_completion."
-            )
-            raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
-        if self.document_init == "warm":
-            must_be = "'auto', 'constant' or 'random'"
-            hint = "It would keep an array of all documents in one process."
-            raise BadParameter("document_init", must_be, "warm", hint)
+    def _prepare_in_memory(self, columns: Any, X: Any) -> tuple[Any, ...]:
+        """Check documents in memory, which one process fits in the same shards."""
+        X, shown, parameters = prepare(columns, X)
+        return X, shown, parameters | sizes(parameters, X.shape[0])
 
     def _prepare(self, engine: SerialEngine, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check the partitions on the workers, and cut them into shards."""
@@ -374,7 +378,9 @@ def document_order(
         If a parameter is not valid.
     """
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
-    constraints = {name: CONSTRAINTS[name] for name in options}
+    constraints = {"shard_size": SHARD_SIZE} | {
+        name: CONSTRAINTS[name] for name in ("batch_size", "max_iter")
+    }
     validate_parameter_constraints(constraints, options, "document_order")
     found = as_array(lengths)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:

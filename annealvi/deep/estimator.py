@@ -42,9 +42,9 @@ from annealvi.files.schema import (
     Tree,
     damaged,
 )
-from annealvi.inference import Callbacks, Monitor, Start
+from annealvi.inference import Callbacks, Monitor, Run
 from annealvi.inference.callbacks import CallbackSupport, Tasks
-from annealvi.inference.starts import read_checkpoint, write_checkpoint
+from annealvi.inference.runs import read_checkpoint, write_checkpoint
 from annealvi.matrices import check_matrix, digest
 from annealvi.progress import ProgressBar
 from annealvi.schedules import Linear, Schedule
@@ -140,9 +140,9 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         try:
             with callbacks.during_fit():
                 callbacks.begin(
-                    Start(
+                    Run(
                         number=0,
-                        n_starts=1,
+                        n_runs=1,
                         n_done=done,
                         n_steps=max(until, done),
                         steps_per_pass=training.steps_per_pass,

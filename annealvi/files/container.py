@@ -28,7 +28,7 @@ from annealvi.files.schema import Integer, Schema, Text, Tree
 
 #: Version of the format.  It grows when an older reader would misunderstand a file.  1 was in
 #: development and was never released.
-FORMAT = 2
+FORMAT = 3
 #: Names of the entries in the header of the file.
 TREE, CHECKSUM = "annealvi", "sha256"
 DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree())

@@ -9,8 +9,8 @@ from annealvi.inference.algorithm import (
     full_step,
     optimise,
 )
-from annealvi.inference.callbacks import Callbacks, Start
-from annealvi.inference.starts import Fingerprint, Fit, Starts
+from annealvi.inference.callbacks import Callbacks, Run
+from annealvi.inference.runs import Fingerprint, Fit, Runs
 
 __all__ = [
     "Callbacks",
@@ -21,8 +21,8 @@ __all__ = [
     "OverRelaxed",
     "Position",
     "RobbinsMonro",
-    "Start",
-    "Starts",
+    "Run",
+    "Runs",
     "full_step",
     "optimise",
 ]

@@ -1,6 +1,6 @@
 """The callbacks of an estimator: ours, and scikit-learn's, from its version 1.9 on.
 
-scikit-learn's see a fit as a tree of tasks: starts, and steps in them (:mod:`sklearn.callback`).
+scikit-learn's see a fit as a tree of tasks: runs, and steps in them (:mod:`sklearn.callback`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from annealvi.inference.algorithm import Monitor
 
 
 @dataclass(frozen=True)
-class Start:
-    """What is known of one start of a fit before its first step.
+class Run:
+    """What is known of one run of a fit before its first step.
 
     Parameters
     ----------
-    number, n_starts : int
-        Which start it is, from 0, and how many the fit makes.
+    number, n_runs : int
+        Which run it is, from 0, and how many the fit makes.
     n_done, n_steps : int
         Steps that were made before, if the fit is resumed, and the most that it can have at its
         end.
@@ -34,7 +34,7 @@ class Start:
     """
 
     number: int
-    n_starts: int
+    n_runs: int
     n_done: int
     n_steps: int
     steps_per_pass: int
@@ -51,8 +51,8 @@ class Callbacks:
     - ``during_fit(estimator)`` returns a context manager.  `fit` runs inside it, so that the
       callback can act at the end, as :class:`annealvi.checkpoint.Checkpoint` does.  Callbacks
       with this method are called last: they see what the others have recorded.
-    - ``begin(estimator, start)`` is called before the first step of each start of `fit`, with a
-      :class:`Start`.
+    - ``begin(estimator, run)`` is called before the first step of each run of `fit`, with a
+      :class:`Run`.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ class Callbacks:
         for callback in self._callbacks:
             callback(self._estimator, monitor)
 
-    def begin(self, start: Start) -> None:
-        """Tell the callbacks of a start, before its first step."""
+    def begin(self, run: Run) -> None:
+        """Tell the callbacks of a run, before its first step."""
         for callback in self._callbacks:
             if hasattr(callback, "begin"):
-                callback.begin(self._estimator, start)
+                callback.begin(self._estimator, run)
 
     @contextmanager
     def during_fit(self) -> Iterator[None]:
@@ -142,7 +142,7 @@ def _teardown(estimator: Any) -> None:
 class Tasks:
     """Tells the callbacks passed to ``set_callbacks`` of a fit.
 
-    The root task is the fit, and its leaves are the steps.  If there are several starts, each is
+    The root task is the fit, and its leaves are the steps.  If there are several runs, each is
     a task in between.  A fitted estimator is offered after each pass and at the end of the fit.
     """
 
@@ -173,17 +173,17 @@ class Tasks:
             self._path = []
             _teardown(self._estimator)
 
-    def begin(self, estimator: Any, start: Start) -> None:
-        """Open the task of a start, and its first step."""
-        self._n_left, self._steps_per_pass = start.n_steps - start.n_done, start.steps_per_pass
-        several = start.n_starts > 1
-        while len(self._path) > 1:  # of the start before
+    def begin(self, estimator: Any, run: Run) -> None:
+        """Open the task of a run, and its first step."""
+        self._n_left, self._steps_per_pass = run.n_steps - run.n_done, run.steps_per_pass
+        several = run.n_runs > 1
+        while len(self._path) > 1:  # of the run before
             self._end(fitted=False)
         if not self._path:
-            size = start.n_starts - start.number if several else self._n_left
+            size = run.n_runs - run.number if several else self._n_left
             self._begin(self._open_root(max_subtasks=size))
         if several:
-            self._begin(self._path[-1].subcontext("start", max_subtasks=self._n_left))
+            self._begin(self._path[-1].subcontext("run", max_subtasks=self._n_left))
         self._open_step()
 
     def __call__(self, estimator: Any, monitor: Monitor) -> None:

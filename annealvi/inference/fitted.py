@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from annealvi.checks import naming
 from annealvi.files.schema import Optional, Schema, Strings, Tree
 from annealvi.inference.callbacks import Callbacks, CallbackSupport, Tasks
-from annealvi.inference.starts import Starts
+from annealvi.inference.runs import Runs
 from annealvi.threads import changing, reading, reads, shallow, writing
 from annealvi.versions import Versioned
 
@@ -68,12 +68,12 @@ class Fitted(Versioned, CallbackSupport):
     """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
 
     A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  While
-    `fit` runs, ``_starts`` are its starts.
+    `fit` runs, ``_runs`` are its runs.
     """
 
     callback: Any  # the estimator's parameter
     _state: Any
-    _starts: Starts | None
+    _runs: Runs | None
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write a checkpoint of the fit under way; call it in a callback.
@@ -95,14 +95,14 @@ class Fitted(Versioned, CallbackSupport):
             If a parameter cannot be written to a file.
         """
         with writing(self):  # which the thread of a callback has
-            starts = vars(self).get("_starts")
-            if starts is None:
+            runs = vars(self).get("_runs")
+            if runs is None:
                 raise ValueError(
                     f"'save_state' of {type(self).__name__} writes a checkpoint of a fit under "
                     "way: call it in a callback of `fit`. A fitted estimator is written by "
                     "annealvi.save."
                 )
-            starts.write(path)
+            runs.write(path)
 
     def __getstate__(self) -> dict[str, Any]:
         # plain data, so that whoever reads it needs to trust this class only; no times, so that
@@ -122,7 +122,7 @@ class Fitted(Versioned, CallbackSupport):
     def __copy__(self) -> Self:
         """A copy with the same parameters, which goes on from the fit for itself."""
         copied = shallow(self)
-        vars(copied).pop("_starts", None)
+        vars(copied).pop("_runs", None)
         if "_state" in vars(copied):
             copied._state = copy.copy(copied._state)
         return copied
@@ -163,7 +163,7 @@ class Fitted(Versioned, CallbackSupport):
 
     @contextmanager
     def _fit_under_way(self, X: Any, y: Any, others: tuple[Any, ...] = ()) -> Iterator[Callbacks]:
-        """The context of a fit: callbacks act at its end, and its starts are let go."""
+        """The context of a fit: callbacks act at its end, and its runs are let go."""
         if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
             others += (Tasks(self, self._init_callback_context, X, y),)
         callbacks = Callbacks(self.callback, self, others)
@@ -171,7 +171,7 @@ class Fitted(Versioned, CallbackSupport):
             with callbacks.during_fit():
                 yield callbacks
         finally:
-            vars(self).pop("_starts", None)
+            vars(self).pop("_runs", None)
 
     def _fitted(self) -> Any:
         """The state of a fitted estimator; hasattr of an unfitted one must be false."""

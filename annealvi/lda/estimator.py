@@ -35,7 +35,7 @@ from annealvi.checks import (
     naming,
 )
 from annealvi.exceptions import BadParameter
-from annealvi.inference import Callbacks, Fingerprint, Monitor, Starts
+from annealvi.inference import Callbacks, Fingerprint, Monitor, Runs
 from annealvi.inference.fitted import Fitted, Found
 from annealvi.lda.fit import LDAFit, fit_portion, plan_fit, prepare_portion
 from annealvi.lda.settings import (
@@ -78,9 +78,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_components : int, default=10
         Number of topics K.
     max_iter : int, default=None
-        Number of passes of each start over the D documents, at most so many with
+        Number of passes of each run over the D documents, at most so many with
         `validation_fraction`.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10], and less for
-        starts that are merged: 3, or as many as make 25 steps.
+        runs that are merged: 3, or as many as make 25 steps.
     n_jobs : int, default=None
         Number of threads, which changes no bit of a result.  None means 1 unless in a
         :obj:`joblib.parallel_backend` context, -1 all processors.
@@ -98,37 +98,30 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         :class:`LocalVariational`; objects of these may be given.  ``"auto"`` is
         ``Annealed("auto", length=1.0)``, which cools over the whole fit [1].
     n_init : "auto" or int, default="auto"
-        Number of starts of `fit`.  ``"auto"`` is 8 if the corpus has at least 2.5 words for each
-        entry of the topics, and otherwise 5; fewer where they would make more than three times
-        the passes of one fit.  It is 1 if `max_iter` is given, with ``combine="best"`` and where
-        topics cannot be merged [1].
-    combine : {"merge", "best"}, default="merge"
-        How several starts become one fit.  ``"merge"`` makes short fits.  The topics of all are
-        put together and merged to K.  Ten small steps or more follow, one pass at least, and the
-        finishing passes.  Each start needs memory for its topics.
+        Number of runs of `fit`, of which up to `n_jobs` are made in parallel.  ``"auto"`` is 8 if
+        the corpus has at least 2.5 words for each entry of the topics, and otherwise 5; fewer, but
+        2 at least, where all runs would make more than three times the passes of a single one
+        [1].
 
-        ``"best"`` keeps the fit with the lowest `bound_` or, with `validation_fraction`, the
-        highest `validation_score_`.  It is also used where topics cannot be merged: with a prior
-        for each topic or learned priors, with an array as `init`, another `document_init` than the
-        default, and if T does not end at 1 by a schedule.  docs/starts.md has what both gain.
-
-        Up to `n_jobs` starts run in parallel.
+        The topics of all runs are put together and merged to K.  Ten small steps or more follow,
+        one pass at least, and passes in batch at T = 1 where words are plenty (docs/defaults.md).
+        Each run needs memory for its topics.  Where topics cannot be merged, ``"auto"`` is 1, and
+        of several runs that with the lowest `bound_` is kept or, with `validation_fraction`, the
+        highest `validation_score_`: with a prior for each topic or learned priors, with an array as
+        `init`, and if T does not end at 1 by a schedule.  docs/runs.md has what both gain.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
         after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
         split, by their part of the bound), in nats per word.  The topics with the highest score
-        are kept.  Of starts that are merged the merged topics are scored, and the finishing passes
-        go on while the score improves.  With one start and ``max_iter=None`` the fit goes on at
-        T = 1 while it improves, up to 5 times the usual passes; with ``temperature="auto"`` T falls
-        over the usual passes at most.
-    patience : int, default=3
-        With `validation_fraction`, `fit` stops when the score has not improved by 0.001 nats
-        per word within this many passes at the final T.
+        are kept, and `fit` ends when it has not improved by 0.001 within three passes at the final
+        T.  Of runs that are merged the merged topics are scored.  With one run and
+        ``max_iter=None`` the fit goes on at T = 1 while it improves, up to 5 times the usual
+        passes; with ``temperature="auto"`` T falls over the usual passes at most.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The estimator can be used
         there, with what it has learned so far.  :class:`annealvi.inference.Monitor` has the
         progress, and ``record(name=value)`` writes a value into `history_`.  Raise
-        ``StopIteration`` to end the fit, including the remaining starts.  Parameters that are set
+        ``StopIteration`` to end the fit, including the remaining runs.  Parameters that are set
         there take effect at the next fit.  `set_callbacks` takes scikit-learn's own callbacks.
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
         Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means
@@ -163,35 +156,21 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         For experts, as all that follow.  :math:`\kappa` and :math:`\tau` of the online step size
         :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If neither is given, the step
         size of `fit` falls linearly, see docs/defaults.md [as if given].
-    finish_iter : int, default=None
-        At most this many batch passes follow `max_iter`, at T = 1 with over-relaxed steps, until
-        one moves less than 0.1% of the topics' words.  None means 12 where a fit that cools has 2.5
-        words for each topic and word, and `max_iter` is open; otherwise 0 [0].  It is also 12
-        with `validation_fraction` if starts are merged.
-    shard_size : int, default=None
-        If given, a step sums over shards of so many documents of its minibatch, in float64, as
-        :class:`annealvi.dask.TemperedLDA` does.
-    mean_change_tol, token_change_tol : float, default=None
+    mean_change_tol : float, default=None
         A document's local step stops when the mean absolute change of its :math:`\gamma` falls
-        below the first or, if only the second is given, when :math:`\sum_k |\Delta\gamma_{dk}|`
-        falls below the second times its number of words.  None means 0.01 for the second, and
-        over-relaxed documents once T < 1.2 in a fit that cools [1e-3 for the first].
+        below this.  None means that it stops when :math:`\sum_k |\Delta\gamma_{dk}|` falls below
+        0.01 times its number of words, and steps are over-relaxed once T < 1.2 in a fit that cools
+        [1e-3].
     max_doc_update_iter : int, default=None
         Largest number of iterations of a document's local step.  None means 30 in training and 100
-        afterwards [100].  A number set here, like the tolerances, also holds for `transform`
+        afterwards [100].  A number set here, like `mean_change_tol`, also holds for `transform`
         and `score`, from the next fit on.
-    document_init : {"auto", "random", "warm", "constant"}, default="auto"
-        Start of each document's :math:`\gamma` in training: fresh draws as scikit-learn's, the
-        result of the last pass, or ones.  ``"auto"`` is ``"constant"`` [``"random"``].
-    topic_estimate : {"auto", "map", "variational"}, default="auto"
-        Estimate of :math:`\log\beta` in a document's step: :math:`\log E[\beta]` (``"map"``) or
-        :math:`E[\log\beta]`, whose bounds cannot be compared.  ``"auto"`` is ``"map"``
-        [``"variational"``].
-    document_estimate : {"auto", "sparse", "variational"}, default="auto"
-        What a document's step uses for :math:`\log\theta` in training: :math:`E[\log\theta]`, or
-        (``"sparse"``) :math:`E[\log\theta] - \kappa / \gamma_{dk}`, where :math:`\kappa` rises to
-        0.5 as T falls from 1.5 to 1.  ``"auto"`` is ``"sparse"`` if a schedule cools the fit
-        [``"variational"``].
+    estimate : {"auto", "map", "variational"}, default="auto"
+        ``"map"``: a document's step uses :math:`\log E[\beta]`, and documents of few topics where a
+        schedule cools the fit, with :math:`E[\log\theta] - \kappa / \gamma_{dk}` in training, where
+        :math:`\kappa` rises to 0.5 as T falls from 1.5 to 1.  ``"variational"``:
+        :math:`E[\log\beta]` and :math:`E[\log\theta]`.  The bounds of both cannot be compared.
+        ``"auto"`` is ``"map"`` [``"variational"``].
 
     Attributes
     ----------
@@ -204,27 +183,28 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
         Perplexity after `fit` of all documents that it was given, including those held out.  Where
-        data are few, that of merged starts is higher than that of one start, though they predict
+        data are few, that of merged runs is higher than that of a single run, though they predict
         better.
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
-        `bound_` of every start, or `validation_score_` with `validation_fraction`.  Only if starts
-        are not merged.
+        `bound_` of every run, or `validation_score_` with `validation_fraction`.  Only if runs are
+        not merged.
     topic_support_ : ndarray of shape (n_components,)
-        The share of starts that have found each topic: their best match has a cosine of at least
-        0.8 over the 50 largest words.  Topics of high support come back in new fits, those of low
-        support often do not (docs/starts.md).  Only if starts are merged; topics that are assigned,
-        and those of `partial_fit`, have none.
+        The share of runs that have found each topic: their best match has a cosine of at least 0.8
+        over the 50 largest words.  Topics of high support come back in new fits, those of low
+        support often do not (docs/runs.md).  Only if runs are merged; topics that are assigned, and
+        those of `partial_fit`, have none.
     settings_ : dict
-        The parameters of the last fit, with values for those that were left open.  A new estimator
-        with these and the same `preset` repeats the fit.
+        The parameters of the last fit, with values for those that were left open, and whether runs
+        were ``merged``.  A new estimator with these parameters and the same `preset` repeats the
+        fit.
     n_batch_iter_, n_iter_ : int
         One more than the number of steps done; passes behind the topics.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
         The priors in use, read-only; others may be assigned.
     random_state_ : RandomState
-        The generator of the start that was kept.
+        The generator of the run that was kept.
     temperature_, temperature_path_ : float, ndarray of shape (n_steps,)
         T of the last step and of each step.
     temperature_posterior_, temperature_posterior_path_ : ndarray of shape (M,), (n_learned, M)
@@ -235,8 +215,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
         ``temperature``, ``seconds``, and NaN or ``perplexity``, ``elbo`` (at T = 1),
         ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
-        ``validation`` (the score) and ``topic_change`` (what a finishing pass has moved).  If
-        starts are merged, they are of the first one and of what follows the merge.
+        ``validation`` (the score) and ``topic_change`` (what a pass in batch at the end has moved).
+        If runs are merged, they are of the first one and of what follows the merge.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of words, and their names if X has string column names.
 
@@ -274,9 +254,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         learning_decay: float | None = None,
         learning_offset: float | None = None,
         max_iter: int | None = None,
-        finish_iter: int | None = None,
         batch_size: int | None = None,
-        shard_size: int | None = None,
         evaluate_every: int = -1,
         total_samples: float = 1e6,
         perp_tol: float = 1e-1,
@@ -286,16 +264,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         temperature: float | str | Temperature = "auto",
-        token_change_tol: float | None = None,
-        topic_estimate: Literal["auto", "map", "variational"] = "auto",
-        document_estimate: Literal["auto", "sparse", "variational"] = "auto",
+        estimate: Literal["auto", "map", "variational"] = "auto",
         init: str | ArrayLike = "auto",
-        document_init: Literal["auto", "random", "warm", "constant"] = "auto",
         preset: Literal["annealvi", "sklearn"] = "annealvi",
         n_init: int | Literal["auto"] = "auto",
-        combine: Literal["merge", "best"] = "merge",
         validation_fraction: float | None = None,
-        patience: int = 3,
         dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
         callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
     ) -> None:
@@ -306,9 +279,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.learning_decay = learning_decay
         self.learning_offset = learning_offset
         self.max_iter = max_iter
-        self.finish_iter = finish_iter
         self.batch_size = batch_size
-        self.shard_size = shard_size
         self.evaluate_every = evaluate_every
         self.total_samples = total_samples
         self.perp_tol = perp_tol
@@ -318,16 +289,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.verbose = verbose
         self.random_state = random_state
         self.temperature = temperature
-        self.token_change_tol = token_change_tol
-        self.topic_estimate = topic_estimate
-        self.document_estimate = document_estimate
+        self.estimate = estimate
         self.init = init
-        self.document_init = document_init
         self.preset = preset
         self.n_init = n_init
-        self.combine = combine
         self.validation_fraction = validation_fraction
-        self.patience = patience
         self.dtype = dtype
         self.callback = callback
 
@@ -338,7 +304,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Learn topics from documents.
 
         After a KeyboardInterrupt or an error of the callback, which is raised again, the
-        estimator has the best of the starts that have ended or, if there is none, the topics
+        estimator has the best of the runs that have ended or, if there is none, the topics
         reached so far.  `partial_fit` then continues where that fit was stopped, cooling
         included.  If no step has been made, the estimator is unchanged.
 
@@ -366,7 +332,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -----
         ConvergenceWarning
             If there is a stopping test (`evaluate_every`, `validation_fraction`), and the
-            fit was still improving when `max_iter` ended it.
+            fit was still improving when its passes ended it.
         """
         self._fit(X, y, resume=resume)
         return self
@@ -404,8 +370,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ``Annealed("auto", passes=...)`` the first T follows from the first portion if that
         has at least 100 documents, and is 3.7 otherwise.  A learned temperature continues
         from call to call, at the pace of a fit of one pass over `total_samples` documents,
-        and has no last phase at T = 1.  `n_init`, `validation_fraction` and `patience`
-        apply to `fit` only.
+        and has no last phase at T = 1.  `n_init` and `validation_fraction` apply
+        to `fit` only.
 
         What steps write to is kept for the next call: at most 2 K numbers, or 3 K with a learned
         temperature, for each word of a minibatch, and some for its documents.  `fit`, copies
@@ -472,12 +438,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         *,
         keep_gamma: bool = False,
         resume: str | os.PathLike | None = None,
-        prepare: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
+        prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> LDAFit:
-        """Fit from every start, show the best and return it.
+        """Fit from every run, show the best and return it.
 
-        `prepare` sets the features of the estimator that it gets, and returns X, checked, in the
+        `prepared` sets the features of the estimator that it gets, and returns X, checked, in the
         dtype of the fit, then the dtype that the user sees and the parameters of the fit; by
         default for documents in memory.  `others` are more callbacks.
         """
@@ -485,14 +451,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         with naming(type(self).__name__), writing(self), under_way as callbacks:
             self.release_buffers()  # of a stream, which this fit replaces
             before, columns = shallow(self), shallow(self)  # other threads do not see these
-            documents, shown, parameters = (prepare or _prepare)(columns, X)
+            documents, shown, parameters = (prepared or prepare)(columns, X)
             threads, seed = n_threads(self.n_jobs), parameters["random_state"]
-            self._starts = starts = Starts[LDAFit](Fingerprint(self, documents), seed, resume)
-            in_turn = bool(callbacks) or starts.resumed or isinstance(documents, Elsewhere)
+            self._runs = runs = Runs[LDAFit](Fingerprint(self, documents), seed, resume)
+            in_turn = bool(callbacks) or runs.resumed or isinstance(documents, Elsewhere)
             plan = plan_fit(
                 parameters,
                 documents,
-                generators(starts.generator, 1)[1],
+                generators(runs.generator, 1)[1],
                 shown=shown,
                 keep_gamma=keep_gamma,
                 in_turn=in_turn,
@@ -501,31 +467,31 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 # other fits are shown once they have ended
                 changing=changing(self) if in_turn else nullcontext(),
             )
-            n_starts = plan.settings.n_init
-            rngs, _ = generators(starts.generator, n_starts)
+            n_runs = plan.settings.n_init
+            rngs, _ = generators(runs.generator, n_runs)
 
             def show(fit: LDAFit) -> None:
                 self._show(columns, _state=fit.state)
 
             try:
-                best = starts.run(
-                    lambda number: LDAFit(plan, number, rngs[number], starts.halt),
-                    n_starts,
+                best = runs.run(
+                    lambda number: LDAFit(plan, number, rngs[number], runs.halt),
+                    n_runs,
                     n_workers=plan.n_workers,
                     show=show if in_turn else None,
                     finish=LDAFit.finish if plan.merges else None,
                 )
-                if not starts.finished and not plan.merges:
-                    best.state.results["init_scores"] = np.array(starts.scores)
+                if not runs.finished and not plan.merges:
+                    best.state.results["init_scores"] = np.array(runs.scores)
                 best.conclude()
             finally:
-                if starts.best is None:  # no step was made, or there is an error
+                if runs.best is None:  # no step was made, or there is an error
                     self._show(before)
                 else:
-                    show(starts.best)
+                    show(runs.best)
             # the warning points to the user's line, past this method's callers and wrappers
             best.warn(stacklevel=4 + 2 * keep_gamma)
-            starts.finished = True
+            runs.finished = True
         return best
 
     # --------------------------------------------------------------- inference
@@ -688,7 +654,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         Here :math:`N_d` is its number of words, and :math:`L_d = \sum_v n_{dv} \sum_k
         \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` its energy at T = 1; under
-        ``topic_estimate="map"`` :math:`\log E \beta_{kv}` takes the place of :math:`E
+        ``estimate="map"`` :math:`\log E \beta_{kv}` takes the place of :math:`E
         \log\beta_{kv}`.  :math:`c(b)` is the log partition function per word of the training
         documents.  The estimator may have been fitted with any temperature.
 
@@ -797,10 +763,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         lambda state: state.results["validation_score"], "`fit` with validation_fraction"
     )
     init_scores_ = Found(
-        lambda state: state.results["init_scores"], "`fit` with n_init=1 or combine='best'"
+        lambda state: state.results["init_scores"], "a `fit` whose runs are not merged"
     )
     topic_support_ = Found(
-        lambda state: state.results["support"], "`fit` with several starts that are merged"
+        lambda state: state.results["support"], "a `fit` that merges runs, with n_init of 2 or more"
     )
     document_temperatures_ = Found(
         lambda state: state.results["document_temperatures"],
@@ -913,17 +879,18 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return X, {"given": doc_topic_distr, "population": population, "n_threads": threads}
 
 
-def generators(own: RandomState, n_starts: int) -> tuple[list[RandomState], RandomState]:
-    """One generator for each start, and one for what is held out.
+def generators(own: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
+    """One generator for each run, and one for what is held out.
 
-    Start 1 uses the same random stream as ``n_init=1``.  The others are seeded by a copy of
+    Run 1 uses the same random stream as ``n_init=1``.  The others are seeded by a copy of
     that stream.
     """
-    seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_starts)
+    seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_runs)
     return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
-def _prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping[str, Any]]:
+def prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping[str, Any]]:
+    """Check documents in memory: X in the dtype of the fit, the user's dtype, the parameters."""
     X, parameters = check_words(columns, X, "fit", reset=True), vars(columns)
     return in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters
 

@@ -1,7 +1,7 @@
-"""A fit of TemperedLDA: what it is planned to do, and its run from one start or over a portion.
+"""A fit of TemperedLDA: what it is planned to do, and its run of one run or over a portion.
 
-**Merged starts.**  Each start is a short fit.  The topics of all are put together and merged to K,
-two at a time; the counts of a topic are the mean over the starts.  The first start goes on with
+**Merged runs.**  Each run is a short fit.  The topics of all are put together and merged to K,
+two at a time; the counts of a topic are the mean over the runs.  The first run goes on with
 them: small steps, a pass or so over the minibatches, let the topics adjust to one another, and the
 finishing passes follow.
 """
@@ -21,7 +21,6 @@ from scipy import sparse
 from sklearn.base import clone
 
 from annealvi.checks import check_counts, check_total
-from annealvi.exceptions import BadParameter
 from annealvi.files.schema import (
     Array,
     Flag,
@@ -38,7 +37,7 @@ from annealvi.inference import (
     LinearDecay,
     OverRelaxed,
     Position,
-    Start,
+    Run,
     full_step,
     optimise,
 )
@@ -69,7 +68,7 @@ FEW = 200
 
 @dataclass(frozen=True)
 class Plan:
-    """The data and settings that all starts of a fit share."""
+    """The data and settings that all runs of a fit share."""
 
     #: All documents passed to `fit`, and those that are not held out.
     documents: sparse.csr_matrix | Elsewhere
@@ -92,13 +91,13 @@ class Plan:
     callbacks: Callbacks
     #: Entered while a fit changes that other threads can see.
     changing: AbstractContextManager
-    #: The topics' counts of the starts that have ended, which wait to be merged, by the number.
+    #: The topics' counts of the runs that have ended, which wait to be merged, by the number.
     counts: dict[int, NDArray] = field(default_factory=dict)
 
     @property
     def merges(self) -> bool:
-        """Whether the topics of all starts are merged; if not, the best start is kept."""
-        return self.settings.combine == "merge"
+        """Whether the topics of all runs are merged; if not, the best run is kept."""
+        return self.settings.merged
 
     @property
     def batch_size(self) -> int:
@@ -118,7 +117,7 @@ class Plan:
         return int(self.settings.finish_iter)
 
     def step_size(self) -> Callable[[int], float]:
-        """rho of step 1, 2, ... of a start."""
+        """rho of step 1, 2, ... of a run."""
         steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
         n_full = 0 if self.merges else self.n_finishing
         return OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full) if n_full else steps
@@ -134,24 +133,19 @@ class Plan:
         refining = full_step if n == 1 else LinearDecay(n, n * REFINING / 2, REFINING)
         return OverRelaxed(refining, n, self.n_finishing)
 
-    @property
-    def longer(self) -> str:
-        """The parameter that makes the last part of the fit longer."""
-        return "finish_iter" if self.merges else "max_iter"
-
     def budget(self) -> str:
         """The passes of the fit, for a message."""
-        more = f" and finish_iter={self.n_finishing} more" if self.n_finishing else ""
+        more = f" and {self.n_finishing} that end the fit" if self.n_finishing else ""
         return f"after max_iter={self.n_passes} passes{more}."
 
 
 class LDAFit:
-    """A fit from one start; see :class:`annealvi.inference.Fit`."""
+    """A fit of one run; see :class:`annealvi.inference.Fit`."""
 
     def __init__(self, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> None:
         self.plan, self.number, self.halt = plan, number, halt
         self.merged_at: int | None = None  # the steps made before the merge
-        self.largest: list[Largest] = []  # the largest words of each start's topics
+        self.largest: list[Largest] = []  # the largest words of each run's topics
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
@@ -180,9 +174,7 @@ class LDAFit:
     def run(self) -> None:
         """Fit to the end."""
         plan = self.plan
-        plan.callbacks.begin(self._start(self.number))
-        if self.position == Position():
-            self.state.model.start_documents(plan.training.shape[0])
+        plan.callbacks.begin(self._told(self.number))
         n_full = 0 if plan.merges else plan.n_finishing
         self._passes(plan.n_passes, n_full, plan.step_size())
         if not plan.merges:
@@ -191,21 +183,21 @@ class LDAFit:
             plan.counts[self.number] = self.state.model.topics.counts()
 
     def finish(self, stopped: bool) -> None:
-        """Go on with the merged topics of all starts; a resumed fit has done so, perhaps.
+        """Go on with the merged topics of all runs; a resumed fit has done so, perhaps.
 
-        If the user has stopped the fit, those of the starts that have ended are merged.
+        If the user has stopped the fit, those of the runs that have ended are merged.
         """
         plan, state = self.plan, self.state
         state.model.topics.n_threads = plan.n_threads  # nothing else runs now
         if self.merged_at is None:
             if not stopped and len(plan.counts) != plan.settings.n_init:
-                raise damaged("best.fit.counts", "those of all starts", len(plan.counts))
+                raise damaged("best.fit.counts", "those of all runs", len(plan.counts))
             self._merge([plan.counts[number] for number in sorted(plan.counts)])
             plan.counts.clear()
             self.merged_at, self.position = self.n_steps, Position()
             self.perplexity.last = self.perplexity.latest = None  # of other topics
         if not stopped:
-            plan.callbacks.begin(self._start(plan.settings.n_init))
+            plan.callbacks.begin(self._told(plan.settings.n_init))
             first, steps = self.merged_at, plan.step_size_of_merged()
             self._passes(plan.n_refining, plan.n_finishing, lambda t: steps(t - first))
         self._evaluate()
@@ -213,7 +205,7 @@ class LDAFit:
             state.results["support"] = support(state.model.topics.counts(), self.largest)
 
     def _merge(self, several: list[NDArray]) -> None:
-        """Take over the merged topics of several starts."""
+        """Take over the merged topics of several runs."""
         model = self.state.model
         # a callback may have assigned priors of single topics, which then stay as they are
         if several and are_alike(model.alpha) and are_alike(model.eta, 2):
@@ -253,7 +245,7 @@ class LDAFit:
             self.goodness = -self.score
 
     def conclude(self) -> None:
-        """Compute `bound_` and the other results of the best start."""
+        """Compute `bound_` and the other results of the best run."""
         state, X, results = self.state, self.plan.documents, self.state.results
         if results["bound"] is not None:
             return  # a fit that had ended was resumed
@@ -269,7 +261,7 @@ class LDAFit:
         plan = self.plan
         n_passes = (plan.n_refining if plan.merges else plan.n_passes) + plan.n_finishing
         if self.position.n_passes == n_passes and plan.merges == (self.merged_at is not None):
-            for hook in self.hooks:
+            for hook in filter(None, (self.perplexity, self.held_out)):
                 hook.warn(stacklevel + 1)
 
     def catch_up(self) -> None:
@@ -281,14 +273,13 @@ class LDAFit:
         """The fit after a step or at its end, as a tree; see :mod:`annealvi.files`."""
         parts = {
             "state": self.state.state_dict(),
-            "gamma": self.state.model.documents.gamma,
             "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
             "counts": [self.plan.counts[number] for number in sorted(self.plan.counts) if ended],
         }
         return FIT.dump(vars(self) | parts)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
-        """Take over a fit of the same plan from the same start."""
+        """Take over a fit of the same plan of the same run."""
         plan, begun = self.plan, self.state
         K, V, dtype = begun.model.n_topics, begun.model.n_features, begun.model.dtype
         sizes: dict[str, Any] = {
@@ -301,7 +292,7 @@ class LDAFit:
             "most_passes": plan.n_passes + plan.n_refining + plan.n_finishing,
             "most_batches": plan.steps_per_pass,
             "n_hooks": len(self.hooks),
-            "n_starts": plan.settings.n_init if plan.merges else 0,
+            "n_runs": plan.settings.n_init if plan.merges else 0,
         }
         found = FIT.load(tree, way, **sizes)
         self.state = state = LDAState.of(found["state"], f"{way}.state")
@@ -313,9 +304,8 @@ class LDAFit:
         state.shown = plan.shown  # the same X may be in another dtype
         if model.rng is not None and begun.model.rng is not None:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
-        model.rng = begun.model.rng  # which all starts share
+        model.rng = begun.model.rng  # which all runs share
         state.resume(plan.settings, plan.n_threads)  # the last step has ended except for this
-        model.documents.gamma = None if found["gamma"] is None else found["gamma"].copy()
         for number, (hook, part) in enumerate(zip(self.hooks, found["hooks"], strict=True)):
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
@@ -329,8 +319,8 @@ class LDAFit:
             if words.shape != weights.shape or np.any((words < 0) | (words >= V)):
                 raise damaged(f"{way}.largest", f"numbers of {V} words and their weights", words)
 
-    def _start(self, number: int) -> Start:
-        """What the callbacks are told of a start, or of what follows the merge."""
+    def _told(self, number: int) -> Run:
+        """What the callbacks are told of a run, or of what follows the merge."""
         plan, X = self.plan, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
         done, n_steps = self.n_steps, plan.n_passes * plan.steps_per_pass
@@ -338,9 +328,9 @@ class LDAFit:
             done, n_steps = done - self.merged_at, plan.n_refining * plan.steps_per_pass
         if self.merged_at is not None or not plan.merges:
             n_steps += plan.n_finishing
-        return Start(
+        return Run(
             number=number,
-            n_starts=plan.settings.n_init + plan.merges,  # what follows the merge is one more
+            n_runs=plan.settings.n_init + plan.merges,  # what follows the merge is one more
             n_done=done,
             n_steps=n_steps,
             steps_per_pass=plan.steps_per_pass,
@@ -354,7 +344,7 @@ class LDAFit:
         done = plan.n_passes - plan.n_refining + index if merged else index
         line = f"iteration: {index + 1} of max_iter: {plan.n_passes}"
         if done >= plan.n_passes:
-            line = f"iteration: {done + 1 - plan.n_passes} of finish_iter: {plan.n_finishing}"
+            line = f"iteration: {done + 1 - plan.n_passes} of at most {plan.n_finishing} at the end"
         elif merged:
             line = f"iteration: {index + 1} of {plan.n_refining}"
         self.state.monitor.record()
@@ -365,8 +355,8 @@ class LDAFit:
             end, text = hook.after_pass(done)
             ends, line = ends or end, line + text
         if plan.parameters["verbose"]:
-            start = f"start {self.number + 1}, " if plan.settings.n_init > 1 else ""
-            print(("merged, " if merged else start) + line)
+            run = f"run {self.number + 1}, " if plan.settings.n_init > 1 else ""
+            print(("merged, " if merged else run) + line)
         return ends
 
     def _on_step(self) -> None:
@@ -387,12 +377,11 @@ class LDAFit:
 
 FIT = Schema(
     state=Tree(),
-    gamma=Optional(Array(("n_samples", "K"), "dtype", positive=True)),
     position=POSITION,
     merged_at=Optional(Integer()),
-    counts=Listed(Array(("K", "V"), "dtype"), "n_starts"),
+    counts=Listed(Array(("K", "V"), "dtype"), "n_runs"),
     largest=Listed(
-        Schema(Largest, words=Array(("K", None), np.int64), weights=Array(("K", None))), "n_starts"
+        Schema(Largest, words=Array(("K", None), np.int64), weights=Array(("K", None))), "n_runs"
     ),
     hooks=Listed(Tree(), "n_hooks"),
     score=Number(finite=False),
@@ -424,12 +413,8 @@ def plan_fit(
         )
     density = words_per_entry(training, int(parameters["n_components"]))
     settings = resolve(parameters, n_samples, density)
-    merges = settings.combine == "merge"
-    if settings.finish_iter and held_out is not None and not merges:
-        wanted = "0 or None with validation_fraction, which chooses the pass that the fit ends with"
-        raise BadParameter("finish_iter", wanted, settings.finish_iter)
     n_passes = n_planned = int(settings.max_iter)
-    if held_out is not None and not merges:
+    if held_out is not None and not settings.merged:
         usual = int(resolve({**parameters, "max_iter": None}, n_samples).max_iter)
         if parameters["max_iter"] is None:
             n_passes, n_planned = PROLONGED * usual, usual

@@ -21,15 +21,16 @@ from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sum
 from annealvi.model import Tempering
 from annealvi.temperature.base import whole_steps
 
-#: Gain of the score, in nats per word, that is required within `patience` passes.  Two fits
+#: The fit ends when the score has not improved within so many passes.
+PATIENCE = 3
+#: Gain of the score, in nats per word, that is required within these passes.  Two fits
 #: that differ by less are equally good.  On small corpora the score may rise by a tenth of this
 #: for a hundred passes.
 LEAST_GAIN = 1e-3
 #: Above this number tokens are not split in halves, which would take long.
 MOST_TOKENS = 2e7
-#: The topics have converged if a pass moves less than the first share of their words, and are far
-#: from it if the last pass moves more than the second.
-CONVERGED, FAR = 1e-3, 2e-2
+#: The topics have converged if a pass moves less than this share of their words.
+CONVERGED = 1e-3
 #: Number of words whose topics are compared at a time.
 ROWS = 1024
 
@@ -83,24 +84,23 @@ class Perplexity:
         done = monitor.step
         form = temperature.tempering(done - 1).form
         tempering = Tempering(1.0 / monitor.temperature, form)
-        kept = model.documents.gamma  # gamma of a warm fit
         learns_one = temperature.learns and not temperature.per_document
         if temperature.per_document and tempering != Tempering():
             pass  # each document had its own temperature
         elif model.documents.options.sparsity(tempering) > 0:
-            monitor.record(annealed_elbo=model.objective(X, tempering, kept))
+            monitor.record(annealed_elbo=model.objective(X, tempering))
         elif learns_one and not temperature.settled(done - 1):
             inverse = None
             if isinstance(temperature.partition, str) and temperature.partition == "posterior":
                 inverse = 1 / temperature.temperatures_
-            annealed, energy, log_c = model.moments(X, tempering, inverse, kept)
+            annealed, energy, log_c = model.moments(X, tempering, inverse)
             # Eq. 5 has E_q(y)[b L - log C] - KL(q(y) || pi) in the place of b L
             change = temperature.tempered_energy(energy, log_c) - energy / monitor.temperature
             monitor.record(annealed_elbo=annealed, tempered_elbo=annealed + change)
-        elif kept is None and tempering == Tempering():
+        elif tempering == Tempering():
             monitor.record(annealed_elbo=elbo)
         else:
-            monitor.record(annealed_elbo=model.elbo(X, kept, tempering))
+            monitor.record(annealed_elbo=model.elbo(X, None, tempering))
         self.latest, self.latest_step = perplexity, done
         return perplexity
 
@@ -123,11 +123,12 @@ class Perplexity:
         plan, parameters = self.fit.plan, self.fit.plan.parameters
         if parameters["evaluate_every"] <= 0:
             return
-        advice = f"Increase {plan.longer} or perp_tol."
+        longer = "n_init=1 with a larger max_iter" if plan.merges else "a larger max_iter"
+        advice = f"Give {longer}, or a larger perp_tol."
         if not self.compared:
             advice = (
-                "Evaluations are compared at T = 1 only, and there were no two of them: increase "
-                f"{plan.longer}, or let the temperature fall over a part of the fit, such as with "
+                "Evaluations are compared at T = 1 only, and there were no two of them: give "
+                f"{longer}, or let the temperature fall over a part of the fit, such as with "
                 "temperature='annealed'."
             )
         _warn(
@@ -231,7 +232,7 @@ class HeldOut:
             self.reference, self.waited = score, 0
         else:
             self.waited += 1
-        return self.waited >= self.fit.plan.parameters["patience"], text
+        return self.waited >= PATIENCE, text
 
     def finish(self) -> float:
         """Restore the best topics, maybe those of an unfinished last pass; return their score."""
@@ -270,12 +271,11 @@ class HeldOut:
 
     def warn(self, stacklevel: int) -> None:
         """Warn if the fit has used all of its passes, and was still improving."""
-        if self.improving:
-            budget = self.fit.plan.budget()
+        plan = self.fit.plan
+        if self.improving and not plan.merges:
+            budget = plan.budget()
             _warn(
-                f"The validation score was still improving {budget} "
-                f"Increase {self.fit.plan.longer}.",
-                stacklevel,
+                f"The validation score was still improving {budget} Increase max_iter.", stacklevel
             )
 
 
@@ -306,16 +306,6 @@ class Converged:
             state.monitor.record(topic_change=self.change)
         self.topics = now.copy()
         return self.change is not None and self.change < CONVERGED, ""
-
-    def warn(self, stacklevel: int) -> None:
-        """Warn if all passes were made, and the topics are far from converged."""
-        if self.change is not None and self.change > FAR:
-            _warn(
-                f"The topics had not converged: the last of the {self.fit.plan.n_finishing} passes "
-                f"that end the fit moved {self.change:.1%} of their words. Set finish_iter, the "
-                "number of these passes, to more.",
-                stacklevel,
-            )
 
 
 def moved_share(before: NDArray, after: NDArray) -> float:

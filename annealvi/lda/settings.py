@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from inspect import isfunction
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -14,10 +15,8 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 
 from annealvi.checks import HEADROOM, Interval, as_array, check_counts, check_total, least_positive
-from annealvi.exceptions import BadParameter
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.matrices import csr_of
-from annealvi.models.lda.topics import TopicEstimate
 from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions
 from annealvi.scale.elsewhere import Counted, Elsewhere
 from annealvi.temperature import (
@@ -45,23 +44,18 @@ CONSTRAINTS: dict[str, Any] = {
     "learning_decay": [None, Interval(Real, 0, 1, closed="both")],
     "learning_offset": [None, Interval(Real, 1.0, None, closed="left")],
     "max_iter": COUNT,
-    "finish_iter": COUNT,
     "batch_size": [None, *POSITIVE],
-    "shard_size": [None, Interval(Integral, 1, 2**31 - 1, closed="both")],
     "evaluate_every": [Interval(Integral, None, None, closed="neither")],
     "total_samples": [Interval(Real, 1e-100, None, closed="left")],  # so that passes are finite
     "perp_tol": TOLERANCE[1:],
     "mean_change_tol": TOLERANCE,
-    "token_change_tol": TOLERANCE,
     "max_doc_update_iter": COUNT,
     "n_jobs": [None, Integral],
     "verbose": ["verbose"],
     "random_state": ["random_state"],
     "temperature": "no_validation",  # as_temperature has the message
-    "document_estimate": [StrOptions({"auto", "sparse", "variational"})],
-    "topic_estimate": [StrOptions({"auto", "map", "variational"})],
+    "estimate": [StrOptions({"auto", "map", "variational"})],
     "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
-    "document_init": [StrOptions({"auto", "random", "warm", "constant"})],
     "preset": [StrOptions({"annealvi", "sklearn"})],
     "dtype": [
         StrOptions({"auto", "float32", "float64"}),
@@ -69,9 +63,7 @@ CONSTRAINTS: dict[str, Any] = {
         Options(np.dtype, {np.dtype(np.float32), np.dtype(np.float64)}),
     ],
     "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-    "combine": [StrOptions({"merge", "best"})],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
-    "patience": [Interval(Integral, 1, None, closed="left")],
     "callback": [None, callable, list],
 }
 #: Starts near the critical temperature of the corpus and cools over the whole fit.
@@ -84,16 +76,14 @@ TEMPERATURES: dict[str, Temperature] = {
     "local": LocalVariational(),
 }
 PRIORS = ("doc_topic_prior", "topic_word_prior")
-#: When a document's iterations end; if one of these is given, they are not over-relaxed.
-TESTS = {"mean_change_tol", "token_change_tol", "max_doc_update_iter"}
 #: Data are plenty if the corpus has so many words, or more, for each entry of the topics.
 PLENTY = 2.5
 #: The finishing passes where data are plenty.
 FINISH = 12
-#: Starts whose topics are merged, where data are plenty and elsewhere; each makes so many passes
-#: over the minibatches, and more where these have fewer steps than that.
-STARTS, SHORT, LEAST_STEPS = {True: 8, False: 5}, 3, 25
-#: All starts make at most so many times the passes that one fit makes.
+#: Most runs that are merged, where data are plenty and elsewhere; each makes so many passes over
+#: the minibatches, and more where these have fewer steps than that.
+RUNS, SHORT, LEAST_STEPS = {True: 8, False: 5}, 3, 25
+#: All runs make at most so many times the passes that one run makes.
 MOST_PASSES = 3
 #: Types of which a value never changes.  Arrays, temperatures, generators and callbacks may have
 #: changed in place since the last call of `partial_fit`, so they are looked at again.
@@ -101,64 +91,58 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 class Settings(NamedTuple):
-    """The parameters of TemperedLDA of the same names, with none left open.
+    """What a fit does: the parameters of TemperedLDA, none left open, and what follows from them.
 
-    Four fields are not parameters.  ``memory_spans`` belongs to
-    :class:`annealvi.inference.LinearDecay`; it is None if the step sizes follow `learning_decay`
-    and `learning_offset`.  ``inference_iter`` and ``over_relaxed`` belong to
-    :class:`annealvi.models.lda.LocalOptions`.  ``learned`` lists the priors to learn; learning
-    starts from their values here.
+    ``memory_spans`` belongs to :class:`annealvi.inference.LinearDecay`; it is None if the step
+    sizes follow `learning_decay` and `learning_offset`.  ``finish_iter`` is the number of finishing
+    passes, and ``merged`` whether the topics of all runs are merged.  ``learned`` lists the priors
+    to learn; learning starts from their values here.  The others that are no parameters belong to
+    :class:`annealvi.models.lda.LocalOptions`.
     """
 
     doc_topic_prior: ArrayLike
     topic_word_prior: ArrayLike
-    learning_method: str = "batch"
-    learning_decay: float = 0.7
-    learning_offset: float = 10.0
-    memory_spans: float | None = None
-    max_iter: int = 10
-    finish_iter: int = 0
-    batch_size: int = 128
-    max_doc_update_iter: int = 100
-    inference_iter: int | None = None
-    over_relaxed: bool = False
-    mean_change_tol: float = 1e-3
-    token_change_tol: float | None = None
-    temperature: Any = Fixed(1.0)
-    init: Any = "random"
-    document_init: str = "random"
-    document_estimate: DocumentEstimate = "variational"
-    topic_estimate: TopicEstimate = "variational"
+    learning_method: str
+    learning_decay: float
+    learning_offset: float
+    memory_spans: float | None
+    max_iter: int
+    finish_iter: int
+    batch_size: int
+    max_doc_update_iter: int
+    inference_iter: int | None
+    over_relaxed: bool
+    mean_change_tol: float
+    token_change_tol: float | None
+    temperature: Any
+    init: Any
+    document_init: Literal["random", "constant"]
+    estimate: Literal["map", "variational"]
+    document_estimate: DocumentEstimate
+    n_init: int
+    merged: bool
+    learned: tuple[str, ...]
     shard_size: int | None = None
-    n_init: int = 1
-    combine: Literal["merge", "best"] = "best"
-    learned: tuple[str, ...] = ()
 
     def parameters(self) -> dict[str, Any]:
-        """Return parameters with which another estimator repeats the fit."""
-        parameters = self._asdict()
-        parameters |= {name: "learn" for name in parameters.pop("learned")}
+        """Return the parameters with which another estimator repeats the fit, and `merged`."""
+        shown = {name: getattr(self, name) for name in self._fields if name in CONSTRAINTS}
+        shown |= {name: "learn" for name in self.learned}
         # the user may change theirs
-        parameters["temperature"] = clone(self.temperature, safe=False)
-        if parameters.pop("inference_iter") is not None:
-            parameters["max_doc_update_iter"] = None
-        if parameters.pop("over_relaxed"):
-            parameters |= {"mean_change_tol": None, "token_change_tol": None}
-        if parameters.pop("memory_spans") is not None:  # no such pair gives these steps
-            parameters |= {"learning_decay": None, "learning_offset": None}
-        return parameters
+        shown["temperature"] = clone(self.temperature, safe=False)
+        if self.inference_iter is not None:
+            shown["max_doc_update_iter"] = None
+        if self.token_change_tol is not None:
+            shown["mean_change_tol"] = None
+        if self.memory_spans is not None:  # no such pair gives these steps
+            shown |= {"learning_decay": None, "learning_offset": None}
+        if self.shard_size is not None:
+            shown["shard_size"] = self.shard_size
+        return shown | {"merged": self.merged}
 
     def wanted_temperature(self) -> Temperature:
         """The temperature object of the settings."""
-        temperature = as_temperature(self.temperature, TEMPERATURES)
-        if temperature.learns and self.document_estimate == "sparse":
-            wanted = f"'auto' or 'variational' with {temperature!r}, a temperature that is learned"
-            raise BadParameter("document_estimate", wanted, self.document_estimate)
-        hot = temperature.constant and temperature.inverse(0) != 1
-        if self.finish_iter and (temperature.learns or hot):
-            wanted = f"0 or None with {temperature!r}, as it does not end at 1"
-            raise BadParameter("finish_iter", wanted, self.finish_iter)
-        return temperature
+        return as_temperature(self.temperature, TEMPERATURES)
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
         """Return rho(t), t = 1, 2, ..., of a fit of `n_steps` steps, or of a stream if None."""
@@ -169,11 +153,10 @@ class Settings(NamedTuple):
         return LinearDecay(max(1, n_steps), self.memory_spans, largest_step(self.batch_size))
 
     def local_options(self) -> LocalOptions:
-        start: Any = self.document_init
         return LocalOptions(
             self.max_doc_update_iter,
             self.mean_change_tol,
-            start,
+            self.document_init,
             self.token_change_tol,
             self.inference_iter,
             document_estimate=self.document_estimate,
@@ -182,28 +165,150 @@ class Settings(NamedTuple):
         )
 
 
-def recommended(n_topics: int, n_samples: int, plenty: bool) -> Settings:
-    """The settings that did well on every corpus tested; docs/defaults.md has the evidence."""
-    return Settings(
-        doc_topic_prior=prior(n_topics),
-        topic_word_prior=prior(n_topics),
-        learning_method="auto",  # which depends on the batch size that is used
-        memory_spans=(100.0 if plenty else 60.0) * n_topics**-0.3,
-        max_iter=passes(n_samples),
-        finish_iter=FINISH if plenty else 0,
-        batch_size=minibatch(n_samples),
-        max_doc_update_iter=30,
-        inference_iter=100,
-        over_relaxed=True,
-        token_change_tol=0.01,
-        temperature=COOLING,
-        init="kmeans++",
-        document_init="constant",
-        document_estimate="sparse",
-        topic_estimate="map",
-        n_init=STARTS[plenty],
-        combine="merge",
-    )
+# ------------------------------------------------------------------- the parameters left open
+
+
+class Corpus(NamedTuple):
+    """What the recipe depends on."""
+
+    n_topics: int
+    n_samples: int
+    #: Words for each entry of the topics; None in a stream, of which it is not known.
+    density: float | None
+    #: Whether documents are held out, whose score ends the fit.
+    validated: bool
+
+    @property
+    def plenty(self) -> bool:
+        return self.density is not None and self.density >= PLENTY
+
+
+Values = dict[str, Any]
+#: Values of the parameters that are left open under each preset, and of what follows from them: a
+#: value, or a function of the corpus.
+SKLEARN: dict[str, Any] = {
+    "doc_topic_prior": lambda corpus: 1.0 / corpus.n_topics,
+    "topic_word_prior": lambda corpus: 1.0 / corpus.n_topics,
+    "learning_method": "batch",
+    "learning_decay": 0.7,
+    "learning_offset": 10.0,
+    "memory_spans": None,
+    "max_iter": 10,
+    "finish_iter": 0,
+    "batch_size": 128,
+    "max_doc_update_iter": 100,
+    "inference_iter": None,
+    "over_relaxed": False,
+    "mean_change_tol": 1e-3,
+    "token_change_tol": None,
+    "temperature": Fixed(1.0),
+    "init": "random",
+    "document_init": "random",
+    "estimate": "variational",
+    "n_init": 1,
+}
+#: What did well on every corpus tested; docs/defaults.md has the evidence.
+RECIPE: dict[str, Any] = SKLEARN | {
+    "doc_topic_prior": lambda corpus: prior(corpus.n_topics),
+    "topic_word_prior": lambda corpus: prior(corpus.n_topics),
+    "learning_method": "auto",  # which depends on the batch size that is used
+    "memory_spans": lambda corpus: (100.0 if corpus.plenty else 60.0) * corpus.n_topics**-0.3,
+    "max_iter": lambda corpus: passes(corpus.n_samples),
+    "finish_iter": lambda corpus: FINISH if corpus.plenty else 0,
+    "batch_size": lambda corpus: minibatch(corpus.n_samples),
+    "max_doc_update_iter": 30,
+    "inference_iter": 100,
+    "over_relaxed": True,
+    "token_change_tol": 0.01,
+    "temperature": COOLING,
+    "init": "kmeans++",
+    "document_init": "constant",
+    "estimate": "map",
+    "n_init": lambda corpus: RUNS[corpus.plenty],
+}
+
+
+def resolve(
+    parameters: Mapping[str, Any], n_samples: int, density: float | None = None
+) -> Settings:
+    """The parameters of TemperedLDA, with values for those that were left open.
+
+    What is given comes first, then the preset.  Each rule adds what follows from both, and none
+    depends on what another adds.
+    """
+    validated = parameters["validation_fraction"] is not None
+    corpus = Corpus(int(parameters["n_components"]), n_samples, density, validated)
+    table = RECIPE if parameters["preset"] == "annealvi" else SKLEARN
+    preset = {k: value(corpus) if isfunction(value) else value for k, value in table.items()}
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if name in Settings._fields and not is_open(value) and not is_learned(value)
+    }
+    learned = tuple(name for name in PRIORS if is_learned(parameters[name]))
+    values = preset | given | {"learned": learned}
+    for rule in (_steps, _documents, _budget):
+        values |= rule(preset, given | {"learned": learned}, corpus)
+    return Settings(**values)
+
+
+def _steps(preset: Values, given: Values, corpus: Corpus) -> Values:
+    """One minibatch is a batch, and step sizes that are given replace those of the recipe."""
+    values = preset | given
+    method = values["learning_method"]
+    if is_open(method):
+        method = "online" if values["batch_size"] < corpus.n_samples else "batch"
+    own = not given.keys().isdisjoint(("learning_decay", "learning_offset"))
+    return {"learning_method": method, "memory_spans": None if own else preset["memory_spans"]}
+
+
+def _documents(preset: Values, given: Values, corpus: Corpus) -> Values:
+    """Documents become sparse where T falls to 1; limits that are given are the only ones."""
+    values, cools = preset | given, _falls(preset | given, corpus)
+    limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
+    replaced: Values = {own: None for name, own in limits.items() if name in given}
+    return replaced | {
+        "document_estimate": "sparse" if cools and values["estimate"] == "map" else "variational",
+        "over_relaxed": preset["over_relaxed"] and cools and not replaced,
+    }
+
+
+def _budget(preset: Values, given: Values, corpus: Corpus) -> Values:
+    """Runs whose topics are merged are short, and as many as their passes allow.
+
+    What is given is never cut: `max_iter` is the number of passes of each run, and `n_init` the
+    number of runs.
+    """
+    values, usual = preset | given, preset["max_iter"]
+    online = _steps(preset, given, corpus)["learning_method"] == "online"
+    per_pass = -(-corpus.n_samples // values["batch_size"]) if online else 1
+    cooling = int(np.ceil(getattr(values["temperature"], "passes", None) or 0))
+    short = given.get("max_iter", min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), cooling)))
+    mergeable = corpus.density is not None and short > 0 and _can_be_merged(values)
+    n_init = int(values["n_init"])
+    if "n_init" not in given and n_init > 1:
+        n_init = max(2, min(n_init, MOST_PASSES * usual // max(1, short))) if mergeable else 1
+    merged = mergeable and n_init > 1
+    finish = values["finish_iter"]
+    if merged and corpus.validated:  # the score ends them
+        finish = FINISH
+    elif corpus.validated or not online or short == 0 or not _falls(values, corpus):
+        finish = 0
+    max_iter = short if merged else given.get("max_iter", usual)
+    return {"max_iter": max_iter, "n_init": n_init, "merged": merged, "finish_iter": finish}
+
+
+def _can_be_merged(values: Values) -> bool:
+    """Whether topics of several runs may be merged: all have the same prior, and end at T = 1."""
+    alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], 2)
+    ends = _cools(values["temperature"]) or _is_cold(values["temperature"])
+    begins = isinstance(values["init"], str) and values["document_init"] == "constant"
+    return alike and not values["learned"] and ends and begins
+
+
+def _falls(values: Values, corpus: Corpus) -> bool:
+    """Whether T falls to 1 in a fit; in a stream its length is not known."""
+    return corpus.density is not None and _cools(values["temperature"])
 
 
 def prior(n_topics: int) -> float:
@@ -253,72 +358,6 @@ def words_per_entry(X: Any, n_topics: int) -> float:
     return float(X.data.sum(dtype=np.float64)) / (n_topics * max(1, n_used))
 
 
-def resolve(
-    parameters: Mapping[str, Any], n_samples: int, density: float | None = None
-) -> Settings:
-    """The parameters of TemperedLDA, with values for those that were left open."""
-    plenty = density is not None and density >= PLENTY
-    K = int(parameters["n_components"])
-    preset = Settings(1.0 / K, 1.0 / K)
-    if parameters["preset"] == "annealvi":
-        preset = recommended(K, n_samples, plenty)
-    given = {
-        name: value
-        for name, value in parameters.items()
-        if name in Settings._fields and not is_open(value) and not is_learned(value)
-    }
-    learned = tuple(name for name in PRIORS if is_learned(parameters[name]))
-    settings = preset._replace(**given, learned=learned)
-    if is_open(settings.learning_method):
-        method = "online" if settings.batch_size < n_samples else "batch"
-        settings = settings._replace(learning_method=method)
-    if "mean_change_tol" in given and "token_change_tol" not in given:
-        settings = settings._replace(token_change_tol=None)
-    if "max_doc_update_iter" in given:
-        settings = settings._replace(inference_iter=None)
-    if "learning_decay" in given or "learning_offset" in given:
-        settings = settings._replace(memory_spans=None)
-    if "document_init" not in given and not _is_plain(settings):
-        settings = settings._replace(document_init="constant")
-    cools = density is not None and _cools(settings.temperature)
-    if "document_estimate" not in given and not cools:
-        settings = settings._replace(document_estimate="variational")
-    if TESTS & given.keys() or settings.document_init != "constant" or not cools:
-        settings = settings._replace(over_relaxed=False)
-    planned, validated = "max_iter" in given, parameters["validation_fraction"] is not None
-    merges = settings.combine == "merge" and density is not None and _can_be_merged(settings)
-    if "n_init" not in given and (planned or not merges):
-        settings = settings._replace(n_init=1)
-    if merges and not planned:
-        usual, per_pass = settings.max_iter, 1
-        if settings.learning_method == "online":
-            per_pass = -(-n_samples // settings.batch_size)
-        cooling = getattr(settings.temperature, "passes", None) or 0
-        short = min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), int(np.ceil(cooling))))
-        if "n_init" not in given:
-            most = MOST_PASSES * usual // max(1, short)
-            settings = settings._replace(n_init=min(settings.n_init, most))
-        if settings.n_init > 1:
-            settings = settings._replace(max_iter=short)
-    settings = settings._replace(n_init=int(settings.n_init))
-    if settings.n_init == 1 or not merges:
-        settings, merges = settings._replace(combine="best"), False
-    if "finish_iter" not in given:
-        if merges and validated:  # the score ends them
-            settings = settings._replace(finish_iter=FINISH)
-        elif planned or not cools or settings.learning_method != "online" or validated:
-            settings = settings._replace(finish_iter=0)
-    return settings
-
-
-def _can_be_merged(settings: Settings) -> bool:
-    """Whether topics of several fits may be merged: all have the same prior, and end at T = 1."""
-    same = are_alike(settings.doc_topic_prior) and are_alike(settings.topic_word_prior, 2)
-    ends = _cools(settings.temperature) or _is_cold(settings.temperature)
-    starts = isinstance(settings.init, str) and settings.document_init == "constant"
-    return same and not settings.learned and ends and starts
-
-
 def are_alike(prior: Any, ndim: int = 1) -> bool:
     """Whether all topics have the same prior, which has so many dimensions if they may differ."""
     values = as_array(prior)
@@ -330,16 +369,6 @@ def _cools(temperature: Any) -> bool:
     if isinstance(temperature, str):
         temperature = TEMPERATURES.get(temperature)
     return getattr(temperature, "cools", False)  # a number does not
-
-
-def _is_plain(settings: Settings) -> bool:
-    """Return whether these settings must reproduce scikit-learn's numbers."""
-    return (
-        settings.topic_estimate == "variational"
-        and isinstance(settings.init, str)
-        and settings.init == "random"
-        and _is_cold(settings.temperature)
-    )
 
 
 def _is_cold(temperature: Any) -> bool:
@@ -385,7 +414,8 @@ def stream_settings(
 
     They are the same object as long as no parameter changes, or an object that may in place.
     """
-    given = {name: parameters[name] for name in CONSTRAINTS}
+    names = *CONSTRAINTS, *(name for name in ("shard_size",) if name in parameters)
+    given = {name: parameters[name] for name in names}
     plain = all(type(value) in PLAIN for value in given.values())
     return (_checked if plain else _checked.__wrapped__)(check, tuple(given), *given.values())
 
@@ -431,8 +461,7 @@ def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | 
     wanted = parameters["dtype"]
     if not is_open(wanted):
         return np.dtype(wanted)
-    exact = parameters["preset"] == "sklearn" or parameters["document_init"] == "random"
-    return given if exact else None
+    return given if parameters["preset"] == "sklearn" else None
 
 
 def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:

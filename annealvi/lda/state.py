@@ -179,7 +179,7 @@ class LDAState:
         (K, V), init = shape, settings.init
         given = settings.doc_topic_prior, settings.topic_word_prior
         alpha, eta = check_priors(*given, shape, dtype)
-        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=settings.topic_estimate)
+        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=settings.estimate)
         model.rng = rng
         if X is None or not isinstance(init, str):
             model.topics.assign(check_topics(init, "init", shape, dtype))
@@ -212,7 +212,7 @@ class LDAState:
         """Apply the settings to the model."""
         model = self.model
         model.documents.options = settings.local_options()
-        model.topics.estimate = settings.topic_estimate
+        model.topics.estimate = settings.estimate
         model.topics.n_threads = n_threads
         if not settings.learned:
             model.learned_priors = None

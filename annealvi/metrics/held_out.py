@@ -427,7 +427,7 @@ class HeldOut:
     >>> from annealvi.datasets import load_arxiv_abstracts
     >>> from annealvi.metrics import HeldOut
     >>> X = load_arxiv_abstracts().data
-    >>> lda = TemperedLDA(5, learning_method="online", max_iter=2, random_state=0,
+    >>> lda = TemperedLDA(5, max_iter=2, n_init=1, temperature=1, random_state=0,
     ...                   callback=HeldOut(X[2700:]))
     >>> lda.fit(X[:2700]).history_["held_out_log_likelihood"].shape
     (2,)

@@ -23,7 +23,7 @@ from annealvi._kernels import special
 from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Flag, Number, Optional, Schema, Tree, damaged
-from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Start, Starts, optimise
+from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Run, Runs, optimise
 from annealvi.inference.fitted import Fitted, Found
 from annealvi.model import Tempering
 from annealvi.models.mixture import Mixture
@@ -84,7 +84,7 @@ class MixtureState:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all starts of a fit share."""
+    """What all runs of a fit share."""
 
     X: Any
     temperature: Temperature
@@ -96,7 +96,7 @@ class Plan:
 
 
 class MixtureFit:
-    """A fit from one start; see :class:`annealvi.inference.Fit`."""
+    """A fit of one run; see :class:`annealvi.inference.Fit`."""
 
     def __init__(
         self, plan: Plan, number: int, model: Mixture, rng: RandomState, halt: threading.Event
@@ -141,9 +141,9 @@ class MixtureFit:
         state, plan, max_iter = self.state, self.plan, int(self.plan.estimator.max_iter)
         if plan.callbacks:
             plan.callbacks.begin(
-                Start(
+                Run(
                     number=self.number,
-                    n_starts=int(plan.estimator.n_init),
+                    n_runs=int(plan.estimator.n_init),
                     n_done=self.n_steps,
                     n_steps=max_iter,
                     steps_per_pass=1,
@@ -193,7 +193,7 @@ class MixtureFit:
         state.converged = self.comparable and abs(state.lower_bound - before) < estimator.tol
         if estimator.verbose:
             print(
-                f"start {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
+                f"run {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
                 f"ELBO a sample {state.lower_bound:.6f}"
             )
         if self.plan.callbacks:
@@ -298,35 +298,35 @@ class TemperedMixture(Fitted):
         ):
             planned = shallow(self)
             X, settings, temperature = planned._prepare(X)
-            n_starts, threads = int(self.n_init), n_threads(getattr(self, "n_jobs", 1))
-            starts: Starts[MixtureFit] = Starts(Fingerprint(planned, X), self.random_state, resume)
+            n_runs, threads = int(self.n_init), n_threads(getattr(self, "n_jobs", 1))
+            runs: Runs[MixtureFit] = Runs(Fingerprint(planned, X), self.random_state, resume)
             # unless T perturbs, a fit draws no random numbers after its start
             perturbs = temperature.perturbs and self.Model.perturbs
-            in_turn = callbacks or starts.resumed or perturbs
-            n_workers = 1 if in_turn else min(threads, n_starts)
+            in_turn = callbacks or runs.resumed or perturbs
+            n_workers = 1 if in_turn else min(threads, n_runs)
 
             def show(state: MixtureState) -> None:
                 self._show(planned, _state=copy.copy(state))
 
             plan = Plan(X, temperature, planned, callbacks, show)
-            # starts side by side share the generator, but have no room for the data until they run
-            n_drawn = n_starts if n_workers > 1 else 0
-            drawn = [planned._draw(X, settings, starts.generator) for _ in range(n_drawn)]
+            # runs side by side share the generator, but have no room for the data until they run
+            n_drawn = n_runs if n_workers > 1 else 0
+            drawn = [planned._draw(X, settings, runs.generator) for _ in range(n_drawn)]
 
             def begin(number: int) -> MixtureFit:
-                start = drawn[number] if drawn else planned._draw(X, settings, starts.generator)
+                start = drawn[number] if drawn else planned._draw(X, settings, runs.generator)
                 model = self.Model(int(planned.n_components), X.shape[1], **settings)
                 model.n_threads = threads if n_workers == 1 else 1
                 model.start(X, **start)
-                return MixtureFit(plan, number, model, starts.generator, starts.halt)
+                return MixtureFit(plan, number, model, runs.generator, runs.halt)
 
-            self._starts = starts
+            self._runs = runs
             try:
-                best = starts.run(begin, n_starts, n_workers=n_workers)
-                starts.finished = True
+                best = runs.run(begin, n_runs, n_workers=n_workers)
+                runs.finished = True
             finally:
-                if starts.best is not None:
-                    show(starts.best.state)
+                if runs.best is not None:
+                    show(runs.best.state)
                     commit()
         if self.tol > 0 and best.comparable and not (best.state.converged or best.stopped):
             warnings.warn(

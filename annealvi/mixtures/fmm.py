@@ -114,7 +114,7 @@ class TemperedFMM(
           and makes no difference to an annealed fit (docs/evidence.md).
         - An array of shape (n_components, n_features).
     n_init : int, default=1
-        Number of starts.  The fit with the best ELBO is kept.
+        Number of runs.  The fit with the best ELBO is kept.
     covariance : {"diag", "full"}, default="diag"
         Covariance of the components in q.  ``"diag"``: components are independent and
         updated one after the other.  ``"full"``: a K x K covariance, and components are

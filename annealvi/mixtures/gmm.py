@@ -78,7 +78,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     max_iter : int, default=200
         Largest number of iterations.
     n_init : int, default=1
-        Number of starts.  The fit with the best ELBO is kept.
+        Number of runs.  The fit with the best ELBO is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
         Start of the responsibilities, if `means_init` is not given.  ``"kmeans"``: the
         clusters of k-means.  ``"k-means++"``: one datum for each component, drawn by D^2

@@ -28,8 +28,8 @@ from annealvi.models.mmm import MMM, Counts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
 from annealvi.threads import reads, shallow
 
-#: Starts that are merged, and the passes of each.
-STARTS, PASSES = 12, 6
+#: Runs that are merged, and the passes of each.
+RUNS, PASSES = 12, 6
 #: T of these, unless the fit is plain inference; docs/classes.md has how all three were chosen.
 COOLING = Annealed(3.0, length=1.0)
 #: The temperatures that their names stand for.
@@ -80,7 +80,7 @@ class TemperedMultinomialMixture(
         - An array of shape (n_components, n_features): counts or probabilities of words, such as
           the `components_` of a TemperedLDA.
     n_init : int, default=1
-        Number of starts.  The fit with the highest `lower_bound_` is kept.
+        Number of runs.  The fit with the highest `lower_bound_` is kept.
     weight_concentration_prior : float, default=1.0
         Documents that are added to each class when weights are estimated.
     word_prior : float, default=0.1
@@ -266,7 +266,7 @@ class TemperedMultinomialMixture(
             return {"words": words_of_documents(X, K, rng)}
         plain, found = as_temperature(self.temperature, KINDS) == Fixed(1.0), list[Counts]()
         model = MMM(K, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
-        for _ in range(STARTS):
+        for _ in range(RUNS):
             model.start(X, words=words_of_documents(X, K, rng))
             cooling = (Fixed(1.0) if plain else COOLING).plan(PASSES)
             optimise(model, X, cooling, Monitor(), n_samples=X.shape[0], n_passes=PASSES)

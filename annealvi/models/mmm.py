@@ -16,7 +16,7 @@ With expected logarithms in place of the logarithms of these means (variational 
 a component has never had would cost 1/eta nats.  Fits from a few documents for each component
 then stay where they began (docs/classes.md has the measurement).
 
-**Merged starts.**  The fit is short, and its optima are poor.  So by default it begins from several
+**Merged runs.**  The fit is short, and its optima are poor.  So by default it begins from several
 short fits, whose components are put together and merged to K, as :mod:`annealvi.models.lda.merging`
 merges topics.
 """
@@ -72,7 +72,7 @@ class MMM(Mixture):
         entropy=Number(),
     )
 
-    perturbs = False  # its starts are far apart, and stay so at any T that helps
+    perturbs = False  # its runs begin far apart, and stay so at any T that helps
     n_components: int
     n_features: int
     _: KW_ONLY

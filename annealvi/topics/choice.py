@@ -205,10 +205,10 @@ def choose_n_topics(
           quality: mean coherence of the ten most probable words of topics, times the share of
           distinct words among them.  Too few topics mix themes and are less coherent; too many
           repeat one another.
-        - ``"held_out_log_likelihood"``: prediction, or topic proportions as features.  Recommends
-        the smallest
-          number that reaches 95% of the largest gain in held-out log-likelihood over word
-          frequencies alone.  On large corpora this is often the largest of `ks`.
+        - ``"held_out_log_likelihood"``: prediction, or topic proportions as features.
+          Recommends the smallest number that reaches 95% of the largest gain in held-out
+          log-likelihood over word frequencies alone.  On large corpora this is often the largest
+          of `ks`.
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None

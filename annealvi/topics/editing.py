@@ -238,7 +238,6 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
         "temperature": 1.0,
         "learning_method": "batch",
         "max_iter": int(max_iter),
-        "finish_iter": 0,
         "n_init": 1,
         "validation_fraction": None,
         # a prior that is learned begins at its default

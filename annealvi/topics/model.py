@@ -173,7 +173,7 @@ class TopicModel(
     seed_words : dict of str to list of str, default=None
         Topics that are to be found, each by a name and some of its words, for example
         ``{"space": ["nasa", "orbit"]}``.  They become the first topics.  These start from documents
-        with seed words, unless `lda` has an `init` or several starts.  In its topic a seed word
+        with seed words, unless `lda` has an `init` or several runs.  In its topic a seed word
         gets a larger `topic_word_prior`, by half the number of times that the texts have it.
         Seed words stay in the vocabulary, however rare or frequent they are.
     stop_words : str, list of str or None, default="english"

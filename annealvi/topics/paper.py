@@ -211,10 +211,10 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
     if online:
         said.append(f"A step used {int(settings['batch_size']):,} documents.")
     n = int(settings["n_init"])
-    if n > 1 and settings["combine"] == "merge":
-        said.append(f"The topics of {n} starts were merged into one fit.")
+    if n > 1 and settings["merged"]:
+        said.append(f"The topics of {n} runs were merged into one fit.")
     elif n > 1:
-        said.append(f"The best of {n} starts was kept.")
+        said.append(f"The best of {n} runs was kept.")
     seed = facts["seed"]
     number = isinstance(seed, int | np.integer)
     said.append(f"The seed was {seed}." if number else "No seed was set by a number.")
@@ -257,7 +257,7 @@ def _measured(summary: Described) -> list[str]:
         )
     if summary.support is not None:
         n, K = int((summary.support >= 0.5).sum()), len(summary.support)
-        said.append(f"Of the {K} topics {n} were found by at least half of the starts.")
+        said.append(f"Of the {K} topics {n} were found by at least half of the runs.")
     if summary.refits is not None:
         n, K = summary.refits.similarity.shape
         said.append(

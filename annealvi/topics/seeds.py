@@ -56,7 +56,7 @@ def plant_seeds(
 ) -> None:
     """Set the prior and the start of the first topics of a TemperedLDA, which is to be fitted.
 
-    The start is left as it is if the user has set one, or wants several.
+    The start is left as it is if the user has set one, or wants several runs.
     """
     columns = {word: column for column, word in enumerate(words.tolist())}
     K, base = int(lda.n_components), lda.topic_word_prior

@@ -172,7 +172,7 @@ class Source:
         if lda is not None:
             facts["priors"] = lda.doc_topic_prior_, lda.topic_word_prior_
             settings, facts["bound"] = getattr(lda, "settings_", {}), getattr(lda, "bound_", None)
-            merged = settings.get("combine") == "merge"
+            merged = settings.get("merged", False)
             is_one_fit = facts["bound"] is not None and isinstance(settings.get("init"), str)
             if is_one_fit and (not merged or self.support is not None):
                 facts |= {"settings": dict(settings), "path": lda.temperature_path_.copy()}

@@ -243,7 +243,7 @@ class TopicSummary:
               p(w | k) / sum_j p(w | j): 1 if no other topic has them;
             - ``certainty``: the share that it has, on average, in the documents of its words: 1 if
               they have no other topic;
-            - ``support``: the share of the fit's starts that have found it, if the model has
+            - ``support``: the share of the fit's runs that have found it, if the model has
               `topic_support_`.  Topics of low support may not come back in a new fit.
         """
         pandas = import_optional("pandas", "TopicSummary.table")
@@ -724,7 +724,7 @@ class TopicSummary:
 
         A fit gives topics for any texts, and repeats them to the last bit; neither says that a
         topic is there.  A topic is marked as weak if one of four numbers is below a limit: few
-        starts have found it, other fits have nothing like it, its words do not go together, or
+        runs have found it, other fits have nothing like it, its words do not go together, or
         another topic has the same words.  Read the documents of a weak topic before you report it.
 
         Returns
@@ -733,8 +733,8 @@ class TopicSummary:
             A row for each topic, with
 
             - ``label``;
-            - ``support``: the share of `refits` that have found it, or else of the fit's starts
-              (`topic_support_` of the model); NaN if neither is known.  That of starts is weak
+            - ``support``: the share of `refits` that have found it, or else of the fit's runs
+              (`topic_support_` of the model); NaN if neither is known.  That of runs is weak
               below 1/3, unless stability is known and is not;
             - ``stability``: the median cosine of the topic to its match in `refits`, or else in the
               other fits that are known: those behind ``TopicModel("auto")`` and the `other` of
@@ -752,7 +752,7 @@ class TopicSummary:
     def methods(self) -> str:
         """Say how the topics were found, in a paragraph for a paper, with what to cite.
 
-        It has the numbers of the fit: documents and words, vocabulary, number of topics, starts,
+        It has the numbers of the fit: documents and words, vocabulary, number of topics, runs,
         temperature, priors, seed, measures, version, and the checksum of the topics.  Read it
         before you print it, and add how the texts were chosen and what you did with the topics.
 

@@ -13,8 +13,8 @@ from annealvi._kernels import gemm
 from annealvi._optional import import_optional
 from annealvi.topics.described import Described, Judged
 
-#: Topics that fewer starts have found come back in a new fit in .24 to .60 of the cases, those
-#: that more have found in .59 to 1 (docs/starts.md).
+#: Topics that fewer runs have found come back in a new fit in .24 to .60 of the cases, those
+#: that more have found in .59 to 1 (docs/runs.md).
 LEAST_SUPPORT = 1 / 3
 #: The cosine from which a topic of another fit counts as the same one.
 LEAST_STABILITY = 0.7
@@ -71,7 +71,7 @@ def support_of(found: Judged) -> tuple[str, int | None, NDArray | None]:
     if found.refits is not None:
         return "refits", len(found.refits.similarity), found.refits.support
     settings = found.facts.get("settings")
-    return "starts", int(settings["n_init"]) if settings else None, found.support
+    return "runs", int(settings["n_init"]) if settings else None, found.support
 
 
 def reasons(found: Judged) -> list[str]:
@@ -85,7 +85,7 @@ def reasons(found: Judged) -> list[str]:
         unstable, of_refits = stability[k] < LEAST_STABILITY, what == "refits"
         if support is not None and (
             unstable
-            if of_refits  # starts are short, and other fits know better
+            if of_refits  # runs are short, and other fits know better
             else support[k] < LEAST_SUPPORT and not stability[k] >= LEAST_STABILITY
         ):
             of = f"{support[k]:.0%} of the {what}"

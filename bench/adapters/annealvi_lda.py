@@ -12,22 +12,22 @@ from annealvi.model import UNTEMPERED
 from annealvi.models.lda import LDA
 from annealvi.models.lda.topics import Statistics, TopicWeights
 from bench.adapters import Fit, mean_topics
+from bench.parameters import mean_field
 
 
 def estimator(
     problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
 ) -> TemperedLDA:
     """Online mean-field steps at T = 1, in the dtype of X, unless `options` say otherwise."""
+    own = {"preset": "sklearn"} if same_trajectory else mean_field(problem.n_topics)
+    own |= {"doc_topic_prior": problem.alpha, "topic_word_prior": problem.eta}
     return TemperedLDA(
         problem.n_topics,
-        doc_topic_prior=problem.alpha,
-        topic_word_prior=problem.eta,
         total_samples=X.shape[0],
         batch_size=problem.batch_size,
         random_state=seed,
         n_jobs=n_threads,
-        document_init="random" if same_trajectory else "constant",
-        **{"preset": "sklearn", "learning_method": "online", "dtype": X.dtype.name, **options},
+        **{**own, "learning_method": "online", "dtype": X.dtype.name, **options},
     )
 
 

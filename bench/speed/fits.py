@@ -29,6 +29,7 @@ from annealvi.metrics import (
     topic_diversity,
     topic_stability,
 )
+from bench.parameters import estimate
 
 #: Fits by name.
 Fits = dict[str, Callable[[], Any]]
@@ -198,10 +199,8 @@ def lda_fits() -> Fits:
         "scikit-learn's": fit(X, preset="sklearn"),
         "scikit-learn's, online": fit(X, preset="sklearn", **ONLINE),
         "scikit-learn's, float32": fit(single, preset="sklearn"),
-        "batch, warm": fit(X, document_init="warm", evaluate_every=1, **BATCH),
-        "batch, warm, variational": fit(
-            X, document_init="warm", topic_estimate="variational", evaluate_every=1, **BATCH
-        ),
+        "batch": fit(X, evaluate_every=1, **BATCH),
+        "batch, variational": fit(X, evaluate_every=1, **estimate("variational"), **BATCH),
         "online, T=2, documents": fit(X, temperature=2.0, init="documents", **ONLINE),
         "online, posterior form": fit(X, evaluate_every=1, **posterior, **ONLINE),
         "batch, posterior form": fit(X, **posterior, **BATCH),
@@ -219,8 +218,8 @@ def lda_fits() -> Fits:
             X, temperature=LocalVariational(undamped=True, normaliser="corpus"), **BATCH
         ),
         "learned priors": fit(X, max_iter=4, **learn),
-        "learned priors, variational": fit(X, topic_estimate="variational", **learn),
-        "learned priors, warm": fit(X, document_init="warm", **learn, **BATCH),
+        "learned priors, variational": fit(X, **estimate("variational"), **learn),
+        "learned priors, batch": fit(X, **learn, **BATCH),
         "asymmetric priors": fit(
             X,
             doc_topic_prior=np.linspace(0.1, 0.4, 7),

@@ -53,10 +53,7 @@ FITS: dict[str, tuple[dict[str, Any], Task]] = {
     "fit, init='random'": ({"init": "random"}, lambda lda, X: lda.fit(X)),
     "fit, init='documents'": ({"init": "documents"}, lambda lda, X: lda.fit(X)),
     "fit, preset='sklearn'": ({"preset": "sklearn"}, lambda lda, X: lda.fit(X)),
-    "fit, topic_estimate='variational'": (
-        {"topic_estimate": "variational"},
-        lambda lda, X: lda.fit(X),
-    ),
+    "fit, estimate='variational'": ({"estimate": "variational"}, lambda lda, X: lda.fit(X)),
     "fit, temperature='variational'": ({"temperature": "variational"}, lambda lda, X: lda.fit(X)),
     "fit, temperature='local'": ({"temperature": "local"}, lambda lda, X: lda.fit(X)),
     "fit, validation_fraction=0.1": ({"validation_fraction": 0.1}, lambda lda, X: lda.fit(X)),
@@ -96,7 +93,7 @@ def peak(name: str, n_words: int, n_topics: int, dtype: str) -> float:
     small = TemperedLDA(2, random_state=0, max_iter=1, **parameters).fit(X[:200, :500])
     if name in QUESTIONS:
         task(small, X[:200, :500])
-    lda = TemperedLDA(n_topics, random_state=0, max_iter=2, **parameters)
+    lda = TemperedLDA(n_topics, random_state=0, n_init=1, max_iter=2, **parameters)
     before = resident("VmRSS")
     if name in QUESTIONS:
         lda.fit(X)

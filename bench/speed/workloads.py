@@ -19,32 +19,27 @@ from threadpoolctl import threadpool_limits
 import annealvi
 from annealvi import TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_shape_mixture, make_topic_corpus
+from bench.parameters import NAMES, mean_field
 
 #: Prepares a problem, and returns what is timed.
 Problem = Callable[[], Callable[[], Any]]
 
-#: Whether this commit has today's defaults; commits before them had mean-field steps only.
-HAS_PRESETS = "preset" in TemperedLDA().get_params()
-MEAN_FIELD = {"preset": "sklearn"} if HAS_PRESETS else {}
 
-
-def estimator(n_topics: int, document_init: str = "constant") -> TemperedLDA:
+def estimator(n_topics: int) -> TemperedLDA:
     """Online mean-field steps at T = 1, which all commits have."""
     return TemperedLDA(
         n_topics,
         total_samples=3000,
         batch_size=256,
         random_state=0,
-        temperature=1,
         learning_method="online",
-        document_init=document_init,
-        **MEAN_FIELD,
+        **mean_field(n_topics),
     )
 
 
-def passes(X: Any, n_topics: int, document_init: str = "constant") -> Callable[[], Any]:
+def passes(X: Any, n_topics: int) -> Callable[[], Any]:
     """One online pass, from a model that has seen one minibatch."""
-    lda = estimator(n_topics, document_init).partial_fit(X[:256])
+    lda = estimator(n_topics).partial_fit(X[:256])
     return lambda: lda.partial_fit(X)
 
 
@@ -82,14 +77,13 @@ def problems() -> dict[str, Problem]:
     found: dict[str, Problem] = {
         "abstracts, K=20": lambda: passes(long, 20),
         "abstracts, K=100": lambda: passes(long, 100),
-        "abstracts, K=100, random start": lambda: passes(long, 100, "random"),
         "abstracts, K=100, float32": lambda: passes(long.astype(np.float32), 100),
         "abstracts, K=500": lambda: passes(long, 500),
         "short documents, K=100": lambda: passes(short, 100),
         "transform of abstracts, K=100": lambda: transform(long, 100),
         "small minibatches, K=100": lambda: small_steps(long, 100),
     }
-    if HAS_PRESETS:
+    if "preset" in NAMES:
         found["default fit of abstracts, K=20"] = lambda: (
             lambda: TemperedLDA(20, random_state=0).fit(long[:500])
         )

@@ -351,9 +351,9 @@ def report(folder: Path) -> None:
 def choose() -> None:
     """Mean purity / NMI of the mixture with other merged starts, and CPU seconds."""
     settings = [(12, 6, 3.0), (8, 10, 3.0), (5, 15, 3.0), *((12, 6, T) for T in (1.5, 5.0, 10.0))]
-    before, lines = (ours.STARTS, ours.PASSES, ours.COOLING), []
+    before, lines = (ours.RUNS, ours.PASSES, ours.COOLING), []
     for n_starts, n_passes, hottest in settings:
-        ours.STARTS, ours.PASSES = n_starts, n_passes
+        ours.RUNS, ours.PASSES = n_starts, n_passes
         ours.COOLING = Annealed(hottest, length=1.0)
         cells = []
         for of, sizes in CHOSEN_ON.items():
@@ -361,7 +361,7 @@ def choose() -> None:
             found = [next(run(MIXTURE, c, K, seed))[1:] for K in sizes for seed in (0, 1)]
             cells.append("{:.3f} / {:.3f} ({:.1f} s)".format(*np.mean(found, axis=0)))
         lines.append([n_starts, n_passes, hottest, *cells])
-    ours.STARTS, ours.PASSES, ours.COOLING = before
+    ours.RUNS, ours.PASSES, ours.COOLING = before
     print(table(["starts", "passes", "T0", *CHOSEN_ON], lines))
 
 

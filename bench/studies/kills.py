@@ -33,7 +33,7 @@ from bench.speed.same_bits import digest
 LDA: dict[str, dict[str, Any]] = {
     "LDA": {"max_iter": 24},
     "LDA, variational": {"max_iter": 24, "temperature": "variational"},
-    "LDA, 3 starts merged": {"max_iter": 8, "n_init": 3, "finish_iter": 5},
+    "LDA, 3 starts merged": {"max_iter": 8, "n_init": 3},
 }
 KINDS = (*LDA, "FMM")
 #: Seconds of sleep after each step, so that a fit takes a while.

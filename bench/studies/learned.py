@@ -49,8 +49,6 @@ from bench.markdown import spread, table
 COMMON = dict(
     n_components=100,
     learning_method="online",
-    learning_decay=0.7,
-    document_init="constant",
     preset="sklearn",  # the mean field, from random starts
 )
 SETTINGS = {

@@ -28,10 +28,8 @@ SETTINGS = dict(
     topic_word_prior=0.01,
     learning_method="online",
     learning_offset=64,
-    learning_decay=0.7,
     batch_size=100,
     max_iter=4,
-    document_init="constant",
     preset="sklearn",  # the mean field, from random starts
 )
 METHODS = {

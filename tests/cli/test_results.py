@@ -32,7 +32,7 @@ def test_weak_topics_have_a_star_and_a_reason(call, jsonl, tmp_path, monkeypatch
         said = {int(line[:5]): line[7:] for line in lines[at + 1 :]}
         assert stars == set(said) == set(range(8))
         for k, reason in said.items():
-            assert f"found by {round(support[k] * n) or 'none'} of {n} starts" in reason
+            assert f"found by {round(support[k] * n) or 'none'} of {n} runs" in reason
     one = call("show", path, "--topic", 5).out.splitlines()
     assert one[1] == f"weak: {said[5]}"
 

@@ -103,8 +103,8 @@ def forged(path, change, **arrays):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda plain: plain | {"format": 3}, "has format 3, .* use a newer annealvi"),
-        (lambda plain: plain | {"format": 1}, "has format 1, .* fit the model again"),
+        (lambda plain: plain | {"format": 4}, "has format 4, .* use a newer annealvi"),
+        (lambda plain: plain | {"format": 2}, "has format 2, .* fit the model again"),
         (lambda plain: plain | {"format": "1"}, "damaged: .*'format' must be an int .* Got '1'"),
         (lambda plain: {"tree": {}}, "'kind' is missing"),
         (lambda plain: [], "must be a dict"),

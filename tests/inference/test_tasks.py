@@ -47,7 +47,7 @@ def steps(numbers, last=None):
 @pytest.mark.parametrize(
     ("estimator", "X"),
     [
-        (TemperedLDA(3, max_iter=2, batch_size=20, random_state=0), COUNTS),
+        (TemperedLDA(3, max_iter=2, temperature=2, batch_size=20, random_state=0), COUNTS),
         (TemperedGaussianMixture(2, max_iter=6, tol=0, random_state=0), POINTS),
         (TemperedFMM(2, max_iter=6, tol=0, random_state=0), POINTS),
     ],
@@ -67,10 +67,12 @@ def test_steps_are_tasks_of_the_fit_and_change_no_result(estimator, X):
 
 def test_starts_are_tasks_between():
     log = Log()
-    lda = TemperedLDA(3, max_iter=2, n_init=2, combine="best", random_state=0)
+    lda = TemperedLDA(
+        3, max_iter=2, n_init=2, preset="sklearn", learning_method="online", random_state=0
+    )
     lda.set_callbacks(log).fit(COUNTS)
     one = steps(range(2))
-    starts = [[("begin", "start", k), *one, ("end", "start", k)] for k in range(2)]
+    starts = [[("begin", "run", k), *one, ("end", "run", k)] for k in range(2)]
     fit = [("begin", "fit", 0), *starts[0], *starts[1], ("end", "fit", 0)]
     assert log.events == ["setup", *fit, "teardown"]
     # the estimator has the topics of another start when the next one begins
@@ -79,9 +81,9 @@ def test_starts_are_tasks_between():
 
 def test_a_callback_stops_the_fit():
     log = Log(stop_at=1)
-    lda = TemperedLDA(3, max_iter=5, n_init=2, combine="best").set_callbacks(log).fit(COUNTS)
+    lda = TemperedLDA(3, max_iter=5, n_init=2, temperature=2).set_callbacks(log).fit(COUNTS)
     assert lda.n_batch_iter_ == 3 and lda.init_scores_.shape == (1,)
-    assert log.events[-3:] == [("end", "start", 0), ("end", "fit", 0), "teardown"]
+    assert log.events[-3:] == [("end", "run", 0), ("end", "fit", 0), "teardown"]
 
 
 def test_a_fit_that_converges_ends_its_open_step():
@@ -105,7 +107,7 @@ def test_an_error_ends_the_callbacks_and_keeps_the_steps(make):
 
 def test_scikit_learns_monitor_scores_each_pass():
     monitor = callback.ScoringMonitor(scoring={"bound": lambda lda, X, y: lda.score(X)})
-    lda = TemperedLDA(3, max_iter=3, random_state=0).set_callbacks(monitor).fit(COUNTS)
+    lda = TemperedLDA(3, max_iter=3, n_init=1, random_state=0).set_callbacks(monitor).fit(COUNTS)
     scores = [row["bound"] for row in monitor.get_logs().data if row["task_name"] == "step"]
     assert len(scores) == 3 and scores[-1] == lda.score(COUNTS) and len(set(scores)) == 3
 

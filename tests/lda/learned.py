@@ -19,7 +19,7 @@ def mean_field(**kwargs):
 
 
 def point(**kwargs):
-    return mean_field(topic_estimate="map", **kwargs)
+    return mean_field(estimate="map", **kwargs)
 
 
 def everything(lda, X):

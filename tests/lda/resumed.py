@@ -22,8 +22,8 @@ KINDS = {
         "learning_decay": 0.7,
     },
     "scikit-learn": {"preset": "sklearn", "learning_method": "online"},
-    "starts": {"n_init": 3, "document_init": "random"},
-    "merged": {"n_init": 3, "max_iter": 2, "finish_iter": 2},
+    "starts": {"n_init": 3, "preset": "sklearn", "learning_method": "online"},
+    "merged": {"n_init": 3, "max_iter": 2},
     "merged, batch": {"n_init": 2, "learning_method": "batch", "validation_fraction": 0.2},
     "learned priors": {
         "doc_topic_prior": "learn",
@@ -31,16 +31,9 @@ KINDS = {
         "temperature": "annealed",
     },
     "validation": {"validation_fraction": 0.2, "n_init": 2, "temperature": "annealed"},
-    "warm": {
-        "document_init": "warm",
-        "learning_method": "batch",
-        "evaluate_every": 1,
-        "temperature": "variational",
-    },
-    "finish": {"finish_iter": 4, "batch_size": 30, "evaluate_every": 1},
-    "sparse": {"document_estimate": "sparse", "temperature": 1.2, "max_iter": 3},
-    "warm, online": {"document_init": "warm", "evaluate_every": 2, "perp_tol": 1.0},
-    "stops early": {"validation_fraction": 0.2, "temperature": 1, "max_iter": 30, "patience": 2},
+    "evaluated": {"learning_method": "batch", "evaluate_every": 1, "temperature": "variational"},
+    "finish": {"n_init": 1, "batch_size": 30, "evaluate_every": 1},
+    "stops early": {"validation_fraction": 0.2, "temperature": 1, "max_iter": 30},
     "converges": {"evaluate_every": 2, "temperature": 1, "max_iter": 30, "perp_tol": 0.5},
     "priors by word": {
         "topic_word_prior": np.linspace(0.1, 0.3, 60),
@@ -68,7 +61,7 @@ def corpus(dtype=np.float64):
 
 
 def make(kind="default", **parameters):
-    settings = {"n_components": 4, "random_state": 0, "batch_size": 16, "max_iter": 4}
+    settings = {"n_components": 4, "random_state": 0, "batch_size": 16, "max_iter": 4, "n_init": 1}
     return TemperedLDA(**settings | {"total_samples": 200} | KINDS[kind] | parameters)
 
 

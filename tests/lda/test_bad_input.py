@@ -223,7 +223,7 @@ def test_assignments(name, value, message):
 
 @pytest.mark.parametrize(
     "parameters",
-    [dict(topic_estimate=np.ones(3)), dict(batch_size=0), dict(max_doc_update_iter="a")],
+    [dict(estimate=np.ones(3)), dict(batch_size=0), dict(max_doc_update_iter="a")],
 )
 def test_parameters_are_checked_in_each_portion(parameters):
     lda = TemperedLDA(3, random_state=0).partial_fit(X)
@@ -349,7 +349,7 @@ def test_all_words_held_out():
 
 
 def test_a_perplexity_beyond_the_largest_float_warns():
-    lda = TemperedLDA(3, random_state=0, topic_estimate="variational").fit(X)
+    lda = TemperedLDA(3, random_state=0, estimate="variational").fit(X)
     with pytest.warns(RuntimeWarning, match="perplexity of X.* exceeds the largest float"):
         assert lda.perplexity(full(1e-3)[:1]) == math.inf
 

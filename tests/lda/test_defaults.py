@@ -9,11 +9,10 @@ from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi import Annealed, Fixed, TemperedLDA
+from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda.settings import (
     CONSTRAINTS,
-    TESTS,
     Settings,
     batch_size,
     passes,
@@ -32,19 +31,15 @@ GIVEN = dict(
     doc_topic_prior=0.31,
     topic_word_prior=0.17,
     max_iter=3,
-    finish_iter=4,
     batch_size=33,
     max_doc_update_iter=17,
     mean_change_tol=0.02,
-    token_change_tol=0.005,
     temperature=1.7,
     init="documents",
-    document_init="warm",
 )
 CHOICES = dict(
     learning_method=("batch", "online"),
-    topic_estimate=("map", "variational"),
-    document_estimate=("sparse", "variational"),
+    estimate=("map", "variational"),
 )
 
 
@@ -104,7 +99,7 @@ def test_every_parameter_of_scikit_learn_may_be_given_and_may_be_left():
 def test_nothing_stays_open(n_components, n_samples, preset):
     settings = settled(n_samples, n_components=n_components, preset=preset)
     for name, value in as_parameters(settings).items():
-        assert value is not None or name in ("shard_size", "token_change_tol"), name
+        assert value is not None, name
         assert not (isinstance(value, str) and value == "auto"), name
     # whatever it stands for could have been given
     TemperedLDA(n_components, **as_parameters(settings))._validate_params()
@@ -120,31 +115,20 @@ def test_what_is_given_wins(name, preset):
         assert settled(preset=preset, init=topics).init is topics
 
 
-def test_its_numbers_are_only_those_of_all_its_settings():
-    """document_init="random" is a part of its trajectory, and of no other."""
-    for own in (
-        dict(temperature="annealed"),
-        dict(temperature=1.5),
-        dict(init="documents"),
-        dict(init=np.ones((10, 3))),
-        dict(topic_estimate="map"),
-        dict(temperature=Fixed(2)),
-    ):
-        assert settled(preset="sklearn", **own).document_init == "constant"
-        assert settled(preset="sklearn", **own, document_init="random").document_init == "random"
-    for own in (dict(), dict(temperature=1), dict(temperature=1.0), dict(temperature=Fixed())):
+def test_documents_start_as_the_preset_says():
+    by_hand = dict(temperature=1, init="random", estimate="variational")
+    for own in ({}, by_hand, dict(temperature="annealed"), dict(init=np.ones((10, 3)))):
         assert settled(preset="sklearn", **own).document_init == "random"
-    by_hand = dict(temperature=1, init="random", topic_estimate="variational")
-    assert settled(**by_hand).document_init == "constant"
+        assert settled(**own).document_init == "constant"
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_two_tests_of_a_local_step(preset):
-    """Either may be given, the one that is not does not get in its way."""
-    assert settled(preset=preset, mean_change_tol=0.5).token_change_tol is None
-    assert settled(preset=preset, token_change_tol=0.5).token_change_tol == 0.5
-    both = settled(preset=preset, mean_change_tol=0.5, token_change_tol=0.2)
-    assert both.local_options().token_tolerance == 0.2
+def test_limits_that_are_given_are_the_only_ones(preset):
+    options = settled(density=3.0, preset=preset, mean_change_tol=0.5).local_options()
+    assert options.token_tolerance is None and not options.over_relaxed
+    options = settled(density=3.0, preset=preset, max_doc_update_iter=7).local_options()
+    assert options.inference_iter is None and not options.over_relaxed
+    assert settled(density=3.0).over_relaxed and settled().token_change_tol == 0.01
 
 
 # ------------------------------------------------------------- the rules
@@ -179,9 +163,9 @@ def test_a_fit_of_one_minibatch_is_a_batch_fit(X):
         assert settled(D, batch_size=1).learning_method == ("online" if D > 1 else "batch")
         assert settled(D, learning_method="online", batch_size=D).learning_method == "online"
         assert settled(D, batch_size=1, preset="sklearn").learning_method == "batch"
-    lda = TemperedLDA(4, max_iter=3, random_state=0).fit(X)
-    assert lda.n_batch_iter_ == 1 + 3
-    lda = TemperedLDA(4, max_iter=3, batch_size=20, random_state=0).fit(X)
+    one = {"max_iter": 3, "n_init": 1, "random_state": 0}
+    assert TemperedLDA(4, **one).fit(X).n_batch_iter_ == 1 + 3
+    lda = TemperedLDA(4, **one, batch_size=20, temperature=1).fit(X)
     assert lda.n_batch_iter_ == 1 + 3 * 4
 
 
@@ -195,7 +179,8 @@ def test_a_fit_makes_the_passes_and_steps_that_it_says(stream):
     n_online = settings.max_iter + n_refining
     assert lda.n_iter_ == n_online + settings.finish_iter
     assert lda.n_batch_iter_ == 1 + n_online * per_pass + settings.finish_iter
-    lda = TemperedLDA(random_state=0, max_iter=2, batch_size=150).fit(stream)
+    lda = TemperedLDA(random_state=0, max_iter=2, batch_size=150, preset="sklearn")
+    lda.set_params(learning_method="online").fit(stream)
     assert (lda.n_iter_, lda.n_batch_iter_) == (2, 1 + 2 * 3)
     assert TemperedLDA(max_iter=0).fit(stream).n_batch_iter_ == 1
 
@@ -212,9 +197,9 @@ def test_open_is_as_if_they_were_given(stream):
         settings = as_parameters(open_ones)
         for name in ("learning_decay", "learning_offset"):  # given, they choose the kind of steps
             settings.pop(name, None)
-        for name in TESTS if open_ones.over_relaxed else ():  # given, iterations are plain
+        for name in ("mean_change_tol", "max_doc_update_iter"):  # given, iterations are plain
             settings.pop(name, None)
-        given = TemperedLDA(5, **settings, random_state=0).fit(stream)
+        given = TemperedLDA(5, preset=preset, **settings, random_state=0).fit(stream)
         left = TemperedLDA(5, preset=preset, random_state=0).fit(stream)
         assert_identical(everything(left, stream), everything(given, stream))
 
@@ -297,7 +282,7 @@ def test_settings_of_objects_that_may_change_are_made_again(name):
 
 @pytest.mark.parametrize(("good", "bad"), [(2, 2.0), (3, "3"), (41, -1)])
 def test_equal_values_of_another_type_are_checked_every_time(good, bad):
-    settings(patience=good)
+    settings(batch_size=good)
     for _ in range(2):
-        with pytest.raises(ValueError, match="patience"):
-            settings(patience=bad)
+        with pytest.raises(ValueError, match="batch_size"):
+            settings(batch_size=bad)

@@ -4,19 +4,27 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from annealvi import Annealed, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda import fit as lda_fit
+from annealvi.lda import hooks
 from annealvi.lda.estimator import generators
 from annealvi.lda.hooks import LEAST_GAIN, hold_out, moved_share
-from annealvi.lda.settings import passes, words_per_entry
+from annealvi.lda.settings import passes, resolve, words_per_entry
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
-from tests.lda.resumed import quietly
 from tests.marks import slow_values
+
+
+def settings_of(lda, X):
+    """The settings of a fit to X, with what follows from the parameters."""
+    density = words_per_entry(X, lda.n_components)
+    return resolve(lda.get_params(deep=False), X.shape[0], density)
+
 
 WARNS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -58,7 +66,7 @@ def test_the_share_that_is_held_out(X):
 @WARNS
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("method", ["batch", "online"])
-def test_the_fit_is_that_of_the_other_documents(X, method, dtype):
+def test_the_fit_is_that_of_the_other_documents(X, method, dtype, finish):
     """Bit for bit, up to where it stops: what is scored and drawn changes nothing."""
     X = X.astype(dtype)
     seen = []
@@ -67,7 +75,8 @@ def test_the_fit_is_that_of_the_other_documents(X, method, dtype):
         seen.append(estimator.components_.copy())
 
     settings = dict(learning_method=method, max_iter=6, temperature="annealed", batch_size=20)
-    settings["dtype"] = dtype
+    settings |= {"dtype": dtype, "n_init": 1}
+    finish(0)  # which validation has not
     make(callback=callback, **settings).fit(X)
     alone, seen = seen, []
     training, _ = parts(make(), X)
@@ -92,9 +101,10 @@ def test_the_score_is_document_completion(X, dtype):
     assert lda.validation_score_ == lda.history_["validation"].max()
 
 
-def test_early_stopping(X):
+def test_early_stopping(X, monkeypatch):
     for patience in (1, 3, 5):
-        lda = make(patience=patience).fit(X)
+        monkeypatch.setattr(hooks, "PATIENCE", patience)
+        lda = make().fit(X)
         scores, usual = lda.history_["validation"], passes(90)
         assert usual + patience <= len(scores) < lda_fit.PROLONGED * usual
         assert_allclose(lda.history_["pass"], np.arange(1, len(scores) + 1))
@@ -156,12 +166,12 @@ def test_max_iter_is_the_budget(X):
     assert make(preset="sklearn", max_iter=50).fit(X).temperature_path_.max() == 1
 
 
-def test_warnings(X, recwarn):
+def test_warnings(X, recwarn, monkeypatch):
     """Only where the budget ended a fit that was still improving."""
     make().fit(X)  # validation ended it
     make(validation_fraction=None).fit(X)  # no test
     make(validation_fraction=None, max_iter=2).fit(X)
-    make(temperature=Variational.as_printed(), max_iter=2, patience=1).fit(X)  # T never settles
+    make(temperature=Variational.as_printed(), max_iter=2).fit(X)  # T never settles
     assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
     for method in ("fit", "fit_transform"):
         with pytest.warns(
@@ -170,7 +180,8 @@ def test_warnings(X, recwarn):
             getattr(make(max_iter=2, temperature=1), method)(X)
         assert len(w) == 1 and w[0].filename == __file__
     # patience is not exhausted, but nothing was gained any more
-    lda = make(patience=10**6, max_iter=300)
+    monkeypatch.setattr(hooks, "PATIENCE", 10**6)
+    lda = make(max_iter=300)
     lda.fit(X)
     assert len(lda.history_["validation"]) == 300
     assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
@@ -261,7 +272,7 @@ def test_where_data_are_plenty(plenty):
         plenty.sum() / (5 * np.count_nonzero(plenty.getnnz(axis=0)))
     )
     lda = TemperedLDA(5, random_state=0).fit(plenty)
-    assert lda.settings_["finish_iter"] == 12
+    assert settings_of(lda, plenty).finish_iter == 12
     change = lda.history_["topic_change"]
     per_pass = -(-600 // lda.settings_["batch_size"])
     n_online = lda.settings_["max_iter"] - (-10 // per_pass)  # 10 steps or more after the merge
@@ -270,13 +281,14 @@ def test_where_data_are_plenty(plenty):
     assert lda.temperature_path_[-1] == 1
     # a word of the vocabulary that no document has makes no difference
     wide = np.hstack([plenty.toarray(), np.zeros((600, 80))])
-    assert TemperedLDA(5, random_state=0).fit(wide).settings_["finish_iter"] == 12
+    assert_array_equal(TemperedLDA(5, random_state=0).fit(wide).components_[:, :80].shape, (5, 80))
+    assert settings_of(lda, sparse.csr_matrix(wide)).finish_iter == 12
 
 
 @pytest.mark.parametrize(
     "parameters",
     [
-        dict(max_iter=3),
+        dict(max_iter=0),
         dict(temperature="variational"),
         *slow_values(
             dict(n_components=500),  # few words for each entry
@@ -289,16 +301,18 @@ def test_where_data_are_plenty(plenty):
 )
 def test_nowhere_else(plenty, parameters):
     lda = TemperedLDA(**dict(n_components=5) | parameters, random_state=0).fit(plenty)
-    assert lda.settings_["finish_iter"] == 0
+    assert settings_of(lda, plenty).finish_iter == 0
     assert "topic_change" not in lda.history_
 
 
-def test_the_steps_go_beyond_the_optimum_and_the_last_does_not(plenty):
+def test_the_steps_go_beyond_the_optimum_and_the_last_does_not(plenty, finish):
     """The same topics as of single batch steps, taken 1.9 times as far by hand."""
-    options = dict(random_state=0, document_estimate="variational", dtype="float64")
-    options["token_change_tol"] = 0.01  # given, so the same at every temperature
+    options = dict(random_state=0, dtype="float64", n_init=1, mean_change_tol=1e-4)
+    options["estimate"] = "variational"  # the same at every temperature
+    finish(0)
     start = TemperedLDA(5, max_iter=4, **options).fit(plenty)
-    finished = quietly(TemperedLDA(5, max_iter=4, finish_iter=3, **options).fit, plenty)
+    finish(3)
+    finished = TemperedLDA(5, max_iter=4, **options).fit(plenty)
     topics = start.components_
     for factor in (1.9, 1.9, 1.0):
         batch = dict(init=topics, temperature=1, learning_method="batch", max_iter=1)
@@ -309,48 +323,21 @@ def test_the_steps_go_beyond_the_optimum_and_the_last_does_not(plenty):
     assert finished.n_iter_ == 4 + 3
 
 
-def test_they_raise_the_bound_and_the_held_out_likelihood(plenty):
+def test_they_raise_the_bound_and_the_held_out_likelihood(plenty, finish):
     train, held_out = plenty[:400], plenty[400:]
-    short = TemperedLDA(5, max_iter=3, random_state=0).fit(train)
-    finished = TemperedLDA(5, max_iter=3, finish_iter=15, random_state=0).fit(train)
+    lda = TemperedLDA(5, max_iter=3, n_init=1, random_state=0)
+    finish(0)
+    short = clone(lda).fit(train)
+    finish(15)
+    finished = clone(lda).fit(train)
     assert finished.bound_ < short.bound_
     assert document_completion(finished, held_out) > document_completion(short, held_out)
 
 
-def test_they_end_once_the_topics_stay_as_they_are(plenty):
-    lda = TemperedLDA(5, max_iter=2, finish_iter=500, random_state=0).fit(plenty)
+def test_they_end_once_the_topics_stay_as_they_are(plenty, finish):
+    finish(500)
+    lda = TemperedLDA(5, max_iter=2, n_init=1, random_state=0).fit(plenty)
     change = lda.history_["topic_change"][2:]
     assert len(change) < 400
     assert change[-1] < 1e-3 and np.all(change[:-1] >= 1e-3)
     assert lda.n_iter_ == 2 + len(change)
-
-
-def test_a_warning_says_that_the_topics_were_still_moving(plenty):
-    lda = TemperedLDA(5, max_iter=1, finish_iter=1, random_state=0)
-    message = r"the last of the 1 passes that end the fit moved \d+\.\d% of their words"
-    with pytest.warns(ConvergenceWarning, match=message):
-        lda.fit(plenty)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        dict(temperature="variational"),
-        dict(temperature="local"),
-        dict(temperature=2.0),
-        dict(validation_fraction=0.2),
-    ],
-)
-def test_what_has_no_finish(plenty, parameters):
-    lda = TemperedLDA(5, finish_iter=2, n_init=1, **parameters)
-    with pytest.raises(ValueError, match=r"'finish_iter' parameter .* must be 0 or None .* Got 2"):
-        lda.fit(plenty)
-    assert not hasattr(lda, "components_")
-
-
-@pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_no_sparse_documents_with_a_temperature_that_is_learned(plenty, temperature):
-    lda = TemperedLDA(5, document_estimate="sparse", temperature=temperature)
-    with pytest.raises(ValueError, match=r"'document_estimate' .* must be 'auto' or 'variational'"):
-        lda.fit(plenty)
-    assert not hasattr(lda, "components_")

@@ -14,7 +14,7 @@ from scipy.special import psi
 from sklearn.base import clone
 
 from annealvi import Annealed, TemperedLDA
-from annealvi.models.lda import LDA
+from annealvi.models.lda import LDA, LocalOptions
 from tests.models.lda.streams import K, V, stream
 
 
@@ -163,7 +163,7 @@ def test_components_given_to_an_estimator_make_it_whole(X):
 
 def test_a_fit_without_a_generator(counts):
     X = counts
-    lda = TemperedLDA(3, document_init="random", random_state=0).fit(X)
+    lda = TemperedLDA(3, random_state=0).fit(X)
     lda.random_state_ = None  # NumPy's own
     assert isinstance(lda.random_state_, np.random.RandomState)
     lda.set_params(total_samples=-1)
@@ -334,7 +334,7 @@ def test_what_was_assigned_is_what_follows():
         lda = written_after(X)
         written = lda.components_ * rng.uniform(0.5, 2, (K, V))
         lda.components_ = written
-        fresh = LDA(K, V, alpha=1 / K, eta=1 / K)
+        fresh = LDA(K, V, alpha=1 / K, eta=1 / K, options=LocalOptions(start="random"))
         fresh.topics.assign(written)
         assert_allclose(lda.transform(X, normalize=False), fresh.documents.infer(X), rtol=1e-12)
         assert lda.score(X) == pytest.approx(fresh.elbo(X), rel=1e-12)

@@ -18,6 +18,7 @@ from annealvi.metrics import document_completion
 from annealvi.model import Tempering
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import LogPartition
+from bench.parameters import mean_field
 from tests.lda.fits import METHODS, assert_identical, without_words
 from tests.lda.learned import LEARNED, STREAM, everything
 from tests.marks import slow_values
@@ -51,7 +52,7 @@ def test_it_cools_and_ends_at_T_1(make, X, temperature, method):
     last_of_pass = path if method == "batch" else path[4::5]
     assert_array_equal(lda.history_["temperature"], last_of_pass)
     # the last pass over the documents is plain inference
-    plain = make(temperature=1, document_init="constant", learning_method=method).fit(X)
+    plain = make(temperature=1, learning_method=method).fit(X)
     assert lda.bound_ < 1.2 * plain.bound_
 
 
@@ -305,18 +306,17 @@ def ascent_problem(seed):
         start=1 / np.mean(1 / grid),
         final_fraction=0,
     )
-    return X, TemperedLDA(
-        n_topics,
+    own = dict(
         doc_topic_prior=rng.choice([0.02, 0.1, 1]),
         topic_word_prior=rng.choice([0.02, 0.1, 1]),
         temperature=temperature,
-        document_init="warm",
         mean_change_tol=0,
-        max_doc_update_iter=100,
+        max_doc_update_iter=1000,
         max_iter=30,
-        preset="sklearn",
-        random_state=seed,
+        learning_method="batch",
+        dtype="float64",
     )
+    return X, TemperedLDA(n_topics, random_state=seed, **mean_field(n_topics) | own)
 
 
 @pytest.mark.slow

@@ -55,7 +55,8 @@ def test_a_planted_alpha_is_recovered_by_a_batch_fit():
     X, topics = planted(alpha, 1500, 400)
     lda = make(
         doc_topic_prior="learn", topic_word_prior=0.01, init=1e5 * topics + 1e-3,
-        learning_method="batch", document_init="warm", temperature=1, max_iter=60,
+        learning_method="batch", temperature=1, max_iter=60,
+        mean_change_tol=1e-5, max_doc_update_iter=1000,
     ).fit(X)  # fmt: skip
     assert_allclose(lda.doc_topic_prior_, alpha, rtol=0.15)
 
@@ -66,7 +67,7 @@ def test_a_planted_alpha_is_recovered_by_a_stream():
     X, topics = planted(alpha, 3000, 400)
     lda = make(
         doc_topic_prior="learn", topic_word_prior=0.01, init=1e5 * topics + 1e-3,
-        batch_size=50, token_change_tol=1e-5, max_doc_update_iter=500, total_samples=3000,
+        batch_size=50, mean_change_tol=1e-4, max_doc_update_iter=500, total_samples=3000,
     )  # fmt: skip
     for _ in range(4):
         lda.partial_fit(X)
@@ -125,7 +126,7 @@ def test_limits_hold_where_there_is_nothing_to_learn_from(
     counts, dtype, method, estimate, n_components
 ):
     lda = make(
-        n_components=n_components, learning_method=method, topic_estimate=estimate,
+        n_components=n_components, learning_method=method, estimate=estimate,
         temperature=1, max_iter=40, batch_size=2, dtype=dtype,
     ).fit(counts)  # fmt: skip
     centre = {1: 1.0, 5: 0.2}[n_components]
@@ -149,7 +150,7 @@ def test_the_same_for_any_number_of_threads(X, method, estimate, dtype):
     found = []
     for n_jobs in (1, 2, 5):
         streams = method == "stream"
-        lda = make(n_jobs=n_jobs, topic_estimate=estimate, dtype=dtype)
+        lda = make(n_jobs=n_jobs, estimate=estimate, dtype=dtype)
         lda.set_params(learning_method="auto" if streams else method)
         for _ in range(3 if streams else 0):
             lda.partial_fit(X)

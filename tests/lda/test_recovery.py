@@ -32,7 +32,6 @@ def fit(X, n_topics, seed, temperature, method, **priors):
         max_iter=60 if batch else 12,
         temperature=temperature,
         random_state=seed,
-        document_init="constant",
         preset="sklearn",
         n_jobs=2,
     ).fit(X)
@@ -145,7 +144,6 @@ def test_outliers_of_a_planted_corpus_are_hot(temperature):
         10,
         **PRIORS,
         temperature=temperature,
-        document_init="constant",
         max_iter=30,
         preset="sklearn",
         random_state=0,

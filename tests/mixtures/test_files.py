@@ -130,7 +130,7 @@ def test_every_seventh_step(name, tmp_path):
     for path in keep.paths:
         again = make(callback=mine(int(path.name)), **parameters).fit(data, resume=path)
         assert bits(again) == bits(whole)
-        assert not hasattr(again, "_starts")
+        assert not hasattr(again, "_runs")
     assert_array_equal(again.score_samples(data), whole.score_samples(data))
 
 

@@ -32,7 +32,7 @@ def test_planted_classes_are_found():
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_merged_starts_find_more_than_one_start_and_than_no_annealing():
+def test_merged_runs_find_more_than_one_start_and_than_no_annealing():
     """20 classes of texts of ten words."""
     found = {"merged": [], "kmeans++": [], "plain": []}
     for seed in range(5):

@@ -224,8 +224,8 @@ OTHERS: dict[str, tuple[Callable, tuple]] = {
         lambda v: partition.LogPartition([1, 0.5], [0, 1], made_for=v).check(),
         (range(3), None, "a"),
     ),
-    "refine(max_iter)": (lambda v: topics.refine(LDA, X, max_iter=v), COUNTS),
-    "reduce(n)": (lambda v: topics.reduce(LDA, v), (0, 3, 2.5, "a")),
+    "refine_topics(max_iter)": (lambda v: topics.refine_topics(LDA, X, max_iter=v), COUNTS),
+    "reduce_topics(n)": (lambda v: topics.reduce_topics(LDA, v), (0, 3, 2.5, "a")),
     "n_batch_iter_": (lambda v: setattr(LDA, "n_batch_iter_", v), (0, [1], 2.5)),
 }
 

@@ -20,7 +20,7 @@ TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.glob("*.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: What PyTorch is needed for.
 NEEDS_TORCH = "annealvi.deep"
-QUICK_PAGES = ["mixtures", "proximity", "starts"]
+QUICK_PAGES = ["mixtures", "proximity", "runs"]
 SLOW_MODULES = ["topics.choice", "topics.summary", "topics.effects", "topics.refits"]
 SLOW_MODULES += ["proximity.ascent", "temperature.variational"]
 

@@ -20,17 +20,17 @@ TOPIC_MODELS = [
     TemperedLDA(doc_topic_prior="learn", topic_word_prior="learn"),
     TemperedLDA(n_components=50, init="kmeans++"),  # more topics than documents
     TemperedLDA(init="documents", n_components=1, evaluate_every=2, perp_tol=1e6),
-    TemperedLDA(init="random", topic_estimate="map", document_init="random"),
-    TemperedLDA(init="kmeans++", topic_estimate="variational"),
+    TemperedLDA(init="random", estimate="map"),
+    TemperedLDA(init="kmeans++", estimate="variational"),
     TemperedLDA(n_init=2, validation_fraction=0.2),
-    TemperedLDA(document_estimate="sparse", finish_iter=30, batch_size=5),
+    TemperedLDA(batch_size=5),
     TemperedLDA(preset="sklearn"),
-    TemperedLDA(preset="sklearn", topic_estimate="map", init="kmeans++", document_init="warm"),
+    TemperedLDA(preset="sklearn", estimate="map", init="kmeans++"),
     TemperedLDA(preset="sklearn", temperature="local", learning_method="online"),
 ]
 # every kind of temperature, both forms, topics a point and a distribution
 TOPIC_MODELS += [
-    TemperedLDA(topic_estimate=estimate, temperature=temperature, learning_method=method)
+    TemperedLDA(estimate=estimate, temperature=temperature, learning_method=method)
     for estimate, method, temperature in [
         ("map", "batch", Fixed(2.0, form="posterior")),
         ("variational", "online", Annealed(form="posterior")),

@@ -308,7 +308,7 @@ class Recorder:
 
 def test_callbacks_are_those_that_were_given():
     recorder = Recorder()
-    make(lda=TemperedLDA(max_iter=3, callback=recorder)).fit(TEXTS)
+    make(lda=TemperedLDA(max_iter=3, n_init=1, callback=recorder)).fit(TEXTS)
     assert recorder.steps == [(step, (3, 24)) for step in (1, 2, 3)]
 
 

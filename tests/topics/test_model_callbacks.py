@@ -11,7 +11,7 @@ TEXTS = make_texts(60)
 
 
 def model(**parameters):
-    lda = TemperedLDA(max_iter=3, batch_size=20)
+    lda = TemperedLDA(max_iter=3, n_init=1, temperature=1, batch_size=20)
     return TopicModel(2, lda=lda, random_state=0).set_params(**parameters)
 
 
@@ -77,7 +77,7 @@ def test_callbacks_of_the_lda_see_its_fit_and_not_those_that_compare_numbers(cal
             self.events.append((type(estimator).__name__, context.task_name))
 
     log = Counts()
-    lda = TemperedLDA(max_iter=2).set_callbacks(log)
+    lda = TemperedLDA(max_iter=2, n_init=1, temperature=1).set_callbacks(log)
     TopicModel("auto", lda=lda, random_state=0).fit(TEXTS)
     assert log.events.count(("TemperedLDA", "fit")) == log.events.count("setup") == 1
     choose_n_topics(TEXTS, [2, 3], n_runs=1, model=TopicModel(lda=lda))

@@ -103,7 +103,7 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
         "A list of 318 stop words was not counted. The vocabulary is that of 60 documents.",
         f"prior of the topics of a document is {lda.doc_topic_prior_:.3g}.",
         f"annealed from the temperature {lda.temperature_path_.max():.3g} to 1 (Mandt et al. 2016)",
-        f"The topics of {lda.settings_['n_init']} starts were merged",
+        f"The topics of {lda.settings_['n_init']} runs were merged",
         "The seed was 7.",
         f"on 60 documents, of which 60 have words of the vocabulary: {words} words,",
         f"coherence of topics is {summary.quality['coherence']:.2f} (NPMI",
@@ -119,7 +119,7 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
 @pytest.mark.parametrize(
     ("parameters", "there", "not_there"),
     [
-        ({"temperature": 1}, "made by variational inference. The seed", "temperature"),
+        ({"temperature": 1, "n_init": 1}, "made by variational inference. The seed", "temperature"),
         ({"temperature": 2.5}, "at the temperature 2.5 (Mandt", "annealed from"),
         ({"temperature": Annealed(3.0, form="posterior")}, "from the temperature 3", "Mandt et al"),
         (
@@ -127,7 +127,7 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
             "learned from the data (Minka 2000)",
             "Dirichlet prior of d",
         ),
-        ({"n_init": 2, "combine": "best"}, "The best of 2 starts was kept.", "merged"),
+        ({"n_init": 2, "doc_topic_prior": "learn"}, "The best of 2 runs was kept.", "merged"),
         (
             {"learning_method": "online", "batch_size": 20},
             "A step used 20 documents.",
@@ -163,7 +163,7 @@ def test_how_edited_topics_were_made_is_not_made_up(model):
     for edited in (merge_topics(model, [[0, 1]]), refine_topics(model, TEXTS, max_iter=1)):
         text = describe(edited, TEXTS).methods()
         assert "not those of one fit: say here" in text
-        assert "starts" not in text and "The seed" not in text and "annealed from" not in text
+        assert "runs" not in text and "The seed" not in text and "annealed from" not in text
     streamed = TopicModel(3, lda=TemperedLDA(total_samples=60)).partial_fit(TEXTS)
     assert "not those of one fit: say here" in describe(streamed, TEXTS).methods()
 

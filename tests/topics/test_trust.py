@@ -45,13 +45,13 @@ def test_each_reason(summary):
     summary.similarity = np.array([[0.6, 0.71, 0.1], [0.6, 0.71, 0.3]])
     chance = "its words occur together hardly more than by chance"
     assert summary.trust.reason.tolist() == [
-        f"found by 1 of 4 starts; other fits have no topic like it (cosine 0.60); {chance}",
+        f"found by 1 of 4 runs; other fits have no topic like it (cosine 0.60); {chance}",
         "",
-        "found by none of 4 starts; other fits have no topic like it (cosine 0.20)",
+        "found by none of 4 runs; other fits have no topic like it (cosine 0.20)",
     ]
     assert summary.trust.weak.tolist() == [True, False, True]
     summary.facts, summary.similarity = {}, np.empty((0, 3))
-    assert summary.trust.reason[0] == f"found by 25% of the starts; {chance}"
+    assert summary.trust.reason[0] == f"found by 25% of the runs; {chance}"
     summary.similarity = np.full((1, 3), 0.71)  # in other fits it is there
     assert summary.trust.reason.tolist() == [chance, "", ""]
 
@@ -66,7 +66,7 @@ def test_refits_go_before_other_fits(summary):
     assert_array_equal(table.stability, [0.9, 0.6, 0.3])
     assert_array_equal(table.support, [1, 1 / 3, 0])
     assert table.reason.tolist() == ["", "found by 1 of 3 refits", "found by none of 3 refits"]
-    summary.support = np.ones(3)  # of the starts of the fit itself
+    summary.support = np.ones(3)  # of the runs of the fit itself
     assert_array_equal(summary.trust.support, [1, 1 / 3, 0])
 
 

@@ -25,7 +25,7 @@ from scipy.special import xlogy
 
 #: Topics that are compared by their largest words alone: how many words, and how many neighbours.
 WORDS, NEIGHBOURS = 30, 4
-#: A start has found a topic if the cosine of their largest words, so many, is so large.
+#: A run has found a topic if the cosine of their largest words, so many, is so large.
 FOUND_BY, FOUND = 50, 0.8
 
 
@@ -150,7 +150,8 @@ class Largest(NamedTuple):
         # row by row, because the array may be large
         words = np.array([_largest(row, n) for row in counts])
         weights = np.take_along_axis(counts, words, axis=1).astype(np.float64)
-        lengths = np.sqrt((weights**2).sum(axis=1, keepdims=True))
+        most = np.maximum(weights.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        lengths = most * np.sqrt(((weights / most) ** 2).sum(axis=1, keepdims=True))
         return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
 
     def rows(self, n_features: int) -> sparse.csr_matrix:
@@ -162,8 +163,8 @@ class Largest(NamedTuple):
         )
 
 
-def support(counts: NDArray, starts: Sequence[Largest]) -> NDArray[np.float64]:
-    """The share of starts that have found each of the topics, of shape (K, V)."""
+def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray[np.float64]:
+    """The share of runs that have found each of the topics, of shape (K, V)."""
     own = Largest.of(counts).rows(counts.shape[1])
-    found = [(own @ start.rows(counts.shape[1]).T).max(axis=1).toarray() for start in starts]
+    found = [(own @ run.rows(counts.shape[1]).T).max(axis=1).toarray() for run in runs]
     return np.mean([cosines.ravel() >= FOUND for cosines in found], axis=0)

@@ -1,0 +1,410 @@
+"""Fits of several runs, one after another or in parallel, and their checkpoint."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.random import RandomState
+from sklearn.utils import check_random_state
+
+from annealvi.files import read, write
+from annealvi.files.parameters import parameter_tree
+from annealvi.files.schema import (
+    Array,
+    Flag,
+    Generator,
+    Integer,
+    Named,
+    Optional,
+    Schema,
+    Text,
+    Tree,
+    damaged,
+)
+from annealvi.matrices import digest
+from annealvi.scale.elsewhere import Elsewhere
+from annealvi.versions import warn_of_version
+
+#: The kind of checkpoints as files.
+KIND = "checkpoint"
+#: Parameters that may differ when a fit is resumed: they do not change its result.
+FREE = frozenset({"callback", "checkpoint", "client", "n_jobs", "verbose"})
+FINGERPRINT = Schema(
+    estimator=Text(), parameters=Named(Text()), shape=Text(), dtype=Text(), X=Text()
+)
+CHECKPOINT = Schema(
+    fit=Tree(),
+    generator=Generator(),  # at the beginning
+    generator_began=Generator(),  # when the fit under way began
+    generator_now=Generator(),
+    finished=Flag(),
+    scores=Array((None,), finite=False),
+    best=Optional(Schema(number=Integer(), fit=Tree())),
+    under_way=Optional(Tree()),
+)
+
+
+class Fit(Protocol):
+    """A fit of one run.
+
+    Attributes
+    ----------
+    number : int
+        Number of its run, from 0.
+    score : float
+        The score reported to the user, once the fit has ended.
+    goodness : float
+        Fits are compared by this; higher is better.  -infinity until it is known.
+    stopped : bool
+        Whether the callback raised StopIteration; no more runs then follow.
+    in_callback : bool
+        Whether the user's callback is running; an error raised now comes from the user's code.
+    """
+
+    number: int
+    stopped: bool
+    in_callback: bool
+
+    @property
+    def score(self) -> float:
+        """See above."""
+
+    @property
+    def goodness(self) -> float:
+        """See above."""
+
+    @property
+    def n_steps(self) -> int:
+        """Steps made."""
+
+    def run(self) -> None:
+        """Fit to the end."""
+
+    def state_dict(self, *, ended: bool) -> dict[str, Any]:
+        """All that the fit needs to go on or, once it has `ended`, to be shown, as a tree."""
+
+    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+        """Take over such a tree, of a fit of the same run."""
+
+
+F = TypeVar("F", bound=Fit)
+
+
+class Runs(Generic[F]):
+    """The fits of all runs: the one under way, and the best of those that have ended.
+
+    Parameters
+    ----------
+    fingerprint : Fingerprint
+        The estimator, its parameters and the data.
+    random_state : int, RandomState or None
+        The estimator's parameter.
+    resume : path, optional
+        A checkpoint to go on from.
+
+    Attributes
+    ----------
+    generator : RandomState
+        That of the fit.
+    scores : list of float
+        Scores of the runs that have ended, in their order.
+    best : Fit or None
+        The best of them.  After an interrupt, or an error in the user's callback, it may be the fit
+        under way, if it has made a step.  After other errors it is None.
+    under_way : Fit or None
+        Its run is the one after those that have ended.
+    finished : bool
+        Whether no more runs follow, and the results of the best one are there.
+    halt : Event
+        Tells fits in other threads to end: another has failed or was interrupted.
+
+    Raises
+    ------
+    ValueError
+        If the checkpoint is damaged, or is one of another fit.
+    """
+
+    def __init__(
+        self,
+        fingerprint: Fingerprint,
+        random_state: Any,
+        resume: str | os.PathLike | None = None,
+    ) -> None:
+        self._fingerprint = fingerprint
+        self._saved: dict[str, Any] | None = None
+        if resume is not None:
+            self._saved = CHECKPOINT.load(read_checkpoint(resume, fingerprint.owner))
+            fingerprint.check(self._saved["fit"], resume)
+            for name in ("generator", "generator_began", "generator_now"):
+                if self._saved[name] is None:
+                    raise damaged(name, "a generator", None)
+        begun = None if self._saved is None else self._saved["generator"]
+        self.generator = begin_generator(random_state, begun)
+        self._first = self._began = copy.deepcopy(self.generator)
+        self.scores: list[float] = []
+        self.best: F | None = None
+        self.under_way: F | None = None
+        self.finished = False
+        self.halt = threading.Event()
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the fit goes on from a checkpoint."""
+        return self._saved is not None
+
+    def run(
+        self,
+        begin: Callable[[int], F],
+        n_runs: int,
+        *,
+        n_workers: int = 1,
+        show: Callable[[F], None] | None = None,
+        finish: Callable[[F, bool], None] | None = None,
+    ) -> F:
+        """Fit of each run, and return the best fit.
+
+        Parameters
+        ----------
+        begin : callable
+            Returns the fit of the run of a number.  With one worker it begins only after the
+            one before has ended, so that all may draw from the same generator.
+        n_runs : int
+        n_workers : int
+            Number of fits at a time; a resumed fit has one.
+        show : callable, optional
+            Called with each fit before it runs; with one worker only.
+        finish : callable, optional
+            Called with the best fit at the end, and whether the user has stopped the fit.
+        """
+        if self._saved is not None:
+            self._resume(self._saved, begin, n_runs)
+        elif n_workers > 1:
+            self._run_side_by_side(begin, n_runs, n_workers)
+        stopped, last = self.finished, None
+        try:
+            while not stopped and len(self.scores) < n_runs:
+                if self.under_way is None:
+                    self._began = copy.deepcopy(self.generator)
+                    self.under_way = begin(len(self.scores))
+                fit = self.under_way
+                if show is not None:
+                    show(fit)
+                fit.run()
+                self.scores.append(fit.score)
+                self._keep(fit)
+                self.under_way, stopped = None, fit.stopped
+            if finish is not None and not self.finished and self.best is not None:
+                last = self.best
+                if show is not None:
+                    show(last)
+                finish(last, stopped)
+        except BaseException as error:
+            left = self.under_way
+            if isinstance(error, Exception) and not any(f and f.in_callback for f in (left, last)):
+                self.best = None
+            elif left is not None and left.n_steps:
+                self._keep(left)
+            raise
+        assert self.best is not None
+        return self.best
+
+    def write(self, path: str | os.PathLike) -> None:
+        """Write a checkpoint."""
+        best = self.best
+        kept = best and {"number": best.number, "fit": best.state_dict(ended=True)}
+        tree = {
+            "fit": self._fingerprint.state_dict(),
+            "generator": self._first,
+            "generator_began": self._began,
+            "generator_now": self.generator,
+            "finished": self.finished,
+            "scores": np.array(self.scores, dtype=np.float64),
+            "best": kept,
+            "under_way": self.under_way and self.under_way.state_dict(ended=False),
+        }
+        write_checkpoint(path, CHECKPOINT.dump(tree))
+
+    # ----------------------------------------------------------------- details
+
+    def _resume(self, saved: Mapping[str, Any], begin: Callable[[int], F], n_runs: int) -> None:
+        """Take over the runs of a checkpoint."""
+        self.finished, scores = saved["finished"], saved["scores"].tolist()
+        part = saved["best"]
+        least = int(self.finished)
+        if not least <= len(scores) <= n_runs or bool(scores) != bool(part):
+            raise damaged("scores", f"the scores of at most {n_runs} runs", scores)
+        if part is not None:
+            if part["number"] >= len(scores):
+                raise damaged("best.number", "a run with a score", part["number"])
+            self.best = begin(part["number"])
+            self.best.load_state_dict(part["fit"], "best.fit", ended=True)
+        self.scores = scores
+        if not self.finished and len(scores) < n_runs:
+            _set(self.generator, saved["generator_began"])
+            self.under_way = begin(len(scores))
+            under_way = Tree().load(saved["under_way"], "under_way", {})
+            self.under_way.load_state_dict(under_way, "under_way", ended=False)
+            self._began = saved["generator_began"]
+        _set(self.generator, saved["generator_now"])
+
+    def _keep(self, fit: F) -> None:
+        """Keep a fit if it is the best; of equal ones the first."""
+
+        def order(fit: F) -> tuple[float, int]:
+            return (math.inf if math.isnan(fit.goodness) else -fit.goodness), fit.number
+
+        self.best = fit if self.best is None else min(self.best, fit, key=order)
+
+    def _run_side_by_side(self, begin: Callable[[int], F], n_runs: int, n_workers: int) -> None:
+        """Run each fit in a Python thread; the kernels of all work at the same time.
+
+        Unlike joblib's workers these threads are joined when the user interrupts, so none
+        continues in the background.
+        """
+        keeping = threading.Lock()
+        unfinished: dict[int, F] = {}
+
+        def work(number: int) -> float:
+            if self.halt.is_set():
+                return math.nan
+            try:
+                fit = unfinished[number] = begin(number)
+                fit.run()
+            except BaseException:
+                self.halt.set()
+                raise
+            with keeping:
+                if not self.halt.is_set():
+                    self._keep(unfinished.pop(number))
+            return fit.score
+
+        try:
+            with ThreadPoolExecutor(n_workers) as pool:
+                try:
+                    self.scores = list(pool.map(work, range(n_runs)))
+                except BaseException:
+                    self.halt.set()
+                    raise
+        except Exception:
+            self.best = None
+            raise
+        except BaseException:
+            if self.best is None:
+                for fit in unfinished.values():
+                    if fit.n_steps:
+                        self._keep(fit)
+            raise
+
+
+def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState:
+    """The generator at the beginning of a fit; a resumed fit takes it from the checkpoint.
+
+    A RandomState that is the parameter is set to the state that it had when the fit began.
+    """
+    if saved is None:
+        return check_random_state(random_state)
+    if not isinstance(random_state, RandomState):
+        return saved  # not the global generator, which None stands for otherwise
+    _set(random_state, saved)
+    return random_state
+
+
+def _set(rng: RandomState, saved: RandomState) -> None:
+    rng.set_state(saved.get_state(legacy=False))
+
+
+# ------------------------------------------------------------------------ whose checkpoint it is
+
+
+class Fingerprint:
+    """The estimator, the parameters and the data of a fit.
+
+    A fit is resumed only if all of them are the same as in the checkpoint.
+
+    Parameters
+    ----------
+    estimator : object
+        What is fitted; its parameters are kept as they are now.
+    X : ndarray or sparse matrix
+        The data.
+    """
+
+    def __init__(self, estimator: Any, X: Any) -> None:
+        self.owner = type(estimator).__name__
+        # as they are now: a callback may set others for the next fit
+        self.parameters = dict(estimator.get_params(deep=False))
+        self.X = X
+        self._tree: dict[str, Any] | None = None  # made only if the fit is written or resumed
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the fingerprint as a tree of strings."""
+        if self._tree is None:
+            self._tree = {
+                "estimator": self.owner,
+                "parameters": {
+                    name: "a RandomState"  # the checkpoint has its state
+                    if name == "random_state" and isinstance(value, RandomState)
+                    else described(parameter_tree(value, name))
+                    for name, value in sorted(self.parameters.items())
+                    if name not in FREE
+                },
+                "shape": str(self.X.shape),
+                "dtype": str(self.X.dtype),
+                "X": self.X.digest if isinstance(self.X, Elsewhere) else digest(self.X),
+            }
+        return self._tree
+
+    def check(self, tree: Mapping[str, Any], path: str | os.PathLike) -> None:
+        """Raise ValueError unless a checkpoint is one of this fit; name the first difference."""
+        file, ours = f"resume={os.fspath(path)!r}", self.state_dict()
+        theirs = FINGERPRINT.load(tree, "fit")
+        if theirs["estimator"] != self.owner:
+            named = theirs["estimator"][:80]
+            raise ValueError(f"{file} is a checkpoint of {named}, not of {self.owner}.")
+        for name, value in ours["parameters"].items():
+            had = theirs["parameters"].get(name, "no such value")
+            if had != value:
+                raise ValueError(
+                    f"{file} is a checkpoint of a fit with another {name!r}: it has {had[:300]}, "
+                    f"this {self.owner} has {value[:300]}. A fit is resumed with the parameters "
+                    "that it began with; only "
+                    f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."
+                )
+        for what in ("shape", "dtype", "X"):
+            if theirs[what] != ours[what]:
+                differs = f"its {what} was {theirs[what][:80]}, and X has {ours[what]}"
+                if what == "X":
+                    differs = "the numbers in X differ, or their order"
+                raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")
+
+
+def described(tree: Any) -> str:
+    """A parameter's tree as text, which is the same for equal parameters only."""
+    if isinstance(tree, np.ndarray):
+        return f"an array of {tree.dtype} of shape {tree.shape} with SHA-256 {digest(tree)}"
+    if isinstance(tree, list):
+        return f"[{', '.join(map(described, tree))}]"
+    if isinstance(tree, Mapping):
+        parts = tree.get("parameters", tree)
+        inner = [f"{name}={described(part)}" for name, part in parts.items() if name != "type"]
+        return f"{tree.get('type', '')}({', '.join(inner)})"
+    return repr(int(tree) if isinstance(tree, float) and tree.is_integer() else tree)
+
+
+def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
+    """Write a checkpoint, see :func:`annealvi.files.write`."""
+    write(path, KIND, tree)
+
+
+def read_checkpoint(path: str | os.PathLike, owner: str) -> Any:
+    """Read a checkpoint as a tree; warn if another version of annealvi wrote it."""
+    content = read(path, KIND)
+    warn_of_version(owner, content["version"])
+    return content["tree"]

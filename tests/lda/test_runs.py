@@ -1,0 +1,470 @@
+"""Several starts, of which the best is kept, and checkpoints, to the same bits."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from numpy.random import RandomState
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+import annealvi
+from annealvi import Annealed, Fixed, TemperedLDA
+from annealvi.checkpoint import Checkpoint
+from annealvi.files import read, write
+from annealvi.inference import runs
+from annealvi.models.lda import LDA
+from tests.files.mutations import mutated_tree, outcome
+from tests.lda.resumed import KINDS, Counter, Snapshots, bits, corpus, make, quietly
+from tests.marks import quick_values, slow_values
+
+
+@pytest.fixture
+def X(counts):
+    return counts
+
+
+#: Topics of unlike priors are not merged.
+UNLIKE = {"doc_topic_prior": [0.1, 0.1, 0.1, 0.11]}
+
+
+def several(**parameters):
+    """An estimator that keeps the best of its starts; merged ones: test_merged_runs.py."""
+    settings = {"n_components": 4, "max_iter": 4, "random_state": 0}
+    return TemperedLDA(**settings | UNLIKE | parameters)
+
+
+def same(one, other, seconds=False):
+    """Whether two fitted estimators hold the same numbers."""
+    assert_array_equal(one.components_, other.components_)
+    assert_array_equal(one.temperature_path_, other.temperature_path_)
+    assert one.bound_ == other.bound_
+    assert (one.n_iter_, one.n_batch_iter_) == (other.n_iter_, other.n_batch_iter_)
+    assert one.history_.keys() == other.history_.keys()
+    for name in one.history_.keys() - {"seconds"}:
+        assert_array_equal(one.history_[name], other.history_[name])
+
+
+SETTINGS = {
+    "default": {},
+    "batch": {"learning_method": "batch"},
+    "sklearn": {"preset": "sklearn"},
+    "variational": {"temperature": "variational", "max_iter": 8},
+    "local": {"temperature": "local", "max_iter": 8},
+    "converges": {"evaluate_every": 2, "perp_tol": 1e9},
+    "held out": {"validation_fraction": 0.2},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_bit_identical_for_any_n_jobs(X, settings, dtype):
+    X, settings = X.astype(dtype), settings | {"dtype": dtype}
+    one = several(n_init=3, **settings)
+    topics = one.fit_transform(X)
+    assert topics.dtype == dtype and one.init_scores_.shape == (3,)
+    for n_jobs in (16, -1):
+        other = several(n_init=3, n_jobs=n_jobs, **settings)
+        assert_array_equal(other.fit_transform(X), topics)
+        same(other, one)
+        assert_array_equal(other.init_scores_, one.init_scores_)
+        assert other.n_jobs == n_jobs
+        if settings.get("temperature") == "local":
+            assert_array_equal(other.document_temperatures_, one.document_temperatures_)
+    same(several(n_init=3, **settings).fit(X.toarray()), one)
+    # what goes on from here does so alike
+    same(*(lda.partial_fit(X).fit(X) for lda in (one, other)))
+
+
+def test_one_start_is_the_first_of_several(X):
+    """And further starts do not change those before them."""
+    scores = several(n_init=5).fit(X).init_scores_
+    assert len(set(scores)) == 5
+    for n_init in (1, 2, 4):
+        lda = several(n_init=n_init).fit(X)
+        assert_array_equal(lda.init_scores_, scores[:n_init])
+        assert lda.bound_ == scores[:n_init].min()
+    assert several().fit(X).bound_ == scores[0]
+    different = several(n_init=5, random_state=1).fit(X).init_scores_
+    assert not set(different) & set(scores)
+
+
+@pytest.mark.slow
+def test_the_best_is_kept(X):
+    for seed in range(5):
+        lda = several(n_init=4, random_state=seed).fit(X)
+        assert lda.bound_ == lda.init_scores_.min()
+        assert lda.bound_ == pytest.approx(lda.perplexity(X), rel=1e-12)
+        lda = several(n_init=4, random_state=seed, validation_fraction=0.3, max_iter=None).fit(X)
+        assert lda.validation_score_ == lda.init_scores_.max()
+
+
+@pytest.mark.parametrize("generator", ["RandomState", "global", "PCG64"])
+def test_a_generator_is_advanced_as_by_one_start(X, generator):
+    def rng():
+        if generator == "global":
+            np.random.seed(3)
+            return None
+        return np.random.RandomState(
+            3 if generator == "RandomState" else np.random.MT19937(np.random.SeedSequence(3))
+        )
+
+    def rest(rng):
+        return np.random.random_sample() if rng is None else rng.random_sample()
+
+    drawn, ldas = [], []
+    for n_init, n_jobs in ((1, 1), (3, 1), (3, 2)):
+        one = rng()
+        ldas.append(several(n_init=n_init, n_jobs=n_jobs, random_state=one).fit(X))
+        drawn.append(rest(one))
+    assert len(set(drawn)) == 1
+    same(ldas[1], ldas[2])
+
+
+def test_a_callback_is_handed_each_start_in_turn(X):
+    seen, ids = [], set()
+
+    def callback(estimator, monitor):
+        ids.add((id(estimator), threading.get_ident()))
+        seen.append((monitor.step, estimator.n_batch_iter_, estimator.components_.sum()))
+        assert estimator.transform(X[:2]).shape == (2, 4)
+        monitor.record(mark=7)
+
+    settings = dict(learning_method="batch", n_init=3)
+    lda = several(callback=callback, n_jobs=2, **settings)
+    assert lda.fit(X).history_["mark"].tolist() == [7] * 4
+    assert ids == {(id(lda), threading.get_ident())}
+    assert [step for step, *_ in seen] == [1, 2, 3, 4] * 3
+    assert [after for _, after, _ in seen] == [2, 3, 4, 5] * 3
+    plain = several(**settings).fit(X)
+    assert_array_equal(lda.components_, plain.components_)
+    assert lda.bound_ == plain.bound_
+
+
+def test_a_callback_ends_the_fit_and_all_further_starts(X):
+    starts = []
+
+    def callback(estimator, monitor):
+        if monitor.step == 1:
+            starts.append(monitor)
+        if len(starts) == 2 and monitor.step == 3:
+            raise StopIteration
+
+    lda = several(callback=callback, learning_method="batch", n_init=5).fit(X)
+    assert len(starts) == 2 and lda.init_scores_.shape == (2,)
+    assert lda.bound_ == lda.init_scores_.min()
+    assert lda._state.monitor in starts
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to processes here")
+@pytest.mark.parametrize("before", [False, True])
+def test_an_interrupt_ends_starts_side_by_side(X, before, monkeypatch, request):
+    """None goes on in a thread of its own, and the estimator has the best that ended."""
+    begun, signals = [], []
+    local_step = LDA.local_step
+    finished = several(learning_method="batch", n_init=2).fit(X) if before else None
+
+    def step(self, *args, **kwargs):
+        if self not in begun:
+            begun.append(self)
+        if len(begun) == (3 if before else 2) and not signals:
+            signals.append(signal.SIGINT)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return local_step(self, *args, **kwargs)
+
+    monkeypatch.setattr(LDA, "local_step", step)
+    # a process that was started in the background ignores interrupts
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))
+    others = threading.active_count()
+    # passes enough that starts are under way for long
+    lda = several(learning_method="batch", n_init=8, n_jobs=2, max_iter=4 if before else 10**4)
+    with pytest.raises(KeyboardInterrupt):
+        lda.fit(X)
+    steps = lda._state.monitor.step
+    deadline = time.monotonic() + 20
+    while threading.active_count() > others and time.monotonic() < deadline:
+        time.sleep(0.01)  # threads have no work any more, but may be on their way out
+    assert threading.active_count() == others
+    monkeypatch.undo()
+    assert lda.components_.shape == (4, 41) and lda._state.monitor.step == steps
+    assert len(begun) < 8
+    if before:
+        assert lda.perplexity(X) <= max(finished.init_scores_) * (1 + 1e-12)
+    lda.partial_fit(X).transform(X)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_failed_fit_changes_nothing(X, n_jobs):
+    lda = several(n_init=3, n_jobs=n_jobs).fit(X)
+    before = lda.components_.copy()
+    lda.set_params(doc_topic_prior=[1.0, 2.0])
+    with pytest.raises(ValueError, match="doc_topic_prior"):
+        lda.fit(X)
+    with pytest.raises(ValueError, match="at most the 4 passes"):
+        lda.set_params(doc_topic_prior=None, temperature=Annealed(passes=50)).fit(X)
+    assert_array_equal(lda.components_, before)
+    assert lda.init_scores_.shape == (3,)
+
+
+def test_one_warning_for_the_start_that_was_kept(X):
+    settings = dict(n_init=3, temperature=1, evaluate_every=1, perp_tol=1e-9)
+    for n_jobs in (1, 2):
+        for method in ("fit", "fit_transform"):
+            with pytest.warns(ConvergenceWarning, match="had not converged") as caught:
+                getattr(several(n_jobs=n_jobs, **settings), method)(X)
+            assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def test_starts_are_ignored_in_a_stream(X):
+    many = several(n_init=3, n_jobs=2, validation_fraction=0.2)
+    one = several()
+    for _ in range(2):
+        assert_array_equal(many.partial_fit(X).components_, one.partial_fit(X).components_)
+    assert not hasattr(many, "validation_score_")
+
+
+# ----------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
+@pytest.mark.parametrize("kind", quick_values(KINDS, "default", "merged", "local", "validation"))
+def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
+    """From every seventh step, at the end of a pass or within one, and from the end of the fit."""
+    X = corpus(dtype)
+    whole = bits(quietly(make(kind, dtype=dtype).fit, X), X)
+    snapshots = Snapshots(tmp_path, every=1 if "batch" in str(KINDS[kind]) else 7)
+    last = tmp_path / "last"
+    watched = make(kind, dtype=dtype, callback=[Checkpoint(last, seconds=1e6), snapshots])
+    assert bits(quietly(watched.fit, X), X) == whole
+    assert len(snapshots.paths) >= 2
+    for number, path in enumerate([*snapshots.paths, last], start=1):
+        counter = Counter()
+        lda = make(kind, dtype=dtype, callback=counter, n_jobs=2)
+        assert bits(quietly(lda.fit, X, resume=path), X) == whole
+        made = snapshots.n_steps if path == last else number * snapshots.every
+        assert counter.n_steps == snapshots.n_steps - made
+
+
+def stop_at(step, error):
+    def callback(estimator, monitor):
+        if monitor.step == step:
+            raise error
+
+    return callback
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [None, RandomState(3)])
+def test_the_generator_of_the_beginning(seed, tmp_path):
+    """A seed of None and a RandomState go on as they began, wherever they are now."""
+    X, paths = corpus(), [tmp_path / "a", tmp_path / "b"]
+    watched = make("starts", random_state=seed)
+    watched.callback = [Checkpoint(paths[0], seconds=0), stop_at(12, KeyboardInterrupt)]
+    with pytest.raises(KeyboardInterrupt):
+        watched.fit(X)
+    ends, of_numpy = [], np.random.get_state()[1].tobytes()
+    for path in paths:
+        if seed is not None:
+            seed.randint(5, size=7)
+        other = make("starts", random_state=seed, callback=Checkpoint(path, seconds=0))
+        ends.append(bits(other.fit(X, resume=paths[0]), X))
+        if seed is not None:
+            ends.append(seed.get_state()[2])
+    assert ends[: len(ends) // 2] == ends[len(ends) // 2 :]
+    assert np.random.get_state()[1].tobytes() == of_numpy
+
+
+@pytest.mark.slow
+def test_priors_and_topics_that_a_callback_assigns(tmp_path):
+    """What was assigned before a checkpoint at the same step is in it."""
+    X = corpus()
+
+    def assign(estimator, monitor):
+        monitor.record(mine=monitor.step**2)
+        if monitor.step == 6:
+            estimator.doc_topic_prior_ = 0.4
+            estimator.components_ = estimator.components_ * 3.0
+
+    for kind in ("default", "learned priors"):
+        whole = bits(make(kind, callback=assign).fit(X), X)
+        snapshots = Snapshots(tmp_path)
+        make(kind, callback=[assign, snapshots]).fit(X)
+        for path in snapshots.paths[4:8]:
+            assert bits(make(kind, callback=assign).fit(X, resume=path), X) == whole
+
+
+def test_a_callback_that_ends_the_fit(tmp_path):
+    X = corpus()
+    path = tmp_path / "a"
+    callback = [stop_at(7, StopIteration), Checkpoint(path, seconds=1e6)]
+    whole = make("starts", callback=callback).fit(X)
+    assert len(whole.init_scores_) == 1
+    resumed = make("starts").fit(X, resume=path)
+    assert bits(resumed, X) == bits(whole, X)
+
+
+def test_a_fit_that_had_ended_warns_again(tmp_path):
+    X = corpus()
+    lda = make("validation", n_init=1, max_iter=2, callback=Checkpoint(tmp_path / "a"))
+    with pytest.warns(UserWarning, match="still improving") as first:
+        lda.fit(X)
+    with pytest.warns(UserWarning, match="still improving") as again:
+        lda.fit(X, resume=tmp_path / "a")
+    assert [str(w.message) for w in first] == [str(w.message) for w in again]
+    assert again[0].filename == __file__
+
+
+# ------------------------------------------------------------------------- refusals
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    """A checkpoint in the middle of a fit with two starts."""
+    snapshots = Snapshots(tmp_path_factory.mktemp("checkpoint"), every=30)
+    quietly(make("all of it", callback=snapshots).fit, corpus())
+    return snapshots.paths[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_components": 5}, "another 'n_components': it has 4, this TemperedLDA has 5"),
+        ({"max_iter": 8}, "another 'max_iter': it has 4, this TemperedLDA has 8"),
+        ({"random_state": 1}, "another 'random_state'"),
+        ({"random_state": RandomState(0)}, "another 'random_state'"),
+        ({"temperature": Fixed(2)}, "another 'temperature': it has 'local', .* Fixed"),
+        ({"doc_topic_prior": np.ones(4)}, "another 'doc_topic_prior': it has 'learn'"),
+        ({"n_init": 3}, "another 'n_init'"),
+        ({"dtype": "float64"}, "another 'dtype': it has 'auto', this TemperedLDA has 'float64'"),
+        ({"validation_fraction": None}, "another 'validation_fraction': it has 0.2"),
+    ],
+)
+def test_other_parameters_are_refused(checkpoint, changes, message):
+    lda = make("all of it").set_params(**changes)
+    before = dict(vars(lda))
+    with pytest.raises(ValueError, match=message):
+        lda.fit(corpus(), resume=checkpoint)
+    assert vars(lda) == before
+
+
+def test_parameters_that_make_no_difference(checkpoint):
+    lda = make("all of it", n_jobs=2, verbose=0, callback=Counter())
+    quietly(lda.fit, corpus(), resume=checkpoint)
+
+
+def test_another_corpus_is_refused(checkpoint):
+    X, lda = corpus(), make("all of it")
+    for other, message in (
+        (X[:79], r"its shape was \(80, 60\), and X has \(79, 60\)"),
+        (X[::-1], "the numbers in X differ, or their order"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            lda.fit(other, resume=checkpoint)
+
+
+def test_the_same_corpus_in_another_form(checkpoint):
+    X, wide = corpus(), corpus()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    fits = [
+        quietly(make("all of it").fit, some, resume=checkpoint)
+        for some in (X, X.toarray(), wide, sparse.csc_matrix(X), X.astype(int))
+    ]
+    single = fits.pop(4)  # which shows its topics in float32
+    assert_array_equal(single.components_, fits[0].components_)
+    assert len({bits(lda, X) for lda in fits}) == 1
+    single = quietly(make("all of it").fit, X.astype(np.float32), resume=checkpoint)
+    assert single.components_.dtype == np.float32
+    assert_array_equal(single.components_, fits[0].components_)
+
+
+def test_other_files_are_refused(checkpoint, tmp_path):
+    lda, X = make("all of it"), corpus()
+    with pytest.raises(FileNotFoundError):
+        lda.fit(X, resume=tmp_path / "none")
+    tree = read(checkpoint, "checkpoint")["tree"]
+    write(tmp_path / "a", "estimator", tree)
+    with pytest.raises(ValueError, match=r"must be a file of kind 'checkpoint'\. Got kind 'est"):
+        lda.fit(X, resume=tmp_path / "a")
+    tree["fit"]["estimator"] = "TemperedFMM"
+    write(tmp_path / "a", "checkpoint", tree)
+    with pytest.raises(ValueError, match="is a checkpoint of TemperedFMM, not of TemperedLDA"):
+        lda.fit(X, resume=tmp_path / "a")
+    assert not hasattr(lda, "components_")
+
+
+def test_another_version_warns(checkpoint, monkeypatch):
+    monkeypatch.setattr("annealvi.versions.__version__", "99.0")
+    with pytest.warns(UserWarning, match=r"comes from annealvi 0.* is read by annealvi 99.0"):
+        quiet = make("all of it", evaluate_every=-1)
+        with pytest.raises(ValueError, match="another 'evaluate_every'"):
+            quiet.fit(corpus(), resume=checkpoint)
+
+
+class OwnTemperature(Annealed):
+    pass
+
+
+def test_what_cannot_be_written(tmp_path):
+    X, path = corpus(), tmp_path / "a"
+    lda = make(temperature=OwnTemperature(2.0), callback=Checkpoint(path, seconds=0))
+    with pytest.raises(TypeError, match="'temperature' parameter cannot be written"):
+        lda.fit(X)
+    assert not path.exists()
+    generator = RandomState(np.random.PCG64(0))
+    make(random_state=generator).fit(X)  # without a checkpoint it may be any
+    with pytest.raises(TypeError, match="RandomState of PCG64 cannot be written"):
+        make(random_state=generator, callback=Checkpoint(path, seconds=0)).fit(X)
+
+
+def test_save_state_is_for_a_fit_under_way(tmp_path):
+    lda, path = make(), tmp_path / "a"
+    for act in (lambda: None, lambda: lda.fit(corpus()), lambda: lda.partial_fit(corpus())):
+        act()
+        with pytest.raises(ValueError, match=r"under way: .* written by annealvi\.save"):
+            lda.save_state(path)
+    stream = make(callback=Checkpoint(path, seconds=0))
+    with pytest.raises(ValueError, match=r"works in `fit`.*annealvi\.save"):
+        stream.partial_fit(corpus())
+    assert not path.exists()
+
+
+# ------------------------------------------------------------------ forged checkpoints
+
+
+def outcomes_of_forgeries(kind, n, seed, path, monkeypatch, number=1):
+    """What became of forged checkpoints that are not good, and how many were refused."""
+    X, rng = corpus(), np.random.default_rng(seed)
+    snapshots = Snapshots(path, every=7)
+    quietly(make(kind, callback=snapshots).fit, X)
+    tree = read(snapshots.paths[number], "checkpoint")["tree"]
+    bad, n_refused = [], 0
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
+        content = {"version": annealvi.__version__, "tree": forged}
+        monkeypatch.setattr(starts, "read", lambda *names: content)  # noqa: B023
+        found = outcome(
+            lambda: make(kind).fit(X, resume="forged"),
+            lambda lda: [lda.components_, lda.transform(X[:5]), lda.score(X[:5])],
+        )
+        n_refused += found == "refused"
+        if found not in ("refused", "sound"):
+            bad.append((ways, found))
+    return bad, n_refused
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "n", "number"),
+    [("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)],
+)
+def test_forged_checkpoints(kind, n, number, tmp_path, monkeypatch):
+    """An error, or a fit that is sound."""
+    bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch, number)
+    assert not bad and n_refused > n / 3
