@@ -39,7 +39,7 @@ def test_it_writes_at_most_that_often_and_at_the_end(path, monkeypatch):
     monkeypatch.setattr(checkpoint, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     counter = Counter()
     for seconds, expected in ((1e6, 1), (0, 21), (45, 5)):
-        lda = Writes(4, batch_size=16, max_iter=4, random_state=0)
+        lda = Writes(4, batch_size=16, max_iter=4, n_init=1, random_state=0)
         lda.set_params(callback=[Checkpoint(path, seconds), counter]).fit(corpus())
         assert (lda.n_written, counter.n_steps) == (expected, 20)
         counter.n_steps = 0

@@ -189,7 +189,7 @@ def test_data_frames_keep_their_names(X):
 
 def test_every_step_however_short_the_period(X):
     held_out = HeldOut(X, every=1e-300)
-    lda = TemperedLDA(3, max_iter=2, n_init=1, callback=held_out, random_state=0)
+    lda = TemperedLDA(3, max_iter=2, n_init=1, temperature=1, callback=held_out, random_state=0)
     history = lda.set_params(learning_method="online", batch_size=30).fit(X).history_
     assert (
         np.all(np.isfinite(history["held_out_log_likelihood"]))
