@@ -11,6 +11,7 @@ Environment variables:
 """
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -175,6 +176,9 @@ class BuildKernels(build_ext):
 
     def translate(self) -> None:
         """Make C of the modules, where that is not done yet."""
+        declarations, written = Path(KERNELS, "kernels.pxi"), declare(Path(KERNELS, "kernels.h"))
+        if not declarations.exists() or declarations.read_text() != written:
+            declarations.write_text(written)
         modules = [each for each in self.extensions if each.name != SHARED]
         made = [f"{BUILD}/cython/{each.sources[0][:-4]}.c" for each in modules]
         sources = ["setup.py", *map(str, Path(KERNELS).glob("*.p[yx]*"))]
@@ -206,6 +210,23 @@ class BuildKernels(build_ext):
                 extra_postargs=FLAGS + self.builds[name],
             )
         return compiled
+
+
+def declare(header: Path) -> str:
+    """Cython's declarations of the tables in kernels.h."""
+    _, of_real, shared = re.split(r"#define ANNEALVI_\w*KERNELS\(", header.read_text())
+    lines = ["# Made by setup.py of kernels.h.", 'cdef extern from "kernels.h" nogil:']
+    own = ["const char *name", "table_f32 f32", "table_f64 f64"]
+    for name, fields, kernels, real in (
+        ('table_f32 "annealvi_table_f32"', [], of_real, "float"),
+        ('table_f64 "annealvi_table_f64"', [], of_real, "double"),
+        ('kernel_table "annealvi_kernels"', own, shared, "double"),
+    ):
+        text = kernels.replace("\\\n", "").replace("REAL", real).replace("*const *", "**")
+        for result, kernel, given in re.findall(r"KERNEL\((\w+), (\w+), \(([^()]+)\)\)", text):
+            fields.append(f"{result} (*{kernel})({' '.join(given.split())}) noexcept nogil")
+        lines += [f"    ctypedef struct {name}:", *(f"        {field}" for field in fields)]
+    return "\n".join(lines) + "\n"
 
 
 def extension(name: str, *sources: str) -> Extension:

@@ -53,20 +53,13 @@ static void add_row(int64_t n, double factor, const double *row, double *restric
 
 #define QUOTE_(a) #a
 #define QUOTE(a) QUOTE_(a)
-#define TABLE(suffix)                                                                            \
-    {                                                                                            \
-        begin_document_##suffix, fit_documents_##suffix, spread_##suffix, mixture_##suffix,      \
-            log_normalizer_##suffix, energy_##suffix, raise_row_##suffix,                        \
-            add_statistics_##suffix, log_dot_##suffix, topic_weights_##suffix,                   \
-            step_row_##suffix,                                                                   \
-            bernoulli_sweep_##suffix, bernoulli_held_sweep_##suffix, bernoulli_energy_##suffix,  \
-            bernoulli_entropy_##suffix, product_##suffix,                                        \
-            exp_array_##suffix, log_array_##suffix, digamma_array_##suffix,                      \
-            exp_digamma_array_##suffix, log_gamma_array_##suffix, dirichlet_row_##suffix,        \
-            collapse_document_##suffix                                                           \
-    }
+#define SINGLE(result, name, arguments) PASTE(name, f32),
+#define DOUBLE(result, name, arguments) PASTE(name, f64),
+#define ALONE(result, name, arguments) name,
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
-    QUOTE(KERNELS_NAME), TABLE(f32), TABLE(f64), power_sums, log_gamma_draws,
-    centre_row, centre_columns, exp_row, log_words, add_log_means, add_row,
+    QUOTE(KERNELS_NAME),
+    {ANNEALVI_KERNELS(SINGLE, float)},
+    {ANNEALVI_KERNELS(DOUBLE, double)},
+    ANNEALVI_DOUBLE_KERNELS(ALONE)
 };

@@ -166,7 +166,7 @@ def fit_documents(
         total += alpha[k]
     usual = <floating>(1.001 * total / K)  # and some more, for rounding errors
     edge = <double>usual + <double>least_share
-    kernels.f64.digamma(1, &edge, &f_edge)
+    kernels.f64.digamma_array(1, &edge, &f_edge)
     f_edge -= sparsity / edge
     n_threads = shared_among(n_threads, indptr[stop] - origin, K, FITTED)
     with nogil, parallel(num_threads=n_threads):

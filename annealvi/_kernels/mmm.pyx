@@ -63,7 +63,7 @@ def normalise(
         for k in range(K):
             own[k] = row[k]
             row[k] = inverse * (row[k] - top)
-        kernels.f64.exp(K, row, row)
+        kernels.f64.exp_array(K, row, row)
         total = 0
         for k in range(K):
             total = total + row[k]
@@ -72,5 +72,5 @@ def normalise(
             row[k] = row[k] / total
             energy = energy + row[k] * own[k]
         energies[d] = energy
-        kernels.f64.log(1, &total, &total)
+        kernels.f64.log_array(1, &total, &total)
         log_sums[d] = inverse * top + total

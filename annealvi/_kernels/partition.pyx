@@ -212,7 +212,7 @@ cdef void sum_words(
             continue
         r = start + lane
         row = &words[thread, r, 0]
-        kernels.f64.log(width, row, row)
+        kernels.f64.log_array(width, row, row)
         for v in range(min(V, log_topics.shape[2])):
             if row[v] < LEAST_LOG_WORD:
                 most = -INFINITY

@@ -30,26 +30,26 @@ cdef _apply(str name, x, double b=1.0, out=None):
 cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
     if floating is float:
         if name == "exp":
-            kernels.f32.exp(x.shape[0], &x[0], &out[0])
+            kernels.f32.exp_array(x.shape[0], &x[0], &out[0])
         elif name == "log":
-            kernels.f32.log(x.shape[0], &x[0], &out[0])
+            kernels.f32.log_array(x.shape[0], &x[0], &out[0])
         elif name == "digamma":
-            kernels.f32.digamma(x.shape[0], &x[0], &out[0])
+            kernels.f32.digamma_array(x.shape[0], &x[0], &out[0])
         elif name == "lgamma":
-            kernels.f32.lgamma(x.shape[0], &x[0], &out[0])
+            kernels.f32.log_gamma_array(x.shape[0], &x[0], &out[0])
         else:
-            kernels.f32.exp_digamma(x.shape[0], <float>b, &x[0], &out[0])
+            kernels.f32.exp_digamma_array(x.shape[0], <float>b, &x[0], &out[0])
     else:
         if name == "exp":
-            kernels.f64.exp(x.shape[0], &x[0], &out[0])
+            kernels.f64.exp_array(x.shape[0], &x[0], &out[0])
         elif name == "log":
-            kernels.f64.log(x.shape[0], &x[0], &out[0])
+            kernels.f64.log_array(x.shape[0], &x[0], &out[0])
         elif name == "digamma":
-            kernels.f64.digamma(x.shape[0], &x[0], &out[0])
+            kernels.f64.digamma_array(x.shape[0], &x[0], &out[0])
         elif name == "lgamma":
-            kernels.f64.lgamma(x.shape[0], &x[0], &out[0])
+            kernels.f64.log_gamma_array(x.shape[0], &x[0], &out[0])
         else:
-            kernels.f64.exp_digamma(x.shape[0], b, &x[0], &out[0])
+            kernels.f64.exp_digamma_array(x.shape[0], b, &x[0], &out[0])
 
 
 def exp(x):
