@@ -176,7 +176,7 @@ class BuildKernels(build_ext):
 
     def translate(self) -> None:
         """Make C of the modules, where that is not done yet."""
-        declarations, written = Path(KERNELS, "kernels.pxi"), declare(Path(KERNELS, "kernels.h"))
+        declarations, written = Path(KERNELS, "kernels.pxd"), declare(Path(KERNELS, "kernels.h"))
         if not declarations.exists() or declarations.read_text() != written:
             declarations.write_text(written)
         modules = [each for each in self.extensions if each.name != SHARED]
@@ -215,7 +215,8 @@ class BuildKernels(build_ext):
 def declare(header: Path) -> str:
     """Cython's declarations of the tables in kernels.h."""
     _, of_real, shared = re.split(r"#define ANNEALVI_\w*KERNELS\(", header.read_text())
-    lines = ["# Made by setup.py of kernels.h.", 'cdef extern from "kernels.h" nogil:']
+    lines = ["from libc.stdint cimport int32_t, int64_t, uint64_t", ""]
+    lines.append('cdef extern from "kernels.h" nogil:')
     own = ["const char *name", "table_f32 f32", "table_f64 f64"]
     for name, fields, kernels, real in (
         ('table_f32 "annealvi_table_f32"', [], of_real, "float"),

@@ -1,6 +1,6 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-include "kernels.pxi"  # the tables of kernels, which setup.py makes of kernels.h
+from annealvi._kernels.kernels cimport kernel_table  # which setup.py makes of kernels.h
 
 cdef extern from "kernels.h" nogil:
     const kernel_table *find_kernels "annealvi_find_kernels" (const char *name) noexcept

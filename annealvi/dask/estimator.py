@@ -298,7 +298,7 @@ class TemperedLDA(LocalLDA):
     def _prepare_in_memory(self, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check documents in memory, which one process fits in the same shards."""
         X, shown, parameters = prepare(columns, X)
-        return X, shown, parameters | sizes(parameters, X.shape[0])
+        return X, shown, {**parameters, **sizes(parameters, X.shape[0])}
 
     def _prepare(self, engine: SerialEngine, columns: Any, X: Any) -> tuple[Any, ...]:
         """Check the partitions on the workers, and cut them into shards."""

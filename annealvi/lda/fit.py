@@ -261,8 +261,9 @@ class LDAFit:
         plan = self.plan
         n_passes = (plan.n_refining if plan.merges else plan.n_passes) + plan.n_finishing
         if self.position.n_passes == n_passes and plan.merges == (self.merged_at is not None):
-            for hook in filter(None, (self.perplexity, self.held_out)):
-                hook.warn(stacklevel + 1)
+            self.perplexity.warn(stacklevel + 1)
+            if self.held_out is not None:
+                self.held_out.warn(stacklevel + 1)
 
     def catch_up(self) -> None:
         """Apply the pending steps of all words."""

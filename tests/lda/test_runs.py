@@ -448,7 +448,7 @@ def outcomes_of_forgeries(kind, n, seed, path, monkeypatch, number=1):
     for _ in range(n):
         forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
         content = {"version": annealvi.__version__, "tree": forged}
-        monkeypatch.setattr(starts, "read", lambda *names: content)  # noqa: B023
+        monkeypatch.setattr(runs, "read", lambda *names: content)  # noqa: B023
         found = outcome(
             lambda: make(kind).fit(X, resume="forged"),
             lambda lda: [lda.components_, lda.transform(X[:5]), lda.score(X[:5])],
