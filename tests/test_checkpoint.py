@@ -16,8 +16,6 @@ from annealvi.checkpoint import Checkpoint
 from bench.studies import kills
 from tests.lda.resumed import Counter, bits, corpus, make
 
-pytestmark = pytest.mark.usefixtures("no_finish")
-
 
 @pytest.fixture
 def path(tmp_path):
@@ -34,6 +32,7 @@ class Writes(TemperedLDA):
         super().save_state(path)
 
 
+@pytest.mark.usefixtures("no_finish")
 def test_it_writes_at_most_that_often_and_at_the_end(path, monkeypatch):
     clock = iter(range(0, 10_000, 10))  # it is read once for a step, and twice if it writes
     monkeypatch.setattr(checkpoint, "time", SimpleNamespace(monotonic=lambda: next(clock)))
@@ -96,6 +95,7 @@ def interrupting(number, *steps):
     return callback
 
 
+@pytest.mark.usefixtures("no_finish")
 def test_an_interrupt_waits_for_the_step_and_is_kept(path):
     X = corpus()
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
@@ -109,6 +109,7 @@ def test_an_interrupt_waits_for_the_step_and_is_kept(path):
     assert counter.n_steps == 13 and bits(resumed, X) == bits(make().fit(X), X)
 
 
+@pytest.mark.usefixtures("no_finish")
 def test_a_handler_of_the_program(path):
     """It is called after the checkpoint; if it raises nothing the fit goes on."""
     seen = []
@@ -199,6 +200,7 @@ def test_two_checkpoints_and_one_interrupt(tmp_path, n_signals):
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+@pytest.mark.usefixtures("no_finish")
 def test_one_checkpoint_in_two_fits(path):
     """The second is refused, and the first goes on."""
     checkpoint, seen = Checkpoint(path, seconds=0), []

@@ -5,8 +5,8 @@ They are not yet a part of the package: no estimator calls them.
     python -m bench.gpu.check     compares them with the package's kernels, emulated (needs g++)
     python -m bench.gpu           the same on a device, and times; needs CuPy
 
-On an H200 with 16 cores beside it, whole passes over 100,000 documents with 6.2 million entries, the
-first and the second, took these milliseconds; in brackets how many times as long the package's
+On an H200 with 16 cores beside it, the first and the second whole pass over 100,000 documents with
+6.2 million entries took these milliseconds; in brackets is how many times as long the package's
 kernels took on all cores and on one:
 
     K = 100     36 (10, 83)     28 (11, 84)

@@ -112,7 +112,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     assert X.nnz > 60 * X.shape[0]
     for times in (16, 48):  # in blocks of 4,000 documents
         corpus.write(tmp_path / str(times), [X] * times)
-    fit = {"max_iter": 1, "batch_size": 200, "preset": "sklearn", "random_state": 0}
+    fit = {"max_iter": 1, "batch_size": 200, "n_init": 1, "temperature": 1, "random_state": 0}
     calls = {
         "fit": lambda Z: TemperedLDA(32, **fit).fit(Z),
         "partial_fit": lambda Z: TemperedLDA(32, batch_size=200, random_state=0).partial_fit(Z),

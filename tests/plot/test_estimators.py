@@ -19,7 +19,9 @@ matplotlib.use("Agg")
 def fits():
     X = make_topic_corpus(60, 30, 3, document_length=20, random_state=0).data
     return [
-        TemperedLDA(3, max_iter=4, callback=HeldOut(X[:10]), random_state=seed).fit(X[10:])
+        TemperedLDA(3, max_iter=4, n_init=1, callback=HeldOut(X[:10]), random_state=seed).fit(
+            X[10:]
+        )
         for seed in range(2)
     ]
 

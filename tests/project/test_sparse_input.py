@@ -74,7 +74,7 @@ def core() -> dict[str, Call]:
             "LDAPrior.from_counts": lambda Z: LDAPrior.from_counts(Z, 3),
             "describe": lambda Z: describe(lda, Z),
             "read": lambda Z: Source(lda).read(Z, "documents"),
-            "choose": lambda Z: choose_n_topics(Z, [2], n_runs=1),
+            "choose_n_topics": lambda Z: choose_n_topics(Z, [2], n_runs=1),
             "TopicModel.fit_counts": lambda Z: TopicModel(2).fit_counts(
                 Z, map(str, range(X.shape[1]))
             ),
