@@ -1,6 +1,11 @@
-"""How tests say what `make test` leaves to `make test-all`."""
+"""Tables of cases, and how tests say what `make test` leaves to `make test-all`."""
 
 import pytest
+
+
+def cases(names, *rows, **options):
+    """A test of each row: the values of the parameters with these names."""
+    return pytest.mark.parametrize(names, rows, **options)
 
 
 def slow_values(*values):

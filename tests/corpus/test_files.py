@@ -23,6 +23,8 @@ from annealvi.corpus import (
     stream_texts,
     stream_uci,
 )
+from tests.asserts import refused
+from tests.marks import cases
 
 COUNTS = np.array([[4, 0, 1, 0], [0, 0, 0, 0], [0, 2.5, 0, 0]])
 UCI = "3\n4\n3\n1 1 4\n1 3 1\n3 2 2.5\n"
@@ -94,9 +96,7 @@ def lda_c(X):
 @pytest.mark.thinned
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("block_size", [1, 7, 53, 100])
-@pytest.mark.parametrize(
-    ("stream", "text"), [(stream_uci, uci), (stream_matrix_market, market), (stream_lda_c, lda_c)]
-)
+@cases("stream, text", (stream_uci, uci), (stream_matrix_market, market), (stream_lda_c, lda_c))
 def test_blocks_of_files(tmp_path, write, monkeypatch, X, stream, text, block_size, packed):
     monkeypatch.setattr(files, "LINES", 9)
     path = write(text(X), packed)
@@ -144,27 +144,25 @@ def test_blocks_of_texts(block_size):
 # ---------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("2\n3\n", "cannot be read as UCI bag of words"),
-        ("", "cannot be read as UCI bag of words"),
-        ("-1\n1\n0\n", "cannot be read as UCI bag of words"),
-        ("1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
-        ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
-        ("1\n1\n2\n1 1 1\n", "must have 2 entries. Got 1"),
-        ("1\n1\n1\n", "must have 1 entries. Got 0"),
-        ("1\n1\n1\n1 1\n", "a document, a word and a count. Got 2 numbers"),
-        ("1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
-        ("1\n1\n1\n1 1 -2\n", "must be finite and not negative. Got -2"),
-        ("1\n1\n1\n1 1 nan\n", "must be finite and not negative. Got nan"),
-        ("2\n3\n2\n2 1 1\n1 1 1\n", "documents must come in the order"),
-        ("1 0:1\n2 0:1\n", "document 1 says that it has 2 different words. It has 1"),
-        ("1 word:4\n", "cannot be read as LDA-C counts"),
-        ("1 0:-4\n", "must be finite and not negative. Got -4"),
-        ("%%MatrixMarket matrix array real general\n1 1 1\n", "must begin with '%%MatrixMarket"),
-        (MARKET.replace("general", "symmetric"), "real or integer, and general. Got 'real symm"),
-    ],
+@cases(
+    "text, message",
+    ("2\n3\n", "cannot be read as UCI bag of words"),
+    ("", "cannot be read as UCI bag of words"),
+    ("-1\n1\n0\n", "cannot be read as UCI bag of words"),
+    ("1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
+    ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
+    ("1\n1\n2\n1 1 1\n", "must have 2 entries. Got 1"),
+    ("1\n1\n1\n", "must have 1 entries. Got 0"),
+    ("1\n1\n1\n1 1\n", "a document, a word and a count. Got 2 numbers"),
+    ("1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
+    ("1\n1\n1\n1 1 -2\n", "must be finite and not negative. Got -2"),
+    ("1\n1\n1\n1 1 nan\n", "must be finite and not negative. Got nan"),
+    ("2\n3\n2\n2 1 1\n1 1 1\n", "documents must come in the order"),
+    ("1 0:1\n2 0:1\n", "document 1 says that it has 2 different words. It has 1"),
+    ("1 word:4\n", "cannot be read as LDA-C counts"),
+    ("1 0:-4\n", "must be finite and not negative. Got -4"),
+    ("%%MatrixMarket matrix array real general\n1 1 1\n", "must begin with '%%MatrixMarket"),
+    (MARKET.replace("general", "symmetric"), "real or integer, and general. Got 'real symm"),
 )
 def test_wrong_files(write, text, message):
     path = write(text)
@@ -184,8 +182,7 @@ def test_wrong_files(write, text, message):
 def test_no_line_of_a_file_of_uci_can_crash_its_reader(write):
     """SciPy's reader of such lines, which once stood here, reads past them and then crashes."""
     lines = "1 1 4\n1 3 1\n2 2 5\n3 4 1 1 1 4\n1 3 1\n2 2 5\n3 4 1\n" * 50
-    with pytest.raises(ValueError, match="cannot be read as UCI bag of words"):
-        read_uci(write("3\n4\n4\n" + lines))
+    refused("cannot be read as UCI bag of words", read_uci, write("3\n4\n4\n" + lines))
 
 
 def test_a_damaged_archive_and_a_short_vocabulary(tmp_path, write):
@@ -194,23 +191,19 @@ def test_a_damaged_archive_and_a_short_vocabulary(tmp_path, write):
     with pytest.raises(ValueError, match=r"a vocabulary: it has 1 words, and the counts have 4"):
         read_uci(path, tmp_path / "short")
     path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(ValueError, match="cannot be read as UCI"):
-        read_uci(path)
+    refused("cannot be read as UCI", read_uci, path)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "below 2, the number of words. Got 2"),
-        (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
-        (lambda: stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
-        (lambda: stream_texts([5], HashingVectorizer()), TypeError, "what the vectorizer reads"),
-        (lambda: stream_texts("text", HashingVectorizer()), TypeError, "Got a single one"),
-        (lambda: stream_texts(5, HashingVectorizer()), TypeError, "documents. Got int"),
-        (lambda: stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
-        (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),
-    ],
+@cases(
+    "call, error, message",
+    (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "below 2, the number of words. Got 2"),
+    (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
+    (lambda: stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
+    (lambda: stream_texts([5], HashingVectorizer()), TypeError, "what the vectorizer reads"),
+    (lambda: stream_texts("text", HashingVectorizer()), TypeError, "Got a single one"),
+    (lambda: stream_texts(5, HashingVectorizer()), TypeError, "documents. Got int"),
+    (lambda: stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
+    (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),
 )
 def test_arguments_that_are_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        list(call())
+    refused(message, list, call(), error=error)

@@ -8,6 +8,8 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi.corpus import from_gensim, to_gensim
+from tests.asserts import refused
+from tests.marks import cases
 
 COUNTS = np.array([[4, 0, 1, 0], [0, 0, 0, 0], [0, 2, 0, 0]])
 CORPUS = [[(0, 4), (2, 1)], [], [(1, 2)]]
@@ -30,21 +32,18 @@ def test_the_words_of_a_dictionary():
     assert gap.feature_names.tolist() == ["star", "1", "proof"]
 
 
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        ([["star", "gene"]], r"must be a list of \(id, count\). Got \['star', 'gene'\]"),
-        ([[(0, 1)], 3], r"must be a list of \(id, count\). Got 3 for document 1"),
-        ([[(0, 1), (-1, 1)]], "must be integers >= 0 below 4, the number of words. Got -1"),
-        ([[(0.5, 1)]], "must be integers >= 0 .* Got 0.5"),
-        ([[(0, -1)]], "must be finite and not negative. Got -1"),
-        ([[(0, np.nan)]], "must be finite and not negative. Got nan"),
-        ([[(4, 1)]], "below 4, the number of words. Got 4"),
-    ],
+@cases(
+    "corpus, message",
+    ([["star", "gene"]], r"must be a list of \(id, count\). Got \['star', 'gene'\]"),
+    ([[(0, 1)], 3], r"must be a list of \(id, count\). Got 3 for document 1"),
+    ([[(0, 1), (-1, 1)]], "must be integers >= 0 below 4, the number of words. Got -1"),
+    ([[(0.5, 1)]], "must be integers >= 0 .* Got 0.5"),
+    ([[(0, -1)]], "must be finite and not negative. Got -1"),
+    ([[(0, np.nan)]], "must be finite and not negative. Got nan"),
+    ([[(4, 1)]], "below 4, the number of words. Got 4"),
 )
 def test_what_is_no_corpus(corpus, message):
-    with pytest.raises(ValueError, match=message):
-        from_gensim(corpus, dict(enumerate(WORDS)))
+    refused(message, from_gensim, corpus, dict(enumerate(WORDS)))
 
 
 def test_there_and_back():
@@ -56,24 +55,19 @@ def test_there_and_back():
     assert_array_equal(back.data.toarray(), COUNTS)
     assert back.feature_names.tolist() == WORDS
     assert to_gensim(COUNTS / 2, WORDS)[0][0] == [(0, 2.0), (2, 0.5)]
-    with pytest.raises(ValueError, match=r"a word for each of the 4 columns of X. Got 2"):
-        to_gensim(COUNTS, WORDS[:2])
-    with pytest.raises(ValueError, match="X must be finite and not negative"):
-        to_gensim(-COUNTS, WORDS)
+    refused(r"a word for each of the 4 columns of X. Got 2", to_gensim, COUNTS, WORDS[:2])
+    refused("X must be finite and not negative", to_gensim, -COUNTS, WORDS)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (([[(1e30, 1)]],), r"must be integers >= 0 below 2147483647. Got 1e\+30"),
-        ((CORPUS, {"star": 0}), "Ids of 'dictionary' must be integers"),
-        ((CORPUS, {-1: "star"}), "Ids of 'dictionary' must be >= 0"),
-        ((CORPUS, {2**40: "star"}), "Ids of 'dictionary' must be below 10000000"),
-    ],
+@cases(
+    "given, message",
+    (([[(1e30, 1)]],), r"must be integers >= 0 below 2147483647. Got 1e\+30"),
+    ((CORPUS, {"star": 0}), "Ids of 'dictionary' must be integers"),
+    ((CORPUS, {-1: "star"}), "Ids of 'dictionary' must be >= 0"),
+    ((CORPUS, {2**40: "star"}), "Ids of 'dictionary' must be below 10000000"),
 )
 def test_what_are_no_arguments(given, message):
-    with pytest.raises(ValueError, match=message):
-        from_gensim(*given)
+    refused(message, from_gensim, *given)
 
 
 def test_without_gensim_an_error_names_it(monkeypatch):

@@ -11,6 +11,7 @@ from annealvi.corpus import (
     read_mallet_topic_keys,
     read_mallet_weights,
 )
+from tests.marks import cases
 
 STATE = """#doc source pos typeindex type topic
 #alpha : 0.5 1.5 
@@ -55,28 +56,26 @@ def test_weights_proportions_and_keys(tmp_path):
     assert_array_equal(read_mallet_doc_topics(path).doc_topic, [[0.25, 0.75], [0.6, 0.4]])
 
 
-@pytest.mark.parametrize(
-    ("read", "text", "message"),
-    [
-        (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
-        (read_mallet_state, STATE.replace("#beta", "#gamma"), "the line of '#beta' must follow"),
-        (read_mallet_state, STATE.replace("1.5", "-1"), "numbers of '#alpha' must be positive"),
-        (read_mallet_state, STATE.replace(" 2 gène", " 9999999999 gène"), "words must be below"),
-        (read_mallet_state, STATE.replace("2 my", "9999999999 my"), "documents must be below"),
-        (read_mallet_state, STATE.partition("0 NA")[0], "it has no words"),
-        (read_mallet_state, STATE.replace("star 1", "star 2"), "topics below 2"),
-        (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
-        (read_mallet_weights, "", "one weight for each word"),
-        (read_mallet_weights, WEIGHTS.replace("2.01", "-1"), "weights must be positive"),
-        (read_mallet_weights, WEIGHTS + "2\tstar\t1\n", "one weight for each word in each topic"),
-        (read_mallet_doc_topics, "", "no documents"),
-        (read_mallet_doc_topics, DENSE.replace("0.75", "0.5"), "must sum to 1"),
-        (read_mallet_doc_topics, PAIRS.replace("\t1\t0.75", "\t7\t0.75"), "topic, from 0 to 1"),
-        (read_mallet_doc_topics, PAIRS.replace("0.75", "0.5"), "must sum to 1"),
-        (read_mallet_weights, WEIGHTS.replace("1\tgène", "1000000000000\tgène"), "one weight"),
-        (read_mallet_topic_keys, "1\t0.5\tstar\n", "numbers of the topics, from 0"),
-        (read_mallet_topic_keys, STATE, "cannot be read as topic keys of MALLET: "),
-    ],
+@cases(
+    "read, text, message",
+    (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
+    (read_mallet_state, STATE.replace("#beta", "#gamma"), "the line of '#beta' must follow"),
+    (read_mallet_state, STATE.replace("1.5", "-1"), "numbers of '#alpha' must be positive"),
+    (read_mallet_state, STATE.replace(" 2 gène", " 9999999999 gène"), "words must be below"),
+    (read_mallet_state, STATE.replace("2 my", "9999999999 my"), "documents must be below"),
+    (read_mallet_state, STATE.partition("0 NA")[0], "it has no words"),
+    (read_mallet_state, STATE.replace("star 1", "star 2"), "topics below 2"),
+    (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
+    (read_mallet_weights, "", "one weight for each word"),
+    (read_mallet_weights, WEIGHTS.replace("2.01", "-1"), "weights must be positive"),
+    (read_mallet_weights, WEIGHTS + "2\tstar\t1\n", "one weight for each word in each topic"),
+    (read_mallet_doc_topics, "", "no documents"),
+    (read_mallet_doc_topics, DENSE.replace("0.75", "0.5"), "must sum to 1"),
+    (read_mallet_doc_topics, PAIRS.replace("\t1\t0.75", "\t7\t0.75"), "topic, from 0 to 1"),
+    (read_mallet_doc_topics, PAIRS.replace("0.75", "0.5"), "must sum to 1"),
+    (read_mallet_weights, WEIGHTS.replace("1\tgène", "1000000000000\tgène"), "one weight"),
+    (read_mallet_topic_keys, "1\t0.5\tstar\n", "numbers of the topics, from 0"),
+    (read_mallet_topic_keys, STATE, "cannot be read as topic keys of MALLET: "),
 )
 def test_wrong_files(tmp_path, read, text, message):
     path = tmp_path / "mallet.txt"

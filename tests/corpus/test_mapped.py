@@ -12,6 +12,8 @@ from annealvi import TemperedLDA, corpus
 from annealvi.corpus import mapped
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.metrics import document_completion
+from tests.asserts import refused
+from tests.marks import cases
 
 
 @pytest.fixture(scope="module")
@@ -75,16 +77,14 @@ def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@cases(
     "parameters",
-    [
-        {},
-        {"preset": "sklearn"},
-        {"dtype": "float64"},
-        {"learning_method": "batch"},
-        {"validation_fraction": 0.2},
-        {"doc_topic_prior": "learn", "n_jobs": 2},
-    ],
+    {},
+    {"preset": "sklearn"},
+    {"dtype": "float64"},
+    {"learning_method": "batch"},
+    {"validation_fraction": 0.2},
+    {"doc_topic_prior": "learn", "n_jobs": 2},
 )
 def test_fits_have_the_same_bits(X, folder, parameters):
     fits = [
@@ -132,21 +132,18 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
 # ---------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ([np.eye(3), np.eye(4)], ValueError, "same number of words. The first one has 3, and bl"),
-        ([np.eye(3), -np.eye(3)], ValueError, "block 1: counts must be .* not negative. Got -1"),
-        ([np.eye(3) * 0.1], ValueError, "block 0 has the count .*0.1.* write with dtype='float64'"),
-        ([np.eye(3) * (2**24 + 1)], ValueError, "which float32 does not have"),
-        ([np.eye(3) * np.nan], ValueError, "block 0 contains NaN"),
-        ([], ValueError, "'blocks' has no block"),
-        (5, TypeError, "'blocks' must be an iterable of matrices. Got int"),
-    ],
+@cases(
+    "given, error, message",
+    ([np.eye(3), np.eye(4)], ValueError, "same number of words. The first one has 3, and bl"),
+    ([np.eye(3), -np.eye(3)], ValueError, "block 1: counts must be .* not negative. Got -1"),
+    ([np.eye(3) * 0.1], ValueError, "block 0 has the count .*0.1.* write with dtype='float64'"),
+    ([np.eye(3) * (2**24 + 1)], ValueError, "which float32 does not have"),
+    ([np.eye(3) * np.nan], ValueError, "block 0 contains NaN"),
+    ([], ValueError, "'blocks' has no block"),
+    (5, TypeError, "'blocks' must be an iterable of matrices. Got int"),
 )
 def test_blocks_that_are_refused(tmp_path, given, error, message):
-    with pytest.raises(error, match=message):
-        corpus.write(tmp_path / "X", given)
+    refused(message, corpus.write, tmp_path / "X", given, error=error)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -176,19 +173,17 @@ def test_folders_that_are_no_corpus(tmp_path, place):
         corpus.open_corpus(tmp_path / place)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("", "is not the description of a corpus"),
-        ("[]", "is not the description of a corpus"),
-        ("\udcff", "is not the description of a corpus"),
-        ({"format": 2}, r"corpus.json in .*: The file is damaged: 'format' must be .* Got 2"),
-        ({"shape": [4]}, "is not the description of a corpus"),
-        ({"shape": [4, -3]}, "'shape.1' must be an int .* Got -3"),
-        ({"shape": [5, 3]}, "indptr.npy' must hold 6 numbers of dtype int32 or int64. Got"),
-        ({"dtype": "float64"}, "data.npy' must hold 3 numbers of dtype float64. Got"),
-        ({"dtype": "int8"}, "'dtype' must be one of .* Got 'int8'"),
-    ],
+@cases(
+    "change, message",
+    ("", "is not the description of a corpus"),
+    ("[]", "is not the description of a corpus"),
+    ("\udcff", "is not the description of a corpus"),
+    ({"format": 2}, r"corpus.json in .*: The file is damaged: 'format' must be .* Got 2"),
+    ({"shape": [4]}, "is not the description of a corpus"),
+    ({"shape": [4, -3]}, "'shape.1' must be an int .* Got -3"),
+    ({"shape": [5, 3]}, "indptr.npy' must hold 6 numbers of dtype int32 or int64. Got"),
+    ({"dtype": "float64"}, "data.npy' must hold 3 numbers of dtype float64. Got"),
+    ({"dtype": "int8"}, "'dtype' must be one of .* Got 'int8'"),
 )
 def test_descriptions_that_are_refused(tmp_path, change, message):
     corpus.write(tmp_path / "X", [np.eye(3)])
@@ -196,8 +191,7 @@ def test_descriptions_that_are_refused(tmp_path, change, message):
     if isinstance(change, dict):
         change = json.dumps(json.loads(place.read_text()) | change)
     place.write_bytes(change.encode("utf-8", "surrogateescape"))
-    with pytest.raises(ValueError, match=message):
-        corpus.open_corpus(tmp_path / "X")
+    refused(message, corpus.open_corpus, tmp_path / "X")
 
 
 @pytest.mark.parametrize("name", ["data.npy", "indices.npy", "indptr.npy"])
@@ -207,16 +201,13 @@ def test_damaged_files(tmp_path, name):
     whole = file.read_bytes()
     for content in (whole[:-4], b""):
         file.write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name}' is no file of NumPy, or not whole"):
-            corpus.open_corpus(tmp_path / "X")
+        refused(f"{name}' is no file of NumPy, or not whole", corpus.open_corpus, tmp_path / "X")
     file.unlink()
-    with pytest.raises(FileNotFoundError, match=f"has no file {name}"):
-        corpus.open_corpus(tmp_path / "X")
+    refused(f"has no file {name}", corpus.open_corpus, tmp_path / "X", error=FileNotFoundError)
 
 
 def test_damaged_numbers_are_refused_before_they_are_read(tmp_path):
     corpus.write(tmp_path / "X", [np.eye(300)])
     indices = np.load(tmp_path / "X" / "indices.npy")
     np.save(tmp_path / "X" / "indices.npy", np.where(indices == 7, 10**6, indices))
-    with pytest.raises(ValueError, match=r"indices must be < 300"):
-        TemperedLDA(2).fit(corpus.open_corpus(tmp_path / "X"))
+    refused(r"indices must be < 300", TemperedLDA(2).fit, corpus.open_corpus(tmp_path / "X"))

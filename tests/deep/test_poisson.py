@@ -12,6 +12,7 @@ from annealvi.deep.penalties import OF_UNITS
 from annealvi.deep.poisson import Counts, PoissonNetwork, _baseline, estimate
 from annealvi.deep.training import Noise
 from annealvi.metrics.held_out import split_tokens
+from tests.asserts import refused
 from tests.deep.fits import each_gradient
 
 K, V = 2, 4
@@ -70,10 +71,8 @@ def test_perplexity_is_its_formula():
     log_p = np.log(r / r.sum(axis=1, keepdims=True))
     expected = np.exp(-np.sum(hidden.toarray() * log_p) / hidden.sum())
     assert fitted.perplexity(new) == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match=r"words that are not observed.*at most 1 words"):
-        fitted.perplexity(np.eye(18))
-    with pytest.raises(ValueError, match="'observed' parameter"):
-        fitted.perplexity(new, observed=1.0)
+    refused(r"words that are not observed.*at most 1 words", fitted.perplexity, np.eye(18))
+    refused("'observed' parameter", fitted.perplexity, new, observed=1.0)
 
 
 def test_rates_of_a_document_near_the_posterior():
@@ -112,10 +111,8 @@ def test_top_words():
     ]
     best = np.argmax(fitted.components_, axis=1)
     assert [words[0] for words in fitted.top_words(1)] == best.tolist()
-    with pytest.raises(ValueError, match=r"'n' .*must be an int"):
-        fitted.top_words(0)
-    with pytest.raises(ValueError, match=r"one name for each of the 18 features"):
-        fitted.top_words(2, names[:4])
+    refused(r"'n' .*must be an int", fitted.top_words, 0)
+    refused(r"one name for each of the 18 features", fitted.top_words, 2, names[:4])
 
 
 # ---------------------------------------------------------------------- the network

@@ -8,8 +8,10 @@ import annealvi
 from annealvi import storage
 from annealvi.checkpoint import Checkpoint
 from annealvi.deep.energies import ENERGIES
+from tests.asserts import refused
 from tests.deep.fits import MODELS, X, answers, model
 from tests.files.mutations import changed, mutated_tree, outcome
+from tests.marks import cases
 
 NAMES = pytest.mark.parametrize("name", MODELS)
 
@@ -56,8 +58,7 @@ def test_functions_are_given_when_a_file_is_loaded(tmp_path):
     annealvi.save(fitted, tmp_path / "a")
     for parameters, missing in (({}, "log_density"), (given("posterior"), "schedule")):
         message = rf"has no '{missing}': a file cannot hold a function\. Pass it: annealvi\.load"
-        with pytest.raises(ValueError, match=message):
-            annealvi.load(tmp_path / "a", **parameters)
+        refused(message, annealvi.load, tmp_path / "a", **parameters)
     loaded = annealvi.load(tmp_path / "a", schedule=None, **given("posterior"))
     assert loaded.schedule is None and answers(loaded) == answers(fitted)
     with pytest.raises(TypeError, match="HierarchicalPosterior has no parameter 'density'"):
@@ -66,8 +67,7 @@ def test_functions_are_given_when_a_file_is_loaded(tmp_path):
 
 def test_another_device(tmp_path):
     annealvi.save(model("vae", max_iter=2).fit(X), tmp_path / "a")
-    with pytest.raises(ValueError, match=r"'device' parameter .* PyTorch sees"):
-        annealvi.load(tmp_path / "a", device="cuda:99")
+    refused(r"'device' parameter .* PyTorch sees", annealvi.load, tmp_path / "a", device="cuda:99")
     assert annealvi.load(tmp_path / "a", device="cpu").score(X) < 0
 
 
@@ -84,40 +84,37 @@ def trees():
     return {name: storage.tree_of(model(name, max_iter=3).fit(X)) for name in MODELS}
 
 
-@pytest.mark.parametrize(
-    ("name", "way", "value"),
-    [
-        ("vae", "n_components", 2**40),
-        ("vae", "n_components", 4),
-        ("vae", "n_features", 2**53),
-        ("vae", "hidden", [2**62]),
-        ("vae", "units", "none"),
-        ("vae", "hidden", []),
-        ("vae", "training.penalty.sum", np.zeros((1, 9))),
-        ("vae", "training.module", {}),
-        ("vae", "training.optimiser", {"0": {"step": np.zeros((), np.float32)}}),
-        ("vae", "training.optimiser.0.step", np.array(-1, np.float32)),
-        ("vae", "training.noise", np.zeros(5056, np.uint8)),
-        ("vae", "training.noise", np.zeros(10, np.uint8)),
-        ("vae", "training.order", np.zeros(40, np.int64)),
-        ("vae", "training.order", np.arange(40) + 1),
-        ("vae", "training.order", np.arange(41)),
-        ("vae", "training.count", -1),
-        ("vae", "n_samples", 39),
-        ("poisson", "prior_rate", 0.0),
-        ("poisson", "n_samples", 2**50),
-        ("sbn", "hidden", [4, 3, 2]),
-        ("chain", "n_transitions", 3),
-        ("chain", "transition_hidden", None),
-        ("posterior", "n_init", 3),
-        ("posterior", "lower_bounds", np.zeros(3)),
-    ],
+@cases(
+    "name, way, value",
+    ("vae", "n_components", 2**40),
+    ("vae", "n_components", 4),
+    ("vae", "n_features", 2**53),
+    ("vae", "hidden", [2**62]),
+    ("vae", "units", "none"),
+    ("vae", "hidden", []),
+    ("vae", "training.penalty.sum", np.zeros((1, 9))),
+    ("vae", "training.module", {}),
+    ("vae", "training.optimiser", {"0": {"step": np.zeros((), np.float32)}}),
+    ("vae", "training.optimiser.0.step", np.array(-1, np.float32)),
+    ("vae", "training.noise", np.zeros(5056, np.uint8)),
+    ("vae", "training.noise", np.zeros(10, np.uint8)),
+    ("vae", "training.order", np.zeros(40, np.int64)),
+    ("vae", "training.order", np.arange(40) + 1),
+    ("vae", "training.order", np.arange(41)),
+    ("vae", "training.count", -1),
+    ("vae", "n_samples", 39),
+    ("poisson", "prior_rate", 0.0),
+    ("poisson", "n_samples", 2**50),
+    ("sbn", "hidden", [4, 3, 2]),
+    ("chain", "n_transitions", 3),
+    ("chain", "transition_hidden", None),
+    ("posterior", "n_init", 3),
+    ("posterior", "lower_bounds", np.zeros(3)),
 )
 def test_forged_files(trees, name, way, value):
     tree = changed(trees[name], f"state.{way}", value)
     storage.estimator_of(trees[name], given(name))
-    with pytest.raises(ValueError, match="damaged"):
-        storage.estimator_of(tree, given(name))
+    refused("damaged", storage.estimator_of, tree, given(name))
 
 
 def test_a_generator_that_would_read_beyond_its_numbers(trees):
@@ -126,8 +123,7 @@ def test_a_generator_that_would_read_beyond_its_numbers(trees):
     noise[8:12].view(np.int32)[0], noise[16:24].view(np.uint64)[0] = 600, 624
     torch.Generator().set_state(torch.from_numpy(noise.copy()))
     tree = changed(trees["vae"], "state.training.noise", noise)
-    with pytest.raises(ValueError, match="noise' must be the state of a generator of PyTorch"):
-        storage.estimator_of(tree)
+    refused("noise' must be the state of a generator of PyTorch", storage.estimator_of, tree)
 
 
 def use(estimator):

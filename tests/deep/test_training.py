@@ -17,6 +17,7 @@ from annealvi.deep.estimator import DeepEstimator, Widths
 from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, Training, as_rows
 from annealvi.exceptions import DivergenceError
+from tests.asserts import refused
 from tests.deep.fits import stop_at, weights
 
 
@@ -104,11 +105,9 @@ def test_a_resumed_fit_takes_the_new_learning_rate(X, tmp_path):
 def test_what_is_no_state_is_refused(X, tmp_path):
     path = tmp_path / "state.pt"
     path.write_text("not a state")
-    with pytest.raises(ValueError, match="is no file of annealvi, or is damaged"):
-        Sum().fit(X, resume=path)
+    refused("is no file of annealvi, or is damaged", Sum().fit, X, resume=path)
     torch.save({"weights": 1}, path)
-    with pytest.raises(ValueError, match="is no file of annealvi, or is damaged"):
-        Sum().fit(X, resume=path)
+    refused("is no file of annealvi, or is damaged", Sum().fit, X, resume=path)
     with pytest.raises(FileNotFoundError):
         Sum().fit(X, resume=tmp_path / "missing.pt")
 
@@ -133,8 +132,7 @@ def test_a_diverging_fit_keeps_a_finite_average(X, tmp_path):
 
     model = Penalised()
     model.bad = 7
-    with pytest.raises(DivergenceError, match="at step 8 of 60"):
-        model.fit(X)
+    refused("at step 8 of 60", model.fit, X, error=DivergenceError)
     memory = model._training.penalty.memory
     assert bool(torch.isfinite(memory.sum).all())
     assert memory.weight == pytest.approx((1 - 0.9999**7) / (1 - 0.9999))

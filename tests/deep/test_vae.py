@@ -18,6 +18,8 @@ from annealvi.deep.objectives import hvi_elbo, loss_calibrated
 from annealvi.deep.penalties import STATISTICS, inverse_huber
 from annealvi.deep.training import Noise
 from annealvi.deep.vae import UNITS, AutoencoderNetwork, Stack, start_orthogonal
+from tests.asserts import refused
+from tests.marks import cases
 
 
 def small(**others):
@@ -50,9 +52,7 @@ def evidence(X, loadings):
     return np.logaddexp.reduce(logs, axis=1) + 2 * np.log(axis[1] - axis[0]) - np.log(2 * np.pi)
 
 
-@pytest.mark.parametrize(
-    "others", [{}, {"n_transitions": 2, "calibration": 0.2}], ids=["plain", "chain"]
-)
+@cases("others", {}, {"n_transitions": 2, "calibration": 0.2}, ids=["plain", "chain"])
 def test_planted_variables_are_recovered(others):
     X, _, _ = plant(3000, 0)
     test, Z, loadings = plant(500, 1)
@@ -126,8 +126,7 @@ def test_bad_questions(X):
     vae = small().fit(X)
     with pytest.raises(ValueError, match=r"X has 2 features, but inverse_transform .* expecting 3"):
         vae.inverse_transform(X[:, :2])
-    with pytest.raises(ValueError, match="dead_units needs a fit with units='relu'"):
-        small(units="gated").fit(X).dead_units(X)
+    refused("dead_units needs a fit with units='relu'", small(units="gated").fit(X).dead_units, X)
 
 
 # ---------------------------------------------------------------------- the network

@@ -13,6 +13,8 @@ from annealvi.model import LocalStep
 from annealvi.partition import LogPartition
 from annealvi.temperature import Temperature
 from annealvi.temperature.base import restored_temperature, temperature_tree
+from tests.asserts import refused
+from tests.marks import cases
 from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, show, vt
 from tests.temperature.test_proximity import Factors
 
@@ -24,16 +26,14 @@ def through_a_file(tree, path):
     return read(path, "test")["tree"]["content"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        *(None, True, 3, 0.5, "auto", (1, "a"), [0.5, [1, 2]], np.arange(3.0), np.array([True])),
-        *(Fixed(2.0, form="posterior"), Annealed("auto", passes=2.5, shape="linear")),
-        *({"a": ["b", 1], "": []}, {}, np.int64, np.float32),
-        *(Proximity("kl", gamma=0.1), LocalVariational(50, prior=np.ones(50), rounds=3)),
-        *(vt(grid=GRID.tolist()), vt(partition=made_for(n_words=3, name="a", rows=np.eye(2)))),
-        vt(partition=LogPartition(B, LOG_C, bounds=np.ones((2, 5)), method="mc")),
-    ],
+    *(None, True, 3, 0.5, "auto", (1, "a"), [0.5, [1, 2]], np.arange(3.0), np.array([True])),
+    *(Fixed(2.0, form="posterior"), Annealed("auto", passes=2.5, shape="linear")),
+    *({"a": ["b", 1], "": []}, {}, np.int64, np.float32),
+    *(Proximity("kl", gamma=0.1), LocalVariational(50, prior=np.ones(50), rounds=3)),
+    *(vt(grid=GRID.tolist()), vt(partition=made_for(n_words=3, name="a", rows=np.eye(2)))),
+    vt(partition=LogPartition(B, LOG_C, bounds=np.ones((2, 5)), method="mc")),
 )
 def test_a_parameter_comes_back(value, tmp_path):
     found = parameter_of(through_a_file(parameter_tree(value, "p"), tmp_path / "a"), "content")
@@ -45,9 +45,12 @@ def test_a_parameter_comes_back(value, tmp_path):
         assert found == value
 
 
-@pytest.mark.parametrize(
-    ("value", "plain"),
-    [(np.float32(0.5), 0.5), (np.int64(3), 3), (Fraction(1, 4), 0.25), (range(3), [0, 1, 2])],
+@cases(
+    "value, plain",
+    (np.float32(0.5), 0.5),
+    (np.int64(3), 3),
+    (Fraction(1, 4), 0.25),
+    (range(3), [0, 1, 2]),
 )
 def test_numbers_become_those_of_python(value, plain):
     assert repr(parameter_tree(value, "p")) == repr(plain)
@@ -72,13 +75,11 @@ class Sub(Fixed):
     pass
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        *(Own(), Sub(), print, {1: "a"}, {"a": print}, str, 1j, object(), np.array(["a"])),
-        np.float16([1]),
-        *([1, print], vt(prior=np.array([None]))),
-    ],
+    *(Own(), Sub(), print, {1: "a"}, {"a": print}, str, 1j, object(), np.array(["a"])),
+    np.float16([1]),
+    *([1, print], vt(prior=np.array([None]))),
 )
 def test_what_a_file_cannot_hold(value):
     with pytest.raises(TypeError, match=r"'p.*' parameter cannot be written to a file"):
@@ -88,24 +89,20 @@ def test_what_a_file_cannot_hold(value):
 def test_a_temperature_of_the_users_own_cannot_be_written():
     with pytest.raises(TypeError, match="A Own cannot be written to a file or read from one: only"):
         temperature_tree(Own().plan(10))
-    with pytest.raises(TypeError, match="A Own cannot be"):
-        Own().load_state_dict({})
+    refused("A Own cannot be", Own().load_state_dict, {}, error=TypeError)
 
 
-@pytest.mark.parametrize(
+@cases(
     "tree",
-    [
-        *({"type": "os.system"}, {"type": 3}, {}, {"type": "Fixed"}, {"type": "LogPartition"}),
-        {"type": "Fixed", "parameters": {"value": 2.0, "other": 1}},
-        {"type": "Fixed", "parameters": {"value": {"type": "Own"}}},
-        {"type": "LogPartition", "parameters": {"values": [1.0]}, "made_for": {}},
-        {"type": "RandomState", "state": {"key": np.zeros(3, np.uint32)}},
-        *({"type": "tuple", "items": 3}, [1, {"type": "list"}]),
-    ],
+    *({"type": "os.system"}, {"type": 3}, {}, {"type": "Fixed"}, {"type": "LogPartition"}),
+    {"type": "Fixed", "parameters": {"value": 2.0, "other": 1}},
+    {"type": "Fixed", "parameters": {"value": {"type": "Own"}}},
+    {"type": "LogPartition", "parameters": {"values": [1.0]}, "made_for": {}},
+    {"type": "RandomState", "state": {"key": np.zeros(3, np.uint32)}},
+    *({"type": "tuple", "items": 3}, [1, {"type": "list"}]),
 )
 def test_forged_parameters(tree):
-    with pytest.raises(ValueError, match="file is damaged: 'content"):
-        parameter_of(tree, "content")
+    refused("file is damaged: 'content", parameter_of, tree, "content")
 
 
 # ------------------------------------------------------------------- planned temperatures
@@ -197,27 +194,25 @@ def forged(tree, **changes):
 
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        ("annealed", dict(n_annealing_steps_=-1)),
-        ("annealed", dict(start_=0.5)),
-        ("annealed", dict(start_=None)),
-        ("learned at q", dict(posterior_=np.ones(4))),
-        ("learned at q", dict(posterior_=np.full(5, np.nan))),
-        ("learned at q", dict(_path=np.ones((2, 4), np.float32))),
-        ("learned at q", dict(_b=0.0)),
-        ("learned at q", dict(_b=2.0)),
-        ("learned at q", dict(_totals=np.zeros(0))),
-        ("learned at q", dict(_totals=np.ones(2))),
-        ("learned at q", dict(_damping=2.0)),
-        ("local, corpus", dict(_totals=np.ones(5))),
-        ("local, corpus", dict(_level=0.0)),
-        ("local", dict(_log_prior=np.ones(6))),
-        ("proximity", dict(_average=dict(value=np.ones((3, 5)), left=0.5, seen=1))),
-        ("proximity", dict(_average=dict(value=-np.ones((3, 4)), left=0.5, seen=1))),
-        ("proximity", dict(magnitude_=np.inf)),
-    ],
+@cases(
+    "name, changes",
+    ("annealed", dict(n_annealing_steps_=-1)),
+    ("annealed", dict(start_=0.5)),
+    ("annealed", dict(start_=None)),
+    ("learned at q", dict(posterior_=np.ones(4))),
+    ("learned at q", dict(posterior_=np.full(5, np.nan))),
+    ("learned at q", dict(_path=np.ones((2, 4), np.float32))),
+    ("learned at q", dict(_b=0.0)),
+    ("learned at q", dict(_b=2.0)),
+    ("learned at q", dict(_totals=np.zeros(0))),
+    ("learned at q", dict(_totals=np.ones(2))),
+    ("learned at q", dict(_damping=2.0)),
+    ("local, corpus", dict(_totals=np.ones(5))),
+    ("local, corpus", dict(_level=0.0)),
+    ("local", dict(_log_prior=np.ones(6))),
+    ("proximity", dict(_average=dict(value=np.ones((3, 5)), left=0.5, seen=1))),
+    ("proximity", dict(_average=dict(value=-np.ones((3, 4)), left=0.5, seen=1))),
+    ("proximity", dict(magnitude_=np.inf)),
 )
 def test_forged_states(name, changes):
     temperature, make, advance = CASES[name]
@@ -240,7 +235,9 @@ def test_a_forged_grid_takes_no_memory(name):
 
 
 def test_a_forged_temperature():
-    with pytest.raises(
-        ValueError, match=r"damaged: 'here.temperature' must be a temperature. Got 2.0"
-    ):
-        restored_temperature({"temperature": 2.0, "state": {}}, "here")
+    refused(
+        r"damaged: 'here.temperature' must be a temperature. Got 2.0",
+        restored_temperature,
+        {"temperature": 2.0, "state": {}},
+        "here",
+    )

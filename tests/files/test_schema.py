@@ -22,6 +22,7 @@ from annealvi.files.schema import (
     Text,
     Tree,
 )
+from tests.asserts import refused
 
 STATE = Schema(
     flag=Flag(),
@@ -94,11 +95,9 @@ def test_anything_else_is_an_error_that_says_where(way, value):
     parts = {"part": {"deep": value}, "parts": [value], "named": {"x": value}}
     parts["rng"] = rng | {"key": value}
     tree = GOOD | {name: parts[name] if inner else value}
-    with pytest.raises(ValueError, match=rf"The file is damaged: 'top\.{re.escape(way)}' must be"):
-        STATE.load(tree, "top")
+    refused(rf"The file is damaged: 'top\.{re.escape(way)}' must be", STATE.load, tree, "top")
     del tree[name]
     if name == "none":  # what may be None may be left out, as it is by older files
         assert STATE.load(tree, "top")["none"] is None
         return
-    with pytest.raises(ValueError, match=rf"'top\.{name}' is missing"):
-        STATE.load(tree, "top")
+    refused(rf"'top\.{name}' is missing", STATE.load, tree, "top")

@@ -9,6 +9,8 @@ from annealvi.files import read, write
 from annealvi.inference import Monitor, OverRelaxed, RobbinsMonro, full_step, optimise
 from annealvi.model import LocalStep
 from annealvi.temperature import Temperature
+from tests.asserts import refused
+from tests.marks import cases
 
 
 class Mean:
@@ -220,25 +222,21 @@ def test_a_monitor_comes_back(make, tmp_path):
 def test_records_that_are_no_numbers(value):
     monitor = Monitor()
     monitor.record(mine=value)
-    with pytest.raises(TypeError, match="records of a fit cannot be written to a file: "):
-        monitor.state_dict()
+    refused("records of a fit cannot be written to a file: ", monitor.state_dict, error=TypeError)
 
 
 FEW = monitor_with_records().state_dict()["history"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        *(dict(step=-1), dict(passes=np.inf), dict(seconds="1"), dict(history=3)),
-        dict(temperature_path=np.array([1.0, 1.0, 1.0, 1.0, np.nan])),
-        *(dict(history={}), dict(history={name: FEW[name] for name in FEW if name != "pass"})),
-        *(dict(history=FEW | {"elbo": wrong}) for wrong in (np.ones(3), np.ones((4, 1)), 1.0)),
-        *(dict(history=FEW | {"step": np.full(4, wrong)}) for wrong in (np.inf, np.nan)),
-    ],
+    *(dict(step=-1), dict(passes=np.inf), dict(seconds="1"), dict(history=3)),
+    dict(temperature_path=np.array([1.0, 1.0, 1.0, 1.0, np.nan])),
+    *(dict(history={}), dict(history={name: FEW[name] for name in FEW if name != "pass"})),
+    *(dict(history=FEW | {"elbo": wrong}) for wrong in (np.ones(3), np.ones((4, 1)), 1.0)),
+    *(dict(history=FEW | {"step": np.full(4, wrong)}) for wrong in (np.inf, np.nan)),
 )
 def test_forged_monitors(changes):
     tree = monitor_with_records().state_dict()
     Monitor().load_state_dict(tree)
-    with pytest.raises(ValueError, match="file is damaged: '"):
-        Monitor().load_state_dict(tree | changes)
+    refused("file is damaged: '", Monitor().load_state_dict, tree | changes)

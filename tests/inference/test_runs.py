@@ -12,6 +12,8 @@ from annealvi.files import read, write
 from annealvi.inference import Runs
 from annealvi.inference.runs import Fingerprint, begin_generator, described
 from annealvi.matrices import digest
+from tests.asserts import refused
+from tests.marks import cases
 
 
 class Fit:
@@ -47,14 +49,12 @@ BOTH = pytest.mark.parametrize("n_workers", [1, 2])
 
 
 @BOTH
-@pytest.mark.parametrize(
-    ("scores", "best"),
-    [
-        ([1.0, 3.0, 2.0], 1),
-        ([2.0, 2.0, 2.0], 0),
-        ([np.nan, -5.0, np.nan], 1),
-        ([np.nan, np.nan], 0),
-    ],
+@cases(
+    "scores, best",
+    ([1.0, 3.0, 2.0], 1),
+    ([2.0, 2.0, 2.0], 0),
+    ([np.nan, -5.0, np.nan], 1),
+    ([np.nan, np.nan], 0),
 )
 def test_the_best_is_kept(scores, best, n_workers):
     """Of equal ones the first; what is no number is the worst."""
@@ -78,8 +78,7 @@ def test_an_error_in_the_finish(own, left):
         best.in_callback = own
         raise ValueError("wrong")
 
-    with pytest.raises(ValueError, match="wrong"):
-        several.run(fits.__getitem__, 1, finish=finish)
+    refused("wrong", several.run, fits.__getitem__, 1, finish=finish)
     assert (several.best and several.best.number) == left
 
 
@@ -103,9 +102,7 @@ def test_starts_begin_one_after_the_other():
     assert log == [(word, number) for number in range(2) for word in words]
 
 
-@pytest.mark.parametrize(
-    ("error", "own"), [(KeyboardInterrupt(), False), (RuntimeError("mine"), True)]
-)
+@cases("error, own", (KeyboardInterrupt(), False), (RuntimeError("mine"), True))
 def test_an_interrupt_or_the_users_error_leaves_the_best_so_far(error, own):
     unfinished = {"error": error, "own": own}
     assert fit([Fit(0, 1.0), Fit(1, -np.inf, **unfinished)]) == (0, type(error))
@@ -140,8 +137,7 @@ def test_an_error_side_by_side_halts_the_others():
         raise ValueError("wrong")
 
     fits[0].run, fits[1].run = wait, fail
-    with pytest.raises(ValueError, match="wrong"):
-        several.run(fits.__getitem__, 2, n_workers=2)
+    refused("wrong", several.run, fits.__getitem__, 2, n_workers=2)
 
 
 def test_an_interrupt_side_by_side_keeps_what_had_ended():
@@ -174,20 +170,18 @@ def test_digests_of_data():
     assert len({digest(other) for other in [X, *others]}) == 7
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        (1, 1.0, True),
-        (1, True, False),
-        (np.nan, np.nan, True),
-        (None, 0, False),
-        (["a", [2]], ["a", [2]], True),
-        ([1, 2], [1], False),
-        ({"a": 1}, {"b": 1}, False),
-        (np.full(2, np.nan), np.full(2, np.nan), True),
-        (np.ones(2), np.ones(2, np.float32), False),
-        (np.ones(2), [1.0, 1.0], False),
-    ],
+@cases(
+    "one, other, expected",
+    (1, 1.0, True),
+    (1, True, False),
+    (np.nan, np.nan, True),
+    (None, 0, False),
+    (["a", [2]], ["a", [2]], True),
+    ([1, 2], [1], False),
+    ({"a": 1}, {"b": 1}, False),
+    (np.full(2, np.nan), np.full(2, np.nan), True),
+    (np.ones(2), np.ones(2, np.float32), False),
+    (np.ones(2), [1.0, 1.0], False),
 )
 def test_equal_parameters_have_the_same_text(one, other, expected):
     assert (described(one) == described(other)) is expected
@@ -203,8 +197,7 @@ def test_a_fingerprint_is_of_the_parameters_at_the_beginning(tmp_path):
     with pytest.raises(ValueError, match=r"resume='a' is a .* another 'n_components': it has 3"):
         Fingerprint(lda, X).check(node, "a")
     lda.set_params(n_components=3, temperature=Annealed(2.5))
-    with pytest.raises(ValueError, match=r"Annealed\(.*start=2\), .*start=2\.5\)"):
-        Fingerprint(lda, X).check(node, "a")
+    refused(r"Annealed\(.*start=2\), .*start=2\.5\)", Fingerprint(lda, X).check, node, "a")
     for damage in ({"parameters": {}}, {"parameters": 3}, {"X": 3}, {"shape": None}):
         with pytest.raises(ValueError, match=r"'a' is a checkpoint|is damaged"):
             fingerprint.check(fingerprint.state_dict() | damage, "a")

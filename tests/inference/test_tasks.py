@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
+from tests.marks import cases
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has them since 1.9")
 
@@ -44,13 +45,11 @@ def steps(numbers, last=None):
     return [(what, "step", number) for number in numbers for what in ("begin", "end")]
 
 
-@pytest.mark.parametrize(
-    ("estimator", "X"),
-    [
-        (TemperedLDA(3, max_iter=2, temperature=2, batch_size=20, random_state=0), COUNTS),
-        (TemperedGaussianMixture(2, max_iter=6, tol=0, random_state=0), POINTS),
-        (TemperedFMM(2, max_iter=6, tol=0, random_state=0), POINTS),
-    ],
+@cases(
+    "estimator, X",
+    (TemperedLDA(3, max_iter=2, temperature=2, batch_size=20, random_state=0), COUNTS),
+    (TemperedGaussianMixture(2, max_iter=6, tol=0, random_state=0), POINTS),
+    (TemperedFMM(2, max_iter=6, tol=0, random_state=0), POINTS),
     ids=["lda", "gmm", "fmm"],
 )
 def test_steps_are_tasks_of_the_fit_and_change_no_result(estimator, X):

@@ -14,6 +14,8 @@ from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import HeldOut, document_completion, split_tokens
 from annealvi.metrics.held_out import usual_prior
+from tests.asserts import refused
+from tests.marks import cases
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +82,7 @@ def test_topics_that_are_no_distributions(X):
     for wrong in (0.0, np.nan, np.inf, -np.inf):
         spoilt = topics.copy()
         spoilt[1] = wrong
-        with pytest.raises(ValueError, match=rf"positive and finite sums. Got {wrong}"):
-            document_completion(Given(spoilt), X)
+        refused(rf"positive and finite sums. Got {wrong}", document_completion, Given(spoilt), X)
     with pytest.raises(ValueError, match=r"'transform' .* finite numbers, .* Got nan"):
         document_completion(Given(topics, np.nan), X)
 
@@ -143,20 +144,16 @@ def test_large_matrices_are_completed_in_blocks(X, method, monkeypatch):
     assert document_completion(lda, X, **options) == pytest.approx(mean, rel=1e-12)
     assert max(blocks) <= 300 and sum(blocks) == X.nnz > 1000
     assert_array_equal(document_completion(lda, X, per_document=True, **options), each)
-    with pytest.raises(ValueError, match=r"integer counts. Got \d+.5"):
-        document_completion(lda, X * 0.5)
+    refused(r"integer counts. Got \d+.5", document_completion, lda, X * 0.5)
 
 
 def test_clear_errors(X):
     lda = TemperedLDA(3).fit(X)
-    with pytest.raises(ValueError, match=r"integer counts. Got \d+.5"):
-        document_completion(lda, X * 0.5)
-    with pytest.raises(ValueError, match="Negative values"):
-        document_completion(lda, -X)
+    refused(r"integer counts. Got \d+.5", document_completion, lda, X * 0.5)
+    refused("Negative values", document_completion, lda, -X)
     with pytest.raises(ValueError, match=r"at most 1e\+15 tokens. Got 1e\+18"):
         document_completion(lda, np.full((1, 40), 2.5e16))
-    with pytest.raises(ValueError, match="at least two words"):
-        document_completion(lda, X[5:7])
+    refused("at least two words", document_completion, lda, X[5:7])
 
 
 @pytest.mark.parametrize(("every", "steps"), [(1, [3, 6]), (1 / 3, [1, 2, 3, 4, 5, 6]), (2, [6])])
@@ -264,39 +261,33 @@ def test_topics_with_zeros(X):
         assert_allclose(scores, np.log(1 / 20), atol=0.02)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (dict(method="gibbs"), "'method' parameter of document_completion"),
-        (dict(method=1), "'method' parameter of document_completion"),
-        (dict(doc_topic_prior=0.1), "'doc_topic_prior' .* must be None with method=None. Got 0.1"),
-        (dict(method="cvb0", temperature=1.0), "'temperature' .* None with method='cvb0'. Got 1.0"),
-        (dict(method="cvb0", doc_topic_prior=-1.0), "doc_topic_prior"),
-        (dict(method="cvb0", doc_topic_prior=[0.1, 0.1]), "doc_topic_prior"),
-    ],
+@cases(
+    "given, message",
+    (dict(method="gibbs"), "'method' parameter of document_completion"),
+    (dict(method=1), "'method' parameter of document_completion"),
+    (dict(doc_topic_prior=0.1), "'doc_topic_prior' .* must be None with method=None. Got 0.1"),
+    (dict(method="cvb0", temperature=1.0), "'temperature' .* None with method='cvb0'. Got 1.0"),
+    (dict(method="cvb0", doc_topic_prior=-1.0), "doc_topic_prior"),
+    (dict(method="cvb0", doc_topic_prior=[0.1, 0.1]), "doc_topic_prior"),
 )
 def test_wrong_parameters(lda, X, given, message):
-    with pytest.raises(ValueError, match=message):
-        document_completion(lda, X, **given)
+    refused(message, document_completion, lda, X, **given)
 
 
 SHAPE = r"'components_' .* numbers of shape \(n_components, 40\)"
 
 
-@pytest.mark.parametrize(
-    ("components", "message"),
-    [
-        *((np.ones(shape), SHAPE) for shape in ((3, 39), (0, 40), 40)),
-        *((wrong, SHAPE) for wrong in (np.full((3, 40), "a"), [[1.0], [1.0, 2.0]])),
-        (np.full((3, 40), np.nan), "components_ contains NaN"),
-        (-np.ones((3, 40)), "'components_' .* non-negative. Got -1"),
-        (np.zeros((3, 40)), "positive and finite sum. Got 0"),
-    ],
+@cases(
+    "components, message",
+    *((np.ones(shape), SHAPE) for shape in ((3, 39), (0, 40), 40)),
+    *((wrong, SHAPE) for wrong in (np.full((3, 40), "a"), [[1.0], [1.0, 2.0]])),
+    (np.full((3, 40), np.nan), "components_ contains NaN"),
+    (-np.ones((3, 40)), "'components_' .* non-negative. Got -1"),
+    (np.zeros((3, 40)), "positive and finite sum. Got 0"),
 )
 def test_wrong_topics(X, components, message):
     for method in ("cvb0", *[None] * (message is SHAPE)):
-        with pytest.raises(ValueError, match=message):
-            document_completion(foreign(components), X, method=method)
+        refused(message, document_completion, foreign(components), X, method=method)
 
 
 @pytest.mark.parametrize("method", [None, *METHODS])
@@ -304,7 +295,11 @@ def test_models_without_topics(X, method):
     with pytest.raises(NotFittedError):
         document_completion(TemperedLDA(2), X, method=method)
     for wrong in (3, None, SimpleNamespace(transform=None)):
-        with pytest.raises(
-            TypeError, match=r"'estimator' .* must be a topic model with .*components_"
-        ):
-            document_completion(wrong, X, method=method)
+        refused(
+            r"'estimator' .* must be a topic model with .*components_",
+            document_completion,
+            wrong,
+            X,
+            method=method,
+            error=TypeError,
+        )

@@ -11,6 +11,8 @@ from annealvi import TemperedLDA, plot
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import HeldOut
 from annealvi.topics import choose_n_topics
+from tests.asserts import refused
+from tests.marks import cases
 
 matplotlib.use("Agg")
 
@@ -46,8 +48,7 @@ def test_learning_curves(fits, over):
 
 def test_a_value_that_was_not_recorded(fits):
     message = r"'both' has no 'perplexity'. It has \['held_out_log_likelihood'"
-    with pytest.raises(ValueError, match=message):
-        plot.plot_learning_curves({"both": fits}, value="perplexity")
+    refused(message, plot.plot_learning_curves, {"both": fits}, value="perplexity")
 
 
 @pytest.fixture
@@ -86,30 +87,25 @@ def test_one_component_in_one_axes():
     pyplot.close("all")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(shape=(4, 2)), r"Got shape=\(4, 2\) and 6 features"),
-        (dict(shape=(-2, -3)), r"Got shape=\(-2, -3\) and 6 features"),
-        (dict(shape=(6,)), r"Got shape=\(6,\) and 6 features"),
-        (dict(shape=(2, 3), titles=["a"]), r"Got shape \(1,\) for 5 components"),
-        (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
-        (dict(shape="ab"), "Got shape='ab' and 6 features"),
-        (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
-    ],
+@cases(
+    "arguments, message",
+    (dict(shape=(4, 2)), r"Got shape=\(4, 2\) and 6 features"),
+    (dict(shape=(-2, -3)), r"Got shape=\(-2, -3\) and 6 features"),
+    (dict(shape=(6,)), r"Got shape=\(6,\) and 6 features"),
+    (dict(shape=(2, 3), titles=["a"]), r"Got shape \(1,\) for 5 components"),
+    (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
+    (dict(shape="ab"), "Got shape='ab' and 6 features"),
+    (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
 )
 def test_components_that_cannot_be_drawn(images, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        plot.plot_components(images, **arguments)
+    refused(message, plot.plot_components, images, **arguments)
     assert pyplot.get_fignums() == []
 
 
 def test_components_that_are_not_numbers(images):
     images[1, 1] = np.nan
-    with pytest.raises(ValueError, match="components contains NaN"):
-        plot.plot_components(images, (2, 3))
-    with pytest.raises(ValueError, match="Expected 2D array"):
-        plot.plot_components(images[0], (2, 3))
+    refused("components contains NaN", plot.plot_components, images, (2, 3))
+    refused("Expected 2D array", plot.plot_components, images[0], (2, 3))
 
 
 def test_without_matplotlib(fits, monkeypatch):
@@ -122,18 +118,17 @@ def test_without_matplotlib(fits, monkeypatch):
 
 def test_what_is_no_fit(fits):
     for wrong in (3, None, np.ones(3)):
-        with pytest.raises(TypeError, match="estimator"):
-            plot.plot_temperature(wrong)
-        with pytest.raises(TypeError, match="estimator"):
-            plot.plot_learning_curves({"a": wrong})
-        with pytest.raises(
-            TypeError, match=r"'fits' parameter of plot_learning_curves must be .*Mapping"
-        ):
-            plot.plot_learning_curves(wrong)
+        refused("estimator", plot.plot_temperature, wrong, error=TypeError)
+        refused("estimator", plot.plot_learning_curves, {"a": wrong}, error=TypeError)
+        refused(
+            r"'fits' parameter of plot_learning_curves must be .*Mapping",
+            plot.plot_learning_curves,
+            wrong,
+            error=TypeError,
+        )
     with pytest.raises(NotFittedError):
         plot.plot_temperature(TemperedLDA())
-    with pytest.raises(ValueError, match="no fit of 'a' to draw"):
-        plot.plot_learning_curves({"a": []})
+    refused("no fit of 'a' to draw", plot.plot_learning_curves, {"a": []})
     with pytest.raises(TypeError, match=r"'over' parameter of plot_learning_curves must be .*str"):
         plot.plot_learning_curves({"a": fits[0]}, over=np.ones(2))
 
@@ -171,7 +166,9 @@ def test_means_and_standard_deviations_of_a_choice(choice):
     assert own[1, 1].lines and not own[1, 2].axison
     with pytest.raises(ValueError, match=r"'axes' must hold an Axes for each measure. Got 2 for 5"):
         plot.plot_choice(choice, axes=own[0, :2])
-    with pytest.raises(
-        TypeError, match=r"'choice' must be a Choice, as .*choose_n_topics\(X, ks\) returns"
-    ):
-        plot.plot_choice({"ks": KS})
+    refused(
+        r"'choice' must be a Choice, as .*choose_n_topics\(X, ks\) returns",
+        plot.plot_choice,
+        {"ks": KS},
+        error=TypeError,
+    )

@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.metrics import topic_stability
 from annealvi.plot import pictures
+from tests.asserts import refused
+from tests.marks import cases
 
 
 def test_topics_are_the_largest_or_those_that_are_named(summary):
@@ -15,8 +17,7 @@ def test_topics_are_the_largest_or_those_that_are_named(summary):
     assert pictures.choose_topics(summary, 1, 2) == [1]
     assert pictures.choose_topics(summary, [summary.labels[2], 0], 2) == [2, 0]
     for wrong in (3, [0, 3], -1, [1.5], "nothing"):
-        with pytest.raises(ValueError, match="from 0 to 2 or the label of a topic"):
-            pictures.choose_topics(summary, wrong, 2)
+        refused("from 0 to 2 or the label of a topic", pictures.choose_topics, summary, wrong, 2)
     for wrong in ([], np.array(1), 1.5, {1}):
         with pytest.raises(ValueError, match="'topics' parameter must be a list of numbers"):
             pictures.choose_topics(summary, wrong, 2)
@@ -29,9 +30,12 @@ def test_years_are_drawn_where_they_begin(summary, documents):
     assert_array_equal(drawn.n_documents, 12)
 
 
-@pytest.mark.parametrize(
-    ("freq", "first"),
-    [("QE", "2000-04-01"), ("ME", "2000-05-01"), ("W", "2000-05-01"), ("D", "2000-05-03")],
+@cases(
+    "freq, first",
+    ("QE", "2000-04-01"),
+    ("ME", "2000-05-01"),
+    ("W", "2000-05-01"),
+    ("D", "2000-05-03"),
 )
 def test_periods_are_drawn_where_they_begin(summary, freq, first):
     drawn = pictures.over_time(summary, ["2000-05-03"] * 60, freq, [0])
@@ -64,19 +68,15 @@ def test_fits_of_other_words_have_no_matches(summary):
         feature_names = np.array(["a", "b"])
         similar = weights = None
 
-    with pytest.raises(ValueError, match="same words, in the same order"):
-        pictures.matches(summary, Other())
+    refused("same words, in the same order", pictures.matches, summary, Other())
     Other.topics = np.eye(1)
-    with pytest.raises(ValueError, match="at least two topics"):
-        pictures.tree(Other())
+    refused("at least two topics", pictures.tree, Other())
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "summary", np.eye(3), dict])
 def test_what_is_no_summary(wrong):
-    with pytest.raises(TypeError, match="'summary' must be a TopicSummary"):
-        pictures.bars(wrong, None, 3, 0.5)
-    with pytest.raises(TypeError, match="'b' must be a TopicSummary"):
-        pictures.check_summary(wrong, "b")
+    refused("'summary' must be a TopicSummary", pictures.bars, wrong, None, 3, 0.5, error=TypeError)
+    refused("'b' must be a TopicSummary", pictures.check_summary, wrong, "b", error=TypeError)
 
 
 def test_names_are_cut_to_one_line():

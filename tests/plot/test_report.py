@@ -16,6 +16,8 @@ from scipy import sparse
 from annealvi.plot import report as module
 from annealvi.plot.report import write_report
 from annealvi.topics import describe
+from tests.asserts import refused
+from tests.marks import cases
 
 pytest.importorskip("plotly", reason="needs plotly, the extra 'report'")
 
@@ -116,44 +118,39 @@ def test_a_value_is_not_filled_in_again():
     assert module.fill("{{a}} {{b}}", {"a": "{{b}}", "b": "\\1"}) == "{{b}} \\1"
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (dict(n_words=0), ValueError, "'n_words' parameter of write_report"),
-        (dict(title=3), ValueError, "'title' parameter of write_report"),
-        (
-            dict(times=[1, 2]),
-            ValueError,
-            "'times' parameter of TopicSummary.over_time must be one entry",
-        ),
-        (
-            dict(groups=["a"]),
-            ValueError,
-            "'groups' parameter of TopicSummary.by_group must be one entry",
-        ),
-        (
-            dict(times=["no time"] * 60),
-            ValueError,
-            "'times.0.' parameter of TopicSummary.over_time must be datetimes",
-        ),
-        (dict(other=3), TypeError, "'other' must be a TopicSummary"),
-    ],
+@cases(
+    "options, error, message",
+    (dict(n_words=0), ValueError, "'n_words' parameter of write_report"),
+    (dict(title=3), ValueError, "'title' parameter of write_report"),
+    (
+        dict(times=[1, 2]),
+        ValueError,
+        "'times' parameter of TopicSummary.over_time must be one entry",
+    ),
+    (
+        dict(groups=["a"]),
+        ValueError,
+        "'groups' parameter of TopicSummary.by_group must be one entry",
+    ),
+    (
+        dict(times=["no time"] * 60),
+        ValueError,
+        "'times.0.' parameter of TopicSummary.over_time must be datetimes",
+    ),
+    (dict(other=3), TypeError, "'other' must be a TopicSummary"),
 )
 def test_bad_input_writes_nothing(summary, tmp_path, options, error, message):
     path = tmp_path / "topics.html"
     path.write_text("an older report")
-    with pytest.raises(error, match=message):
-        write_report(summary, path, **options)
+    refused(message, write_report, summary, path, **options, error=error)
     assert [file.name for file in tmp_path.iterdir()] == ["topics.html"]
     assert path.read_text() == "an older report"
 
 
 def test_places_that_cannot_be_written(summary, tmp_path):
     for wrong in (tmp_path, tmp_path / "none" / "topics.html"):
-        with pytest.raises(OSError, match="cannot write the report"):
-            write_report(summary, wrong)
-    with pytest.raises(ValueError, match="'path' parameter of write_report"):
-        write_report(summary, 3)
+        refused("cannot write the report", write_report, summary, wrong, error=OSError)
+    refused("'path' parameter of write_report", write_report, summary, 3)
 
 
 def test_without_plotly(summary, tmp_path, monkeypatch):

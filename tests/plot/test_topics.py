@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from annealvi import plot
 from annealvi.plot import interactive, pictures
 from annealvi.topics import estimate_effects
+from tests.asserts import refused
+from tests.marks import cases
 
 pytest.importorskip("plotly", reason="needs plotly, the extra 'report'")
 
@@ -53,8 +55,7 @@ def test_given_axes_are_used(summary, documents):
     given = pyplot.subplots(1, 2)[1]
     assert plot.plot_topic_words(summary, [1, 0], axes=given) is given
     assert given[1].get_title().startswith("0 ")
-    with pytest.raises(ValueError, match=r"'axes' .* Got 2 for 3 topics"):
-        plot.plot_topic_words(summary, axes=given)
+    refused(r"'axes' .* Got 2 for 3 topics", plot.plot_topic_words, summary, axes=given)
     assert plot.plot_topic_map(summary, ax=given[0]) is given[0]
     assert plot.plot_topics_over_time(summary, documents[3], ax=given[0]) is given[0]
 
@@ -153,25 +154,21 @@ def test_fit(summary, monkeypatch):
         assert_array_equal(values(trace.y), summary.history[name])
         assert_array_equal(values(trace.x), summary.history["pass"])
     monkeypatch.setattr(summary, "history", None)
-    with pytest.raises(ValueError, match="no history"):
-        interactive.plot_fit(summary)
+    refused("no history", interactive.plot_fit, summary)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("plot_topic_words", dict(n_words=0), "'n_words' parameter of plot_topic_words"),
-        ("plot_topic_words", dict(topics=[9]), "from 0 to 2 or the label of a topic"),
-        ("plot_topic_map", dict(documents="no"), "'documents' parameter of plot_topic_map"),
-        ("plot_topics_over_time", dict(times=[1]), "'times' parameter of .* must be one entry"),
-        ("plot_topics_by_group", dict(groups=[1]), "'groups' parameter of .* must be one entry"),
-        ("plot_topic_heatmap", dict(ax=3), r"'ax' must be Axes of matplotlib\. Got 3"),
-    ],
+@cases(
+    "name, options, message",
+    ("plot_topic_words", dict(n_words=0), "'n_words' parameter of plot_topic_words"),
+    ("plot_topic_words", dict(topics=[9]), "from 0 to 2 or the label of a topic"),
+    ("plot_topic_map", dict(documents="no"), "'documents' parameter of plot_topic_map"),
+    ("plot_topics_over_time", dict(times=[1]), "'times' parameter of .* must be one entry"),
+    ("plot_topics_by_group", dict(groups=[1]), "'groups' parameter of .* must be one entry"),
+    ("plot_topic_heatmap", dict(ax=3), r"'ax' must be Axes of matplotlib\. Got 3"),
 )
 def test_what_cannot_be_drawn(summary, name, options, message):
     for library in (plot, interactive) if "ax" not in options else (plot,):
-        with pytest.raises((ValueError, TypeError), match=message):
-            getattr(library, name)(summary, **options)
+        refused(message, getattr(library, name), summary, **options, error=(ValueError, TypeError))
     assert pyplot.get_fignums() == []
 
 
@@ -205,8 +202,7 @@ def test_groups_without_words_of_the_topic(summary, monkeypatch):
     drawn = pictures.words_by_group(summary, 1, of_topic, 3, 500.0)
     assert [group.name for group in drawn] == ["1 (20)"]
     monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
-    with pytest.raises(ValueError, match="groups that have words of the topic"):
-        plot.plot_words_by_group(summary, 1, of_topic)
+    refused("groups that have words of the topic", plot.plot_words_by_group, summary, 1, of_topic)
 
 
 @pytest.fixture(scope="module")
@@ -272,5 +268,4 @@ def test_no_such_topic_of_effects(effects, topics):
 def test_what_has_no_effects(effects):
     with pytest.raises(TypeError, match="'effects' must be an Effects"):
         plot.plot_effects(effects.table, "side")
-    with pytest.raises(ValueError, match="some of the covariates"):
-        plot.plot_effects(effects, "no")
+    refused("some of the covariates", plot.plot_effects, effects, "no")

@@ -16,6 +16,8 @@ from annealvi.proximity import (
     Distance,
     ProximityAscent,
 )
+from tests.asserts import refused
+from tests.marks import cases
 
 RNG = np.random.RandomState(0)
 X = (RNG.random_sample((30, 2)) < 0.5) @ np.array([[3.0, 1.0], [0.0, 4.0]]) + RNG.randn(30, 2)
@@ -75,9 +77,11 @@ def test_no_magnitude_is_plain_gradient_ascent(method, statistic):
     assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("annealed", "average"),
-    [(False, "parameters"), (False, "statistic"), (True, "parameters")],
+@cases(
+    "annealed, average",
+    (False, "parameters"),
+    (False, "statistic"),
+    (True, "parameters"),
     ids=["fast", "fast, average of f", "annealing"],
 )
 def test_algorithm_2_against_plain_numpy(annealed, average):
@@ -116,9 +120,7 @@ def test_algorithm_1_against_plain_numpy():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("statistic", "method"), [*((name, "fast") for name in STATISTICS), ("entropy", "inner")]
-)
+@cases("statistic, method", *((name, "fast") for name in STATISTICS), ("entropy", "inner"))
 def test_the_penalty_holds_each_statistic(statistic, method):
     changes = []
     for k in (0.0, 1e4):
@@ -147,9 +149,7 @@ def test_magnitudes_and_records():
     assert_allclose(linear.magnitude_path[:-1, 0], 4 - 0.4 * np.arange(10))
 
 
-@pytest.mark.parametrize(
-    ("n_steps", "n_records"), [(500, 100), (500, 1), (87, 1)], ids=["often", "once", "at the end"]
-)
+@cases("n_steps, n_records", (500, 100), (500, 1), (87, 1), ids=["often", "once", "at the end"])
 def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
     """Components may be finite where their squares are not: then an earlier state is given."""
     ascent = ProximityAscent(
@@ -166,19 +166,16 @@ def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
     assert all(np.all(np.isfinite(part)) for part in (state.elbo, state.means, state.logits))
 
 
-@pytest.mark.parametrize(
-    ("model", "means", "logits", "words"),
-    [
-        (MODEL, START, np.zeros((3, 2, 30)), r"'logits' .* broadcastable to shape \(5, 2, 30\)"),
-        (MODEL, START, [[np.nan]], "'logits' .* must be finite"),
-        (MODEL, START, "zero", "'logits' .* Got 'zero'"),
-        (X, START, None, "'model' .* must be a BernoulliFactorModel"),
-        (MODEL, np.full((2, 2), 1e200), None, "ELBO at the start must be fin.*smaller 'means'"),
-    ],
+@cases(
+    "model, means, logits, words",
+    (MODEL, START, np.zeros((3, 2, 30)), r"'logits' .* broadcastable to shape \(5, 2, 30\)"),
+    (MODEL, START, [[np.nan]], "'logits' .* must be finite"),
+    (MODEL, START, "zero", "'logits' .* Got 'zero'"),
+    (X, START, None, "'model' .* must be a BernoulliFactorModel"),
+    (MODEL, np.full((2, 2), 1e200), None, "ELBO at the start must be fin.*smaller 'means'"),
 )
 def test_bad_starts(model, means, logits, words):
-    with pytest.raises(ValueError, match=words):
-        ProximityAscent(n_steps=1).ascend(model, means, logits)
+    refused(words, ProximityAscent(n_steps=1).ascend, model, means, logits)
 
 
 def test_adam():
@@ -254,29 +251,26 @@ def test_algorithm_2_with_another_distance_against_plain_numpy(distance):
     assert_allclose(found.means, mu, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("own", "words"),
-    [
-        (lambda q: q.probability, r"must return a tuple of f and its derivative\. Got ndarray"),
-        (lambda q: ("half", q.variance), r"must be an array of floats\. Got 'half'"),
-        (lambda q: (q.probability, q.variance[..., :1]), r"shape \(5, 2, 30\)\. Got .*, 1\)"),
-        (lambda q: (q.probability.sum(axis=-1), q.variance), r"must be a function, because f has"),
-        (lambda q: (q.probability, lambda c: c.sum(axis=0)), r"\(5, 2, 30\)\. Got shape \(2"),
-        (lambda q: (q.probability, 1.01 * q.variance), "gradient of .* differs from finite diff"),
-        (
-            lambda q: (q.probability.sum(axis=-1), lambda c: c[..., None] * q.probability),
-            "differs from finite differences: it gives .*, they give",
-        ),
-        (lambda q: (np.where(q.logit > 0, np.nan, q.logit), q.variance), r"finite\. Got nan"),
-        (lambda q: (q.probability, q.variance * np.nan), r"derivative of .* finite\. Got nan"),
-    ],
+@cases(
+    "own, words",
+    (lambda q: q.probability, r"must return a tuple of f and its derivative\. Got ndarray"),
+    (lambda q: ("half", q.variance), r"must be an array of floats\. Got 'half'"),
+    (lambda q: (q.probability, q.variance[..., :1]), r"shape \(5, 2, 30\)\. Got .*, 1\)"),
+    (lambda q: (q.probability.sum(axis=-1), q.variance), r"must be a function, because f has"),
+    (lambda q: (q.probability, lambda c: c.sum(axis=0)), r"\(5, 2, 30\)\. Got shape \(2"),
+    (lambda q: (q.probability, 1.01 * q.variance), "gradient of .* differs from finite diff"),
+    (
+        lambda q: (q.probability.sum(axis=-1), lambda c: c[..., None] * q.probability),
+        "differs from finite differences: it gives .*, they give",
+    ),
+    (lambda q: (np.where(q.logit > 0, np.nan, q.logit), q.variance), r"finite\. Got nan"),
+    (lambda q: (q.probability, q.variance * np.nan), r"derivative of .* finite\. Got nan"),
 )
 def test_wrong_statistics(own, words):
     def statistic(q, prior_logit):
         return own(q)
 
-    with pytest.raises(ValueError, match=words):
-        ProximityAscent(statistic, n_steps=3).ascend(MODEL, START, LOGITS)
+    refused(words, ProximityAscent(statistic, n_steps=3).ascend, MODEL, START, LOGITS)
     annealed = ProximityAscent(statistic, method="annealing", n_steps=1)
     assert annealed.ascend(MODEL, START, LOGITS).n_steps == 1  # which does not use it
 
@@ -294,14 +288,12 @@ class Turning:
         return q.probability, q.variance
 
 
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [
-        (lambda q: (q.probability * np.nan, q.variance), r"'Turning' must be finite"),
-        (lambda q: (q.probability[..., :4], q.variance[..., :4]), r"must have shape \(5, 2, 30\)"),
-        (lambda q: (q.probability, q.variance * np.inf), r"derivative of .* finite.*Got inf"),
-        (lambda q: (q.probability, lambda c: c * np.nan), r"gradient of 'Turning' must be finite"),
-    ],
+@cases(
+    "bad, words",
+    (lambda q: (q.probability * np.nan, q.variance), r"'Turning' must be finite"),
+    (lambda q: (q.probability[..., :4], q.variance[..., :4]), r"must have shape \(5, 2, 30\)"),
+    (lambda q: (q.probability, q.variance * np.inf), r"derivative of .* finite.*Got inf"),
+    (lambda q: (q.probability, lambda c: c * np.nan), r"gradient of 'Turning' must be finite"),
 )
 def test_a_statistic_that_goes_wrong_later(bad, words):
     counted = Turning(10**9, bad)
@@ -314,5 +306,4 @@ def test_a_distance_that_goes_wrong_later():
     narrow = Distance(lambda u: u**2, lambda u: np.where(np.abs(u) > 8, np.nan, 2 * u))
     wide = ProximityAscent(lambda q, c: (q.logit, np.ones_like(q.logit)), distance=narrow)
     wide.set_params(n_steps=50, learning_rate=20.0, magnitude=1e-3)
-    with pytest.raises(ValueError, match=r"derivative of Distance.* must be finite"):
-        wide.ascend(MODEL, START, LOGITS)
+    refused(r"derivative of Distance.* must be finite", wide.ascend, MODEL, START, LOGITS)

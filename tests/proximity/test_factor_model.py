@@ -9,6 +9,8 @@ from scipy.special import entr, expit
 from scipy.stats import norm
 
 from annealvi.proximity import Bernoulli, BernoulliFactorModel
+from tests.asserts import refused
+from tests.marks import cases
 
 N, K, D, RUNS = 7, 3, 2, 4
 PI = np.array([0.2, 0.5, 0.7])
@@ -97,35 +99,28 @@ def test_factors_that_no_datum_has():
     assert_allclose(model.best_means(Bernoulli(theta)), 0)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (dict(X=[1.0, 2.0]), r"'X' .* of Bernoulli.* \(n_runs, n_samples, n_features\)"),
-        (dict(X=[["a"]]), "'X' parameter of BernoulliFactorModel must be a float or an array"),
-        (dict(X=np.empty((0, 2))), "'X' parameter of BernoulliFactorModel"),
-        (dict(X=[[np.nan]]), "must be finite"),
-        (dict(prior_probability=[0.5, 1.0]), r"'prior_.*\(0.0, 1.0\). Got 1.0"),
-        (dict(prior_probability="half"), "'prior_probability' .* 'half'"),
-        (dict(prior_probability=[]), r"'prior_probability' .* \(n_components,\). Got shape \(0,\)"),
-        (dict(noise_variance=0), "'noise_variance' .* must be positive and finite. Got 0"),
-        (dict(noise_variance="learn"), "'noise_variance' .* must be a float. Got"),
-    ],
+@cases(
+    "options, words",
+    (dict(X=[1.0, 2.0]), r"'X' .* of Bernoulli.* \(n_runs, n_samples, n_features\)"),
+    (dict(X=[["a"]]), "'X' parameter of BernoulliFactorModel must be a float or an array"),
+    (dict(X=np.empty((0, 2))), "'X' parameter of BernoulliFactorModel"),
+    (dict(X=[[np.nan]]), "must be finite"),
+    (dict(prior_probability=[0.5, 1.0]), r"'prior_.*\(0.0, 1.0\). Got 1.0"),
+    (dict(prior_probability="half"), "'prior_probability' .* 'half'"),
+    (dict(prior_probability=[]), r"'prior_probability' .* \(n_components,\). Got shape \(0,\)"),
+    (dict(noise_variance=0), "'noise_variance' .* must be positive and finite. Got 0"),
+    (dict(noise_variance="learn"), "'noise_variance' .* must be a float. Got"),
 )
 def test_bad_constants(options, words):
-    with pytest.raises(ValueError, match=words):
-        BernoulliFactorModel(**(dict(X=[[0.0], [1.0]]) | options))
+    refused(words, BernoulliFactorModel, **dict(X=[[0.0], [1.0]]) | options)
 
 
-@pytest.mark.parametrize(
-    "means", [1.0, np.zeros((K, D + 1)), np.zeros((K + 1, D)), np.full((K, D), np.inf), "five"]
-)
+@cases("means", 1.0, np.zeros((K, D + 1)), np.zeros((K + 1, D)), np.full((K, D), np.inf), "five")
 def test_bad_means(means):
-    with pytest.raises(ValueError, match="'means' parameter must be"):
-        problem()[1].check_means(means)
+    refused("'means' parameter must be", problem()[1].check_means, means)
 
 
 def test_runs_of_data_are_as_many_as_runs_of_means():
     model = problem(runs_of_data=True)[1]
     assert model.check_means(np.zeros((RUNS, K, D))).shape == (RUNS, K, D)
-    with pytest.raises(ValueError, match=rf"\({RUNS}, {K}, {D}\)"):
-        model.check_means(np.zeros((RUNS + 1, K, D)))
+    refused(rf"\({RUNS}, {K}, {D}\)", model.check_means, np.zeros((RUNS + 1, K, D)))

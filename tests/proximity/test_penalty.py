@@ -15,6 +15,8 @@ from annealvi.proximity import (
     inverse_huber,
     inverse_huber_derivative,
 )
+from tests.asserts import refused
+from tests.marks import cases
 
 
 def test_distance():
@@ -56,10 +58,8 @@ def test_the_average_keeps_nothing_of_its_caller():
 @pytest.mark.parametrize("wrong", ["a", [1.0, [2.0]], None, 1j, {"a": 1}])
 def test_what_is_no_number(wrong):
     for function in (inverse_huber, inverse_huber_derivative):
-        with pytest.raises(ValueError, match="'u' parameter must be a float or an array of floats"):
-            function(wrong)
-    with pytest.raises(ValueError, match=r"'new' parameter of MovingAverage\.update must be a"):
-        MovingAverage(0.5).update(wrong)
+        refused("'u' parameter must be a float or an array of floats", function, wrong)
+    refused(r"'new' parameter of MovingAverage\.update must be a", MovingAverage(0.5).update, wrong)
 
 
 # --------------------------------------------------- checks of functions that a user has written
@@ -93,13 +93,11 @@ def test_one_wrong_element_is_found(shape):
         check_statistic(almost, Bernoulli(np.zeros(shape)))
 
 
-@pytest.mark.parametrize(
-    ("prior", "words"),
-    [
-        (np.zeros((3, 1)), r"broadcastable to the shape of q, \(1, 2, 3\)\. Got shape \(3, 1\)"),
-        (np.nan, "must be finite"),
-        ("even", "must be a float or an array of floats"),
-    ],
+@cases(
+    "prior, words",
+    (np.zeros((3, 1)), r"broadcastable to the shape of q, \(1, 2, 3\)\. Got shape \(3, 1\)"),
+    (np.nan, "must be finite"),
+    ("even", "must be a float or an array of floats"),
 )
 def test_what_is_no_prior(prior, words):
     with pytest.raises(ValueError, match=f"'prior_logit'.* {words}"):
@@ -125,23 +123,19 @@ def total(u):
     return np.sum(u**2)
 
 
-@pytest.mark.parametrize(
-    ("value", "derivative", "words"),
-    [
-        (absolute, lambda u: -np.sign(u), r"derivative '<lambda>' of a distance at u = .* differs"),
-        (lambda u: u**2, lambda u: 2.1 * u, "gives .*, they give"),
-        (lambda u: np.sqrt(np.abs(u)), root, "The derivative 'root' of a distance must be finite"),
-        (total, lambda u: 2 * u, r"The distance 'total' must have shape \(7,\)\. Got shape \(\)"),
-        (lambda u: u**2, lambda u: 2.0, r"of a distance must have shape \(7,\)"),
-        (lambda u: None, lambda u: u, r"The distance '<lambda>' must be an array of floats"),
-        (lambda u: u * np.nan, lambda u: u, r"must be finite\. Got nan"),
-    ],
+@cases(
+    "value, derivative, words",
+    (absolute, lambda u: -np.sign(u), r"derivative '<lambda>' of a distance at u = .* differs"),
+    (lambda u: u**2, lambda u: 2.1 * u, "gives .*, they give"),
+    (lambda u: np.sqrt(np.abs(u)), root, "The derivative 'root' of a distance must be finite"),
+    (total, lambda u: 2 * u, r"The distance 'total' must have shape \(7,\)\. Got shape \(\)"),
+    (lambda u: u**2, lambda u: 2.0, r"of a distance must have shape \(7,\)"),
+    (lambda u: None, lambda u: u, r"The distance '<lambda>' must be an array of floats"),
+    (lambda u: u * np.nan, lambda u: u, r"must be finite\. Got nan"),
 )
 def test_wrong_distances(value, derivative, words):
-    with pytest.raises(ValueError, match=words):
-        Distance(value, derivative)
-    with pytest.raises(ValueError, match=words):
-        check_distance(value, derivative)
+    refused(words, Distance, value, derivative)
+    refused(words, check_distance, value, derivative)
 
 
 @pytest.mark.parametrize(("parts", "name"), [((3, abs), "value"), ((abs, None), "derivative")])
@@ -151,9 +145,12 @@ def test_parts_of_a_distance_that_cannot_be_called(parts, name):
 
 
 def test_what_is_no_statistic():
-    with pytest.raises(
-        TypeError, match="'statistic' parameter of check_statistic must be callable"
-    ):
-        check_statistic("entropy", Bernoulli(np.zeros(2)))
+    refused(
+        "'statistic' parameter of check_statistic must be callable",
+        check_statistic,
+        "entropy",
+        Bernoulli(np.zeros(2)),
+        error=TypeError,
+    )
     with pytest.raises(TypeError, match="'q' parameter of check_statistic must be a Bernoulli"):
         check_statistic(STATISTICS["mean"], np.zeros(2))

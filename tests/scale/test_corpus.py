@@ -10,6 +10,7 @@ from annealvi.scale import corpus as corpora
 from annealvi.scale.corpus import Partitions, ShardedCorpus, gather
 from annealvi.scale.elsewhere import Counted, Elsewhere
 from annealvi.scale.engines import SerialEngine, WorkersLostError
+from tests.asserts import refused
 
 LENGTHS = (23, 14, 31)
 
@@ -156,8 +157,7 @@ def test_results_that_went_with_their_worker_are_made_again(paths):
 
 
 def test_partitions_that_do_not_go_together(X, paths, tmp_path):
-    with pytest.raises(ValueError, match="'X' parameter must be at least one partition"):
-        Partitions(SerialEngine(), [])
+    refused("'X' parameter must be at least one partition", Partitions, SerialEngine(), [])
     corpus.write(tmp_path / "wide", [sparse.csr_matrix(np.ones((2, 41)))])
     with pytest.raises(ValueError, match=r"Partition 0 has 40, and partition 3 has 41"):
         Partitions(SerialEngine(), [*paths, tmp_path / "wide"])

@@ -7,6 +7,8 @@ from scipy import sparse
 
 from annealvi import corpus
 from annealvi.scale.corpus import Piece, facts_of, load, take
+from tests.asserts import refused
+from tests.marks import cases
 
 
 @pytest.fixture
@@ -24,18 +26,15 @@ def test_paths_are_opened(tmp_path, X):
         assert loaded.dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        (np.ones((2, 3)), TypeError, r"partition 3 of X must be a sparse matrix, or the.*ndarr"),
-        (sparse.csr_matrix((0, 3)), ValueError, r"partition 3 of X must have at least one doc"),
-        (sparse.csr_matrix([[-1.0, 2.0]]), ValueError, r"Negative values in data.*partition 3"),
-        (sparse.csr_matrix([[np.nan, 2.0]]), ValueError, r"contains NaN"),
-    ],
+@cases(
+    "source, error, message",
+    (np.ones((2, 3)), TypeError, r"partition 3 of X must be a sparse matrix, or the.*ndarr"),
+    (sparse.csr_matrix((0, 3)), ValueError, r"partition 3 of X must have at least one doc"),
+    (sparse.csr_matrix([[-1.0, 2.0]]), ValueError, r"Negative values in data.*partition 3"),
+    (sparse.csr_matrix([[np.nan, 2.0]]), ValueError, r"contains NaN"),
 )
 def test_bad_partitions(source, error, message):
-    with pytest.raises(error, match=message):
-        load(source, "partition 3 of X")
+    refused(message, load, source, "partition 3 of X", error=error)
 
 
 def test_facts(X):

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from annealvi import Annealed, Fixed
 from annealvi.temperature import Temperature, as_temperature
+from tests.marks import cases
 
 FORMULAS = {
     "linear": lambda T0, t, L: T0 + (1 - T0) * t / L,
@@ -19,9 +20,7 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("shape", FORMULAS)
-@pytest.mark.parametrize(
-    ("length", "L"), [(None, 34), (1 / 3, 34), (0.5, 50), (1.0, 99), (0.001, 1)]
-)
+@cases("length, L", (None, 34), (1 / 3, 34), (0.5, 50), (1.0, 99), (0.001, 1))
 def test_schedules(shape, length, L):
     schedule = Annealed(start=3.9, length=length, shape=shape).plan(100, 10)
     path = [1 / schedule.inverse(t) for t in range(100)]
@@ -55,14 +54,12 @@ def test_a_stream_is_annealed_only_by_passes():
     assert schedule.inverse(29) < 1 == schedule.inverse(30)
 
 
-@pytest.mark.parametrize(
-    ("temperature", "message"),
-    [
-        (Annealed(length=0.5, passes=1), "'passes' .* None with length=0.5. Got 1"),
-        (Annealed(passes=11), "'passes' .* at most the 10 passes of the fit. Got 11"),
-        (Annealed("auto"), "'start' .* must be a number in this fit. Got 'auto'"),
-        (Annealed(10**400), r"'start' .* \[1.0, inf\)"),
-    ],
+@cases(
+    "temperature, message",
+    (Annealed(length=0.5, passes=1), "'passes' .* None with length=0.5. Got 1"),
+    (Annealed(passes=11), "'passes' .* at most the 10 passes of the fit. Got 11"),
+    (Annealed("auto"), "'start' .* must be a number in this fit. Got 'auto'"),
+    (Annealed(10**400), r"'start' .* \[1.0, inf\)"),
 )
 def test_clear_errors(temperature, message):
     with pytest.raises(ValueError, match="parameter of Annealed must be") as error:
@@ -98,9 +95,7 @@ def test_what_a_parameter_stands_for():
     assert as_temperature(mine) is mine
 
 
-@pytest.mark.parametrize(
-    "value", [0.99, 0, -1, math.nan, math.inf, "hot", "fixed", None, [1], 1j, True, Annealed]
-)
+@cases("value", 0.99, 0, -1, math.nan, math.inf, "hot", "fixed", None, [1], 1j, True, Annealed)
 def test_not_a_temperature(value):
     with pytest.raises(ValueError, match=r"The 'temperature' parameter must be") as e:
         as_temperature(value)

@@ -13,12 +13,18 @@ from sklearn.exceptions import ConvergenceWarning
 from annealvi import Annealed, Fixed, LocalVariational, Proximity, Variational
 from annealvi.model import UNTEMPERED, LocalStep, Tempering
 from annealvi.temperature import as_temperature
+from tests.marks import cases
 from tests.temperature.stubs import B, Gauss, Words, made_for, posterior, show, vt
 
 
-@pytest.mark.parametrize(
-    ("n_steps", "steps_per_pass", "S"),
-    [(2, 1, 2), (10, 1, 10), (400, 7, 400), (None, 25.0, 25), (None, 24.3, 25), (None, 0.01, 1)],
+@cases(
+    "n_steps, steps_per_pass, S",
+    (2, 1, 2),
+    (10, 1, 10),
+    (400, 7, 400),
+    (None, 25.0, 25),
+    (None, 24.3, 25),
+    (None, 0.01, 1),
 )
 def test_default_damping(n_steps, steps_per_pass, S):
     """log T relaxes by exp(-12) over the planned steps, or over a pass of a stream."""

@@ -11,14 +11,14 @@ from scipy.special import softmax
 from annealvi import LocalVariational
 from annealvi.model import UNTEMPERED
 from annealvi.temperature.local import DocumentRule
+from tests.asserts import refused
 from tests.temperature.stubs import Gauss, Words, show
 
 
 @pytest.mark.parametrize("model", [None, object(), Gauss()])
 def test_a_model_without_local_temperatures(model):
     message = "needs a model whose data have temperatures of their own, .* use 'annealed' or"
-    with pytest.raises(ValueError, match=message):
-        LocalVariational().plan(10, model=model)
+    refused(message, LocalVariational().plan, 10, model=model)
 
 
 def problem(seed=0, n=7, size=10):

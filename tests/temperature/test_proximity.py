@@ -9,6 +9,7 @@ from annealvi import Proximity
 from annealvi.model import UNTEMPERED, BinaryFactors, LocalStep
 from annealvi.models.fmm import FMM
 from annealvi.models.gmm import GMM
+from tests.marks import cases
 
 PI = np.array([0.5, 0.2, 0.7])
 
@@ -36,9 +37,8 @@ def planned(n_steps=100, **parameters):
     return Proximity(**parameters).plan(n_steps, model=model), model
 
 
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [("exponential", lambda s: 20 * 1e-4**s), ("linear", lambda s: 20 * (1 - s))],
+@cases(
+    "shape, expected", ("exponential", lambda s: 20 * 1e-4**s), ("linear", lambda s: 20 * (1 - s))
 )
 def test_magnitudes(shape, expected):
     """k0 is the energy of a datum, k falls over half of the fit, then T = 1 exactly."""
@@ -50,9 +50,7 @@ def test_magnitudes(shape, expected):
     assert temperature.tempering(50) == UNTEMPERED
 
 
-@pytest.mark.parametrize(
-    ("length", "n_steps", "L"), [(1.0, 100, 99), (0.25, 100, 25), (0.5, 1, 0), (0.001, 100, 1)]
-)
+@cases("length, n_steps, L", (1.0, 100, 99), (0.25, 100, 25), (0.5, 1, 0), (0.001, 100, 1))
 def test_length(length, n_steps, L):
     temperature, _ = planned(n_steps, length=length, magnitude=3.0)
     assert temperature.n_proximity_steps_ == L

@@ -13,6 +13,8 @@ from annealvi import Variational
 from annealvi.inference import Monitor, optimise
 from annealvi.model import LocalStep, Tempering
 from annealvi.partition import LogPartition
+from tests.asserts import refused
+from tests.marks import cases
 from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, posterior, show, vt
 
 
@@ -72,15 +74,13 @@ def test_damping_interpolates_log_b(damping):
     assert planned.inverse(4) == pytest.approx(b, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("settings", "T"),
-    [
-        ({"start": 3.0}, 3.0),
-        ({"start": 1}, 1.0),
-        ({"start": 4.0}, 4.0),
-        ({}, 3 / (1 + 1 / 2 + 1 / 4)),
-        ({"prior": [6, 1, 1]}, 8 / (6 + 1 / 2 + 1 / 4)),
-    ],
+@cases(
+    "settings, T",
+    ({"start": 3.0}, 3.0),
+    ({"start": 1}, 1.0),
+    ({"start": 4.0}, 4.0),
+    ({}, 3 / (1 + 1 / 2 + 1 / 4)),
+    ({"prior": [6, 1, 1]}, 8 / (6 + 1 / 2 + 1 / 4)),
 )
 def test_the_first_step(settings, T):
     planned = Variational(t_max=4.0, grid=3, **settings).plan(10, model=Gauss())
@@ -111,9 +111,7 @@ def test_tempered_energy(prior):
 # -------------------------------------------------------------------- the plan
 
 
-@pytest.mark.parametrize(
-    ("final_fraction", "n_learning"), [(0.25, 15), (0.0, 20), (0.01, 19), (0.99, 0), (0.3, 14)]
-)
+@cases("final_fraction, n_learning", (0.25, 15), (0.0, 20), (0.01, 19), (0.99, 0), (0.3, 14))
 def test_the_last_part_runs_at_one(final_fraction, n_learning):
     energies = np.linspace(-60.0, -30.0, 20)
     model, monitor = Stub(energies), Monitor()
@@ -287,16 +285,18 @@ def test_a_stream_is_warned_of_after_a_pass():
 @pytest.mark.parametrize("energy", [None, math.nan, -math.inf])
 def test_energies_must_be_finite(energy):
     planned = vt().plan(10, model=Words())
-    with pytest.raises(ValueError, match="needs finite energies of Words"):
-        show(planned, energy, np.zeros(5))
+    refused("needs finite energies of Words", show, planned, energy, np.zeros(5))
 
 
 # ------------------------------------------------------------------ log C
 
 
-@pytest.mark.parametrize(
+@cases(
     "partition",
-    [40 * np.log(GRID), list(40 * np.log(GRID)), made_for(), made_for(n_words=1000, n_topics=5)],
+    40 * np.log(GRID),
+    list(40 * np.log(GRID)),
+    made_for(),
+    made_for(n_words=1000, n_topics=5),
     ids=["array", "list", "LogPartition", "made for it"],
 )
 @pytest.mark.parametrize("model", [Words, Gauss, object])
@@ -320,32 +320,28 @@ def test_log_c_over_the_prior_is_of_so_many_words():
     assert_allclose(planned.posterior_, posterior(-120.0, -60 * 1.5 * np.log(B)), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("partition", "message"),
-    [
-        (made_for(n_words=999), "than those of the fit: 'n_words' is 999"),
-        (made_for(n_features=8), "'n_features' is 8, expected 7"),
-        (LogPartition(1 / GRID[:4], np.zeros(4)), "another grid .* has 4 points, expected 5"),
-        (LogPartition(np.linspace(1, 0.1, 5), np.zeros(5)), r"grid .*\[1\] is 0.775, expected 0.5"),
-        (LogPartition(B, np.full(5, math.nan)), "'values' .* finite"),
-        (LogPartition(B, np.zeros(4)), "'values'"),
-        (np.zeros(4), r"'partition' .* shape \(5,\). Got shape \(4,\)"),
-        (["a"] * 5, r"'partition' .* Got shape \(5,\) and dtype <U1"),
-        ([0.0, 1, 2, 3, -math.inf], "'partition' .* must be finite. Got -inf"),
-        ([[0.0], [1, 2]], "'partition' parameter of Variational"),
-    ],
+@cases(
+    "partition, message",
+    (made_for(n_words=999), "than those of the fit: 'n_words' is 999"),
+    (made_for(n_features=8), "'n_features' is 8, expected 7"),
+    (LogPartition(1 / GRID[:4], np.zeros(4)), "another grid .* has 4 points, expected 5"),
+    (LogPartition(np.linspace(1, 0.1, 5), np.zeros(5)), r"grid .*\[1\] is 0.775, expected 0.5"),
+    (LogPartition(B, np.full(5, math.nan)), "'values' .* finite"),
+    (LogPartition(B, np.zeros(4)), "'values'"),
+    (np.zeros(4), r"'partition' .* shape \(5,\). Got shape \(4,\)"),
+    (["a"] * 5, r"'partition' .* Got shape \(5,\) and dtype <U1"),
+    ([0.0, 1, 2, 3, -math.inf], "'partition' .* must be finite. Got -inf"),
+    ([[0.0], [1, 2]], "'partition' parameter of Variational"),
 )
 def test_a_wrong_log_c(partition, message):
-    with pytest.raises(ValueError, match=message):
-        vt(partition=partition).plan(10, model=Words())
+    refused(message, vt(partition=partition).plan, 10, model=Words())
 
 
 def test_another_model_is_checked_as_the_first_was():
     planned = vt(partition=made_for(n_words=1000)).plan(10, model=Words())
     other = Words()
     other.known = {"n_words": 500.0}
-    with pytest.raises(ValueError, match="'n_words' is 1000, expected 500"):
-        planned.attach(other)
+    refused("'n_words' is 1000, expected 500", planned.attach, other)
     planned = vt().plan(10, model=Words())
     show(planned, -30.0, 20 * np.log(GRID))
     before = planned.inverse(1)
@@ -356,8 +352,7 @@ def test_another_model_is_checked_as_the_first_was():
 
 @pytest.mark.parametrize("model", [None, object(), LocalStep(None)])
 def test_a_model_must_know_its_normaliser(model):
-    with pytest.raises(ValueError, match=r"needs a model with a 'log_partition' method"):
-        Variational().plan(10, model=model)
+    refused(r"needs a model with a 'log_partition' method", Variational().plan, 10, model=model)
 
 
 class Shapeless(Gauss):
@@ -365,18 +360,14 @@ class Shapeless(Gauss):
         return self.value
 
 
-@pytest.mark.parametrize(
-    "value", [0.0, np.zeros(3), np.zeros((4, 1)), [0, 1, 2, math.nan], [math.inf] * 4]
-)
+@cases("value", 0.0, np.zeros(3), np.zeros((4, 1)), [0, 1, 2, math.nan], [math.inf] * 4)
 def test_a_wrong_normaliser(value):
     model = Shapeless()
     model.value = value
     planned = Variational(grid=4).plan(10, model=model)
     message = r"'log_partition' of Shapeless must give one finite number for each of 4 inverse"
-    with pytest.raises(ValueError, match=message):
-        show(planned, -1.0)
-    with pytest.raises(ValueError, match=message):
-        planned.tempered_energy(-1.0)
+    refused(message, show, planned, -1.0)
+    refused(message, planned.tempered_energy, -1.0)
 
 
 def test_the_normaliser_is_asked_anew():
@@ -393,9 +384,7 @@ def test_the_normaliser_is_asked_anew():
 # ------------------------------------------------------------------ grids
 
 
-@pytest.mark.parametrize(
-    "grid", [[1, 2, 4, 8, 16], (1.0, 1.5, 3.0), np.array([1, 1.0001]), np.arange(1, 200)]
-)
+@cases("grid", [1, 2, 4, 8, 16], (1.0, 1.5, 3.0), np.array([1, 1.0001]), np.arange(1, 200))
 def test_grids_of_ones_own(grid):
     temperature = Variational(t_max=1.7, grid=grid)  # t_max is not used
     planned = temperature.plan(10, model=Words())
@@ -405,12 +394,10 @@ def test_grids_of_ones_own(grid):
     assert planned.posterior_.shape == (len(grid),)
 
 
-@pytest.mark.parametrize(
+@cases(
     "grid",
-    [
-        *([1.1, 2], [0.5, 1, 2], [1, 2, 2], [1, 3, 2], [1, 2, math.inf], [1, math.nan, 2], [1], []),
-        *([[1, 2], [3, 4]], [[1], [2, 3]], ["cold", "hot"], "fine", None, 0),
-    ],
+    *([1.1, 2], [0.5, 1, 2], [1, 2, 2], [1, 3, 2], [1, 2, math.inf], [1, math.nan, 2], [1], []),
+    *([[1, 2], [3, 4]], [[1], [2, 3]], ["cold", "hot"], "fine", None, 0),
 )
 def test_wrong_grids(grid):
     with pytest.raises(ValueError, match=r"The 'grid' parameter of Variational must be .* Got "):
@@ -418,8 +405,6 @@ def test_wrong_grids(grid):
 
 
 def test_what_goes_with_a_grid_of_ones_own():
-    with pytest.raises(ValueError, match=r"'start' .* at most t_max=4.0. Got 5.0"):
-        Variational(grid=[1, 2, 4], start=5.0).check()
-    with pytest.raises(ValueError, match=r"'prior' .* shape \(3,\)"):
-        Variational(grid=[1, 2, 4], prior=[1, 1]).check()
+    refused(r"'start' .* at most t_max=4.0. Got 5.0", Variational(grid=[1, 2, 4], start=5.0).check)
+    refused(r"'prior' .* shape \(3,\)", Variational(grid=[1, 2, 4], prior=[1, 1]).check)
     Variational(grid=[1, 2, 4], start=4.0, prior=[1, 2, 1]).check()

@@ -13,6 +13,8 @@ from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.topics import Choice, choose_n_topics
 from annealvi.topics.choice import RULES
+from tests.asserts import refused
+from tests.marks import cases
 
 matplotlib.use("Agg")
 X = make_topic_corpus(300, 150, 5, document_length=60, random_state=0).data
@@ -176,18 +178,28 @@ def test_texts():
         found = choose_n_topics(documents, [2, 5], n_runs=1, random_state=0)
         assert isinstance(found, Choice) and found.recommended == 2
     model = TopicModel(vectorizer=CountVectorizer(), stop_words=["star1"])
-    with pytest.raises(
-        ValueError, match=r"range \[1, 39\], at most the number of words of X. Got 41"
-    ):
-        choose_n_topics(texts, [41], model=model)
-    with pytest.raises(
-        TypeError, match=r"'X\[1\]' parameter of choose_n_topics must be a str. Got None"
-    ):
-        choose_n_topics([texts[0], None], [2])
-    with pytest.raises(
-        TypeError, match=r"'X' parameter of choose_n_topics must be .* Got .*csr_matrix"
-    ):
-        choose_n_topics(X, [2], model=model)
+    refused(
+        r"range \[1, 39\], at most the number of words of X. Got 41",
+        choose_n_topics,
+        texts,
+        [41],
+        model=model,
+    )
+    refused(
+        r"'X\[1\]' parameter of choose_n_topics must be a str. Got None",
+        choose_n_topics,
+        [texts[0], None],
+        [2],
+        error=TypeError,
+    )
+    refused(
+        r"'X' parameter of choose_n_topics must be .* Got .*csr_matrix",
+        choose_n_topics,
+        X,
+        [2],
+        model=model,
+        error=TypeError,
+    )
 
 
 @pytest.mark.slow
@@ -212,8 +224,7 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     assert seeded.choice_.ks.tolist() == [5]
     six = TopicModel("auto", seed_words=seed_words | {"e": ["e0"], "more": ["e1"]}, random_state=0)
     assert len(six.fit(texts).components_) == 6
-    with pytest.raises(ValueError, match="'n_topics' parameter of TopicModel must be"):
-        TopicModel("many").fit(texts)
+    refused("'n_topics' parameter of TopicModel must be", TopicModel("many").fit, texts)
 
 
 @pytest.mark.parametrize("ks", [[5, 5], [0, 5], [151], [2.0], [True], 5, "auto"])
@@ -221,28 +232,25 @@ def test_wrong_numbers(ks):
     message = (
         r"'ks' parameter of choose_n_topics must be a list of different ints in .*\[1, 150\], at"
     )
-    with pytest.raises(ValueError, match=message):
-        choose_n_topics(X, ks)
-    with pytest.raises(ValueError, match=r"'ks' .* must be a list of one or more ints"):
-        choose_n_topics(X, [])
+    refused(message, choose_n_topics, X, ks)
+    refused(r"'ks' .* must be a list of one or more ints", choose_n_topics, X, [])
 
 
-@pytest.mark.parametrize(
+@cases(
     "documents, message",
-    [
-        (X[:1], "two documents with words. Got '150 words and 1 such documents"),
-        (np.zeros((5, 10)), "Got '10 words and 0 such documents"),
-        (X / 2, "'X' .* must be integer counts"),
-        (-X, "Negative values in data"),
-        (np.eye(10), "documents of at least two words, also those held out"),
-    ],
+    (X[:1], "two documents with words. Got '150 words and 1 such documents"),
+    (np.zeros((5, 10)), "Got '10 words and 0 such documents"),
+    (X / 2, "'X' .* must be integer counts"),
+    (-X, "Negative values in data"),
+    (np.eye(10), "documents of at least two words, also those held out"),
 )
 def test_wrong_documents(documents, message):
-    with pytest.raises(ValueError, match=message):
-        choose_n_topics(documents, [2], n_runs=1, random_state=0)
-    with pytest.raises(
-        ValueError, match="'model' parameter of choose_n_topics must be a TemperedLDA"
-    ):
-        choose_n_topics(X, [2], model=20)
-    with pytest.raises(ValueError, match="at least two words and"):
-        choose_n_topics(np.full((5, 1), 3), [1])
+    refused(message, choose_n_topics, documents, [2], n_runs=1, random_state=0)
+    refused(
+        "'model' parameter of choose_n_topics must be a TemperedLDA",
+        choose_n_topics,
+        X,
+        [2],
+        model=20,
+    )
+    refused("at least two words and", choose_n_topics, np.full((5, 1), 3), [1])

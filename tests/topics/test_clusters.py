@@ -13,6 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score as nmi
 from annealvi import TemperedMultinomialMixture, TopicModel
 from annealvi.storage import load
 from annealvi.topics import describe, drop_topics, merge_topics
+from tests.asserts import refused
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(60)
@@ -76,8 +77,7 @@ def test_classes_in_a_file(model, tmp_path):
     assert not hasattr(load(tmp_path / "b"), "mixture_")
     tree = model.state_dict()
     tree["mixture"] = TopicModel(2, random_state=0).fit(TEXTS).state_dict()["mixture"]
-    with pytest.raises(ValueError, match=r"'state.mixture' must be clusters of the topics"):
-        TopicModel(3).load_state_dict(tree)
+    refused(r"'state.mixture' must be clusters of the topics", TopicModel(3).load_state_dict, tree)
 
 
 def test_classes_in_a_summary(model):

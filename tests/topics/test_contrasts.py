@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from annealvi.topics import contrasts, describe
+from tests.asserts import refused
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given
 
 GROUPS = ["a", "b", "b", "a", "a"]
@@ -87,16 +88,13 @@ def test_groups_are_read_as_by_reads_them(summary):
     expected_table = summary.words_by_group(0, GROUPS)
     pd.testing.assert_frame_equal(indexed.words_by_group(0, series), expected_table)
     for groups in (["a"] * 5, ["a", None, None, None, None]):
-        with pytest.raises(ValueError, match=r"'groups' parameter .* at least two groups"):
-            summary.words_by_group(0, groups)
-    with pytest.raises(ValueError, match="'groups'"):
-        summary.words_by_group(0, ["a", "b"])
+        refused(r"'groups' parameter .* at least two groups", summary.words_by_group, 0, groups)
+    refused("'groups'", summary.words_by_group, 0, ["a", "b"])
 
 
 @pytest.mark.parametrize("parameter", [{"n": 0}, {"prior": 0}, {"prior": -1.0}, {"n": 1.5}])
 def test_bad_parameters(summary, parameter):
-    with pytest.raises(ValueError, match=f"'{next(iter(parameter))}' parameter"):
-        summary.words_by_group(0, GROUPS, **parameter)
+    refused(f"'{next(iter(parameter))}' parameter", summary.words_by_group, 0, GROUPS, **parameter)
 
 
 def test_a_group_or_a_topic_without_words(summary):

@@ -19,6 +19,8 @@ from annealvi.topics import (
     refine_topics,
     refit,
 )
+from tests.asserts import refused
+from tests.marks import cases
 
 from .corpus import make_texts
 
@@ -29,14 +31,12 @@ PLAIN = TopicModel(3, vectorizer=COUNTER, stop_words=None, random_state=0)
 COUNTED = TopicModel(3, random_state=0).fit_counts(X, WORDS)
 
 
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [
-        (X, WORDS),
-        (X.toarray(), list(WORDS)),
-        (sparse.coo_array(X), pd.Index(WORDS)),
-        (pd.DataFrame(X.toarray(), columns=WORDS), iter(WORDS)),
-    ],
+@cases(
+    "counts, words",
+    (X, WORDS),
+    (X.toarray(), list(WORDS)),
+    (sparse.coo_array(X), pd.Index(WORDS)),
+    (pd.DataFrame(X.toarray(), columns=WORDS), iter(WORDS)),
 )
 def test_counts_give_the_model_of_the_texts_they_come_from(counts, words):
     model, expected = TopicModel(3, random_state=0).fit_counts(counts, words), PLAIN.fit(TEXTS)
@@ -134,27 +134,24 @@ def test_a_new_fit_and_a_failed_one():
         model.transform(["nothing that is known"])
 
 
-@pytest.mark.parametrize(
-    ("counts", "words", "kind", "message"),
-    [
-        (X, WORDS[:-1], ValueError, f"'words' .* one entry for each of the {len(WORDS)} columns"),
-        (X, None, ValueError, "'words' parameter of TopicModel.fit_counts must be a sequence"),
-        (X, "words", ValueError, "'words' .* must be a sequence.* Got 'words'"),
-        ([[1, 2], [2, 1]], ["a", "a"], ValueError, r"'words\[1\]' .* another one .* Got 'a'"),
-        ([[1, 2], [2, 1]], ["a", 3], TypeError, r"'words\[1\]' .* must be a str.* Got 3"),
-        (X * -1, WORDS, ValueError, "Negative values in data passed to TopicModel.fit_counts"),
-        (X * 0.5, WORDS, ValueError, "'X' .*fit_counts must be integer counts. Got 0.5"),
-        ([[1, np.nan], [2, 1]], ["a", "b"], ValueError, "Input X contains NaN"),
-        (X[:1], WORDS, ValueError, "'X' .* at least two documents, with words. Got '1 documents"),
-        (X * 0, WORDS, ValueError, "'X' .* with words. Got '40 documents with 0 words'"),
-        (X[:0], WORDS, ValueError, "0 sample"),
-        (TEXTS, WORDS, ValueError, "Expected 2D array|could not convert"),
-        ([[1, 2], [2, 1]], ["a", "b"], ValueError, "at most the number of words, 2. Got 3"),
-    ],
+@cases(
+    "counts, words, kind, message",
+    (X, WORDS[:-1], ValueError, f"'words' .* one entry for each of the {len(WORDS)} columns"),
+    (X, None, ValueError, "'words' parameter of TopicModel.fit_counts must be a sequence"),
+    (X, "words", ValueError, "'words' .* must be a sequence.* Got 'words'"),
+    ([[1, 2], [2, 1]], ["a", "a"], ValueError, r"'words\[1\]' .* another one .* Got 'a'"),
+    ([[1, 2], [2, 1]], ["a", 3], TypeError, r"'words\[1\]' .* must be a str.* Got 3"),
+    (X * -1, WORDS, ValueError, "Negative values in data passed to TopicModel.fit_counts"),
+    (X * 0.5, WORDS, ValueError, "'X' .*fit_counts must be integer counts. Got 0.5"),
+    ([[1, np.nan], [2, 1]], ["a", "b"], ValueError, "Input X contains NaN"),
+    (X[:1], WORDS, ValueError, "'X' .* at least two documents, with words. Got '1 documents"),
+    (X * 0, WORDS, ValueError, "'X' .* with words. Got '40 documents with 0 words'"),
+    (X[:0], WORDS, ValueError, "0 sample"),
+    (TEXTS, WORDS, ValueError, "Expected 2D array|could not convert"),
+    ([[1, 2], [2, 1]], ["a", "b"], ValueError, "at most the number of words, 2. Got 3"),
 )
 def test_what_is_no_count_and_no_word(counts, words, kind, message):
-    with pytest.raises(kind, match=message):
-        TopicModel(3).fit_counts(counts, words)
+    refused(message, TopicModel(3).fit_counts, counts, words, error=kind)
 
 
 class Theirs(HashingVectorizer):

@@ -13,6 +13,8 @@ from annealvi import TemperedLDA, TopicModel
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.topics import describe
 from annealvi.topics.source import Source
+from tests.asserts import refused
+from tests.marks import cases
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
 TEXTS = ["moon orbit moon", "goal team goal", "orbit comet the", "the team"] * 5
@@ -99,68 +101,56 @@ def test_what_is_no_topic_model(model):
         describe(model, COUNTS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "model",
-    [
-        TemperedLDA(),
-        TopicModel(),
-        LatentDirichletAllocation(),
-        make_pipeline(CountVectorizer(), LatentDirichletAllocation()),
-    ],
+    TemperedLDA(),
+    TopicModel(),
+    LatentDirichletAllocation(),
+    make_pipeline(CountVectorizer(), LatentDirichletAllocation()),
 )
 def test_models_that_are_not_fitted(model):
-    with pytest.raises(NotFittedError, match="not fitted"):
-        describe(model, COUNTS)
+    refused("not fitted", describe, model, COUNTS, error=NotFittedError)
 
 
-@pytest.mark.parametrize(
-    ("components", "message"),
-    [
-        (-COMPONENTS, "'components_' .* must be non-negative. Got -90"),
-        (COMPONENTS * np.nan, "components_ contains NaN"),
-        (COMPONENTS[0], "Expected 2D array"),
-        (COMPONENTS * [[1], [0], [1]], r"'components_\[1\]' .* positive and finite sum. Got 0.0"),
-        (COMPONENTS * 1e306, r"'components_\[0\]' .* positive and finite sum. Got inf"),
-    ],
+@cases(
+    "components, message",
+    (-COMPONENTS, "'components_' .* must be non-negative. Got -90"),
+    (COMPONENTS * np.nan, "components_ contains NaN"),
+    (COMPONENTS[0], "Expected 2D array"),
+    (COMPONENTS * [[1], [0], [1]], r"'components_\[1\]' .* positive and finite sum. Got 0.0"),
+    (COMPONENTS * 1e306, r"'components_\[0\]' .* positive and finite sum. Got inf"),
 )
 def test_components_that_cannot_be(components, message):
-    with pytest.raises(ValueError, match=message):
-        describe(Given(components), COUNTS)
+    refused(message, describe, Given(components), COUNTS)
 
 
-@pytest.mark.parametrize(
-    ("shares", "message"),
-    [
-        (SHARES[:, :2], r"numbers of shape \(5, 3\), one for each document .* Got shape \(5, 2\)"),
-        (SHARES[:4], r"Got shape \(4, 3\)"),
-        (SHARES[0], r"Got shape \(3,\)"),
-        (-SHARES, "gives shares. Got -0.9"),
-        (SHARES * np.nan, "finite numbers"),
-        (None, "Got shape"),
-    ],
+@cases(
+    "shares, message",
+    (SHARES[:, :2], r"numbers of shape \(5, 3\), one for each document .* Got shape \(5, 2\)"),
+    (SHARES[:4], r"Got shape \(4, 3\)"),
+    (SHARES[0], r"Got shape \(3,\)"),
+    (-SHARES, "gives shares. Got -0.9"),
+    (SHARES * np.nan, "finite numbers"),
+    (None, "Got shape"),
 )
 def test_shares_that_cannot_be(shares, message):
-    with pytest.raises(ValueError, match=f"'transform' .* must be .*{message}"):
-        describe(Given(shares=shares), COUNTS)
+    refused(f"'transform' .* must be .*{message}", describe, Given(shares=shares), COUNTS)
 
 
-@pytest.mark.parametrize(
-    ("documents", "message"),
-    [
-        (COUNTS[:, :7], "documents has 7 features, but Given is expecting 8 features"),
-        (-COUNTS, "Negative values in data passed to describe as documents"),
-        (COUNTS * 0, "'documents' .* vocabulary of 8 words of Given. Got '5 documents without'"),
-        (COUNTS[:0], "Found array with 0 sample"),
-        (COUNTS * 1e304, "counts in X must sum to at most"),
-        (None, "Expected 2D array|could not convert|Unsupported|dtype"),
-        (TEXTS, "'documents' .* must be word counts, as Given takes. Got .*list"),
-        ([], "must be word counts, as Given takes"),
-        ("moon", r"'documents' .* must be a list of texts .* Put a single text"),
-    ],
+@cases(
+    "documents, message",
+    (COUNTS[:, :7], "documents has 7 features, but Given is expecting 8 features"),
+    (-COUNTS, "Negative values in data passed to describe as documents"),
+    (COUNTS * 0, "'documents' .* vocabulary of 8 words of Given. Got '5 documents without'"),
+    (COUNTS[:0], "Found array with 0 sample"),
+    (COUNTS * 1e304, "counts in X must sum to at most"),
+    (None, "Expected 2D array|could not convert|Unsupported|dtype"),
+    (TEXTS, "'documents' .* must be word counts, as Given takes. Got .*list"),
+    ([], "must be word counts, as Given takes"),
+    ("moon", r"'documents' .* must be a list of texts .* Put a single text"),
 )
 def test_documents_that_cannot_be(documents, message):
-    with pytest.raises(ValueError, match=message):
-        describe(Given(), documents)
+    refused(message, describe, Given(), documents)
 
 
 def test_texts_that_cannot_be():
@@ -169,8 +159,7 @@ def test_texts_that_cannot_be():
         describe(model, ["moon", None])
     with pytest.raises(ValueError, match=r"'held_out' .* with a word of the vocabulary"):
         describe(model, TEXTS, held_out=["nothing", "here"])
-    with pytest.raises(ValueError, match="at least 1 document"):
-        describe(model, [])
+    refused("at least 1 document", describe, model, [])
 
 
 def test_quality_is_that_of_the_metrics():
@@ -204,18 +193,15 @@ def test_texts_titles_and_seeds_of_a_topic_model():
     assert given.documents(0, 1).text.tolist() == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(titles=["a"]), r"'titles' .* must be one entry .* 5 documents. Got 1"),
-        (dict(texts=["a"] * 6), r"'texts' .* must be one entry .* 5 documents. Got 6"),
-        (dict(titles=[None] * 5), r"'titles\[0\]' parameter of describe must be a str. Got None"),
-        (dict(feature_names=["a"]), r"one name for each of the 8 features. Got shape \(1,\)"),
-        (dict(other=3), "The 'other' parameter of describe must be a topic model"),
-        (dict(other=Given([[1.0, 2.0]])), "same number of features"),
-        (dict(held_out=COUNTS[:, 1:]), "held_out has 7 features"),
-    ],
+@cases(
+    "options, message",
+    (dict(titles=["a"]), r"'titles' .* must be one entry .* 5 documents. Got 1"),
+    (dict(texts=["a"] * 6), r"'texts' .* must be one entry .* 5 documents. Got 6"),
+    (dict(titles=[None] * 5), r"'titles\[0\]' parameter of describe must be a str. Got None"),
+    (dict(feature_names=["a"]), r"one name for each of the 8 features. Got shape \(1,\)"),
+    (dict(other=3), "The 'other' parameter of describe must be a topic model"),
+    (dict(other=Given([[1.0, 2.0]])), "same number of features"),
+    (dict(held_out=COUNTS[:, 1:]), "held_out has 7 features"),
 )
 def test_descriptions_that_cannot_be(options, message):
-    with pytest.raises(ValueError, match=message):
-        describe(Given(), COUNTS, **options)
+    refused(message, describe, Given(), COUNTS, **options)

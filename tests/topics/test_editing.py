@@ -15,6 +15,8 @@ from annealvi import TemperedLDA, TopicModel
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import component_recovery
 from annealvi.topics import drop_topics, merge_topics, reduce_topics, refine_topics
+from tests.asserts import refused
+from tests.marks import cases
 
 CORPUS = make_topic_corpus(80, 60, 4, document_length=40, random_state=0)
 X = CORPUS.data
@@ -209,55 +211,51 @@ def test_models_of_texts():
 DIFFERENT = r"a list of different ints in the range \[0, 5\], numbers of topics. Got "
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        *((wrong, "a list of lists of topics, such") for wrong in (3, "01", [1, 2], ["a", "b"])),
-        *(([[0, wrong]], f"{DIFFERENT}{wrong!r}") for wrong in ("a", 1.5, True, 6, -1)),
-        ([[0]], r"a list of groups of at least two topics. Got \[0\]"),
-        *((twice, DIFFERENT) for twice in ([[0, 1], [1, 2]], [[2, 2]])),
-    ],
+@cases(
+    "groups, message",
+    *((wrong, "a list of lists of topics, such") for wrong in (3, "01", [1, 2], ["a", "b"])),
+    *(([[0, wrong]], f"{DIFFERENT}{wrong!r}") for wrong in ("a", 1.5, True, 6, -1)),
+    ([[0]], r"a list of groups of at least two topics. Got \[0\]"),
+    *((twice, DIFFERENT) for twice in ([[0, 1], [1, 2]], [[2, 2]])),
 )
 def test_wrong_groups(lda, groups, message):
-    with pytest.raises(ValueError, match=f"'groups' parameter of merge_topics must be {message}"):
-        merge_topics(lda, groups)
+    refused(f"'groups' parameter of merge_topics must be {message}", merge_topics, lda, groups)
 
 
-@pytest.mark.parametrize(
-    ("topics", "message"),
-    [
-        (range(6), "a list that leaves at least one topic. Got 'all 6 of them'"),
-        *((wrong, DIFFERENT) for wrong in ([0, 0], 9, "a", 1.0)),
-    ],
+@cases(
+    "topics, message",
+    (range(6), "a list that leaves at least one topic. Got 'all 6 of them'"),
+    *((wrong, DIFFERENT) for wrong in ([0, 0], 9, "a", 1.0)),
 )
 def test_wrong_topics(lda, topics, message):
-    with pytest.raises(ValueError, match=f"'topics' parameter of drop_topics must be {message}"):
-        drop_topics(lda, topics)
+    refused(f"'topics' parameter of drop_topics must be {message}", drop_topics, lda, topics)
 
 
 @pytest.mark.parametrize("n", [0, 7, 2.0, True, 10**400])
 def test_wrong_numbers(lda, n):
-    with pytest.raises(
-        ValueError, match=r"'n' parameter of reduce_topics must be an int in .*\[1, 6\]"
-    ):
-        reduce_topics(lda, n)
+    refused(r"'n' parameter of reduce_topics must be an int in .*\[1, 6\]", reduce_topics, lda, n)
     if n not in (7, True):
-        with pytest.raises(
-            ValueError, match="'max_iter' parameter of refine_topics must be an int in"
-        ):
-            refine_topics(lda, X, max_iter=n)
+        refused(
+            "'max_iter' parameter of refine_topics must be an int in",
+            refine_topics,
+            lda,
+            X,
+            max_iter=n,
+        )
 
 
 def test_documents_without_words(lda):
-    with pytest.raises(
-        ValueError, match="'X' parameter of reduce_topics must be documents with words"
-    ):
-        reduce_topics(lda, 3, np.zeros((2, 60)))
+    refused(
+        "'X' parameter of reduce_topics must be documents with words",
+        reduce_topics,
+        lda,
+        3,
+        np.zeros((2, 60)),
+    )
 
 
 def test_other_words(lda):
-    with pytest.raises(ValueError, match="X has 59 features, but TemperedLDA is expecting 60"):
-        refine_topics(lda, X[:, :59])
+    refused("X has 59 features, but TemperedLDA is expecting 60", refine_topics, lda, X[:, :59])
 
 
 def test_what_is_no_model_of_ours():

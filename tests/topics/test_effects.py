@@ -15,6 +15,8 @@ from annealvi import TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, estimate_effects, refit, shares
 from annealvi.topics.refits import Refits
+from tests.asserts import refused
+from tests.marks import cases
 
 N, K = 40, 3
 TIMES = pd.date_range("2020-01-31", periods=N)
@@ -157,47 +159,43 @@ def test_splines_and_levels():
     effects = estimate_effects(draws, "~ bs(n, df=5) + C(n % 2)", data)
     assert len(effects.terms) == 7
     assert len(effects.shares("n")) == 25 * K
-    with pytest.raises(BadParameter, match="as in the data"):
-        effects.shares({"n": 0.5})
+    refused("as in the data", effects.shares, {"n": 0.5}, error=BadParameter)
     few = estimate_effects(draws, "~ y", {"y": [1, 2, 3, 4] * 10})
     assert few.values("y") == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("formula", "change", "message"),
-    [
-        ("~ s(x)", {}, "'formula' parameter of estimate_effects must be a formula.*'s' is not"),
-        ("~ wing", {}, "Columns of 'data' are \\['x', 'party', 'n'\\]"),
-        ("x ~ party", {}, "one side, such as '~ party'"),
-        ("~ x +", {}, r"must be a formula such as[^\x1b]*$"),
-        ("~ x + {2 * x}", {}, r"do not follow from the others. Got \['2 \* x'\]"),
-        ("~ time", {"data": {"time": TIMES}}, "must be a formula such as.*'~ time'"),
-        ("~ label", {"data": {"label": range(N)}}, r"with other names. Got \['label'\]"),
-        ("~ {1 / n}", {}, r"values are finite. Got \['1 / n'\]"),
-        ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),
-        ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got 1"),
-        ("~ x", {"data": {"x": [1.0], "y": [1, 2]}}, "'data' parameter .* must be a DataFrame"),
-        (np.ones((N, 1)), {}, "must be None beside a matrix"),
-        (np.ones((3, 1)), {"data": None}, "one row for each of the 40 documents. Got 3"),
-        (np.ones(N), {"data": None}, "must be a formula such as"),
-        (np.ones((N, 2)), {"data": None}, "do not follow from the others"),
-        ("~ C(n)", {}, "fewer terms than documents, of which 40"),
-        ("~ x", {"clusters": [1] * N}, "at least two clusters"),
-        ("~ x", {"clusters": [1]}, "one entry for each of the 40 documents"),
-        ("~ x", {"clusters": [None, *range(1, N)]}, r"'clusters\[0\]' parameter"),
-        (
-            "~ x",
-            {"shares": np.ones(3)},
-            "'shares' parameter .* must be an array of numbers of shape",
-        ),
-        ("~ x", {"shares": np.full((N, K), np.nan)}, "finite numbers"),
-    ],
+@cases(
+    "formula, change, message",
+    ("~ s(x)", {}, "'formula' parameter of estimate_effects must be a formula.*'s' is not"),
+    ("~ wing", {}, "Columns of 'data' are \\['x', 'party', 'n'\\]"),
+    ("x ~ party", {}, "one side, such as '~ party'"),
+    ("~ x +", {}, r"must be a formula such as[^\x1b]*$"),
+    ("~ x + {2 * x}", {}, r"do not follow from the others. Got \['2 \* x'\]"),
+    ("~ time", {"data": {"time": TIMES}}, "must be a formula such as.*'~ time'"),
+    ("~ label", {"data": {"label": range(N)}}, r"with other names. Got \['label'\]"),
+    ("~ {1 / n}", {}, r"values are finite. Got \['1 / n'\]"),
+    ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),
+    ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got 1"),
+    ("~ x", {"data": {"x": [1.0], "y": [1, 2]}}, "'data' parameter .* must be a DataFrame"),
+    (np.ones((N, 1)), {}, "must be None beside a matrix"),
+    (np.ones((3, 1)), {"data": None}, "one row for each of the 40 documents. Got 3"),
+    (np.ones(N), {"data": None}, "must be a formula such as"),
+    (np.ones((N, 2)), {"data": None}, "do not follow from the others"),
+    ("~ C(n)", {}, "fewer terms than documents, of which 40"),
+    ("~ x", {"clusters": [1] * N}, "at least two clusters"),
+    ("~ x", {"clusters": [1]}, "one entry for each of the 40 documents"),
+    ("~ x", {"clusters": [None, *range(1, N)]}, r"'clusters\[0\]' parameter"),
+    (
+        "~ x",
+        {"shares": np.ones(3)},
+        "'shares' parameter .* must be an array of numbers of shape",
+    ),
+    ("~ x", {"shares": np.full((N, K), np.nan)}, "finite numbers"),
 )
 def test_what_is_refused(formula, change, message):
     draws, data = draws_and_data()
     given = {"shares": draws, "data": data, **change}
-    with pytest.raises(BadParameter, match=message):
-        estimate_effects(given.pop("shares"), formula, **given)
+    refused(message, estimate_effects, given.pop("shares"), formula, **given, error=BadParameter)
 
 
 def test_columns_of_every_kind():
@@ -251,10 +249,13 @@ def test_no_difference_is_known_exactly():
 def test_values_that_are_refused():
     draws, data = draws_and_data()
     effects = estimate_effects(draws, "~ party + x", data)
-    with pytest.raises(
-        BadParameter, match=r"first\['party'\].* one of \['left', 'right'\]. Got 'l"
-    ):
-        effects.contrast({"party": "l"}, {"party": "right"})
+    refused(
+        r"first\['party'\].* one of \['left', 'right'\]. Got 'l",
+        effects.contrast,
+        {"party": "l"},
+        {"party": "right"},
+        error=BadParameter,
+    )
     with pytest.raises(BadParameter, match=r"second\['x'\].* must be a finite number. Got 'a'"):
         effects.contrast({"x": 1}, {"x": "a"})
     with pytest.raises(BadParameter, match=r"at\['x'\].* must be a finite number. Got nan"):
@@ -265,10 +266,12 @@ def test_values_that_are_refused():
         with pytest.raises(BadParameter, match=r"'covariate' parameter .* one of \['x', 'party'\]"):
             effects.values(wrong)
     for wrong in ("day", {"day": 1}, {}, 3):
-        with pytest.raises(
-            BadParameter, match=r"values of some of the covariates \['x', 'party'\]"
-        ):
-            effects.shares(wrong)
+        refused(
+            r"values of some of the covariates \['x', 'party'\]",
+            effects.shares,
+            wrong,
+            error=BadParameter,
+        )
 
 
 def test_the_known_effect_of_an_experiment():
@@ -455,8 +458,7 @@ def test_one_document_has_no_error(summary):
     errors = summary.by_group(names, return_std=True)[1]
     assert errors.loc["alone"].iloc[1:].isna().all()
     assert errors.loc["together"].notna().all()
-    with pytest.raises(BadParameter, match="'return_std'"):
-        summary.by_group(names, return_std="yes")
+    refused("'return_std'", summary.by_group, names, return_std="yes", error=BadParameter)
 
 
 def test_covariances_of_what_was_found():

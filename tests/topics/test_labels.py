@@ -10,6 +10,8 @@ from annealvi import TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, drop_topics, merge_topics, reduce_topics, refine_topics
 from annealvi.topics.source import Source
+from tests.asserts import refused
+from tests.marks import cases
 
 from .corpus import make_texts
 
@@ -99,10 +101,9 @@ def test_more_texts_keep_labels_and_a_new_fit_has_none(model):
     assert TopicModel.from_parts(model.vectorizer_, model.lda_).topic_labels_ == {}
 
 
-@pytest.mark.parametrize(
-    "labels", [{4: "x"}, {"food": "x"}, {1: ""}, {1: 3}, {1: "sea"}, {2: "food"}, ["a"], "abcd", 3]
+@cases(
+    "labels", {4: "x"}, {"food": "x"}, {1: ""}, {1: 3}, {1: "sea"}, {2: "food"}, ["a"], "abcd", 3
 )
 def test_bad_labels(model, labels):
-    with pytest.raises(BadParameter, match="labels"):
-        model.set_labels(labels)
+    refused("labels", model.set_labels, labels, error=BadParameter)
     assert model.topic_labels_ == {1: "food", 3: "the sky"}

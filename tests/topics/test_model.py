@@ -20,6 +20,8 @@ import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
 from annealvi.checkpoint import Checkpoint
 from annealvi.topics import TopicVectorizer
+from tests.asserts import refused
+from tests.marks import cases
 from tests.topics.corpus import WORDS, make_texts
 
 TEXTS = make_texts()
@@ -89,8 +91,7 @@ def test_parameters_of_the_parts():
     with pytest.raises(ValueError, match="Invalid parameter 'made_up' for estimator TemperedLDA"):
         make(lda=None, vectorizer=None).set_params(lda__made_up=1, vectorizer__min_df=2)
     model = make(lda=None)
-    with pytest.raises(ValueError, match="made_up"):
-        model.set_params(vectorizer__min_df=2, made_up=1)
+    refused("made_up", model.set_params, vectorizer__min_df=2, made_up=1)
     assert model.vectorizer is None
 
 
@@ -101,16 +102,14 @@ def test_the_seed_is_that_of_the_model_or_of_the_lda():
     assert seeded.random_state == 5
 
 
-@pytest.mark.parametrize(
-    ("stop_words", "vectorizer", "there", "gone"),
-    [
-        (None, None, {"the", "ship"}, set()),
-        (["ship"], None, {"the"}, {"ship"}),
-        (("Ship", "STAR"), None, {"the"}, {"ship", "star"}),
-        ("english", CountVectorizer(), {"ship"}, {"the"}),
-        ("english", CountVectorizer(stop_words=["ship"]), {"the"}, {"ship"}),
-        ("english", TfidfVectorizer(), {"ship"}, {"the"}),
-    ],
+@cases(
+    "stop_words, vectorizer, there, gone",
+    (None, None, {"the", "ship"}, set()),
+    (["ship"], None, {"the"}, {"ship"}),
+    (("Ship", "STAR"), None, {"the"}, {"ship", "star"}),
+    ("english", CountVectorizer(), {"ship"}, {"the"}),
+    ("english", CountVectorizer(stop_words=["ship"]), {"the"}, {"ship"}),
+    ("english", TfidfVectorizer(), {"ship"}, {"the"}),
 )
 def test_stop_words(stop_words, vectorizer, there, gone):
     model = make(stop_words=stop_words, vectorizer=vectorizer).fit(TEXTS[:45])
@@ -162,13 +161,14 @@ def test_a_stream_of_blocks():
 
 def test_a_bad_block_leaves_what_was_learned():
     stream = make()
-    with pytest.raises(
-        TypeError, match=r"'texts\[1\]\[0\]' .*TopicModel.partial_fit must be a str"
-    ):
-        stream.partial_fit([TEXTS[:30], [None]])
+    refused(
+        r"'texts\[1\]\[0\]' .*TopicModel.partial_fit must be a str",
+        stream.partial_fit,
+        [TEXTS[:30], [None]],
+        error=TypeError,
+    )
     assert_array_equal(stream.components_, make().partial_fit(TEXTS[:30]).components_)
-    with pytest.raises(ValueError, match=r"at least 2 documents. Got 1"):
-        make().partial_fit(["a star"])
+    refused(r"at least 2 documents. Got 1", make().partial_fit, ["a star"])
     stream.partial_fit(["a star"])
 
 
@@ -182,68 +182,59 @@ def test_a_fit_goes_on_as_a_stream(model):
 # ---------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        (dict(n_topics=25), ValueError, "'n_topics' .* at most the number of words, 24. Got 25"),
-        (dict(vectorizer=HashingVectorizer()), ValueError, "'get_feature_names_out'"),
-        (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
-        (
-            dict(seed_words=["ship"]),
-            TypeError,
-            "must be a dict of names to lists .* Got \\['ship'\\]",
-        ),
-        (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
-        (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
-        (
-            dict(seed_words={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
-            ValueError,
-            "'total_samples' parameter of TemperedLDA",
-        ),
-    ],
+@cases(
+    "parameters, error, message",
+    (dict(n_topics=25), ValueError, "'n_topics' .* at most the number of words, 24. Got 25"),
+    (dict(vectorizer=HashingVectorizer()), ValueError, "'get_feature_names_out'"),
+    (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
+    (
+        dict(seed_words=["ship"]),
+        TypeError,
+        "must be a dict of names to lists .* Got \\['ship'\\]",
+    ),
+    (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
+    (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
+    (
+        dict(seed_words={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
+        ValueError,
+        "'total_samples' parameter of TemperedLDA",
+    ),
 )
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "partial_fit"])
 def test_parameters(parameters, error, message, method):
     model = make(**parameters)
-    with pytest.raises(error, match=message):
-        getattr(model, method)(TEXTS)
+    refused(message, getattr(model, method), TEXTS, error=error)
     assert not hasattr(model, "components_") and not model.__sklearn_is_fitted__()
 
 
-@pytest.mark.parametrize(
-    ("texts", "error", "message"),
-    [
-        ([], ValueError, "'texts' parameter of TopicModel.{0} must be at least {1} document"),
-        (
-            "a text",
-            TypeError,
-            "'texts' parameter of TopicModel.{0} must be a list, .* Put a single",
-        ),
-        (["a", None], TypeError, r"'texts\[1\]' .*TopicModel.{0} must be a str. Got None"),
-        (np.ones((3, 24)), TypeError, "{0} must be a list.* Word counts go to TemperedLDA"),
-    ],
+@cases(
+    "texts, error, message",
+    ([], ValueError, "'texts' parameter of TopicModel.{0} must be at least {1} document"),
+    (
+        "a text",
+        TypeError,
+        "'texts' parameter of TopicModel.{0} must be a list, .* Put a single",
+    ),
+    (["a", None], TypeError, r"'texts\[1\]' .*TopicModel.{0} must be a str. Got None"),
+    (np.ones((3, 24)), TypeError, "{0} must be a list.* Word counts go to TemperedLDA"),
 )
 def test_texts(texts, error, message, model):
     for method in ("fit", "fit_transform", "transform", "score", "counts"):
         least = 2 if method.startswith("fit") else 1
         before = model.components_
-        with pytest.raises(error, match=message.format(method, least)):
-            getattr(model, method)(texts)
+        refused(message.format(method, least), getattr(model, method), texts, error=error)
         assert_array_equal(model.components_, before)
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["a star"], "at least 2 documents. Got 1"),
-        (["", ""], "empty vocabulary"),
-        (["the of", "and"], "empty vocabulary"),
-        ([f"word{i}" for i in range(30)], "No words are left of 30 documents.* 30 words are in"),
-    ],
+@cases(
+    "texts, message",
+    (["a star"], "at least 2 documents. Got 1"),
+    (["", ""], "empty vocabulary"),
+    (["the of", "and"], "empty vocabulary"),
+    ([f"word{i}" for i in range(30)], "No words are left of 30 documents.* 30 words are in"),
 )
 def test_corpora_without_words(texts, message):
-    with pytest.raises(ValueError, match=message):
-        make().fit(texts)
+    refused(message, make().fit, texts)
 
 
 def test_documents_without_words_are_allowed():
@@ -348,10 +339,12 @@ def test_the_same_words_with_other_topics(model):
     with pytest.raises(TypeError, match=r"'lda' parameter of TopicModel.with_lda .* Got 'lda'"):
         model.with_lda("lda")
     for seed_words in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
-        with pytest.raises(
-            ValueError, match=r"'seed_topics' .* must be a dict of names to topics b"
-        ):
-            model.with_lda(other, seed_words)
+        refused(
+            r"'seed_topics' .* must be a dict of names to topics b",
+            model.with_lda,
+            other,
+            seed_words,
+        )
 
 
 def test_copies_and_pickles(model):
@@ -377,16 +370,14 @@ def same(loaded, model):
     assert_array_equal(*more)
 
 
-@pytest.mark.parametrize(
+@cases(
     "parameters",
-    [
-        {},
-        {"lda": None, "vectorizer": TopicVectorizer(ngram_range=(1, 2), max_features=50)},
-        {"vectorizer": CountVectorizer(min_df=2, binary=True, dtype=np.float64)},
-        {"vectorizer": CountVectorizer(vocabulary=["ship", "star", "wave", "bread"])},
-        {"stop_words": ["the", "of"], "lda": TemperedLDA(max_iter=2, temperature=Annealed(2.0))},
-        {"seed_words": {"sea": ["ship"], "$": ("star",)}, "random_state": np.random.RandomState(1)},
-    ],
+    {},
+    {"lda": None, "vectorizer": TopicVectorizer(ngram_range=(1, 2), max_features=50)},
+    {"vectorizer": CountVectorizer(min_df=2, binary=True, dtype=np.float64)},
+    {"vectorizer": CountVectorizer(vocabulary=["ship", "star", "wave", "bread"])},
+    {"stop_words": ["the", "of"], "lda": TemperedLDA(max_iter=2, temperature=Annealed(2.0))},
+    {"seed_words": {"sea": ["ship"], "$": ("star",)}, "random_state": np.random.RandomState(1)},
 )
 def test_a_file_holds_the_words_too(parameters, tmp_path):
     model, path = make(**parameters).fit(TEXTS), tmp_path / "topics.safetensors"
@@ -411,16 +402,14 @@ def test_functions_are_given_again(tmp_path):
     vectorizer, path = CountVectorizer(tokenizer=split, token_pattern=None), tmp_path / "a"
     model = make(vectorizer=vectorizer, stop_words=None).fit(TEXTS)
     model.save(path)
-    with pytest.raises(ValueError, match=r"The file has no 'vectorizer': .*load.path, vector"):
-        TopicModel.load(path)
+    refused(r"The file has no 'vectorizer': .*load.path, vector", TopicModel.load, path)
     same(TopicModel.load(path, vectorizer=vectorizer), model)
 
 
 def test_files_of_other_estimators(model, tmp_path):
     path = tmp_path / "a"
     annealvi.save(model.lda_, path)
-    with pytest.raises(ValueError, match=r"must hold a TopicModel. Got a TemperedLDA: read it"):
-        TopicModel.load(path)
+    refused(r"must hold a TopicModel. Got a TemperedLDA: read it", TopicModel.load, path)
     for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
         other = make(vectorizer=vectorizer).fit(TEXTS)
         with pytest.raises(TypeError, match=r"'vectorizer.* parameter.* cannot be w"):
@@ -464,8 +453,7 @@ def test_shares_by_collapsed_inference():
     shares = model.transform(PARTS_TEXTS, method="cvb0")
     assert_array_equal(shares, model.lda_.transform(model.counts(PARTS_TEXTS), method="cvb0"))
     assert np.any(shares != model.transform(PARTS_TEXTS))
-    with pytest.raises(ValueError, match="'method'"):
-        model.transform(PARTS_TEXTS, method="gibbs")
+    refused("'method'", model.transform, PARTS_TEXTS, method="gibbs")
 
 
 def test_very_short_texts_warn():

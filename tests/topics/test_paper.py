@@ -9,6 +9,8 @@ import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, merge_topics, refine_topics, write_table
+from tests.asserts import refused
+from tests.marks import cases
 
 from .corpus import make_texts
 from .models import fitted
@@ -86,11 +88,9 @@ def test_the_index_is_written_unless_it_only_counts(tmp_path):
 
 
 def test_bad_tables(tmp_path):
-    with pytest.raises(BadParameter, match=r"'frame'.*a DataFrame"):
-        write_table([1], tmp_path / "t.csv")
+    refused(r"'frame'.*a DataFrame", write_table, [1], tmp_path / "t.csv", error=BadParameter)
     for path in (tmp_path / "t.xlsx", tmp_path / "csv", 3):
-        with pytest.raises(BadParameter, match="'path'"):
-            write_table(pd.DataFrame(), path)
+        refused("'path'", write_table, pd.DataFrame(), path, error=BadParameter)
     assert not list(tmp_path.iterdir())
 
 
@@ -116,25 +116,23 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
     assert "Deterministic" not in references and "Minka" not in references
 
 
-@pytest.mark.parametrize(
-    ("parameters", "there", "not_there"),
-    [
-        ({"temperature": 1, "n_init": 1}, "made by variational inference. The seed", "temperature"),
-        ({"temperature": 2.5}, "at the temperature 2.5 (Mandt", "annealed from"),
-        ({"temperature": Annealed(3.0, form="posterior")}, "from the temperature 3", "Mandt et al"),
-        (
-            {"doc_topic_prior": "learn"},
-            "learned from the data (Minka 2000)",
-            "Dirichlet prior of d",
-        ),
-        ({"n_init": 2, "doc_topic_prior": "learn"}, "The best of 2 runs was kept.", "merged"),
-        (
-            {"learning_method": "online", "batch_size": 20},
-            "A step used 20 documents.",
-            "stop words",
-        ),
-        ({"random_state": None}, "No seed was set by a number.", "The seed was"),
-    ],
+@cases(
+    "parameters, there, not_there",
+    ({"temperature": 1, "n_init": 1}, "made by variational inference. The seed", "temperature"),
+    ({"temperature": 2.5}, "at the temperature 2.5 (Mandt", "annealed from"),
+    ({"temperature": Annealed(3.0, form="posterior")}, "from the temperature 3", "Mandt et al"),
+    (
+        {"doc_topic_prior": "learn"},
+        "learned from the data (Minka 2000)",
+        "Dirichlet prior of d",
+    ),
+    ({"n_init": 2, "doc_topic_prior": "learn"}, "The best of 2 runs was kept.", "merged"),
+    (
+        {"learning_method": "online", "batch_size": 20},
+        "A step used 20 documents.",
+        "stop words",
+    ),
+    ({"random_state": None}, "No seed was set by a number.", "The seed was"),
 )
 def test_other_fits(parameters, there, not_there):
     X = fitted()[1]

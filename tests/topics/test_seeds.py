@@ -10,6 +10,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from annealvi import TemperedLDA, TopicModel
 from annealvi.topics.seeds import check_seeds, seeded_prior, seeded_start
+from tests.asserts import refused
+from tests.marks import cases
 from tests.topics.corpus import WORDS, make_texts
 
 X = sparse.csr_matrix([[2, 0, 1], [1, 3, 0]])
@@ -32,18 +34,16 @@ def test_a_seed_word_gets_its_number_of_tokens():
 def test_words_that_the_corpus_does_not_have():
     with pytest.warns(UserWarning, match=r"1 seed words are not in the vocabulary: \['d'\]"):
         assert_array_equal(prior({"x": ["b", "d"]})[0], [0.1, 1.6, 0.1])
-    with pytest.raises(
-        ValueError, match=r"word of the corpus for each topic. Got \{'x': \['d', 'e'\]\}"
-    ):
-        prior({"x": ["d", "e"]})
+    refused(
+        r"word of the corpus for each topic. Got \{'x': \['d', 'e'\]\}", prior, {"x": ["d", "e"]}
+    )
 
 
 @pytest.mark.parametrize("base", ["learn", [0.1, 0.2], np.ones((3, 2))])
 def test_priors_that_cannot_have_seeds(base):
-    with pytest.raises(
-        ValueError, match=r"'lda__topic_word_prior' .* with 'seed_words' None, a float or"
-    ):
-        prior({"x": ["a"]}, base)
+    refused(
+        r"'lda__topic_word_prior' .* with 'seed_words' None, a float or", prior, {"x": ["a"]}, base
+    )
 
 
 def test_seeds_are_written_as_the_vectorizer_writes_words():
@@ -53,19 +53,21 @@ def test_seeds_are_written_as_the_vectorizer_writes_words():
     assert check_seeds(None, 2, CountVectorizer()) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     "seed_words",
-    [
-        *(["nasa"], {"space": "nasa"}, {"space": ["nasa", None]}, {"space": [b"nasa"]}),
-        *({1: ["nasa"]}, {"space": np.array("nasa")}, {"space": 3}, {"space": []}),
-    ],
+    *(["nasa"], {"space": "nasa"}, {"space": ["nasa", None]}, {"space": [b"nasa"]}),
+    *({1: ["nasa"]}, {"space": np.array("nasa")}, {"space": 3}, {"space": []}),
 )
 def test_what_is_refused(seed_words):
     got = re.escape(repr(seed_words))
-    with pytest.raises(
-        TypeError, match=f"'seed_words' .* must be a dict of names to lists.* Got {got}"
-    ):
-        check_seeds(seed_words, 2, CountVectorizer())
+    refused(
+        f"'seed_words' .* must be a dict of names to lists.* Got {got}",
+        check_seeds,
+        seed_words,
+        2,
+        CountVectorizer(),
+        error=TypeError,
+    )
 
 
 def test_more_seeds_than_topics():

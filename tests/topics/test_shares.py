@@ -9,6 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.topics import shares
+from tests.asserts import refused
+from tests.marks import cases
 
 SHARES = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.4, 0.6], [0.5, 0.5]])
 LENGTHS = np.array([10.0, 30, 20, 5, 0])
@@ -82,18 +84,16 @@ def test_groups_keep_the_order_of_their_categories_and_their_name():
     assert by(groups).index.tolist() == ["b", "a"] and by(groups).index.name == "class"
 
 
-@pytest.mark.parametrize(
+@cases(
     "times",
-    [
-        [2001, 2001.0, 2003, None, 2003],
-        ["2001-05-06", "2001", "2003-01-01T12:00:00Z", None, "2003-12-31"],
-        ["05/06/2001", "07/31/2001", "01/01/2003", None, "12/31/2003"],
-        ["13.06.2001", "31.07.2001", "01.01.2003", None, "31.12.2003"],
-        [date(2001, 1, 1), datetime(2001, 12, 31, 23), date(2003, 1, 1), None, date(2003, 1, 1)],
-        np.array(["2001-05-06", "2001-07-01", "2003-01-01", "NaT", "2003-12-31"], "M8[D]"),
-        pd.to_datetime(pd.Series(["2001-05-06", "2001-07-01", "2003-01-01", None, "2003-12-31"])),
-        pd.PeriodIndex(["2001", "2001", "2003", None, "2003"], freq="Y"),
-    ],
+    [2001, 2001.0, 2003, None, 2003],
+    ["2001-05-06", "2001", "2003-01-01T12:00:00Z", None, "2003-12-31"],
+    ["05/06/2001", "07/31/2001", "01/01/2003", None, "12/31/2003"],
+    ["13.06.2001", "31.07.2001", "01.01.2003", None, "31.12.2003"],
+    [date(2001, 1, 1), datetime(2001, 12, 31, 23), date(2003, 1, 1), None, date(2003, 1, 1)],
+    np.array(["2001-05-06", "2001-07-01", "2003-01-01", "NaT", "2003-12-31"], "M8[D]"),
+    pd.to_datetime(pd.Series(["2001-05-06", "2001-07-01", "2003-01-01", None, "2003-12-31"])),
+    pd.PeriodIndex(["2001", "2001", "2003", None, "2003"], freq="Y"),
 )
 def test_times_of_all_kinds(times):
     frame = over(times)
@@ -104,19 +104,17 @@ def test_times_of_all_kinds(times):
     assert frame.n_documents.sum() == 3 + (times[3] is not None and not pd.isna(times[3]))
 
 
-@pytest.mark.parametrize(
-    ("freq", "n"),
-    [
-        ("ME", 3),
-        ("month", 3),
-        ("QE", 2),
-        ("quarters", 2),
-        ("YE", 1),
-        ("2YE", 1),
-        ("2 years", 1),
-        ("W", 9),
-        ("Week", 9),
-    ],
+@cases(
+    "freq, n",
+    ("ME", 3),
+    ("month", 3),
+    ("QE", 2),
+    ("quarters", 2),
+    ("YE", 1),
+    ("2YE", 1),
+    ("2 years", 1),
+    ("W", 9),
+    ("Week", 9),
 )
 def test_periods(freq, n):
     frame = over(["2001-02-01", "2001-02-28", "2001-03-05", "2001-04-01", "2001-04-01"], freq)
@@ -127,22 +125,20 @@ def test_periods(freq, n):
 MONTHS = ["2001-08-31", "2001-09-29", "2001-10-01", "2002-01-31T23:00", "2002-01-31"]
 
 
-@pytest.mark.parametrize(
-    ("offset", "beginnings", "n_documents"),
-    [
-        (
-            pd.DateOffset(months=1),
-            ["2001-08-31", "2001-09-30", "2001-10-31", "2001-11-30", "2001-12-31", "2002-01-31"],
-            [2, 1, 0, 0, 0, 1],
-        ),
-        (pd.DateOffset(months=30), ["2001-08-31"], [4]),
-        (
-            2 * pd.DateOffset(months=1, days=1),
-            ["2001-08-31", "2001-11-02", "2002-01-04"],
-            [3, 0, 1],
-        ),
-        (pd.DateOffset(n=60, hours=24), ["2001-08-31", "2001-10-30", "2001-12-29"], [3, 0, 1]),
-    ],
+@cases(
+    "offset, beginnings, n_documents",
+    (
+        pd.DateOffset(months=1),
+        ["2001-08-31", "2001-09-30", "2001-10-31", "2001-11-30", "2001-12-31", "2002-01-31"],
+        [2, 1, 0, 0, 0, 1],
+    ),
+    (pd.DateOffset(months=30), ["2001-08-31"], [4]),
+    (
+        2 * pd.DateOffset(months=1, days=1),
+        ["2001-08-31", "2001-11-02", "2002-01-04"],
+        [3, 0, 1],
+    ),
+    (pd.DateOffset(n=60, hours=24), ["2001-08-31", "2001-10-30", "2001-12-29"], [3, 0, 1]),
 )
 def test_offsets_that_pandas_has_no_name_for(offset, beginnings, n_documents):
     if pd.Timestamp("2001-08-31") + 2 * pd.DateOffset(months=1) != pd.Timestamp("2001-10-31"):
@@ -156,12 +152,10 @@ def test_offsets_that_pandas_has_no_name_for(offset, beginnings, n_documents):
     assert_array_equal(frame[LABELS].isna().all(axis=1), frame.n_documents == 0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "freq",
-    [
-        *(pd.Timedelta("90D"), pd.offsets.YearEnd(2), pd.offsets.BusinessDay()),
-        *(pd.offsets.Easter(), "SME-20", "WOM-2TUE", "B", "D", "5YS-MAR", "C"),
-    ],
+    *(pd.Timedelta("90D"), pd.offsets.YearEnd(2), pd.offsets.BusinessDay()),
+    *(pd.offsets.Easter(), "SME-20", "WOM-2TUE", "B", "D", "5YS-MAR", "C"),
 )
 def test_every_other_offset_of_pandas(freq):
     assert over(MONTHS, freq).n_documents.sum() == 4
@@ -170,48 +164,42 @@ def test_every_other_offset_of_pandas(freq):
 YEAR = ["2001"] * 5
 
 
-@pytest.mark.parametrize(
-    ("times", "freq", "message"),
-    [
-        (YEAR[1:], "YE", r"'times' .* must be one entry for each of the 5 documents. Got 4"),
-        ([*YEAR[1:], "later"], "YE", r"'times\[4\]' .* Got 'later'"),
-        (["x"] * 5, "YE", r"'times\[0\]' .* must be datetimes, ISO 8601 strings .* Got 'x'"),
-        (
-            ["01/03/2001", None, "01/04/2001", None, "01/05/2001"],
-            "ME",
-            r"'times\[0\]' .* Got '01/03/2001' instead. It may be 2001-01-03 or 2001-03-01",
-        ),
-        *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
-        *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
-        ([None] * 5, "YE", "at least once. Got None"),
-        *(
-            (YEAR, freq, rf"'freq' .* must be .* 'month', .* Got '{freq}'")
-            for freq in ("era", "0.5 years")
-        ),
-        (YEAR, None, r"'freq' .* must be .* Got None"),
-        (["2001", *["2005"] * 4], pd.DateOffset(month=3), "positive length .* Got <DateOffset: mo"),
-        (YEAR, pd.DateOffset(years=9000), "'freq' .* positive length .* Got <DateO"),
-        (["2001"] * 4 + ["2001-01-01T23"], "bh", "'freq' .* can cut these times. Got 'bh' .* Valu"),
-        (YEAR, pd.DateOffset(months=-3), "'freq' .* must be a positive length of time"),
-        (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
-        (["2001", *["2031"] * 4], "s", r"at most 100000 from .* 2001.* 2031.* Got 's'"),
-    ],
+@cases(
+    "times, freq, message",
+    (YEAR[1:], "YE", r"'times' .* must be one entry for each of the 5 documents. Got 4"),
+    ([*YEAR[1:], "later"], "YE", r"'times\[4\]' .* Got 'later'"),
+    (["x"] * 5, "YE", r"'times\[0\]' .* must be datetimes, ISO 8601 strings .* Got 'x'"),
+    (
+        ["01/03/2001", None, "01/04/2001", None, "01/05/2001"],
+        "ME",
+        r"'times\[0\]' .* Got '01/03/2001' instead. It may be 2001-01-03 or 2001-03-01",
+    ),
+    *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
+    *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
+    ([None] * 5, "YE", "at least once. Got None"),
+    *(
+        (YEAR, freq, rf"'freq' .* must be .* 'month', .* Got '{freq}'")
+        for freq in ("era", "0.5 years")
+    ),
+    (YEAR, None, r"'freq' .* must be .* Got None"),
+    (["2001", *["2005"] * 4], pd.DateOffset(month=3), "positive length .* Got <DateOffset: mo"),
+    (YEAR, pd.DateOffset(years=9000), "'freq' .* positive length .* Got <DateO"),
+    (["2001"] * 4 + ["2001-01-01T23"], "bh", "'freq' .* can cut these times. Got 'bh' .* Valu"),
+    (YEAR, pd.DateOffset(months=-3), "'freq' .* must be a positive length of time"),
+    (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
+    (["2001", *["2031"] * 4], "s", r"at most 100000 from .* 2001.* 2031.* Got 's'"),
 )
 def test_times_that_cannot_be(times, freq, message):
-    with pytest.raises(ValueError, match=message):
-        over(times, freq)
+    refused(message, over, times, freq)
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (["a"] * 6, r"'groups' .* must be one entry for each of the 5 documents. Got 6"),
-        ([None] * 5, "at least once. Got None"),
-        ("abcde", r"'groups' .* must be a sequence .* Got 'abcde'"),
-        (3, r"'groups' .* must be a sequence .* Got 3"),
-        ([*"abcd", ["e"]], r"'groups\[4\]' .* such as a str or a number. Got \['e'\]"),
-    ],
+@cases(
+    "groups, message",
+    (["a"] * 6, r"'groups' .* must be one entry for each of the 5 documents. Got 6"),
+    ([None] * 5, "at least once. Got None"),
+    ("abcde", r"'groups' .* must be a sequence .* Got 'abcde'"),
+    (3, r"'groups' .* must be a sequence .* Got 3"),
+    ([*"abcd", ["e"]], r"'groups\[4\]' .* such as a str or a number. Got \['e'\]"),
 )
 def test_groups_that_cannot_be(groups, message):
-    with pytest.raises(ValueError, match=message):
-        by(groups)
+    refused(message, by, groups)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from annealvi import TemperedLDA, TopicModel, storage
+from tests.asserts import refused
 from tests.files.mutations import changed, mutated_tree, outcome
+from tests.marks import cases
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(20)
@@ -22,31 +24,28 @@ def tree():
 NO_COUNTS = "its vectorizer cannot count"
 
 
-@pytest.mark.parametrize(
-    ("way", "value", "message"),
-    [
-        ("parameters.n_topics", 0, "'n_topics' parameter of TopicModel must be an int"),
-        ("parameters.lda.parameters", {"a": 1}, "must be a parameter of TemperedLDA"),
-        ("state.vocabulary.words", np.array(["a", "b"]), "must be 24 different words"),
-        ("state.vocabulary.words", np.array(["a"] * 24), "must be 24 different words"),
-        ("state.vocabulary.limits.min_df", -1, "must be an int in the range"),
-        ("state.vocabulary.dropped.min_df", [1], "must be a str"),
-        ("state.vectorizer.type", "Popen", "must be one of"),
-        ("state.vectorizer.type", "TemperedLDA", f"{NO_COUNTS}|must be a parameter"),
-        ("state.vectorizer.parameters.ngram_range", 3, f"{NO_COUNTS}: .*ngram"),
-        ("state.vectorizer.parameters.token_pattern", "(", NO_COUNTS),
-        ("state.vectorizer.parameters.input", "filename", "with input='content'. Got 'filename'"),
-        ("state.lda.estimator", "TopicModel", "must be one of"),
-        ("state.seed_topics", [3], "must be topics, one for each name"),
-        ("state.seed_topics", [], "must be topics, one for each name"),
-        ("state.labels", ["a"], "must be labels of topics"),
-        ("state.labelled", [3], "must be labels of topics"),
-        ("state.labels", ["a", "a"], "must be labels of topics"),
-    ],
+@cases(
+    "way, value, message",
+    ("parameters.n_topics", 0, "'n_topics' parameter of TopicModel must be an int"),
+    ("parameters.lda.parameters", {"a": 1}, "must be a parameter of TemperedLDA"),
+    ("state.vocabulary.words", np.array(["a", "b"]), "must be 24 different words"),
+    ("state.vocabulary.words", np.array(["a"] * 24), "must be 24 different words"),
+    ("state.vocabulary.limits.min_df", -1, "must be an int in the range"),
+    ("state.vocabulary.dropped.min_df", [1], "must be a str"),
+    ("state.vectorizer.type", "Popen", "must be one of"),
+    ("state.vectorizer.type", "TemperedLDA", f"{NO_COUNTS}|must be a parameter"),
+    ("state.vectorizer.parameters.ngram_range", 3, f"{NO_COUNTS}: .*ngram"),
+    ("state.vectorizer.parameters.token_pattern", "(", NO_COUNTS),
+    ("state.vectorizer.parameters.input", "filename", "with input='content'. Got 'filename'"),
+    ("state.lda.estimator", "TopicModel", "must be one of"),
+    ("state.seed_topics", [3], "must be topics, one for each name"),
+    ("state.seed_topics", [], "must be topics, one for each name"),
+    ("state.labels", ["a"], "must be labels of topics"),
+    ("state.labelled", [3], "must be labels of topics"),
+    ("state.labels", ["a", "a"], "must be labels of topics"),
 )
 def test_forged_values(tree, way, value, message):
-    with pytest.raises(ValueError, match=message):
-        storage.estimator_of(changed(tree, way, value))
+    refused(message, storage.estimator_of, changed(tree, way, value))
 
 
 def test_a_file_without_words_that_were_left_out(tree):
@@ -66,20 +65,17 @@ def chosen():
     return storage.tree_of(TopicModel("auto", lda=TemperedLDA(max_iter=2)).fit(make_texts(40)))
 
 
-@pytest.mark.parametrize(
-    ("way", "value", "message"),
-    [
-        ("", 5, "'state.choice' must be a dict"),
-        (".ks", np.array([5.0, 2.0]), "'state.choice.ks' must be an array of int64"),
-        (".measures", {}, "'state.choice.measures.held_out_log_likelihood' is missing"),
-        (".recommended", 0, r"'state.choice.recommended' must be an int in the range"),
-        (".criterion", "best", "'state.choice.criterion' must be one of"),
-        (".rule", None, "'state.choice.rule' must be a str"),
-    ],
+@cases(
+    "way, value, message",
+    ("", 5, "'state.choice' must be a dict"),
+    (".ks", np.array([5.0, 2.0]), "'state.choice.ks' must be an array of int64"),
+    (".measures", {}, "'state.choice.measures.held_out_log_likelihood' is missing"),
+    (".recommended", 0, r"'state.choice.recommended' must be an int in the range"),
+    (".criterion", "best", "'state.choice.criterion' must be one of"),
+    (".rule", None, "'state.choice.rule' must be a str"),
 )
 def test_forged_choices(chosen, way, value, message):
-    with pytest.raises(ValueError, match=message):
-        storage.estimator_of(changed(chosen, f"state.choice{way}", value))
+    refused(message, storage.estimator_of, changed(chosen, f"state.choice{way}", value))
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 1)])

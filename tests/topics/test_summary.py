@@ -14,6 +14,8 @@ from annealvi.metrics import topic_coherence
 from annealvi.topics import describe, words
 from annealvi.topics.summary import places
 from annealvi.topics.trust import hellinger
+from tests.asserts import refused
+from tests.marks import cases
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
 TITLES = ["sky", "match", "night", "both", "nothing"]
@@ -61,8 +63,7 @@ def test_words_by_frex(summary):
     exclusive = WORDS[np.argsort(-own, kind="stable")]
     assert summary.frex(1, 4, weight=0) == exclusive[:4].tolist()
     assert len(summary.frex(1, 100)) == 7  # "rare" has no weight there
-    with pytest.raises(ValueError, match="'weight' parameter"):
-        summary.frex(0, weight=1.5)
+    refused("'weight' parameter", summary.frex, 0, weight=1.5)
 
 
 def test_the_table(summary):
@@ -88,8 +89,7 @@ def test_labels_are_shown_everywhere(summary):
         assert frame.columns.tolist() == ["n_documents", "sky", "sport", "night"]
     assert summary.words("sport") == summary.words(1)
     assert_array_equal(summary.documents("sport").index, summary.documents(1).index)
-    with pytest.raises(ValueError, match="Got 'space' instead"):
-        summary.words("space")
+    refused("Got 'space' instead", summary.words, "space")
 
 
 def test_documents_of_a_topic(summary):
@@ -194,32 +194,29 @@ def test_one_topic_and_one_word():
     assert word.words(0) == ["0"] and word.table.coherence.isna().all()
 
 
-@pytest.mark.parametrize(
-    ("method", "arguments", "message"),
-    [
-        (
-            "words",
-            (3,),
-            r"'topic' .*words must be an int from 0 to 2 or the label of a topic. Got 3",
-        ),
-        ("words", (0, 0), r"'n' parameter of TopicSummary.words must be an int .* Got 0"),
-        ("words", (0, 5, 1.5), r"'relevance' parameter of .*words must be a float .* Got 1.5"),
-        ("weights", (0, 2.5), r"'n' parameter of TopicSummary.weights .* Got 2.5"),
-        ("documents", (0, "a"), r"'n' .* Got 'a'"),
-        ("outliers", (0,), r"'n' parameter of TopicSummary.outliers .* Got 0"),
-        ("outliers", (1, -2), r"'min_tokens' .* Got -2"),
-        ("map", (SHARES,), r"'documents' parameter of TopicSummary.map must be a bool"),
-        (
-            "by_group",
-            (["a"],),
-            r"'groups' parameter of TopicSummary.by_group must be one entry for each",
-        ),
-        ("over_time", ([2001, 2002],), r"'times' parameter of TopicSummary.over_time .* Got 2"),
-    ],
+@cases(
+    "method, arguments, message",
+    (
+        "words",
+        (3,),
+        r"'topic' .*words must be an int from 0 to 2 or the label of a topic. Got 3",
+    ),
+    ("words", (0, 0), r"'n' parameter of TopicSummary.words must be an int .* Got 0"),
+    ("words", (0, 5, 1.5), r"'relevance' parameter of .*words must be a float .* Got 1.5"),
+    ("weights", (0, 2.5), r"'n' parameter of TopicSummary.weights .* Got 2.5"),
+    ("documents", (0, "a"), r"'n' .* Got 'a'"),
+    ("outliers", (0,), r"'n' parameter of TopicSummary.outliers .* Got 0"),
+    ("outliers", (1, -2), r"'min_tokens' .* Got -2"),
+    ("map", (SHARES,), r"'documents' parameter of TopicSummary.map must be a bool"),
+    (
+        "by_group",
+        (["a"],),
+        r"'groups' parameter of TopicSummary.by_group must be one entry for each",
+    ),
+    ("over_time", ([2001, 2002],), r"'times' parameter of TopicSummary.over_time .* Got 2"),
 )
 def test_bad_arguments(summary, method, arguments, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        getattr(summary, method)(*arguments)
+    refused(message, getattr(summary, method), *arguments, error=(ValueError, TypeError))
 
 
 def test_without_pandas(summary, monkeypatch):

@@ -8,6 +8,8 @@ import pytest
 from scipy import sparse
 
 from annealvi.topics.vectorizer import are_texts, blocks_of, check_texts
+from tests.asserts import refused
+from tests.marks import cases
 
 TEXTS = ["one text", "", "and another"]
 SPARSE = sparse.eye_array(3, format="csr")
@@ -24,55 +26,45 @@ class Frame:
         return iter(self.values)
 
 
-@pytest.mark.parametrize(
+@cases(
     "texts",
-    [
-        *(TEXTS, tuple(TEXTS), iter(TEXTS), (text for text in TEXTS), np.array(TEXTS)),
-        *(np.array(TEXTS, dtype=object), pd.Series(TEXTS, index=[5, 3, 1]), Frame(TEXTS)),
-        pd.Series(TEXTS, dtype="category"),
-    ],
+    *(TEXTS, tuple(TEXTS), iter(TEXTS), (text for text in TEXTS), np.array(TEXTS)),
+    *(np.array(TEXTS, dtype=object), pd.Series(TEXTS, index=[5, 3, 1]), Frame(TEXTS)),
+    pd.Series(TEXTS, dtype="category"),
 )
 def test_what_is_taken(texts):
     assert check_texts(texts) == TEXTS
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ("texts.csv", "'texts'.* must be a list, .* Got .*str.* in a list; if it is the path of"),
-        (b"a text", "Got .*bytes.* Put"),
-        (Path("texts.csv"), r"must be a list.*Path.*Read the file first\."),
-        *((None, "Got .*NoneType"), (3, "Got .*int"), ({"a": "b"}, "Got .*dict")),
-        ({"a", "b"}, "Got .*set.* A set has no order"),
-        (pd.DataFrame({"text": TEXTS}), r"DataFrame.* Choose one of its columns, \['text'\]"),
-        (Frame([], columns=["a"]), r"Choose one of its columns, \['a'\]"),
-        *(
-            (wrong, "counts go to TemperedLDA")
-            for wrong in (np.ones((2, 3)), np.array("a"), SPARSE)
-        ),
-        (["a", None], r"'texts\[1\]'.* must be a str. Got None .* Leave the document out"),
-        (["a", float("nan")], "Got nan .* Leave"),
-        (["a", pd.NA], r"Got <NA> instead. Leave the document out, or put '' in its place"),
-        (["a", b"b"], r"'texts\[1\]'.* Got .*bytes.* Decode bytes, for example by text.dec"),
-        (["a", ["b"]], r"texts\[1\].* must be a str. Got .*list"),
-        ([1.0, 2.0], r"texts\[0\].* must be a str. Got .*float"),
-        *(([], "at least 2 documents. Got 0"), (iter(["a"]), "at least 2 documents. Got 1")),
-    ],
+@cases(
+    "texts, message",
+    ("texts.csv", "'texts'.* must be a list, .* Got .*str.* in a list; if it is the path of"),
+    (b"a text", "Got .*bytes.* Put"),
+    (Path("texts.csv"), r"must be a list.*Path.*Read the file first\."),
+    *((None, "Got .*NoneType"), (3, "Got .*int"), ({"a": "b"}, "Got .*dict")),
+    ({"a", "b"}, "Got .*set.* A set has no order"),
+    (pd.DataFrame({"text": TEXTS}), r"DataFrame.* Choose one of its columns, \['text'\]"),
+    (Frame([], columns=["a"]), r"Choose one of its columns, \['a'\]"),
+    *((wrong, "counts go to TemperedLDA") for wrong in (np.ones((2, 3)), np.array("a"), SPARSE)),
+    (["a", None], r"'texts\[1\]'.* must be a str. Got None .* Leave the document out"),
+    (["a", float("nan")], "Got nan .* Leave"),
+    (["a", pd.NA], r"Got <NA> instead. Leave the document out, or put '' in its place"),
+    (["a", b"b"], r"'texts\[1\]'.* Got .*bytes.* Decode bytes, for example by text.dec"),
+    (["a", ["b"]], r"texts\[1\].* must be a str. Got .*list"),
+    ([1.0, 2.0], r"texts\[0\].* must be a str. Got .*float"),
+    *(([], "at least 2 documents. Got 0"), (iter(["a"]), "at least 2 documents. Got 1")),
 )
 def test_what_is_refused(texts, message):
-    with pytest.raises(ValueError, match=message):
-        check_texts(texts, least=2)
+    refused(message, check_texts, texts, least=2)
 
 
-@pytest.mark.parametrize(
-    ("texts", "blocks"),
-    [
-        (TEXTS, [TEXTS]),
-        (iter(TEXTS), [TEXTS]),
-        ([TEXTS, TEXTS[:1]], [TEXTS, TEXTS[:1]]),
-        ((iter(block) for block in (TEXTS, TEXTS)), [TEXTS, TEXTS]),
-        ([pd.Series(TEXTS), np.array(TEXTS)], [TEXTS, TEXTS]),
-    ],
+@cases(
+    "texts, blocks",
+    (TEXTS, [TEXTS]),
+    (iter(TEXTS), [TEXTS]),
+    ([TEXTS, TEXTS[:1]], [TEXTS, TEXTS[:1]]),
+    ((iter(block) for block in (TEXTS, TEXTS)), [TEXTS, TEXTS]),
+    ([pd.Series(TEXTS), np.array(TEXTS)], [TEXTS, TEXTS]),
 )
 def test_blocks(texts, blocks):
     assert list(blocks_of(texts)) == blocks
@@ -91,33 +83,28 @@ def test_blocks_are_read_one_by_one():
     assert (next(found), read) == (["text 1"], [0, 1])
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ([], "'texts' .* must be at least 1 document"),
-        ([TEXTS, []], r"'texts\[1\]' .* must be at least 1 document. Got 0"),
-        ([TEXTS, "a text"], r"'texts\[1\]' .* must be a list.* Got .*str"),
-        ([TEXTS, ["a", None]], r"'texts\[1\]\[1\]' .* must be a str. Got None"),
-        ([None, "a"], r"'texts\[0\]' .* must be a str. Got None"),
-        ([b"a"], r"'texts\[0\]' .* must be a str. Got .*bytes"),
-        (np.ones((2, 3)), "ounts go to TemperedLDA"),
-    ],
+@cases(
+    "texts, message",
+    ([], "'texts' .* must be at least 1 document"),
+    ([TEXTS, []], r"'texts\[1\]' .* must be at least 1 document. Got 0"),
+    ([TEXTS, "a text"], r"'texts\[1\]' .* must be a list.* Got .*str"),
+    ([TEXTS, ["a", None]], r"'texts\[1\]\[1\]' .* must be a str. Got None"),
+    ([None, "a"], r"'texts\[0\]' .* must be a str. Got None"),
+    ([b"a"], r"'texts\[0\]' .* must be a str. Got .*bytes"),
+    (np.ones((2, 3)), "ounts go to TemperedLDA"),
 )
 def test_blocks_that_are_refused(texts, message):
-    with pytest.raises(ValueError, match=message):
-        list(blocks_of(texts))
+    refused(message, list, blocks_of(texts))
 
 
-@pytest.mark.parametrize(
-    ("documents", "texts"),
-    [
-        *((TEXTS, True), (tuple(TEXTS), True), (iter(TEXTS), True), (np.array(TEXTS), True)),
-        *((pd.Series(TEXTS), True), (Frame(TEXTS), True), ([], True), ([None, "a"], True)),
-        *(([b"a"], True), ([1.0, 2.0], True), ([pd.NA], True)),  # check_texts says what is wrong
-        *(([[1, 0], [0, 2]], False), ([(1, 0)], False), ([np.ones(2)], False)),
-        *(([[1, 0], [2]], False), ([[]], False), (SPARSE, False), (3, False), (None, False)),
-        *((np.ones((2, 3)), False), (pd.DataFrame({"a": [1]}), False), (np.array(3.0), False)),
-    ],
+@cases(
+    "documents, texts",
+    *((TEXTS, True), (tuple(TEXTS), True), (iter(TEXTS), True), (np.array(TEXTS), True)),
+    *((pd.Series(TEXTS), True), (Frame(TEXTS), True), ([], True), ([None, "a"], True)),
+    *(([b"a"], True), ([1.0, 2.0], True), ([pd.NA], True)),  # check_texts says what is wrong
+    *(([[1, 0], [0, 2]], False), ([(1, 0)], False), ([np.ones(2)], False)),
+    *(([[1, 0], [2]], False), ([[]], False), (SPARSE, False), (3, False), (None, False)),
+    *((np.ones((2, 3)), False), (pd.DataFrame({"a": [1]}), False), (np.array(3.0), False)),
 )
 def test_texts_or_counts(documents, texts):
     assert are_texts(documents, "X") is texts

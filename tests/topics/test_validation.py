@@ -12,6 +12,8 @@ from annealvi.topics import (
     topic_intrusion,
     word_intrusion,
 )
+from tests.asserts import refused
+from tests.marks import cases
 
 from .models import COUNTS, SHARES, Given
 from .models import WORDS as FEW_WORDS
@@ -148,19 +150,17 @@ def test_the_same_seed_makes_the_same_sheet(summary, make):
     assert not set(one.questions.columns) & {"topic", "label", "share", "intruder"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "change, message",
-    [
-        (lambda t: t.assign(answer=7), r"answers\[1\]'.*from 1 to 6, or empty. Got 7"),
-        (lambda t: t.assign(answer=1.5), "a whole number from 1 to 6"),
-        (lambda t: t.assign(answer="word3"), "Got 'word3'"),
-        (lambda t: t.assign(answer=""), "tables with an answer at least"),
-        (lambda t: t.drop(columns="answer"), "Got 'no answer'"),
-        (lambda t: pd.concat([t, t[:1]]), "question 1 twice"),
-        (lambda t: t.rename(index={1: 99}), "Got 'question 99'"),
-        (lambda t: t.to_dict(), "a DataFrame or the path"),
-        (lambda t: [], "a list of tables"),
-    ],
+    (lambda t: t.assign(answer=7), r"answers\[1\]'.*from 1 to 6, or empty. Got 7"),
+    (lambda t: t.assign(answer=1.5), "a whole number from 1 to 6"),
+    (lambda t: t.assign(answer="word3"), "Got 'word3'"),
+    (lambda t: t.assign(answer=""), "tables with an answer at least"),
+    (lambda t: t.drop(columns="answer"), "Got 'no answer'"),
+    (lambda t: pd.concat([t, t[:1]]), "question 1 twice"),
+    (lambda t: t.rename(index={1: 99}), "Got 'question 99'"),
+    (lambda t: t.to_dict(), "a DataFrame or the path"),
+    (lambda t: [], "a list of tables"),
 )
 def test_bad_answers(summary, change, message):
     sheet = word_intrusion(summary)
@@ -173,18 +173,12 @@ def test_bad_keys_and_sheets(summary):
     with pytest.raises(BadParameter, match=r"'key'.*Got 'no label, topic'"):
         score_answers(sheet.questions, sheet.key)
     few = describe(Given(), COUNTS, FEW_WORDS)
-    with pytest.raises(ValueError, match="n_questions"):
-        word_intrusion(few, 2)
-    with pytest.raises(ValueError, match="with texts"):
-        document_sample(few)
+    refused("n_questions", word_intrusion, few, 2)
+    refused("with texts", document_sample, few)
     three = describe(Given(), COUNTS, FEW_WORDS, texts=["a"] * len(SHARES))
-    with pytest.raises(ValueError, match="at least 4 topics"):
-        topic_intrusion(three)
+    refused("at least 4 topics", topic_intrusion, three)
     alike = describe(Given(np.ones((2, 8)), SHARES[:, :2] + SHARES[:, 2:] / 2), COUNTS, FEW_WORDS)
-    with pytest.raises(ValueError, match="with other top words than topic 0"):
-        word_intrusion(alike, 1)
+    refused("with other top words than topic 0", word_intrusion, alike, 1)
     for bounds in ([0.5, 0.2], [0, 0.5], ["a"], [1.5]):
-        with pytest.raises(ValueError, match="bounds"):
-            document_sample(summary, bounds=bounds)
-    with pytest.raises(ValueError, match="which describe returns"):
-        word_intrusion(Given())
+        refused("bounds", document_sample, summary, bounds=bounds)
+    refused("which describe returns", word_intrusion, Given())

@@ -16,14 +16,21 @@ from annealvi.topics.vectorizer import (
     most_documents,
     with_stop_words,
 )
+from tests.asserts import refused
+from tests.marks import cases
 from tests.topics.corpus import make_texts
 
 TEXTS = ["rare bird sings", "bird sings", "bird sings often", "bird sings often", "bird 1999"]
 
 
-@pytest.mark.parametrize(
-    ("n", "low", "high"),
-    [(1, 1, 50), (19, 1, 50), (20, 2, 50), (400, 2, 80), (3000, 6, 600), (20_000, 15, 4000)],
+@cases(
+    "n, low, high",
+    (1, 1, 50),
+    (19, 1, 50),
+    (20, 2, 50),
+    (400, 2, 80),
+    (3000, 6, 600),
+    (20_000, 15, 4000),
 )
 def test_limits_by_the_number_of_documents(n, low, high):
     assert (fewest_documents(n), most_documents(n)) == (low, high)
@@ -92,23 +99,21 @@ def test_another_vectorizer_counts_as_it_does():
     assert vocabulary.words.tolist() == ["bird", "often", "sings"] and not vocabulary.dropped
 
 
-@pytest.mark.parametrize(
-    ("vectorizer", "message"),
-    [
-        (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 "),
-        (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
-        (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
-        (CountVectorizer(vocabulary=[1]), r"'vocabulary' .* must be a list of str. Got \[1\]"),
-        (TopicVectorizer(token_pattern=None), "'token_pattern' .* of TopicVectorizer .* Got None"),
-        (TopicVectorizer(token_pattern="("), "'token_pattern' .* a regular expression"),
-        (CountVectorizer(dtype="no"), "'dtype' parameter of CountVectorizer must be a dtype of"),
-        (TopicVectorizer(min_df="all"), "'min_df' parameter of TopicVectorizer must be .*'auto'"),
-        (
-            TopicVectorizer(stop_words=[None]),
-            "'stop_words' .* of TopicVectorizer must be a list of",
-        ),
-        (TopicVectorizer(stop_words="german"), "'stop_words' parameter .* Got 'german' instead"),
-    ],
+@cases(
+    "vectorizer, message",
+    (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 "),
+    (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
+    (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
+    (CountVectorizer(vocabulary=[1]), r"'vocabulary' .* must be a list of str. Got \[1\]"),
+    (TopicVectorizer(token_pattern=None), "'token_pattern' .* of TopicVectorizer .* Got None"),
+    (TopicVectorizer(token_pattern="("), "'token_pattern' .* a regular expression"),
+    (CountVectorizer(dtype="no"), "'dtype' parameter of CountVectorizer must be a dtype of"),
+    (TopicVectorizer(min_df="all"), "'min_df' parameter of TopicVectorizer must be .*'auto'"),
+    (
+        TopicVectorizer(stop_words=[None]),
+        "'stop_words' .* of TopicVectorizer must be a list of",
+    ),
+    (TopicVectorizer(stop_words="german"), "'stop_words' parameter .* Got 'german' instead"),
 )
 def test_errors(vectorizer, message):
     with pytest.raises(ValueError, match=message):
@@ -138,8 +143,7 @@ def test_stop_words_of_a_vectorizer_come_first(words):
 
 @pytest.mark.parametrize("words", [[1, 2], ["a", None], [["a"], ["b", "c"]], np.ones(2)])
 def test_stop_words_that_are_none(words):
-    with pytest.raises(ValueError, match="'stop_words' parameter must be 'english'"):
-        with_stop_words(TopicVectorizer(), words)
+    refused("'stop_words' parameter must be 'english'", with_stop_words, TopicVectorizer(), words)
 
 
 def test_at_most_ten_thousand_words_are_remembered(monkeypatch):

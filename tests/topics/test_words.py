@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.topics import words
 from annealvi.topics.words import Labels
+from tests.asserts import refused
+from tests.marks import cases
 
 
 @pytest.fixture
@@ -46,13 +48,11 @@ def test_exclusivity_lies_between_all_and_none():
     assert_allclose(words.exclusivity_of(topics, n=2), [(0.75 + 0.5) / 2, (5 / 6 + 0.5) / 2])
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        (["group", "groups", "finite", "finitely"], ["group", "finite"]),
-        (["query", "queries", "quantum"], ["query", "quantum"]),
-        (["tree", "trees", "trend", "art", "arts"], ["tree", "trend", "art", "arts"]),
-    ],
+@cases(
+    "given, kept",
+    (["group", "groups", "finite", "finitely"], ["group", "finite"]),
+    (["query", "queries", "quantum"], ["query", "quantum"]),
+    (["tree", "trees", "trend", "art", "arts"], ["tree", "trend", "art", "arts"]),
 )
 def test_a_label_does_not_say_a_word_twice(given, kept):
     assert words.label_words(given) == kept
@@ -87,28 +87,19 @@ def test_labels_are_a_sequence_that_can_be_changed(labels):
     assert list(labels) == ["b", "a", "c"]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["a", "b"], r"'labels' .* must be one entry for each of the 3 topics. Got 2"),
-        *(
-            ({1: wrong}, rf"'labels\[1\]' .* another one for each.* Got {wrong!r}")
-            for wrong in "a "
-        ),
-        ({1: 3}, r"'labels\[1\]' .* must be a str that is not empty.* Got 3"),
-        *(
-            ({wrong: "e"}, rf"'topic' .* an int from 0 to 2 or the label .* Got {wrong!r}")
-            for wrong in (3, "d", -1, True)
-        ),
-        *(
-            (wrong, "'labels' .* must be a sequence")
-            for wrong in ("abc", 3, None, np.array(1), {"a"})
-        ),
-    ],
+@cases(
+    "given, message",
+    (["a", "b"], r"'labels' .* must be one entry for each of the 3 topics. Got 2"),
+    *(({1: wrong}, rf"'labels\[1\]' .* another one for each.* Got {wrong!r}") for wrong in "a "),
+    ({1: 3}, r"'labels\[1\]' .* must be a str that is not empty.* Got 3"),
+    *(
+        ({wrong: "e"}, rf"'topic' .* an int from 0 to 2 or the label .* Got {wrong!r}")
+        for wrong in (3, "d", -1, True)
+    ),
+    *((wrong, "'labels' .* must be a sequence") for wrong in ("abc", 3, None, np.array(1), {"a"})),
 )
 def test_labels_that_cannot_be(labels, given, message):
-    with pytest.raises(ValueError, match=message):
-        labels.change(given)
+    refused(message, labels.change, given)
     assert labels == ["a", "b", "c"]
 
 
