@@ -57,9 +57,6 @@ def test_counts_and_words(tmp_path, write, read, text, packed):
     assert read_uci(write("2\n3\n0\n")).data.toarray().tolist() == [[0] * 3] * 2
 
 
-# --------------------------------------------------------------------------- in blocks
-
-
 @pytest.fixture
 def X():
     return sparse.random_array((53, 11), density=0.2, rng=0, format="csr").tocsr().ceil() * 3
@@ -139,9 +136,6 @@ def test_blocks_of_texts(block_size):
     ):
         read, _ = together(stream_texts(iter(TEXTS), vectorizer, block_size=block_size))
         assert_array_equal(read, vectorizer.transform(TEXTS).toarray())
-
-
-# ---------------------------------------------------------------------- what is refused
 
 
 @cases(

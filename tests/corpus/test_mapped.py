@@ -129,9 +129,6 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         assert peaks[1] - peaks[0] < 64 * 32 * X.shape[0], name
 
 
-# ---------------------------------------------------------------------- what is refused
-
-
 @cases(
     "given, error, message",
     ([np.eye(3), np.eye(4)], ValueError, "same number of words. The first one has 3, and bl"),

@@ -60,9 +60,6 @@ def test_devices_agree(name, cuda):
     torch.testing.assert_close(weights(fits[1]), weights(fits[0]), rtol=1e-3, atol=1e-3)
 
 
-# ------------------------------------------------------------------------------- attributes
-
-
 @FEW_NAMES
 def test_attributes_before_a_fit(name):
     for attribute in ("history_", "n_iter_", "network_", "made_up_"):
@@ -90,9 +87,6 @@ def test_names(name):
     assert list(fitted.feature_names_in_) == list(frame.columns)
     assert fitted.get_feature_names_out()[2] == f"{type(fitted).__name__.lower()}2"
     refused("feature names", fitted.transform, frame.rename(columns={"pixel 0": "other"}))
-
-
-# ------------------------------------------------------------------------------- bad input
 
 
 @cases(
@@ -157,11 +151,7 @@ BITS, COUNTS, PIXELS = "0 and 1 only. Got", "non-negative integers. Got", r"pixe
     ("poisson", np.full((4, 3), -1), "Negative values in data passed to PoissonDEF"),
     ("poisson", sparse.csr_matrix(np.full((4, 3), 1.25)), f"{COUNTS} 1.25"),
     ("poisson", np.array([[0.0, np.inf]]), "infinity"),
-    (
-        "poisson",
-        1e200 * np.eye(3),
-        r"counts in X must sum to at most .* in float32. Got 3e\+200",
-    ),
+    ("poisson", 1e200 * np.eye(3), r"counts in X must sum to at most .* in float32. Got 3e\+200"),
     ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
     ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide by"),
     ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"needs {PIXELS} to 1.5"),
@@ -229,9 +219,6 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
             model(name).fit(X[::-1].copy(), resume=path)
         with pytest.raises(ValueError, match=f"is the state of a {type(fresh).__name__}, not of a"):
             model("posterior").fit(resume=path)
-
-
-# ------------------------------------------------------------------------------- callbacks
 
 
 def told(name, *callbacks, resume=None, **parameters):
@@ -312,9 +299,6 @@ def test_the_bar_of_a_fit_that_is_resumed_begins_where_it_is(tmp_path):
 def test_verbose_shows_the_elbo(capsys):
     model("vae", verbose=1).fit(X)
     assert ", ELBO -" in capsys.readouterr().err
-
-
-# -------------------------------------------------------------------- scikit-learn's checks
 
 
 class Squashed(VariationalAutoencoder):

@@ -170,9 +170,6 @@ def test_a_chain_without_transitions_is_its_base():
     assert layers.shape == (1, 1, 3, 2)
 
 
-# ---------------------------------------------------------------- chains of every kind
-
-
 def posterior(kind, n_transitions=3, n_runs=2, seed=0):
     """One of a kind, and a context for five draws."""
     torch.manual_seed(seed)
@@ -251,9 +248,6 @@ def test_no_transition_is_moved_by_the_objective_of_another(kind):
         for gradient in torch.autograd.grad(terms[t].sum(), parameters, retain_graph=True):
             sizes = np.array([float(part.abs().max()) for part in gradient])
             assert sizes[t] > 0 and not np.delete(sizes, t).any()
-
-
-# ------------------------------------------------------------------------------- flows
 
 
 def sigmoidal(dim=3, n_transitions=2, **options):

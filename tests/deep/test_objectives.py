@@ -25,9 +25,6 @@ def numbers(some, n, seed=0):
     return some.draw_noise(n, DoubleNoise(seed))
 
 
-# ------------------------------------------------------------------------ bounds
-
-
 @pytest.mark.parametrize("name", ENERGIES)
 def test_the_elbo_of_a_chain_is_a_lower_bound(name):
     energy, some = ENERGIES[name], chain(n_transitions=2)
@@ -37,9 +34,6 @@ def test_the_elbo_of_a_chain_is_a_lower_bound(name):
     assert float(values.mean()) < energy.log_partition + error
     assert float(values.mean()) <= float(below.mean()) + error
     assert float(below.mean()) <= float(above.mean())
-
-
-# --------------------------------------------------------------------------- AVO
 
 
 def parameters_of(some):

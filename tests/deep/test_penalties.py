@@ -124,16 +124,10 @@ def test_other_distances():
 
 @cases(
     "distance, words",
-    (
-        lambda u: u.square().sum(),
-        r"of floats of shape \(7,\)\. Got torch.float32 of shape \(\)",
-    ),
+    (lambda u: u.square().sum(), r"of floats of shape \(7,\)\. Got torch.float32 of shape \(\)"),
     (lambda u: u.detach().numpy(), r"a Tensor of floats of shape \(7,\)\. Got ndarray"),
     (lambda u: u.log(), r"must be finite\. Got -inf at 4 of 7 points, one of them 0\.0"),
-    (
-        lambda u: u.square().sqrt(),
-        r"The gradient of the 'dist.* finite\. It is not at 1 of 7.* 0",
-    ),
+    (lambda u: u.square().sqrt(), r"The gradient of the 'dist.* finite\. It is not at 1 of 7.* 0"),
     (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
     (lambda u: (u - u.mean()).square(), "must work on each element alone"),
 )
@@ -159,9 +153,6 @@ def test_a_statistic_that_changes_its_shape():
     penalty(torch.zeros(2), 0, 1.0)
     with pytest.raises(ValueError, match=r"has 2 values, and what follows has 3.* must keep its"):
         penalty(torch.zeros(3), 1, 1.0)
-
-
-# -------------------------------------------------------------------------- statistics
 
 
 def of(q, name, prior=None):
@@ -234,9 +225,6 @@ def test_gram_of_orthogonal_layers_is_the_identity():
 def test_slope_of_gram():
     weights = [torch.randn(n, 4, dtype=torch.double, requires_grad=True) for n in (3, 2)]
     assert torch.autograd.gradcheck(lambda *layers: gram(layers), weights)
-
-
-# ------------------------------------------------------------------ functions of the user's
 
 
 def spread(q, prior):
@@ -334,9 +322,6 @@ def test_a_gradient_is_asked_for_where_there_may_be_one():
 )
 def test_wrong_functions_of_weights(function, words):
     refused(words, Statistic(WeightStatistic(function)), [], [torch.ones(2, 2, requires_grad=True)])
-
-
-# --------------------------------------------------------- functions in fits and in files
 
 
 def another(q, prior):

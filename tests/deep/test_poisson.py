@@ -115,9 +115,6 @@ def test_top_words():
     refused(r"one name for each of the 18 features", fitted.top_words, 2, names[:4])
 
 
-# ---------------------------------------------------------------------- the network
-
-
 def network():
     torch.manual_seed(0)
     mean = torch.tensor([0.5, 1.0, 2.0, 0.3])

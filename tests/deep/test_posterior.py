@@ -101,15 +101,9 @@ def test_the_history_has_the_elbo():
     assert annealed.n_iter_ == len(annealed.history_["elbo"]) == 20
 
 
-# ------------------------------------------------------------------- bad input
-
-
 @cases(
     "log_density, message",
-    (
-        lambda z: gaussian(z)[:, None],
-        r"of shape \(192,\)\. Got torch.float32 of shape \(192, 1",
-    ),
+    (lambda z: gaussian(z)[:, None], r"of shape \(192,\)\. Got torch.float32 of shape \(192, 1"),
     (lambda z: gaussian(z).sum(), r"Got torch.float32 of shape \(\)"),
     (lambda z: gaussian(z) * torch.nan, "Got nan at 192 of 192 points"),
     (lambda z: gaussian(z) - torch.inf, "Got -inf at 192 of 192 points, one of them"),
@@ -155,8 +149,6 @@ def test_points_of_another_dimension():
     with pytest.raises(NotFittedError):
         posterior().score_samples(np.zeros((4, 2)))
 
-
-# ---------------------------------------------------------------- modes of a mixture
 
 ENERGY = ENERGIES["d"]
 

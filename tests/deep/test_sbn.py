@@ -85,9 +85,6 @@ def test_the_bad_start_of_the_paper():
     assert sbn.network_.prior.detach().sigmoid().numpy() == pytest.approx(0.001, rel=1e-3)
 
 
-# ---------------------------------------------------------------------- the network
-
-
 def network(hidden, seed=0):
     torch.manual_seed(seed)
     net = BeliefNetwork(torch.rand(D), hidden, initial_prior=0.3)

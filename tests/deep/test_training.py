@@ -174,9 +174,6 @@ def test_every_row_is_taken_once_a_pass():
     assert not torch.equal(passes[0], passes[1])
 
 
-# ------------------------------------------------------------------- rows and random numbers
-
-
 @pytest.fixture
 def counts():
     X = np.random.RandomState(0).poisson(0.4, (9, 7)).astype(np.float32)

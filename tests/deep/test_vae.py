@@ -129,9 +129,6 @@ def test_bad_questions(X):
     refused("dead_units needs a fit with units='relu'", small(units="gated").fit(X).dead_units, X)
 
 
-# ---------------------------------------------------------------------- the network
-
-
 def network(n_components=3, **others):
     torch.manual_seed(0)
     made = AutoencoderNetwork(12, n_components, (7, 5), **others)
@@ -366,9 +363,6 @@ def test_a_large_context_does_not_throw_gated_transitions_off():
         large = transitions.moments(z, 0, 1e6 * context + 3e6)
         for one, other in zip(usual, large, strict=True):
             torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
-
-
-# ----------------------------------------------------------------------- stacks of layers
 
 
 def test_a_gated_unit_is_a_linear_one_times_a_sigmoid():

@@ -105,9 +105,6 @@ def test_forged_parameters(tree):
     refused("file is damaged: 'content", parameter_of, tree, "content")
 
 
-# ------------------------------------------------------------------- planned temperatures
-
-
 def words(planned, step, model):
     show(planned, -150.0 + 9 * step, LOG_C + step, n_units=100 - step, scale=2.0)
 

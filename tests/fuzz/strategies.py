@@ -125,9 +125,6 @@ def named_array(name: str) -> Strategy:
     return arrays(*shapes)
 
 
-# --------------------------------------------------- what a declaration of a parameter allows
-
-
 def _interval(name: str, kind: Any, low: Any, high: Any, closed: str) -> Strategy:
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     if kind is Integral:
@@ -182,9 +179,6 @@ def annotated(name: str, annotation: Any) -> Strategy:
         literal = kind == "Literal"
         options.append(st.sampled_from(eval(f"[{inner}")) if literal else _allowed(name, kind))
     return st.one_of(options)
-
-
-# ------------------------------------------------------------------------------ matrices
 
 
 def _numbers(draw: Any, shape: tuple[int, int], counts: bool) -> Any:
@@ -263,8 +257,6 @@ def good_matrices(draw: Any, counts: bool = True) -> Any:
     X = X.astype(draw(one_of(np.float64, np.float32)))
     return sparse.csr_matrix(X) if counts and draw(flags) else X
 
-
-# -------------------------------------------------------------------------------- texts
 
 WORDS = (
     *("star", "planet", "orbit", "bread", "butter", "flour", "ship", "wave", "sail", "the", "of"),

@@ -106,9 +106,6 @@ def members(cls: type) -> list[str]:
     return sorted(name for name in found if not name.startswith("_") and name not in INNER)
 
 
-# ------------------------------------------------------------------------ what is made once
-
-
 @functools.cache
 def fitted(kind: type, **parameters: Any) -> Any:
     """A small estimator, for cases that do not change it."""
@@ -209,9 +206,6 @@ class Foreign(SimpleNamespace):
         return self.theta
 
 
-# --------------------------------------------------------------------------------- files
-
-
 def _npz(**arrays: Any) -> bytes:
     np.savez(file := io.BytesIO(), **arrays)
     return file.getvalue()
@@ -281,8 +275,6 @@ def damaged_estimators(t: Trial, kind: str) -> None:
             operate(t, estimator)
         t.call("save", annealvi.save, estimator, "other", check=anything)
 
-
-# ------------------------------------------------------------------------ arguments by name
 
 COUNT_DATA = s.mostly(s.good_matrices(), s.matrices()) | s.matrices()
 POINT_DATA = s.good_matrices(counts=False) | s.matrices(counts=False)
@@ -536,8 +528,6 @@ def arguments(t: Trial, function: Any, owner: str, module: str, cls: Any = None)
             given[name] = value
     return given
 
-
-# ------------------------------------------------------------------------------- calls
 
 #: NaN means here that there is no value; numbers there may follow from infinite arguments; and
 #: functions that do not look at a matrix yet, or at all.

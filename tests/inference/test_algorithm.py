@@ -182,9 +182,6 @@ def test_steps_beyond_the_optimum():
     assert [steps(t) for t in range(4, 8)] == [1.9, 1.9, 1.9, 1.0]
 
 
-# ---------------------------------------------------------------------- the monitor in a file
-
-
 def monitor_with_records():
     monitor = Monitor()
     for step in range(5):

@@ -156,8 +156,6 @@ def test_an_interrupt_side_by_side_keeps_what_had_ended():
     assert several.best is fits[0]
 
 
-# ---------------------------------------------------------------------- the fingerprint of a fit
-
 X = sparse.csr_matrix(np.arange(12.0).reshape(3, 4))
 
 

@@ -199,8 +199,6 @@ def test_flags_that_cannot_be(X):
         document_completion(Given(np.ones((3, 40))), X, per_document=np.ones(2))
 
 
-# ------------------------------------------------- one inference for the topics of all libraries
-
 METHODS = ("variational", "cvb0")
 
 

@@ -141,9 +141,6 @@ def test_top_words_by_relevance(rng, relevance):
             )
 
 
-# ------------------------------------------------------------------ coherence
-
-
 @pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", [1e-12, 1 / 60])
 @pytest.mark.parametrize("n_words", [2, 5, 20])
@@ -247,9 +244,6 @@ def test_coherence_is_what_gensim_gave(measure):
     assert_allclose(coherence, np.ravel(GENSIM[measure]), rtol=0, atol=1e-9)
 
 
-# ------------------------------------------------------------------ diversity
-
-
 def test_checksum(rng):
     """It depends on each bit of the weights, and not on how they are stored."""
     weights = rng.gamma(0.1, 1.0, (4, 30)).astype(np.float32)
@@ -271,9 +265,6 @@ def test_diversity(rng):
     words = naive_top(topics, 25)
     assert topic_diversity(topics) == len(set(itertools.chain(*words))) / 500
     assert topic_diversity(topics * rng.random((20, 1))) == topic_diversity(topics)
-
-
-# ------------------------------------------------------------------ stability
 
 
 @pytest.mark.parametrize("block", [1 << 24, 8 * 11 * 7, 1])
@@ -324,9 +315,6 @@ def test_stability_by_hand():
     assert topic_stability(same, a, matching="one_to_one") == 1 / 3
     assert topic_stability(a[:1], a, matching="one_to_one") == 1 / 3  # those left over count 0
     assert topic_stability([[1, 1, 0]], [[0, 3, 3]]) == pytest.approx(1 / 2)
-
-
-# ------------------------------------------------------------- what is taken
 
 
 @pytest.mark.parametrize("library", [TemperedLDA, LatentDirichletAllocation])
@@ -398,9 +386,6 @@ def test_clear_errors(X, topics):
         refused(r"'n_words' .* number of features, 30. Got 31", measure, topics, n_words=31)
 
 
-# ------------------------------------------------------------------ duplicates
-
-
 def test_topics_that_are_nearly_the_same():
     rng = np.random.RandomState(0)
     topics = rng.dirichlet(np.full(200, 0.05), 6)
@@ -426,9 +411,6 @@ def test_groups_that_merge_takes():
     assert groups  # three topics cannot be told apart in twelve ways
     merged = merge_topics(lda, groups)
     assert merged.n_components == 12 - sum(len(group) - 1 for group in groups)
-
-
-# ------------------------------------------------------------------ recovery
 
 
 def test_components_are_matched_one_to_one():

@@ -44,9 +44,6 @@ def users_mixture(n_samples=3):
     return model
 
 
-# --------------------------------------------------------- the mixtures, by brute force
-
-
 @pytest.mark.slow
 def test_learned_weights_by_every_method():
     """w ~ Beta: by the trapezoidal rule in logit w."""
@@ -104,9 +101,6 @@ def test_log_c_is_0_at_1_and_grows(method):
         assert abs(values[0]) <= 1e-12
         assert np.all(np.diff(values) > 0)
     assert n >= 2
-
-
-# ------------------------------------------------------------- a model of a user's
 
 
 def test_a_users_model_by_enumeration():
@@ -230,9 +224,6 @@ def test_errors_end_it(n_jobs):
     with pytest.raises(KeyboardInterrupt):
         log_partition(model, B, n_samples=10_000, callback=stop, n_jobs=n_jobs)
     assert len(drawn) < 20
-
-
-# ------------------------------------------------------------------- bad input
 
 
 class Nothing:

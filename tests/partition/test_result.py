@@ -13,8 +13,6 @@ from tests.asserts import refused
 from tests.marks import cases
 from tests.partition.mixtures import B, known_mixture
 
-# ----------------------------------------------------------------------- grids
-
 
 def test_grids():
     b = exponential_grid(8, 4)
@@ -48,9 +46,6 @@ def test_grids():
 def test_bad_inverse_temperatures(b, message):
     match = "'inverse_temperatures' parameter of log_partition .*" + message
     refused(match, log_partition, known_mixture(), b)
-
-
-# --------------------------------------------------------------------- results
 
 
 def result(**changes):

@@ -160,9 +160,6 @@ def test_without_plotly(summary, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-# ------------------------------------------------------------------------------- data
-
-
 @pytest.fixture
 def held(summary, documents):
     return module.records(summary, 6, 4, 0.6, documents[3], "YE", documents[4])

@@ -191,8 +191,6 @@ def test_adam():
     assert_allclose(x, 1, atol=1e-6)
 
 
-# ------------------------------------------------ statistics and distances of the user's own
-
 HELD = dict(magnitude=1e4, gamma=1.0, n_steps=200)
 
 

@@ -62,8 +62,6 @@ def test_what_is_no_number(wrong):
     refused(r"'new' parameter of MovingAverage\.update must be a", MovingAverage(0.5).update, wrong)
 
 
-# --------------------------------------------------- checks of functions that a user has written
-
 PRIOR = np.array([[-0.8], [0.3]])
 SHAPES = [(1, 2, 3), (4, 2, 50), (2, 2, 1)]
 

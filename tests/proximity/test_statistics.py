@@ -62,9 +62,6 @@ def test_kl_is_never_negative_and_zero_at_the_prior():
     assert_allclose(derivative, 0, atol=1e-15)
 
 
-# --------------------------------- logits at which a statistic has a value, by SciPy's root finder
-
-
 def divergence(logit, centre):
     return float(kl(Bernoulli(np.array(logit)), centre)[0])
 

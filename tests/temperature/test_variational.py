@@ -46,9 +46,6 @@ def scores(energy, temperatures, prior=None):
     )
 
 
-# -------------------------------------------------------------------- q(y) and b
-
-
 @pytest.mark.parametrize("prior", [None, [3, 1, 4, 1, 5], np.geomspace(1.0, 1e-9, 5)])
 @pytest.mark.parametrize("energy", [-1.0, -40.0, -1e4])
 def test_posterior_of_the_temperature(energy, prior):
@@ -106,9 +103,6 @@ def test_tempered_energy(prior):
     for m in range(4):
         planned.posterior_ = 0.9 * r + 0.1 * np.eye(4)[m]
         assert planned.tempered_energy(-33.0) < best
-
-
-# -------------------------------------------------------------------- the plan
 
 
 @cases("final_fraction, n_learning", (0.25, 15), (0.0, 20), (0.01, 19), (0.99, 0), (0.3, 14))
@@ -183,9 +177,6 @@ def test_nothing_is_learned_once_T_is_1():
     assert vt().plan(4, model=Gauss()).path().shape == (0, 5)
 
 
-# ------------------------------------------------------------------ what is averaged
-
-
 @pytest.mark.parametrize("weight", [0.1, 0.3, 1.0])
 def test_minibatches_are_averaged(weight):
     rng = np.random.RandomState(0)
@@ -215,9 +206,6 @@ def test_a_normaliser_at_the_current_q_need_not_be_one_at_T_1():
     show(other, -30.0, 25 * np.log(GRID) - 77.0)
     assert_allclose(one.posterior_, other.posterior_, rtol=1e-12)
     assert one.tempered_energy(-30.0) == pytest.approx(other.tempered_energy(-30.0), rel=1e-12)
-
-
-# ------------------------------------------------------------------ the warning
 
 
 def numbers(message):
@@ -286,9 +274,6 @@ def test_a_stream_is_warned_of_after_a_pass():
 def test_energies_must_be_finite(energy):
     planned = vt().plan(10, model=Words())
     refused("needs finite energies of Words", show, planned, energy, np.zeros(5))
-
-
-# ------------------------------------------------------------------ log C
 
 
 @cases(
@@ -379,9 +364,6 @@ def test_the_normaliser_is_asked_anew():
     model.value = np.log([1.0, 3.0])
     show(planned, 0.0)
     assert_allclose(planned.posterior_, [0.75, 0.25])
-
-
-# ------------------------------------------------------------------ grids
 
 
 @cases("grid", [1, 2, 4, 8, 16], (1.0, 1.5, 3.0), np.array([1, 1.0001]), np.arange(1, 200))

@@ -185,11 +185,7 @@ def test_splines_and_levels():
     ("~ x", {"clusters": [1] * N}, "at least two clusters"),
     ("~ x", {"clusters": [1]}, "one entry for each of the 40 documents"),
     ("~ x", {"clusters": [None, *range(1, N)]}, r"'clusters\[0\]' parameter"),
-    (
-        "~ x",
-        {"shares": np.ones(3)},
-        "'shares' parameter .* must be an array of numbers of shape",
-    ),
+    ("~ x", {"shares": np.ones(3)}, "'shares' parameter .* must be an array of numbers of shape"),
     ("~ x", {"shares": np.full((N, K), np.nan)}, "finite numbers"),
 )
 def test_what_is_refused(formula, change, message):
@@ -293,9 +289,6 @@ def test_the_known_effect_of_an_experiment():
     row = table[(table.topic == 0) & (table.term == "treatment")].iloc[0]
     assert abs(row.estimate + 0.161) < 0.01
     assert abs(row.std_error - 0.030) < 0.005
-
-
-# ---------------------------------------------------------------------------- summaries
 
 
 def planted(seed=0, D=600, V=60):
@@ -412,9 +405,6 @@ def test_documents_without_words_are_left_out():
     assert repr(effects) == (
         "<Effects of 2 terms on 3 topics in 75 documents, topics taken as given>"
     )
-
-
-# --------------------------------------------------------- errors of groups and periods
 
 
 @pytest.mark.slow

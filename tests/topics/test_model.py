@@ -141,9 +141,6 @@ def test_names_of_the_output(model):
     assert_array_equal(frame.to_numpy(), model.transform(TEXTS[:2]))
 
 
-# ----------------------------------------------------------------------------- streams
-
-
 def test_a_stream_of_blocks():
     stream = make(lda=TemperedLDA(total_samples=60))
     blocks = [TEXTS[:24], [*TEXTS[24:], "unknown words"]]
@@ -179,19 +176,12 @@ def test_a_fit_goes_on_as_a_stream(model):
     assert_array_equal(model.components_, before)
 
 
-# ---------------------------------------------------------------------------- bad input
-
-
 @cases(
     "parameters, error, message",
     (dict(n_topics=25), ValueError, "'n_topics' .* at most the number of words, 24. Got 25"),
     (dict(vectorizer=HashingVectorizer()), ValueError, "'get_feature_names_out'"),
     (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
-    (
-        dict(seed_words=["ship"]),
-        TypeError,
-        "must be a dict of names to lists .* Got \\['ship'\\]",
-    ),
+    (dict(seed_words=["ship"]), TypeError, "must be a dict of names to lists .* Got \\['ship'\\]"),
     (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
     (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
     (
@@ -210,11 +200,7 @@ def test_parameters(parameters, error, message, method):
 @cases(
     "texts, error, message",
     ([], ValueError, "'texts' parameter of TopicModel.{0} must be at least {1} document"),
-    (
-        "a text",
-        TypeError,
-        "'texts' parameter of TopicModel.{0} must be a list, .* Put a single",
-    ),
+    ("a text", TypeError, "'texts' parameter of TopicModel.{0} must be a list, .* Put a single"),
     (["a", None], TypeError, r"'texts\[1\]' .*TopicModel.{0} must be a str. Got None"),
     (np.ones((3, 24)), TypeError, "{0} must be a list.* Word counts go to TemperedLDA"),
 )
@@ -322,9 +308,6 @@ def test_a_stopped_fit_is_resumed(seed_words, tmp_path):
     assert_array_equal(resumed.components_, whole.components_)
 
 
-# ------------------------------------------------------------------------ other topics
-
-
 def test_the_same_words_with_other_topics(model):
     other = TemperedLDA(2, max_iter=2, random_state=1).fit(model.counts(TEXTS))
     edited = model.with_lda(other, {"sea": 1})
@@ -351,9 +334,6 @@ def test_copies_and_pickles(model):
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert_array_equal(other.transform(NEW), model.transform(NEW))
         assert other.top_words() == model.top_words()
-
-
-# ------------------------------------------------------------------------------- files
 
 
 def same(loaded, model):
@@ -418,8 +398,6 @@ def test_files_of_other_estimators(model, tmp_path):
         make().save(tmp_path / "b")
     assert not (tmp_path / "b").exists()
 
-
-# ---------------------------------------------------------------------- from its parts
 
 PARTS_TEXTS = ["stars and planets", "planets of stars", "bread and butter", "butter on bread"] * 3
 

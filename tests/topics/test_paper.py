@@ -121,17 +121,9 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
     ({"temperature": 1, "n_init": 1}, "made by variational inference. The seed", "temperature"),
     ({"temperature": 2.5}, "at the temperature 2.5 (Mandt", "annealed from"),
     ({"temperature": Annealed(3.0, form="posterior")}, "from the temperature 3", "Mandt et al"),
-    (
-        {"doc_topic_prior": "learn"},
-        "learned from the data (Minka 2000)",
-        "Dirichlet prior of d",
-    ),
+    ({"doc_topic_prior": "learn"}, "learned from the data (Minka 2000)", "Dirichlet prior of d"),
     ({"n_init": 2, "doc_topic_prior": "learn"}, "The best of 2 runs was kept.", "merged"),
-    (
-        {"learning_method": "online", "batch_size": 20},
-        "A step used 20 documents.",
-        "stop words",
-    ),
+    ({"learning_method": "online", "batch_size": 20}, "A step used 20 documents.", "stop words"),
     ({"random_state": None}, "No seed was set by a number.", "The seed was"),
 )
 def test_other_fits(parameters, there, not_there):

@@ -133,11 +133,7 @@ MONTHS = ["2001-08-31", "2001-09-29", "2001-10-01", "2002-01-31T23:00", "2002-01
         [2, 1, 0, 0, 0, 1],
     ),
     (pd.DateOffset(months=30), ["2001-08-31"], [4]),
-    (
-        2 * pd.DateOffset(months=1, days=1),
-        ["2001-08-31", "2001-11-02", "2002-01-04"],
-        [3, 0, 1],
-    ),
+    (2 * pd.DateOffset(months=1, days=1), ["2001-08-31", "2001-11-02", "2002-01-04"], [3, 0, 1]),
     (pd.DateOffset(n=60, hours=24), ["2001-08-31", "2001-10-30", "2001-12-29"], [3, 0, 1]),
 )
 def test_offsets_that_pandas_has_no_name_for(offset, beginnings, n_documents):

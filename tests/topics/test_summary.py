@@ -196,11 +196,7 @@ def test_one_topic_and_one_word():
 
 @cases(
     "method, arguments, message",
-    (
-        "words",
-        (3,),
-        r"'topic' .*words must be an int from 0 to 2 or the label of a topic. Got 3",
-    ),
+    ("words", (3,), r"'topic' .*words must be an int from 0 to 2 or the label of a topic. Got 3"),
     ("words", (0, 0), r"'n' parameter of TopicSummary.words must be an int .* Got 0"),
     ("words", (0, 5, 1.5), r"'relevance' parameter of .*words must be a float .* Got 1.5"),
     ("weights", (0, 2.5), r"'n' parameter of TopicSummary.weights .* Got 2.5"),
@@ -226,9 +222,6 @@ def test_without_pandas(summary, monkeypatch):
         with pytest.raises(ImportError, match=r"needs pandas\..* pip install pandas$"):
             attribute = getattr(summary, name)
             attribute()
-
-
-# ------------------------------------------------------------------- distances and places
 
 
 def of_topics(topics):

@@ -109,10 +109,7 @@ def test_another_vectorizer_counts_as_it_does():
     (TopicVectorizer(token_pattern="("), "'token_pattern' .* a regular expression"),
     (CountVectorizer(dtype="no"), "'dtype' parameter of CountVectorizer must be a dtype of"),
     (TopicVectorizer(min_df="all"), "'min_df' parameter of TopicVectorizer must be .*'auto'"),
-    (
-        TopicVectorizer(stop_words=[None]),
-        "'stop_words' .* of TopicVectorizer must be a list of",
-    ),
+    (TopicVectorizer(stop_words=[None]), "'stop_words' .* of TopicVectorizer must be a list of"),
     (TopicVectorizer(stop_words="german"), "'stop_words' parameter .* Got 'german' instead"),
 )
 def test_errors(vectorizer, message):
