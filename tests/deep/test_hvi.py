@@ -6,7 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from torch.distributions import Normal
+from torch.testing import assert_close
 
 from annealvi.deep.energies import ENERGIES
 from annealvi.deep.hvi import (
@@ -70,7 +72,7 @@ def test_an_exact_reverse_gives_the_marginal_itself(block, monkeypatch):
     z = torch.randn(1, 50, 2, dtype=torch.double)
     for n_draws in (1, 7):
         found = exact.log_marginal(z, n_draws, DoubleNoise(0))
-        np.testing.assert_allclose(found, target.log_prob(z).sum(-1), atol=1e-6)
+        assert_allclose(found, target.log_prob(z).sum(-1), atol=1e-6)
 
 
 def test_a_kl_of_gaussians_is_found_from_both_sides():
@@ -101,14 +103,10 @@ def test_densities_along_a_path():
         for t in range(3):
             forward = Normal(*some.forwards.moments(path.z[t], t))
             reverse = Normal(*some.reverses.moments(path.z[t + 1], t))
-            np.testing.assert_allclose(
-                path.log_forward[t].detach(), forward.log_prob(path.z[t + 1]).sum(-1)
-            )
-            np.testing.assert_allclose(
-                path.log_reverse[t].detach(), reverse.log_prob(path.z[t]).sum(-1)
-            )
+            assert_allclose(path.log_forward[t].detach(), forward.log_prob(path.z[t + 1]).sum(-1))
+            assert_allclose(path.log_reverse[t].detach(), reverse.log_prob(path.z[t]).sum(-1))
     base = Normal(0.0, 1.0).log_prob(path.z[0]).sum(-1)
-    np.testing.assert_allclose(path.log_base.detach(), base.detach())
+    assert_allclose(path.log_base.detach(), base.detach())
 
 
 @pytest.mark.parametrize("context", [0, 3])
@@ -119,11 +117,11 @@ def test_the_gate_and_the_start(context):
     z = 10 * torch.randn(3, 6, 2, dtype=torch.double)
     given = torch.zeros(6, context, dtype=torch.double) if context else None
     _, sigma = transitions.moments(z, 1, given)
-    np.testing.assert_allclose(sigma.detach(), 0.05, rtol=1e-5)
+    assert_allclose(sigma.detach(), 0.05, rtol=1e-5)
     with torch.no_grad():
         transitions.out_bias[..., 2:4] = -1000.0
     mean, _ = transitions.moments(z, 1, given)
-    np.testing.assert_allclose(mean.detach(), z)
+    assert_allclose(mean.detach(), z)
 
 
 @pytest.mark.parametrize("context", [0, 3])
@@ -143,7 +141,7 @@ def test_gated_hidden_units_are_linear_ones_times_sigmoids(context):
         out = out / out.norm(dim=0) * transitions.out_scale[0, 0]
     m, g, _ = (h @ out + transitions.out_bias[0, 0]).chunk(3, dim=-1)
     expected = torch.lerp(z[0], m, torch.sigmoid(g))
-    torch.testing.assert_close(transitions.moments(z, 0, given)[0][0], expected)
+    assert_close(transitions.moments(z, 0, given)[0][0], expected)
 
 
 def test_weight_normalisation_ignores_the_lengths_of_weights():
@@ -155,7 +153,7 @@ def test_weight_normalisation_ignores_the_lengths_of_weights():
         transitions.hidden_weight *= 3.0
         transitions.out_weight *= 0.2
     for one, other in zip(before, transitions.moments(z, 0, given), strict=True):
-        np.testing.assert_allclose(one.detach(), other.detach())
+        assert_allclose(one.detach(), other.detach())
     for one, other in zip(before, transitions.moments(z, 0, given + 1.0), strict=True):
         assert (one - other).abs().max() > 1e-3
 
@@ -165,7 +163,7 @@ def test_a_chain_without_transitions_is_its_base():
     path = base(base.draw_noise(5, DoubleNoise(0)))
     assert path.z.shape == (1, 1, 5, 2)
     below, above = log_evidence_bounds(base, ENERGIES["d"], DoubleNoise(0), n_draws=20, n_reverse=2)
-    np.testing.assert_allclose(below, above)
+    assert_allclose(below, above)
     layers = base.layers(3, DoubleNoise(0))
     assert layers.shape == (1, 1, 3, 2)
 
@@ -184,7 +182,7 @@ def test_a_single_run_is_one_of_many(kind):
     assert one.n_runs == 1 and many.n_runs == 4
     epsilon = many.draw_noise(5, DoubleNoise(0))
     beside = many(epsilon, context=context).z[:, 2:3]
-    torch.testing.assert_close(beside, one(epsilon[:, 2:3], context=context).z)
+    assert_close(beside, one(epsilon[:, 2:3], context=context).z)
     with torch.no_grad():
         for parameter in one.parameters():
             parameter.zero_()
@@ -205,9 +203,9 @@ def test_runs_are_independent(kind):
     for detach in (False, True):
         beside = many(epsilon, context=context, detach=detach)
         one = alone(epsilon[:, 1:2], context=context, detach=detach)
-        torch.testing.assert_close(beside.z[:, 1:2], one.z)
+        assert_close(beside.z[:, 1:2], one.z)
         for name in PARTS[1:]:
-            torch.testing.assert_close(getattr(beside, name)[..., 1:2, :], getattr(one, name))
+            assert_close(getattr(beside, name)[..., 1:2, :], getattr(one, name))
 
 
 @KINDS
@@ -217,9 +215,9 @@ def test_layers_are_those_of_a_path(kind, n_transitions):
     layers = some.layers(5, DoubleNoise(0), context=context)
     path = some(some.draw_noise(5, DoubleNoise(0)), context=context)
     assert layers.shape == (n_transitions + 1, 2, 5, 2)
-    torch.testing.assert_close(layers, path.z)
+    assert_close(layers, path.z)
     expected = path.log_base + path.log_forward.sum(0) - path.log_reverse.sum(0)
-    torch.testing.assert_close(some.log_weight(path), expected)
+    assert_close(some.log_weight(path), expected)
 
 
 @KINDS
@@ -228,7 +226,7 @@ def test_detaching_changes_gradients_not_values(kind):
     epsilon = some.draw_noise(5, DoubleNoise(1))
     through, detached = (some(epsilon, context=context, detach=part) for part in (False, True))
     for name in PARTS:
-        torch.testing.assert_close(getattr(through, name), getattr(detached, name))
+        assert_close(getattr(through, name), getattr(detached, name))
     bias = some.forwards.out_bias
     gradient = torch.autograd.grad(detached.z[-1].sum(), bias)[0]
     assert gradient[-1].abs().max() > 0 and gradient[:-1].abs().max() == 0
@@ -268,17 +266,15 @@ def test_a_coordinate_as_it_is_written():
     b = torch.randn(5, 2, 4)
     z, w, a, b = (part.double() for part in (z, w, a, b))
     found, _ = increase(z, w.log(), a.log(), b)
-    torch.testing.assert_close(
-        found, torch.logit((w * torch.sigmoid(a * z[..., None] + b)).sum(-1))
-    )
+    assert_close(found, torch.logit((w * torch.sigmoid(a * z[..., None] + b)).sum(-1)))
 
 
 def test_far_away_nothing_overflows():
     z = torch.tensor([[-300.0, 300.0]])
     parts = torch.zeros(1, 2, 4)
     found, log_determinant = increase(z, parts - np.log(4), parts, parts)
-    torch.testing.assert_close(found, z)
-    torch.testing.assert_close(log_determinant, torch.zeros(1), atol=1e-4, rtol=0)
+    assert_close(found, z)
+    assert_close(log_determinant, torch.zeros(1), atol=1e-4, rtol=0)
 
 
 def test_each_coordinate_depends_on_those_before_it():
@@ -296,7 +292,7 @@ def test_each_coordinate_depends_on_those_before_it():
             assert part[2, 0] != 0
             assert part[2, 1] != 0
             determinant = some(z, t)[1][run, 0]
-            torch.testing.assert_close(part.diagonal().log().sum(), determinant)
+            assert_close(part.diagonal().log().sum(), determinant)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
@@ -304,7 +300,7 @@ def test_an_inverse_leads_back(dim):
     some = sigmoidal(dim, weight_scale=10.0)
     z = 3 * torch.randn(1, 20, dim).double()
     for t in range(2):
-        torch.testing.assert_close(some.inverse(some(z, t)[0], t), z, atol=1e-9, rtol=1e-9)
+        assert_close(some.inverse(some(z, t)[0], t), z, atol=1e-9, rtol=1e-9)
 
 
 def test_the_density_is_one_in_all():
@@ -313,7 +309,7 @@ def test_the_density_is_one_in_all():
     edge = torch.linspace(-8, 8, 101).double()
     z = torch.stack(torch.meshgrid(edge, edge, indexing="ij"), dim=-1).reshape(1, -1, 2)
     mass = some.log_marginal(z.repeat(2, 1, 1), 1, DoubleNoise(0)).exp().sum(dim=1) * 0.16**2
-    torch.testing.assert_close(mass, torch.ones(2).double(), atol=2e-3, rtol=0)
+    assert_close(mass, torch.ones(2).double(), atol=2e-3, rtol=0)
     path = some(some.draw_noise(10, DoubleNoise(0)))
     found = some.log_marginal(path.z[-1].detach(), 1, DoubleNoise(0))
-    torch.testing.assert_close(found, some.log_weight(path).detach(), atol=1e-8, rtol=1e-8)
+    assert_close(found, some.log_weight(path).detach(), atol=1e-8, rtol=1e-8)

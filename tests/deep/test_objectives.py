@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from torch.distributions import Normal
 
 from annealvi.deep.energies import ENERGIES
@@ -51,10 +52,10 @@ def test_the_annealed_objectives_as_they_are_written():
             z, a = path.z[t], t / 3
             expected = a * energy(z) + weight * (1 - a) * normal.log_prob(z).sum(-1)
             expected = expected + beta * (path.log_reverse[t - 1] - path.log_forward[t - 1])
-            np.testing.assert_allclose(terms[t - 1].detach(), expected.detach())
+            assert_allclose(terms[t - 1].detach(), expected.detach())
     start = beta * (normal.log_prob(path.z[0]).sum(-1) - path.log_base)
     total = avo(path, log_f, beta=beta, prior_weight=beta)
-    np.testing.assert_allclose(total.detach(), (terms.sum(0) + start).detach(), atol=1e-12)
+    assert_allclose(total.detach(), (terms.sum(0) + start).detach(), atol=1e-12)
 
 
 def test_a_model_in_the_density_follows_the_last_state_alone():
@@ -71,9 +72,9 @@ def test_a_model_in_the_density_follows_the_last_state_alone():
         gradients.append(torch.autograd.grad(total, transitions, retain_graph=True))
     (gradient,) = torch.autograd.grad(total, [model.weight], retain_graph=True)
     expected = torch.autograd.grad(density(path.z[-1]).sum(), [model.weight], retain_graph=True)
-    np.testing.assert_allclose(gradient, expected[0], rtol=1e-12)
+    assert_allclose(gradient, expected[0], rtol=1e-12)
     for free, frozen in zip(*gradients, strict=True):
-        np.testing.assert_array_equal(free, frozen)
+        assert_array_equal(free, frozen)
     rests = avo(path, log_densities(path, density, model, follows=False)).sum()
     assert torch.autograd.grad(rests, [model.weight], allow_unused=True) == (None,)
     assert all(parameter.requires_grad for parameter in model.parameters())
@@ -86,7 +87,7 @@ def test_one_transition_is_annealed_like_the_elbo():
     path = some(epsilon, detach=True)
     one = avo(path, energy(path.z[1:])) - path.log_base
     other = hvi_elbo(some, some(epsilon), energy)
-    np.testing.assert_allclose(one.detach(), other.detach())
+    assert_allclose(one.detach(), other.detach())
 
 
 @pytest.mark.parametrize("context", [0, 3])
@@ -100,12 +101,10 @@ def test_loss_calibration_mixes_the_two(context):
     gradients = {}
     for a in (0.0, 0.25, 1.0):
         mixed, _ = loss_calibrated(some, epsilon, energy, calibration=a, beta=0.5, context=given)
-        np.testing.assert_allclose(
-            mixed.detach(), (a * annealed + (1 - a) * bound).detach(), atol=1e-12
-        )
+        assert_allclose(mixed.detach(), (a * annealed + (1 - a) * bound).detach(), atol=1e-12)
         gradients[a] = torch.autograd.grad(mixed.sum(), parameters_of(some))
     for none, some_of_it, all_of_it in zip(*gradients.values(), strict=True):
-        np.testing.assert_allclose(some_of_it, 0.75 * none + 0.25 * all_of_it, atol=1e-10)
+        assert_allclose(some_of_it, 0.75 * none + 0.25 * all_of_it, atol=1e-10)
 
 
 def test_the_amortised_base_learns_from_its_own_term():
@@ -117,7 +116,7 @@ def test_the_amortised_base_learns_from_its_own_term():
         avo(path, ENERGIES["d"](path.z[1:])).sum(), some.base.mean.bias, retain_graph=True
     )[0]
     own = (-0.5 * path.z[0] ** 2).sum() - path.log_base.sum()
-    np.testing.assert_allclose(gradient, torch.autograd.grad(own, some.base.mean.bias)[0])
+    assert_allclose(gradient, torch.autograd.grad(own, some.base.mean.bias)[0])
     assert gradient.abs().max() > 0
 
 
@@ -149,7 +148,7 @@ def test_optimal_transitions_reach_their_targets():
     log_base = base.log_prob(z[0])[None, :, 0]
     path = Trajectory(torch.stack(z)[:, None], log_base, torch.stack(forward), torch.stack(reverse))
     some = chain(n_transitions=T)
-    np.testing.assert_allclose(hvi_elbo(some, path, log_f), 0.7, atol=1e-6)  # log p(x), each draw
+    assert_allclose(hvi_elbo(some, path, log_f), 0.7, atol=1e-6)  # log p(x), each draw
     for t, term in enumerate(avo_terms(path, log_f(path.z[1:])), start=1):
         assert z[t].mean() == pytest.approx(float(f[t].mean), abs=0.06)
         assert z[t].std() == pytest.approx(float(f[t].stddev), abs=0.05)

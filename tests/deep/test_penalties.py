@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.base import clone
 from torch.distributions import Bernoulli, Normal, Poisson
@@ -40,8 +41,8 @@ def test_inverse_huber_and_its_slope():
     u.requires_grad_()
     d = inverse_huber(u)
     d.sum().backward()
-    np.testing.assert_allclose(d.detach(), [5.0, 1.0, 0.25, 0.0, 0.5, 1.0, 2.5])
-    np.testing.assert_allclose(u.grad, [-3.0, -1.0, -1.0, 0.0, 1.0, 1.0, 2.0])
+    assert_allclose(d.detach(), [5.0, 1.0, 0.25, 0.0, 0.5, 1.0, 2.5])
+    assert_allclose(u.grad, [-3.0, -1.0, -1.0, 0.0, 1.0, 1.0, 2.0])
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.9999, 1.0])
@@ -51,7 +52,7 @@ def test_the_average_is_debiased(alpha):
     for step, value in enumerate(values):
         weights = alpha ** np.arange(step, -1, -1.0)
         exact = weights @ values[: step + 1].numpy() / weights.sum()
-        np.testing.assert_allclose(penalty.follow(value), exact, rtol=1e-12)
+        assert_allclose(penalty.follow(value), exact, rtol=1e-12)
 
 
 def test_the_penalty_is_the_magnitude_times_the_distance():
@@ -60,7 +61,7 @@ def test_the_penalty_is_the_magnitude_times_the_distance():
     cost = penalty(value, 1, 0.0, torch.zeros(2))
     cost.backward()
     assert cost.item() == pytest.approx(8 * 0.5 * (0.5 + 5.0))
-    np.testing.assert_allclose(value.grad, 4 * np.array([1.0, 3.0]))
+    assert_allclose(value.grad, 4 * np.array([1.0, 3.0]))
 
 
 def test_magnitudes_fall_from_the_elbo_at_the_start():
@@ -119,7 +120,7 @@ def test_other_distances():
         found = penalty(value, 1, 0.0, torch.zeros(2))
         (gradient,) = torch.autograd.grad(found, value)
         assert found.item() == pytest.approx(2 * cost)
-        np.testing.assert_allclose(gradient, 2 * np.array(slope))
+        assert_allclose(gradient, 2 * np.array(slope))
 
 
 @cases(
@@ -183,19 +184,17 @@ def test_statistics_are_averaged_before_the_distance():
     logits = torch.randn(6, 5, 3, generator=torch.Generator().manual_seed(0))
     q = Bernoulli(logits=logits)
     p = logits.sigmoid()
-    np.testing.assert_allclose(
+    assert_allclose(
         of(q, "mean_variance"), torch.cat([p.mean((0, 1)), (p * (1 - p)).mean((0, 1))]), rtol=1e-5
     )
-    np.testing.assert_allclose(
-        of(q, "entropy"), stats.bernoulli(p.numpy()).entropy().mean((0, 1)), rtol=1e-4
-    )
+    assert_allclose(of(q, "entropy"), stats.bernoulli(p.numpy()).entropy().mean((0, 1)), rtol=1e-4)
     prior = Bernoulli(logits=torch.zeros(3))
     expected = np.log(2) - stats.bernoulli(p.numpy()).entropy().mean((0, 1))
-    np.testing.assert_allclose(of(q, "kl", prior), expected, rtol=1e-3, atol=1e-6)
+    assert_allclose(of(q, "kl", prior), expected, rtol=1e-3, atol=1e-6)
     assert of(Poisson(p), "entropy").shape == (3,)
     assert of(Normal(p, 1.0), "entropy").shape == (3,)
-    np.testing.assert_allclose(of(q, "mean"), p.mean((0, 1)), rtol=1e-5)
-    np.testing.assert_allclose(of(q, "variance"), (p * (1 - p)).mean((0, 1)), rtol=1e-5)
+    assert_allclose(of(q, "mean"), p.mean((0, 1)), rtol=1e-5)
+    assert_allclose(of(q, "variance"), (p * (1 - p)).mean((0, 1)), rtol=1e-5)
 
 
 def test_kl_of_bits_that_are_all_but_certain():
@@ -208,10 +207,10 @@ def test_kl_of_bits_that_are_all_but_certain():
         lambda z: stats.bernoulli(p[0]).logpmf(z) - stats.bernoulli(p[1]).logpmf(z)
     )
     certain = 700 / (1 + np.exp(2)) - stats.bernoulli(1 / (1 + np.exp(2))).entropy()
-    np.testing.assert_allclose(kl.detach(), [np.log1p(np.exp(3)), exact, 90, certain], rtol=1e-5)
+    assert_allclose(kl.detach(), [np.log1p(np.exp(3)), exact, 90, certain], rtol=1e-5)
     assert bool(torch.isfinite(a.grad).all())
     found = of(Bernoulli(logits=a[:, None]), "kl", Bernoulli(logits=b[:, None]))
-    np.testing.assert_allclose(found.detach(), kl.detach().mean(), rtol=1e-6)
+    assert_allclose(found.detach(), kl.detach().mean(), rtol=1e-6)
 
 
 def test_gram_of_orthogonal_layers_is_the_identity():
@@ -219,7 +218,7 @@ def test_gram_of_orthogonal_layers_is_the_identity():
     torch.nn.init.orthogonal_(wide, generator=torch.Generator().manual_seed(0))
     torch.nn.init.orthogonal_(square, generator=torch.Generator().manual_seed(0))
     expected = np.r_[np.eye(3).ravel(), np.eye(4).ravel()]
-    np.testing.assert_allclose(gram([wide, square]), expected, atol=1e-6)
+    assert_allclose(gram([wide, square]), expected, atol=1e-6)
 
 
 def test_slope_of_gram():
@@ -245,10 +244,10 @@ def a_q(kind):
 def test_a_function_may_average_by_itself_and_return_several():
     q, prior = a_q(Bernoulli)
     p = LOGITS.detach().sigmoid().reshape(-1, 3)
-    np.testing.assert_allclose(Statistic(spread)([(q, prior)]).detach(), p.var(dim=0), rtol=1e-5)
+    assert_allclose(Statistic(spread)([(q, prior)]).detach(), p.var(dim=0), rtol=1e-5)
     several = Statistic(lambda q, prior: (q.mean, q.mean.sum(), prior.mean + q.mean[0, 0]))
     expected = torch.cat([p.mean(0), p.sum()[None], p[0] + 0.5])
-    np.testing.assert_allclose(several([(q, prior)]).detach(), expected, rtol=1e-5)
+    assert_allclose(several([(q, prior)]).detach(), expected, rtol=1e-5)
 
 
 def test_the_prior_has_the_shape_of_q():
@@ -263,8 +262,8 @@ def test_the_prior_has_the_shape_of_q():
 def test_weights():
     weights = [torch.ones(2, 3, requires_grad=True), torch.full((1, 2), 2.0, requires_grad=True)]
     named, own = Statistic("orthogonal"), Statistic(WeightStatistic(lambda w: w[0] @ w[0].T))
-    np.testing.assert_array_equal(named([], iter(weights)).detach(), [3, 3, 3, 3, 8])
-    np.testing.assert_array_equal(own([], iter(weights)).detach(), [3, 3, 3, 3])
+    assert_array_equal(named([], iter(weights)).detach(), [3, 3, 3, 3, 8])
+    assert_array_equal(own([], iter(weights)).detach(), [3, 3, 3, 3])
     assert named.of_weights and own.of_weights and own.name == "function <lambda>"
     assert Statistic(STATISTICS["orthogonal"]).name == "orthogonal"
     assert repr(WeightStatistic(my_mean)) == "WeightStatistic(my_mean)"
