@@ -8,3 +8,14 @@ def refused(words, call, /, *arguments, error=ValueError, **options):
     __tracebackhide__ = True
     with pytest.raises(error, match=words):
         call(*arguments, **options)
+
+
+def refusals(call, *rows, error=ValueError):
+    """A test of each row: the arguments of a call, and last the words of the error it raises."""
+
+    @pytest.mark.parametrize("row", rows, ids=[row[-1] for row in rows])
+    def test(row):
+        *arguments, words = row
+        refused(words, call, *arguments, error=error)
+
+    return test

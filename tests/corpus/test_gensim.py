@@ -8,8 +8,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi.corpus import from_gensim, to_gensim
-from tests.asserts import refused
-from tests.marks import cases
+from tests.asserts import refusals, refused
 
 COUNTS = np.array([[4, 0, 1, 0], [0, 0, 0, 0], [0, 2, 0, 0]])
 CORPUS = [[(0, 4), (2, 1)], [], [(1, 2)]]
@@ -32,8 +31,8 @@ def test_the_words_of_a_dictionary():
     assert gap.feature_names.tolist() == ["star", "1", "proof"]
 
 
-@cases(
-    "corpus, message",
+test_what_is_no_corpus = refusals(
+    lambda corpus: from_gensim(corpus, dict(enumerate(WORDS))),
     ([["star", "gene"]], r"must be a list of \(id, count\). Got \['star', 'gene'\]"),
     ([[(0, 1)], 3], r"must be a list of \(id, count\). Got 3 for document 1"),
     ([[(0, 1), (-1, 1)]], "must be integers >= 0 below 4, the number of words. Got -1"),
@@ -42,8 +41,6 @@ def test_the_words_of_a_dictionary():
     ([[(0, np.nan)]], "must be finite and not negative. Got nan"),
     ([[(4, 1)]], "below 4, the number of words. Got 4"),
 )
-def test_what_is_no_corpus(corpus, message):
-    refused(message, from_gensim, corpus, dict(enumerate(WORDS)))
 
 
 def test_there_and_back():
@@ -59,15 +56,13 @@ def test_there_and_back():
     refused("X must be finite and not negative", to_gensim, -COUNTS, WORDS)
 
 
-@cases(
-    "given, message",
+test_what_are_no_arguments = refusals(
+    lambda given: from_gensim(*given),
     (([[(1e30, 1)]],), r"must be integers >= 0 below 2147483647. Got 1e\+30"),
     ((CORPUS, {"star": 0}), "Ids of 'dictionary' must be integers"),
     ((CORPUS, {-1: "star"}), "Ids of 'dictionary' must be >= 0"),
     ((CORPUS, {2**40: "star"}), "Ids of 'dictionary' must be below 10000000"),
 )
-def test_what_are_no_arguments(given, message):
-    refused(message, from_gensim, *given)
 
 
 def test_without_gensim_an_error_names_it(monkeypatch):

@@ -27,9 +27,8 @@ from annealvi.deep.penalties import (
     poisson_entropy,
 )
 from annealvi.exceptions import DivergenceError
-from tests.asserts import refused
+from tests.asserts import refusals, refused
 from tests.deep.fits import X, model, stop_at, weights
-from tests.marks import cases
 
 
 def my_mean(q, prior):
@@ -123,8 +122,8 @@ def test_other_distances():
         assert_allclose(gradient, 2 * np.array(slope))
 
 
-@cases(
-    "distance, words",
+test_wrong_distances = refusals(
+    lambda distance: as_penalty(ProximityPenalty(distance=distance)),
     (lambda u: u.square().sum(), r"of floats of shape \(7,\)\. Got torch.float32 of shape \(\)"),
     (lambda u: u.detach().numpy(), r"a Tensor of floats of shape \(7,\)\. Got ndarray"),
     (lambda u: u.log(), r"must be finite\. Got -inf at 4 of 7 points, one of them 0\.0"),
@@ -132,8 +131,6 @@ def test_other_distances():
     (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
     (lambda u: (u - u.mean()).square(), "must work on each element alone"),
 )
-def test_wrong_distances(distance, words):
-    refused(words, as_penalty, ProximityPenalty(distance=distance))
 
 
 def test_a_distance_that_goes_wrong_later():
@@ -300,9 +297,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("function", "words"), WRONG)
-def test_wrong_functions(function, words):
-    refused(words, Statistic(function), [a_q(Bernoulli)])
+test_wrong_functions = refusals(lambda function: Statistic(function)([a_q(Bernoulli)]), *WRONG)
 
 
 def test_a_gradient_is_asked_for_where_there_may_be_one():
@@ -313,14 +308,14 @@ def test_a_gradient_is_asked_for_where_there_may_be_one():
     refused("'by_numpy' has no gradient", statistic, [a_q(Bernoulli)])
 
 
-@cases(
-    "function, words",
+test_wrong_functions_of_weights = refusals(
+    lambda function: Statistic(WeightStatistic(function))(
+        [], [torch.ones(2, 2, requires_grad=True)]
+    ),
     (lambda weights: None, "must return a Tensor of floats. Got NoneType"),
     (lambda weights: weights[0] / 0, "must be finite. Got inf"),
     (lambda weights: weights[0].detach(), "no gradient"),
 )
-def test_wrong_functions_of_weights(function, words):
-    refused(words, Statistic(WeightStatistic(function)), [], [torch.ones(2, 2, requires_grad=True)])
 
 
 def another(q, prior):

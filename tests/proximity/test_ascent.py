@@ -16,7 +16,7 @@ from annealvi.proximity import (
     Distance,
     ProximityAscent,
 )
-from tests.asserts import refused
+from tests.asserts import refusals, refused
 from tests.marks import cases
 
 RNG = np.random.RandomState(0)
@@ -166,16 +166,14 @@ def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
     assert all(np.all(np.isfinite(part)) for part in (state.elbo, state.means, state.logits))
 
 
-@cases(
-    "model, means, logits, words",
+test_bad_starts = refusals(
+    ProximityAscent(n_steps=1).ascend,
     (MODEL, START, np.zeros((3, 2, 30)), r"'logits' .* broadcastable to shape \(5, 2, 30\)"),
     (MODEL, START, [[np.nan]], "'logits' .* must be finite"),
     (MODEL, START, "zero", "'logits' .* Got 'zero'"),
     (X, START, None, "'model' .* must be a BernoulliFactorModel"),
     (MODEL, np.full((2, 2), 1e200), None, "ELBO at the start must be fin.*smaller 'means'"),
 )
-def test_bad_starts(model, means, logits, words):
-    refused(words, ProximityAscent(n_steps=1).ascend, model, means, logits)
 
 
 def test_adam():

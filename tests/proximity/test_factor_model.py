@@ -9,7 +9,7 @@ from scipy.special import entr, expit
 from scipy.stats import norm
 
 from annealvi.proximity import Bernoulli, BernoulliFactorModel
-from tests.asserts import refused
+from tests.asserts import refusals, refused
 from tests.marks import cases
 
 N, K, D, RUNS = 7, 3, 2, 4
@@ -99,8 +99,8 @@ def test_factors_that_no_datum_has():
     assert_allclose(model.best_means(Bernoulli(theta)), 0)
 
 
-@cases(
-    "options, words",
+test_bad_constants = refusals(
+    lambda options: BernoulliFactorModel(**dict(X=[[0.0], [1.0]]) | options),
     (dict(X=[1.0, 2.0]), r"'X' .* of Bernoulli.* \(n_runs, n_samples, n_features\)"),
     (dict(X=[["a"]]), "'X' parameter of BernoulliFactorModel must be a float or an array"),
     (dict(X=np.empty((0, 2))), "'X' parameter of BernoulliFactorModel"),
@@ -111,8 +111,6 @@ def test_factors_that_no_datum_has():
     (dict(noise_variance=0), "'noise_variance' .* must be positive and finite. Got 0"),
     (dict(noise_variance="learn"), "'noise_variance' .* must be a float. Got"),
 )
-def test_bad_constants(options, words):
-    refused(words, BernoulliFactorModel, **dict(X=[[0.0], [1.0]]) | options)
 
 
 @cases("means", 1.0, np.zeros((K, D + 1)), np.zeros((K + 1, D)), np.full((K, D), np.inf), "five")

@@ -13,7 +13,7 @@ from annealvi import TemperedLDA, TopicModel
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.topics import describe
 from annealvi.topics.source import Source
-from tests.asserts import refused
+from tests.asserts import refusals, refused
 from tests.marks import cases
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 
@@ -112,16 +112,14 @@ def test_models_that_are_not_fitted(model):
     refused("not fitted", describe, model, COUNTS, error=NotFittedError)
 
 
-@cases(
-    "components, message",
+test_components_that_cannot_be = refusals(
+    lambda components: describe(Given(components), COUNTS),
     (-COMPONENTS, "'components_' .* must be non-negative. Got -90"),
     (COMPONENTS * np.nan, "components_ contains NaN"),
     (COMPONENTS[0], "Expected 2D array"),
     (COMPONENTS * [[1], [0], [1]], r"'components_\[1\]' .* positive and finite sum. Got 0.0"),
     (COMPONENTS * 1e306, r"'components_\[0\]' .* positive and finite sum. Got inf"),
 )
-def test_components_that_cannot_be(components, message):
-    refused(message, describe, Given(components), COUNTS)
 
 
 @cases(
@@ -137,8 +135,8 @@ def test_shares_that_cannot_be(shares, message):
     refused(f"'transform' .* must be .*{message}", describe, Given(shares=shares), COUNTS)
 
 
-@cases(
-    "documents, message",
+test_documents_that_cannot_be = refusals(
+    lambda documents: describe(Given(), documents),
     (COUNTS[:, :7], "documents has 7 features, but Given is expecting 8 features"),
     (-COUNTS, "Negative values in data passed to describe as documents"),
     (COUNTS * 0, "'documents' .* vocabulary of 8 words of Given. Got '5 documents without'"),
@@ -149,8 +147,6 @@ def test_shares_that_cannot_be(shares, message):
     ([], "must be word counts, as Given takes"),
     ("moon", r"'documents' .* must be a list of texts .* Put a single text"),
 )
-def test_documents_that_cannot_be(documents, message):
-    refused(message, describe, Given(), documents)
 
 
 def test_texts_that_cannot_be():
@@ -193,8 +189,8 @@ def test_texts_titles_and_seeds_of_a_topic_model():
     assert given.documents(0, 1).text.tolist() == ["a"]
 
 
-@cases(
-    "options, message",
+test_descriptions_that_cannot_be = refusals(
+    lambda options: describe(Given(), COUNTS, **options),
     (dict(titles=["a"]), r"'titles' .* must be one entry .* 5 documents. Got 1"),
     (dict(texts=["a"] * 6), r"'texts' .* must be one entry .* 5 documents. Got 6"),
     (dict(titles=[None] * 5), r"'titles\[0\]' parameter of describe must be a str. Got None"),
@@ -203,5 +199,3 @@ def test_texts_titles_and_seeds_of_a_topic_model():
     (dict(other=Given([[1.0, 2.0]])), "same number of features"),
     (dict(held_out=COUNTS[:, 1:]), "held_out has 7 features"),
 )
-def test_descriptions_that_cannot_be(options, message):
-    refused(message, describe, Given(), COUNTS, **options)

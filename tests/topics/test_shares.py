@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.topics import shares
-from tests.asserts import refused
+from tests.asserts import refusals
 from tests.marks import cases
 
 SHARES = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.4, 0.6], [0.5, 0.5]])
@@ -160,8 +160,8 @@ def test_every_other_offset_of_pandas(freq):
 YEAR = ["2001"] * 5
 
 
-@cases(
-    "times, freq, message",
+test_times_that_cannot_be = refusals(
+    over,
     (YEAR[1:], "YE", r"'times' .* must be one entry for each of the 5 documents. Got 4"),
     ([*YEAR[1:], "later"], "YE", r"'times\[4\]' .* Got 'later'"),
     (["x"] * 5, "YE", r"'times\[0\]' .* must be datetimes, ISO 8601 strings .* Got 'x'"),
@@ -185,17 +185,13 @@ YEAR = ["2001"] * 5
     (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
     (["2001", *["2031"] * 4], "s", r"at most 100000 from .* 2001.* 2031.* Got 's'"),
 )
-def test_times_that_cannot_be(times, freq, message):
-    refused(message, over, times, freq)
 
 
-@cases(
-    "groups, message",
+test_groups_that_cannot_be = refusals(
+    by,
     (["a"] * 6, r"'groups' .* must be one entry for each of the 5 documents. Got 6"),
     ([None] * 5, "at least once. Got None"),
     ("abcde", r"'groups' .* must be a sequence .* Got 'abcde'"),
     (3, r"'groups' .* must be a sequence .* Got 3"),
     ([*"abcd", ["e"]], r"'groups\[4\]' .* such as a str or a number. Got \['e'\]"),
 )
-def test_groups_that_cannot_be(groups, message):
-    refused(message, by, groups)

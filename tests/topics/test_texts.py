@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from annealvi.topics.vectorizer import are_texts, blocks_of, check_texts
-from tests.asserts import refused
+from tests.asserts import refusals
 from tests.marks import cases
 
 TEXTS = ["one text", "", "and another"]
@@ -36,8 +36,8 @@ def test_what_is_taken(texts):
     assert check_texts(texts) == TEXTS
 
 
-@cases(
-    "texts, message",
+test_what_is_refused = refusals(
+    lambda texts: check_texts(texts, least=2),
     ("texts.csv", "'texts'.* must be a list, .* Got .*str.* in a list; if it is the path of"),
     (b"a text", "Got .*bytes.* Put"),
     (Path("texts.csv"), r"must be a list.*Path.*Read the file first\."),
@@ -54,8 +54,6 @@ def test_what_is_taken(texts):
     ([1.0, 2.0], r"texts\[0\].* must be a str. Got .*float"),
     *(([], "at least 2 documents. Got 0"), (iter(["a"]), "at least 2 documents. Got 1")),
 )
-def test_what_is_refused(texts, message):
-    refused(message, check_texts, texts, least=2)
 
 
 @cases(
@@ -83,8 +81,8 @@ def test_blocks_are_read_one_by_one():
     assert (next(found), read) == (["text 1"], [0, 1])
 
 
-@cases(
-    "texts, message",
+test_blocks_that_are_refused = refusals(
+    lambda texts: list(blocks_of(texts)),
     ([], "'texts' .* must be at least 1 document"),
     ([TEXTS, []], r"'texts\[1\]' .* must be at least 1 document. Got 0"),
     ([TEXTS, "a text"], r"'texts\[1\]' .* must be a list.* Got .*str"),
@@ -93,8 +91,6 @@ def test_blocks_are_read_one_by_one():
     ([b"a"], r"'texts\[0\]' .* must be a str. Got .*bytes"),
     (np.ones((2, 3)), "ounts go to TemperedLDA"),
 )
-def test_blocks_that_are_refused(texts, message):
-    refused(message, list, blocks_of(texts))
 
 
 @cases(
