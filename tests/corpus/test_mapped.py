@@ -70,8 +70,7 @@ def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
     monkeypatch.setattr(mapped, "CHUNK", 1000)
     corpus.write(tmp_path / "X", blocks(X))
     read = corpus.open_corpus(tmp_path / "X")
-    assert read.indices.dtype == read.indptr.dtype == np.int64
-    assert (read != X).nnz == 0
+    assert read.indices.dtype == read.indptr.dtype == np.int64 and (read != X).nnz == 0
     lda = TemperedLDA(3, max_iter=1, random_state=0).fit(read)
     assert_array_equal(lda.components_, lda.fit(X).components_)
 
@@ -195,8 +194,7 @@ def test_descriptions_that_are_refused(tmp_path, change, message):
 def test_damaged_files(tmp_path, name):
     corpus.write(tmp_path / "X", [np.eye(300)])
     file = tmp_path / "X" / name
-    whole = file.read_bytes()
-    for content in (whole[:-4], b""):
+    for content in (file.read_bytes()[:-4], b""):
         file.write_bytes(content)
         refused(f"{name}' is no file of NumPy, or not whole", corpus.open_corpus, tmp_path / "X")
     file.unlink()

@@ -50,7 +50,6 @@ def test_modes_are_counted_where_draws_are():
     means = np.array(energy.modes)[rng.choice(4, 4000, p=energy.weights)]
     exact = torch.from_numpy(means + math.sqrt(0.2) * rng.standard_normal(means.shape))
     three = exact[torch.from_numpy(means[:, 0] != -2)]
-    between = torch.zeros_like(exact)
-    assert modes_found(torch.stack([exact, between]), energy).tolist() == [4, 0]
+    assert modes_found(torch.stack([exact, torch.zeros_like(exact)]), energy).tolist() == [4, 0]
     assert modes_found(three, energy) == 3
     refused(r"Energy \(c\) has no separate modes", modes_found, exact, ENERGIES["c"])

@@ -160,12 +160,10 @@ def test_weight_normalisation_ignores_the_lengths_of_weights():
 
 def test_a_chain_without_transitions_is_its_base():
     base = chain(n_transitions=0)
-    path = base(base.draw_noise(5, DoubleNoise(0)))
-    assert path.z.shape == (1, 1, 5, 2)
+    assert base(base.draw_noise(5, DoubleNoise(0))).z.shape == (1, 1, 5, 2)
     below, above = log_evidence_bounds(base, ENERGIES["d"], DoubleNoise(0), n_draws=20, n_reverse=2)
     assert_allclose(below, above)
-    layers = base.layers(3, DoubleNoise(0))
-    assert layers.shape == (1, 1, 3, 2)
+    assert base.layers(3, DoubleNoise(0)).shape == (1, 1, 3, 2)
 
 
 def posterior(kind, n_transitions=3, n_runs=2, seed=0):
@@ -181,8 +179,7 @@ def test_a_single_run_is_one_of_many(kind):
     one = many.single(2)
     assert one.n_runs == 1 and many.n_runs == 4
     epsilon = many.draw_noise(5, DoubleNoise(0))
-    beside = many(epsilon, context=context).z[:, 2:3]
-    assert_close(beside, one(epsilon[:, 2:3], context=context).z)
+    assert_close(many(epsilon, context=context).z[:, 2:3], one(epsilon[:, 2:3], context=context).z)
     with torch.no_grad():
         for parameter in one.parameters():
             parameter.zero_()
@@ -286,10 +283,8 @@ def test_each_coordinate_depends_on_those_before_it():
         for run in range(2):
             part = jacobian[run, 0, :, run, 0]
             part = part if t == 0 else part.flip(0, 1)
-            assert torch.equal(part, part.tril())
-            assert (part.diagonal() > 0).all()
-            assert part[1, 0] != 0
-            assert part[2, 0] != 0
+            assert torch.equal(part, part.tril()) and (part.diagonal() > 0).all()
+            assert part[1, 0] != 0 and part[2, 0] != 0
             assert part[2, 1] != 0
             determinant = some(z, t)[1][run, 0]
             assert_close(part.diagonal().log().sum(), determinant)

@@ -153,5 +153,4 @@ def test_optimal_transitions_reach_their_targets():
         assert z[t].mean() == pytest.approx(float(f[t].mean), abs=0.06)
         assert z[t].std() == pytest.approx(float(f[t].stddev), abs=0.05)
         # log r - log q = log f_(t-1) - log f_t: what is left does not depend on z_t
-        rest = term - f[t - 1].log_prob(z[t - 1])[None, :, 0]
-        assert float(rest.std()) < 1e-5
+        assert float((term - f[t - 1].log_prob(z[t - 1])[None, :, 0]).std()) < 1e-5

@@ -69,8 +69,7 @@ def test_magnitudes_fall_from_the_elbo_at_the_start():
     for penalty in (exponential, linear):
         penalty(torch.zeros(1), 0, torch.tensor(-50.0))
         penalty(torch.zeros(1), 1, torch.tensor(-7.0))  # only the first counts
-    assert exponential.magnitude(0) == 50
-    assert exponential.magnitude(50) == pytest.approx(0.5)
+    assert exponential.magnitude(0) == 50 and exponential.magnitude(50) == pytest.approx(0.5)
     assert linear.magnitude(25) == pytest.approx(37.5)
 
 
@@ -89,8 +88,7 @@ def test_a_fit_goes_on_with_the_magnitude_it_is_given():
 def test_parameters():
     penalty = ProximityPenalty("kl", magnitude=2.0)
     assert clone(penalty).get_params() == penalty.get_params()
-    assert as_penalty(None) is None
-    assert as_penalty("kl").statistic == "kl"
+    assert as_penalty(None) is None and as_penalty("kl").statistic == "kl"
     assert as_penalty(penalty) is penalty
     for statistic in (my_mean, STATISTICS["kl"], WeightStatistic(my_mean)):
         assert as_penalty(statistic).statistic is statistic
@@ -188,8 +186,7 @@ def test_statistics_are_averaged_before_the_distance():
     prior = Bernoulli(logits=torch.zeros(3))
     expected = np.log(2) - stats.bernoulli(p.numpy()).entropy().mean((0, 1))
     assert_allclose(of(q, "kl", prior), expected, rtol=1e-3, atol=1e-6)
-    assert of(Poisson(p), "entropy").shape == (3,)
-    assert of(Normal(p, 1.0), "entropy").shape == (3,)
+    assert of(Poisson(p), "entropy").shape == (3,) and of(Normal(p, 1.0), "entropy").shape == (3,)
     assert_allclose(of(q, "mean"), p.mean((0, 1)), rtol=1e-5)
     assert_allclose(of(q, "variance"), (p * (1 - p)).mean((0, 1)), rtol=1e-5)
 

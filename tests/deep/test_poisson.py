@@ -45,8 +45,7 @@ def test_planted_topics_are_found():
         )  # q is Poisson: its mean is not sharp
     history = found.history_["elbo"]
     assert history[-50:].mean() > history[:50].mean() + 5
-    unigram = X.sum(axis=0) / X.sum()
-    plain = np.exp(-np.sum(new * np.log(unigram)) / new.sum())
+    plain = np.exp(-np.sum(new * np.log(X.sum(axis=0) / X.sum())) / new.sum())
     assert found.perplexity(new, observed=0.3) < 0.85 * plain
     x, z = found.sample(2000)
     assert x.shape == (2000, 18) and z.shape == (2000, 3)
@@ -62,8 +61,7 @@ def test_perplexity_is_its_formula():
     new[3] = 0  # a document without words says nothing
     rng = np.random.RandomState(3)  # what the method draws its seed from
     noise = Noise(rng.randint(2**31 - 1), "cpu")
-    split = np.random.RandomState(noise.seed())
-    seen, hidden = split_tokens(new, observed=0.1, random_state=split)
+    seen, hidden = split_tokens(new, observed=0.1, random_state=np.random.RandomState(noise.seed()))
     length = np.maximum(new.sum(axis=1), 1)
     share = np.where(new.sum(axis=1) > 0, seen.toarray().sum(axis=1) / length, 1.0)
     rates = fitted._local_rates(seen.astype(np.float32), noise, share)[0]
@@ -117,8 +115,7 @@ def test_top_words():
 
 def network():
     torch.manual_seed(0)
-    mean = torch.tensor([0.5, 1.0, 2.0, 0.3])
-    net = PoissonNetwork(mean, K, 3, prior_rate=PRIOR, background=0.1)
+    net = PoissonNetwork(torch.tensor([0.5, 1.0, 2.0, 0.3]), K, 3, prior_rate=PRIOR, background=0.1)
     with torch.no_grad():
         net.weights += torch.randn(V, K)
         net.log_rates.copy_(torch.tensor([[0.5, -0.4], [0.1, 0.1], [-0.9, 0.2]]))
@@ -134,22 +131,19 @@ def counts():
 def exact_terms(net, log_rates, counts, most=30):
     """log q, log p and log p(x | z) of every z up to a size, for each document."""
     z = torch.cartesian_prod(torch.arange(most), torch.arange(most)).double()
-    rates = log_rates.exp()[:, None]
-    log_q = torch.distributions.Poisson(rates).log_prob(z).sum(-1)
+    log_q = torch.distributions.Poisson(log_rates.exp()[:, None]).log_prob(z).sum(-1)
     log_prior = torch.distributions.Poisson(net.prior_rate).log_prob(z).sum(-1)
     words = z @ net.topics().T + net.background
     dense = torch.zeros(len(log_rates), V).double()
     dense.scatter_add_(1, counts.columns, counts.values)
     x_rates = counts.exposure[:, None, None] * words
-    log_x = torch.distributions.Poisson(x_rates).log_prob(dense[:, None]).sum(-1)
-    return log_q, log_prior, log_x
+    return log_q, log_prior, torch.distributions.Poisson(x_rates).log_prob(dense[:, None]).sum(-1)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 def test_the_gradient_is_unbiased(temperature, counts):
     net = network()
-    log_rates = net.log_rates[:2]
-    log_q, log_prior, log_x = exact_terms(net, log_rates, counts)
+    log_q, log_prior, log_x = exact_terms(net, net.log_rates[:2], counts)
     objective = (log_q.exp() * (log_prior + log_x - temperature * log_q)).sum()
     exact = torch.autograd.grad(objective, [net.log_rates, net.weights])
     repeat = Counts(*(part.repeat_interleave(4000, dim=0) for part in counts))

@@ -40,8 +40,7 @@ def test_a_gaussian_is_learned(objective, transition):
         n_init=2,
     ).fit()
     z = fitted.sample(4000)
-    assert z.shape == (4000, 2)
-    assert z.dtype == np.float32
+    assert z.shape == (4000, 2) and z.dtype == np.float32
     np.testing.assert_allclose(z.mean(axis=0), [1, -1], atol=0.1)
     np.testing.assert_allclose(z.std(axis=0), 0.5, atol=0.1)
     below, above = fitted.evidence_bounds(n_draws=2000, n_reverse=200)
@@ -60,8 +59,7 @@ def test_a_gaussian_is_learned(objective, transition):
 def test_layers_lead_from_the_base_to_the_posterior():
     fitted = posterior(max_iter=1).fit()
     layers = fitted.layers(5000)
-    assert layers.shape == (3, 5000, 2)
-    assert abs(layers[0].mean()) < 0.05
+    assert layers.shape == (3, 5000, 2) and abs(layers[0].mean()) < 0.05
     assert abs(layers[0].std() - 1) < 0.05
     assert np.array_equal(fitted.sample(5000), layers[-1])
 
@@ -70,8 +68,7 @@ def test_the_best_run_is_the_one_that_answers():
     fitted = posterior(n_init=3, learning_rate=0.02).fit()
     draws = fitted.network_.layers(100_000, fitted._draws())[-1].mean(dim=1).numpy()
     apart = np.linalg.norm(draws - fitted.sample(100_000).mean(axis=0), axis=1)
-    assert np.argmin(apart) == fitted.best_
-    assert np.sort(apart)[1] > 0.05
+    assert np.argmin(apart) == fitted.best_ and np.sort(apart)[1] > 0.05
     assert apart[fitted.best_] < 0.02
 
 
@@ -80,8 +77,7 @@ def test_calibration_mixes_the_objectives():
     found = {a: weights(posterior(calibration=a).fit()) for a in (0.0, 0.5, 1.0)}
     assert torch.equal(found[0.0], weights(posterior(objective="elbo").fit()))
     assert torch.equal(found[1.0], weights(posterior().fit()))
-    assert not torch.equal(found[0.0], found[0.5])
-    assert not torch.equal(found[0.5], found[1.0])
+    assert not torch.equal(found[0.0], found[0.5]) and not torch.equal(found[0.5], found[1.0])
 
 
 def test_beta_follows_its_schedule():
@@ -127,8 +123,7 @@ def test_log_densities_that_are_none(log_density, message, tmp_path):
         assert "the 'log_density' parameter of HierarchicalPosterior" in str(error.value).replace(
             "The", "the"
         )
-        with pytest.raises(NotFittedError):
-            estimator.sample()
+        refused("not fitted", estimator.sample, error=NotFittedError)
 
 
 def test_a_fit_that_diverges_keeps_the_last_finite_state():
@@ -137,8 +132,7 @@ def test_a_fit_that_diverges_keeps_the_last_finite_state():
 
     estimator = posterior(until_it_moves, learning_rate=0.1, max_iter=500)
     refused(r"at step \d+ of 500: the loss is nan", estimator.fit, error=DivergenceError)
-    assert 0 < estimator.n_iter_ < 500
-    assert np.isfinite(estimator.sample(10)).all()
+    assert 0 < estimator.n_iter_ < 500 and np.isfinite(estimator.sample(10)).all()
 
 
 def test_points_of_another_dimension():
@@ -146,8 +140,7 @@ def test_points_of_another_dimension():
     with pytest.raises(ValueError, match="Z has 3 features, but HierarchicalPosterior is expect"):
         fitted.score_samples(np.zeros((4, 3)))
     refused("NaN", fitted.score_samples, [[np.nan, 0.0]])
-    with pytest.raises(NotFittedError):
-        posterior().score_samples(np.zeros((4, 2)))
+    refused("not fitted", posterior().score_samples, np.zeros((4, 2)), error=NotFittedError)
 
 
 ENERGY = ENERGIES["d"]
@@ -158,8 +151,7 @@ def five_runs(objective, annealing):
     posterior = HierarchicalPosterior(
         ENERGY, 2, 10, objective=objective, annealing=annealing, n_init=5, random_state=0
     ).fit()
-    draws = posterior.network_.layers(20_000, Noise(1))[-1]
-    return modes_found(draws, ENERGY).numpy(), posterior
+    return modes_found(posterior.network_.layers(20_000, Noise(1))[-1], ENERGY).numpy(), posterior
 
 
 @pytest.mark.parametrize("annealing", [0.0, 0.8], ids=["plain", "cold start"])

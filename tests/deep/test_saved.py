@@ -25,8 +25,7 @@ def test_a_fitted_estimator_comes_back_and_goes_on(name, tmp_path):
     fitted = model(name).fit(X)
     annealvi.save(fitted, tmp_path / "a")
     loaded = annealvi.load(tmp_path / "a", **given(name))
-    assert type(loaded) is type(fitted)
-    assert repr(loaded.get_params()) == repr(fitted.get_params())
+    assert type(loaded) is type(fitted) and repr(loaded.get_params()) == repr(fitted.get_params())
     assert answers(loaded) == answers(fitted)
     for number, each in enumerate((loaded, fitted)):
         each.save_state(tmp_path / f"{number}")
@@ -49,8 +48,7 @@ def test_a_checkpoint_at_every_step(name, tmp_path):
     last = tmp_path / "last"
     whole = model(name, callback=[Checkpoint(last), keep]).fit(X)
     for path in [*paths[::5], last]:
-        again = model(name, callback=[keep]).fit(X, resume=path)
-        assert answers(again) == answers(whole)
+        assert answers(model(name, callback=[keep]).fit(X, resume=path)) == answers(whole)
 
 
 def test_functions_are_given_when_a_file_is_loaded(tmp_path):

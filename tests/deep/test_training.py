@@ -79,8 +79,7 @@ def test_a_resumed_fit_is_the_fit_that_never_stopped(X, tmp_path):
     assert begun.n_iter_ == 23 and not same_weights(begun, whole)
     assert same_weights(resumed, whole)
     np.testing.assert_array_equal(resumed.history_["elbo"], whole.history_["elbo"])
-    longer = Sum(max_iter=80).fit(X, resume=path)
-    assert longer.n_iter_ == 80
+    assert Sum(max_iter=80).fit(X, resume=path).n_iter_ == 80
 
 
 def test_a_fit_that_is_stopped_shows_its_last_steps(X, tmp_path):
@@ -193,8 +192,7 @@ def test_batches_are_rows(counts):
 
 def test_padding_adds_nothing(counts):
     columns, values = SparseRows(sparse.csr_matrix(counts), "cpu").padded(torch.tensor([4, 1]))
-    longest = np.count_nonzero(counts[1])
-    assert columns.shape == values.shape == (2, longest)
+    assert columns.shape == values.shape == (2, np.count_nonzero(counts[1]))
     assert not values[0].any() and not columns[0].any()
     np.testing.assert_array_equal(values[1], counts[1][counts[1] > 0])
     np.testing.assert_array_equal(columns[1], np.flatnonzero(counts[1]))
@@ -208,11 +206,9 @@ def test_nothing_at_all():
 
 def test_noise():
     noise = Noise(0)
-    p = torch.tensor([[0.0, 0.3, 1.0]]).expand(20_000, 3)
-    drawn = noise.bernoulli(p)
+    drawn = noise.bernoulli(torch.tensor([[0.0, 0.3, 1.0]]).expand(20_000, 3))
     assert set(drawn.unique().tolist()) == {0.0, 1.0}
     np.testing.assert_allclose(drawn.mean(dim=0), [0, 0.3, 1], atol=0.015)
     np.testing.assert_allclose(noise.poisson(4 * torch.ones(20_000)).mean(), 4, atol=0.06)
     assert abs(float(noise.normal(20_000).std()) - 1) < 0.02
-    copied = pickle.loads(pickle.dumps(noise))
-    assert torch.equal(copied.uniform(4), noise.uniform(4))
+    assert torch.equal(pickle.loads(pickle.dumps(noise)).uniform(4), noise.uniform(4))

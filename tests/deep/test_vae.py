@@ -188,8 +188,7 @@ def test_weights_average_to_the_evidence_and_their_logs_to_a_bound_below(x, n_tr
 
 
 def test_the_encoder_starts_orthogonal():
-    net = AutoencoderNetwork(12, 3, (7, 5), n_transitions=1)
-    weights = net.encoder_weights()
+    weights = AutoencoderNetwork(12, 3, (7, 5), n_transitions=1).encoder_weights()
     assert [tuple(weight.shape) for weight in weights] == [(7, 12), (5, 7), (3, 5), (3, 5)]
     for weight in weights:
         torch.testing.assert_close(weight @ weight.T, torch.eye(len(weight)))
@@ -290,8 +289,7 @@ def test_steps_of_a_chain_follow_the_objectives(x, calibration):
     net = network(n_transitions=3)
     context, noise = net.encoder(x), Noise(4)
     bound, elbo = net.chain_bound(x, context, noise, temperature=1.5, calibration=calibration)
-    again = Noise(4)
-    epsilon = net.chain.draw_noise(9, again)
+    epsilon = net.chain.draw_noise(9, Noise(4))
     expected, path = loss_calibrated(
         net.chain,
         epsilon,
@@ -319,8 +317,7 @@ def test_beta_weighs_all_but_the_likelihood(x, calibration):
     path = net.chain(net.chain.draw_noise(9, Noise(4)), context=context)
     likelihood = net.log_likelihood(x, path.z[1:])
     alpha = torch.tensor([0.0, 0.0, 1.0]) if calibration == 0 else torch.tensor([1.0, 2.0, 3.0]) / 3
-    expected = (alpha[:, None, None] * likelihood).sum(dim=0).mean()
-    torch.testing.assert_close(none, expected)
+    torch.testing.assert_close(none, (alpha[:, None, None] * likelihood).sum(dim=0).mean())
     torch.testing.assert_close(half, (none + whole) / 2)
     assert (whole - none).abs() > 0.1
     for beta in (0.0, 0.5):
@@ -332,8 +329,7 @@ def test_beta_follows_the_schedule_and_is_1_after_it(x):
     context = net.encoder(x)
     vae = VariationalAutoencoder(schedule=lambda s: 0.25, annealing=0.5, max_iter=2)
     for step, beta in ((0, 0.25), (1, 1.0)):
-        objective = penalised(net, vae._bound(net, x, Noise(5)), Fixed(), None)
-        found = objective(torch.arange(9), step)
+        found = penalised(net, vae._bound(net, x, Noise(5)), Fixed(), None)(torch.arange(9), step)
         tempered, elbo = net.bound(x, context, Noise(5), 1.0, beta)
         assert found.elbo == elbo and found.loss == -tempered and (beta == 1) == (elbo == tempered)
 
@@ -360,8 +356,7 @@ def test_a_large_context_does_not_throw_gated_transitions_off():
     z, context = torch.randn(1, 200, 10), torch.randn(200, 20)
     for transitions in (net.chain.forwards, net.chain.reverses):
         usual = transitions.moments(z, 0, context)
-        large = transitions.moments(z, 0, 1e6 * context + 3e6)
-        for one, other in zip(usual, large, strict=True):
+        for one, other in zip(usual, transitions.moments(z, 0, 1e6 * context + 3e6), strict=True):
             torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
 
 

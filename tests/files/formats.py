@@ -161,8 +161,7 @@ def answers(estimator, X):
 def main():
     folder = FOLDER / f"format-{FORMAT}"
     folder.mkdir(parents=True, exist_ok=True)
-    estimators = ESTIMATORS | (deep_estimators() if find_spec("torch") else {})
-    for name, fit in estimators.items():
+    for name, fit in (ESTIMATORS | (deep_estimators() if find_spec("torch") else {})).items():
         path = folder / f"{name}.safetensors"
         if path.exists():
             continue

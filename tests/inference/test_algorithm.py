@@ -27,8 +27,7 @@ class Mean:
         return LocalStep(statistics, energy=-0.5 * x**2 if moments else None)
 
     def global_step(self, statistics, rho, scale, tempering):
-        prior = np.array([0.0, -0.5])
-        self.natural = (1 - rho) * self.natural + rho * (prior + scale * statistics)
+        self.natural = (1 - rho) * self.natural + rho * (np.array([0.0, -0.5]) + scale * statistics)
 
 
 def run(model, data, temperature=None, monitor=None, **kwargs):
@@ -73,8 +72,7 @@ def test_minibatches_and_step_sizes():
         target = prior + 10 / len(batch) * np.array([batch.sum(), -0.5 * len(batch)])
         natural = (1 - rho) * natural + rho * target
     assert_allclose(model.natural, natural)
-    assert monitor.step == 6
-    assert monitor.passes == pytest.approx(2)
+    assert monitor.step == 6 and monitor.passes == pytest.approx(2)
 
 
 def test_every_step_has_its_temperature():

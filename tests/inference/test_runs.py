@@ -83,8 +83,7 @@ def test_an_error_in_the_finish(own, left):
 
 
 def test_a_callback_may_end_all_starts():
-    fits = [Fit(0, 1.0), Fit(1, 0.0, stopped=True), Fit(2, 9.0)]
-    assert fit(fits) == (0, [1.0, 0.0])
+    assert fit([Fit(0, 1.0), Fit(1, 0.0, stopped=True), Fit(2, 9.0)]) == (0, [1.0, 0.0])
 
 
 def test_starts_begin_one_after_the_other():

@@ -87,8 +87,7 @@ def test_a_callback_stops_the_fit():
 
 def test_a_fit_that_converges_ends_its_open_step():
     log = Log()
-    mixture = TemperedGaussianMixture(1, max_iter=50).set_callbacks(log).fit(POINTS)
-    n_steps = mixture.n_iter_
+    n_steps = TemperedGaussianMixture(1, max_iter=50).set_callbacks(log).fit(POINTS).n_iter_
     assert n_steps < 50
     assert log.events[2:-2] == steps(range(n_steps), last=n_steps)
 

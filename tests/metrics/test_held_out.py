@@ -214,8 +214,7 @@ def foreign(components, theta=None):
 @pytest.mark.parametrize("method", METHODS)
 def test_it_is_that_of_our_own_estimator(lda, X, method):
     seen, _ = split_tokens(X, random_state=0)
-    theta = lda.transform(seen, method=method)
-    expected = document_completion(foreign(lda.components_, theta), X)
+    expected = document_completion(foreign(lda.components_, lda.transform(seen, method=method)), X)
     assert_allclose(document_completion(lda, X, method=method), expected, rtol=1e-7)
 
 

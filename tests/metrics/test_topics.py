@@ -256,8 +256,7 @@ def test_checksum(rng):
 
 def test_diversity(rng):
     topics = [[3, 2, 1, 0], [0, 1, 2, 3], [2, 3, 1, 0]]
-    assert topic_diversity(topics, n_words=1) == 1
-    assert topic_diversity(topics, n_words=2) == 4 / 6
+    assert topic_diversity(topics, n_words=1) == 1 and topic_diversity(topics, n_words=2) == 4 / 6
     assert topic_diversity(topics, n_words=True) == 1  # an Integral
     assert topic_diversity(topics, n_words=4) == 4 / 12
     assert topic_diversity([[5, 1, 1, 1], [5, 1, 1, 1]], n_words=2) == 1 / 2  # ties by column
@@ -279,8 +278,7 @@ def test_stability_is_that_of_a_double_loop(rng, monkeypatch, block):
         sum(cosine[k, column] for k, column in enumerate(columns))
         for columns in itertools.permutations(range(6), 5)
     )
-    one_to_one = topic_stability(a, b, matching="one_to_one")
-    assert one_to_one == pytest.approx(best / 6, rel=1e-13)
+    assert topic_stability(a, b, matching="one_to_one") == pytest.approx(best / 6, rel=1e-13)
     assert topic_stability(b, a, matching="one_to_one") == pytest.approx(best / 6, rel=1e-13)
 
 
@@ -302,8 +300,7 @@ def test_stability_does_not_know_order_or_scale(rng, matching):
     assert single == pytest.approx(expected, rel=1e-6)
     for topics in rng.gamma(0.3, size=(50, 1, 50)):  # some roundings exceed 1
         itself = topic_stability(topics, 3 * topics, matching=matching)
-        assert itself <= 1
-        assert itself == pytest.approx(1, abs=1e-13)
+        assert itself <= 1 and itself == pytest.approx(1, abs=1e-13)
 
 
 def test_stability_by_hand():
@@ -387,11 +384,9 @@ def test_clear_errors(X, topics):
 
 
 def test_topics_that_are_nearly_the_same():
-    rng = np.random.RandomState(0)
-    topics = rng.dirichlet(np.full(200, 0.05), 6)
+    topics = np.random.RandomState(0).dirichlet(np.full(200, 0.05), 6)
     near = [topics[4] * 3 + 1e-4, topics[1] + 1e-4, topics[4] + 2e-4]
-    found = duplicate_topics(np.vstack([topics, near]))
-    assert found == [[1, 7], [4, 6, 8]]
+    assert duplicate_topics(np.vstack([topics, near])) == [[1, 7], [4, 6, 8]]
     assert duplicate_topics(topics) == []
     assert duplicate_topics(topics, threshold=0) == [[0, 1, 2, 3, 4, 5]]
     assert duplicate_topics(topics[:1]) == []
@@ -409,8 +404,7 @@ def test_groups_that_merge_takes():
     lda = TemperedLDA(12, random_state=0, max_iter=3).fit(X)
     groups = duplicate_topics(lda)
     assert groups  # three topics cannot be told apart in twelve ways
-    merged = merge_topics(lda, groups)
-    assert merged.n_components == 12 - sum(len(group) - 1 for group in groups)
+    assert merge_topics(lda, groups).n_components == 12 - sum(len(group) - 1 for group in groups)
 
 
 def test_components_are_matched_one_to_one():

@@ -23,8 +23,7 @@ def test_grids():
             b = grid(t_max, size)
             assert b[0] == 1
             assert_allclose(b[-1], 1 / t_max)
-            assert len(b) == size
-            assert np.all(np.diff(b) < 0)
+            assert len(b) == size and np.all(np.diff(b) < 0)
 
 
 @cases(
@@ -65,11 +64,9 @@ def test_a_result_outlives_its_session(tmp_path):
         back = LogPartition.load(tmp_path / name)
         for field in ("inverse_temperatures", "values", "standard_error", "bounds"):
             assert_array_equal(getattr(back, field), getattr(result(), field))
-        assert back.effective_sample_size is None
-        assert back.method == "monte-carlo"
+        assert back.effective_sample_size is None and back.method == "monte-carlo"
         assert set(back.made_for) == {"n", "alpha", "eta", "form"}
-        assert type(back.made_for["n"]) is int
-        assert back.made_for["form"] == "explicit"
+        assert type(back.made_for["n"]) is int and back.made_for["form"] == "explicit"
         back.check(back.inverse_temperatures, result().made_for)
 
 

@@ -28,8 +28,7 @@ def documents():
     words = sorted({word for subject in SUBJECTS for word in subject} | {"$x_$", "and"})
     texts = []
     for number in range(N):
-        own = rng.choice(SUBJECTS[number % 3], 20)
-        texts.append(" ".join([*own, "and", "and", "$x_$"]))
+        texts.append(" ".join([*rng.choice(SUBJECTS[number % 3], 20), "and", "and", "$x_$"]))
     column = {word: number for number, word in enumerate(words)}
     X = np.zeros((N, len(words)), dtype=int)
     for row, text in zip(X, texts, strict=True):

@@ -65,8 +65,7 @@ def test_components(images):
         assert_array_equal(drawn.get_array(), image.reshape(2, 3))
         assert drawn.get_clim() == (-21, 21)
         assert ax.get_title() == title
-    assert len(axes[1, 2].images) == 0
-    assert not axes[1, 2].axison
+    assert len(axes[1, 2].images) == 0 and not axes[1, 2].axison
 
 
 def test_components_in_given_axes(images):
@@ -76,8 +75,7 @@ def test_components_in_given_axes(images):
     for ax, image in zip(given, images, strict=True):
         (drawn,) = ax.images
         assert_array_equal(drawn.get_array(), image.reshape(3, 2))
-        assert drawn.get_clim() == (-4, 4)
-        assert drawn.get_cmap().name == "RdBu_r"
+        assert drawn.get_clim() == (-4, 4) and drawn.get_cmap().name == "RdBu_r"
 
 
 def test_one_component_in_one_axes():
@@ -126,8 +124,7 @@ def test_what_is_no_fit(fits):
             wrong,
             error=TypeError,
         )
-    with pytest.raises(NotFittedError):
-        plot.plot_temperature(TemperedLDA())
+    refused("not fitted", plot.plot_temperature, TemperedLDA(), error=NotFittedError)
     refused("no fit of 'a' to draw", plot.plot_learning_curves, {"a": []})
     with pytest.raises(TypeError, match=r"'over' parameter of plot_learning_curves must be .*str"):
         plot.plot_learning_curves({"a": fits[0]}, over=np.ones(2))

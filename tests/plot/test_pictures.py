@@ -85,8 +85,7 @@ def test_names_are_cut_to_one_line():
 
 
 def test_periods_of_few_documents_are_left_out(summary):
-    times = [1997] * 3 + [1999] * 57
-    drawn = pictures.over_time(summary, times, "YE", [0])
+    drawn = pictures.over_time(summary, [1997] * 3 + [1999] * 57, "YE", [0])
     assert drawn.n_documents.tolist() == [3, 0, 57]
     assert np.isnan(drawn.values[:2]).all() and np.isfinite(drawn.values[2]).all()
     few = pictures.over_time(summary, range(1960, 2020), "YE", [0])  # all of them are

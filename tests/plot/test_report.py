@@ -59,8 +59,7 @@ def test_the_browser_may_run_these_scripts_only(report):
     for script in scripts:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in report
-    assert "unsafe-eval" not in report
-    assert "script-src 'unsafe-inline'" not in report
+    assert "unsafe-eval" not in report and "script-src 'unsafe-inline'" not in report
 
 
 def test_texts_are_data(report, summary):
@@ -76,8 +75,7 @@ def test_facts_and_escaped_labels_and_titles(report, summary):
     assert f"checksum of the topics {summary.checksum}" in report
     rows = re.findall(r'<a href="#topic-(\d)">(.*?)</a>', report)
     assert {int(k): unescape(label) for k, label in rows} == dict(enumerate(summary.labels))
-    assert "<b>$" not in report
-    assert "3 topics · 60 documents · 20 different words" in report
+    assert "<b>$" not in report and "3 topics · 60 documents · 20 different words" in report
     assert f"{summary.quality['diversity']:.3f}" in report
 
 
@@ -99,8 +97,7 @@ def test_weak_topics_have_their_reason(summary, monkeypatch, tmp_path):
 def test_sections_are_those_with_figures(summary, tmp_path):
     write_report(summary, tmp_path / "a.html", title="caf\udce9")  # from a file name, say
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "<h1>caf?</h1>" in text
-    assert 'data-sections="fit"' in text
+    assert "<h1>caf?</h1>" in text and 'data-sections="fit"' in text
     assert '<a href="#time">' not in text
     assert '<a href="#fit">' in text
 
@@ -193,8 +190,7 @@ def test_documents(summary, held):
         assert held["topics"][topic]["documents"] == list(rows.index)
         for number, row in rows.iterrows():
             document = held["documents"][number]
-            assert document["title"] == row["title"]
-            assert document["text"] == row["text"]
+            assert document["title"] == row["title"] and document["text"] == row["text"]
             shares = dict(document["topics"])
             assert_allclose(shares[topic], row["share"], atol=1e-5)
             assert min(shares.values()) >= module.LEAST_SHARE
@@ -218,8 +214,7 @@ def test_equal_documents_are_shown_once(summary, monkeypatch, titles):
 def test_long_texts_are_cut(summary, monkeypatch):
     monkeypatch.setattr(module, "TEXT_LENGTH", 10)
     text = module.document(summary, 3)["text"]
-    assert len(text) == 10
-    assert text.endswith("…")
+    assert len(text) == 10 and text.endswith("…")
     assert module.clean("\ud800 stays \x00 readable", 100) == "? stays \x00 readable"
 
 
@@ -233,8 +228,7 @@ def test_neighbours_are_the_nearest_topics(summary, held):
 def test_courses_and_groups(summary, documents, held):
     table = summary.over_time(documents[3])
     assert_allclose(np.transpose(held["courses"]["shares"]), table.iloc[:, 1:], atol=1e-5)
-    assert held["courses"]["nDocuments"] == [12] * 5
-    assert held["groups"]["labels"] == ["a", "b"]
+    assert held["courses"]["nDocuments"] == [12] * 5 and held["groups"]["labels"] == ["a", "b"]
     table = summary.by_group(documents[4])
     assert_allclose(np.transpose(held["groups"]["shares"]), table.iloc[:, 1:], atol=1e-5)
 

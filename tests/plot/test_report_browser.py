@@ -53,8 +53,7 @@ def test_the_page_shows_the_largest_topic(page, report, summary):
     assert text(page, "#topic-number") == f"Topic {largest}"
     assert text(page, "#topic-label") == summary.labels[largest]
     assert page.value(WORDS) == summary.words(largest, 6)
-    hidden = page.value("[...document.querySelectorAll('section')].filter(e => e.hidden).length")
-    assert hidden == 0
+    assert page.value("[...document.querySelectorAll('section')].filter(e => e.hidden).length") == 0
 
 
 def test_a_weak_topic_says_why_on_a_phone_too(page, summary, monkeypatch, tmp_path):
@@ -183,8 +182,7 @@ def test_everything_is_drawn_and_nothing_is_wider_than_the_window(page, report, 
     background = page.value(colours.format("body", "backgroundColor"))
     assert background == ("rgb(20, 23, 27)" if dark else "rgb(245, 246, 248)")
     label = "querySelector('#figure-time .xtick text')"
-    drawn = page.value(colours.format(label, "fill"))
-    assert drawn == page.value(colours.format("body", "color"))
+    assert page.value(colours.format(label, "fill")) == page.value(colours.format("body", "color"))
 
 
 def test_the_colours_follow_a_change_to_dark(page, report):

@@ -27,15 +27,13 @@ def values(array):
 
 def render(ax):
     """Draw it: labels that looked like mathematics would raise here."""
-    figure = (ax.flat[0] if isinstance(ax, np.ndarray) else ax).figure
-    figure.canvas.draw()
+    (ax.flat[0] if isinstance(ax, np.ndarray) else ax).figure.canvas.draw()
 
 
 def test_words(summary):
     axes = plot.plot_topic_words(summary, n_words=4, n_columns=2)
     render(axes)
-    assert axes.shape == (2, 2)
-    assert not axes[1, 1].axison
+    assert axes.shape == (2, 2) and not axes[1, 1].axison
     for ax, topic in zip(axes.flat, pictures.by_size(summary), strict=False):
         assert sorted(labels_of(ax.get_yticklabels())) == sorted(summary.words(topic, 4))
         widths = [bar.get_width() for bar in ax.patches]
@@ -143,8 +141,7 @@ def test_stability(summary, fit):
     drawn = pictures.matches(summary, other)
     assert_array_equal(ax.images[0].get_array(), drawn.values)
     assert labels_of(ax.get_xticklabels()) == drawn.columns
-    figure = interactive.plot_stability(summary, other)
-    assert_array_equal(values(figure.data[0].z), drawn.values)
+    assert_array_equal(values(interactive.plot_stability(summary, other).data[0].z), drawn.values)
 
 
 def test_fit(summary, monkeypatch):

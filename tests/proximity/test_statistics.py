@@ -33,8 +33,7 @@ def test_values():
     }
     assert set(expected) == set(STATISTICS)
     for name, value in expected.items():
-        found = STATISTICS[name](Bernoulli(LOGITS), PRIOR)[0]
-        assert_allclose(found, value, rtol=1e-6, atol=1e-12)
+        assert_allclose(STATISTICS[name](Bernoulli(LOGITS), PRIOR)[0], value, rtol=1e-6, atol=1e-12)
 
 
 def times_derivative(name, theta, weights):
@@ -55,8 +54,7 @@ def test_derivatives(name):
 
 
 def test_kl_is_never_negative_and_zero_at_the_prior():
-    theta = np.broadcast_to(PRIOR, LOGITS.shape)
-    value, derivative = STATISTICS["kl"](Bernoulli(theta), PRIOR)
+    value, derivative = STATISTICS["kl"](Bernoulli(np.broadcast_to(PRIOR, LOGITS.shape)), PRIOR)
     assert np.all(value >= 0)
     assert_allclose(value, 0, atol=1e-15)
     assert_allclose(derivative, 0, atol=1e-15)

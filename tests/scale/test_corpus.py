@@ -34,16 +34,14 @@ def paths(X, tmp_path):
 
 @pytest.fixture
 def sharded(paths):
-    partitions = Partitions(SerialEngine(), paths)
-    return ShardedCorpus(partitions, np.dtype(np.float32), 5, 2)
+    return ShardedCorpus(Partitions(SerialEngine(), paths), np.dtype(np.float32), 5, 2)
 
 
 def test_facts(X, paths, sharded):
     partitions = Partitions(SerialEngine(), paths)
     assert isinstance(partitions, Counted) and not isinstance(partitions, Elsewhere)
     for found in (partitions, sharded):
-        assert isinstance(found, Counted)
-        assert found.shape == X.shape
+        assert isinstance(found, Counted) and found.shape == X.shape
         assert found.n_words == X.sum() and found.least == X.data.min()
         assert found.n_used == np.count_nonzero(np.asarray(X.sum(axis=0)))
     assert isinstance(sharded, Elsewhere)

@@ -17,5 +17,4 @@ def test_any_number_of_workers(n_workers, tmp_path):
 def test_whatever_dies(event, tmp_path):
     chaos.partitions(tmp_path)
     plan = chaos.Plan("annealed", event, step=20, seconds=0.02, n_workers=(2, 3))
-    found = chaos.run(plan, tmp_path, tmp_path / "checkpoint", 300.0)
-    assert found == chaos.expected("annealed")
+    assert chaos.run(plan, tmp_path, tmp_path / "checkpoint", 300.0) == chaos.expected("annealed")

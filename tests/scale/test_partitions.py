@@ -40,8 +40,7 @@ def test_bad_partitions(source, error, message):
 def test_facts(X):
     facts = facts_of(X)
     assert (facts.n_documents, facts.n_features, facts.dtype) == (*X.shape, X.dtype)
-    assert facts.n_words == X.sum()
-    assert facts.least == X.data.min()
+    assert facts.n_words == X.sum() and facts.least == X.data.min()
     assert_array_equal(np.unpackbits(facts.used, count=15), np.asarray(X.sum(axis=0) > 0).ravel())
     assert facts_of(X.astype(np.float32)).digest != facts.digest
     other = X.copy()

@@ -48,8 +48,7 @@ def show(planned, energy, log_c=None, n_units=100.0, scale=1.0):
 
 
 def vt(**settings):
-    defaults = dict(t_max=16.0, grid=5, damping=1.0, monotone=False)
-    return Variational(**(defaults | settings))
+    return Variational(**(dict(t_max=16.0, grid=5, damping=1.0, monotone=False) | settings))
 
 
 def posterior(energy, log_c):

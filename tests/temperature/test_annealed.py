@@ -25,8 +25,7 @@ def test_schedules(shape, length, L):
     schedule = Annealed(start=3.9, length=length, shape=shape).plan(100, 10)
     path = [1 / schedule.inverse(t) for t in range(100)]
     assert_allclose(path[:L], [FORMULAS[shape](3.9, t, L) for t in range(L)], rtol=1e-14)
-    assert path[L:] == [1.0] * (100 - L)
-    assert path[0] == pytest.approx(3.9)
+    assert path[L:] == [1.0] * (100 - L) and path[0] == pytest.approx(3.9)
     assert [schedule.settled(t) for t in (L - 1, L)] == [False, True]
 
 
@@ -69,8 +68,7 @@ def test_clear_errors(temperature, message):
 
 def test_numbers_of_little_precision():
     """Half precision holds no number above 65,504."""
-    half = Annealed(length=np.float16(0.5)).plan(10**6, 10)
-    assert half.n_annealing_steps_ == 500_000
+    assert Annealed(length=np.float16(0.5)).plan(10**6, 10).n_annealing_steps_ == 500_000
     assert Annealed(passes=np.float16(2)).plan(10**6, 10**5).n_annealing_steps_ == 200_000
 
 
@@ -99,6 +97,5 @@ def test_what_a_parameter_stands_for():
 def test_not_a_temperature(value):
     with pytest.raises(ValueError, match=r"The 'temperature' parameter must be") as e:
         as_temperature(value)
-    assert "[1.0, inf)" in str(e.value)
-    assert "'annealed'" in str(e.value)
+    assert "[1.0, inf)" in str(e.value) and "'annealed'" in str(e.value)
     assert repr(value) in str(e.value)

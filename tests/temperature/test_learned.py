@@ -67,8 +67,7 @@ SAME = [
 @pytest.mark.parametrize("temperature", SAME, ids=range(len(SAME)))
 def test_copies(temperature):
     for copy in (clone(temperature), pickle.loads(pickle.dumps(temperature))):
-        assert copy is not temperature
-        assert type(copy) is type(temperature)
+        assert copy is not temperature and type(copy) is type(temperature)
         assert copy == temperature
         assert hash(copy) == hash(temperature)
         assert repr(copy).split("LogPartition")[0] == repr(temperature).split("LogPartition")[0]

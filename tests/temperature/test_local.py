@@ -26,8 +26,7 @@ def problem(seed=0, n=7, size=10):
     n_units = rng.randint(0, 60, n).astype(float)
     n_units[0] = 0
     inverses = np.arange(1, size + 1) / size
-    slopes = 2 + rng.rand(n)
-    log_c = n_units[:, None] * slopes[:, None] * (1 - inverses)
+    log_c = n_units[:, None] * (2 + rng.rand(n))[:, None] * (1 - inverses)
     return -n_units * (2 + rng.rand(n)), n_units, inverses, log_c, np.log(rng.rand(size) + 0.1)
 
 
@@ -52,8 +51,7 @@ def test_the_rule_of_documents(seed):
     # a document without words knows nothing but the prior
     assert found[0] == pytest.approx(softmax(log_prior) @ inverses)
     # each document for itself
-    few = rule(energy[3:5], n_units[3:5], log_c[3:5])
-    assert_allclose(few, found[3:5], rtol=1e-14)
+    assert_allclose(rule(energy[3:5], n_units[3:5], log_c[3:5]), found[3:5], rtol=1e-14)
     # log C of so many words of the corpus
     corpus = 2.4 * (1 - inverses) ** 1.1
     expected = [
@@ -89,8 +87,7 @@ def test_continuous_temperatures_are_an_integral():
         return b ** (a - 1) * (1 - b) ** (c - 1) * math.exp(b * energy - slope * (1 - b) ** 2)
 
     mean = quad(lambda b: b * density(b), 0, 1)[0] / quad(density, 0, 1)[0]
-    found = rule(np.array([energy]), np.ones(1), log_c[None, :])
-    assert found[0] == pytest.approx(mean, rel=1e-3)
+    assert rule(np.array([energy]), np.ones(1), log_c[None, :])[0] == pytest.approx(mean, rel=1e-3)
     # without words it is the prior's mean
     empty = rule(np.zeros(1), np.zeros(1), np.zeros((1, 500)))
     assert empty[0] == pytest.approx(a / (a + c), rel=1e-3)
@@ -100,8 +97,7 @@ def test_continuous_temperatures_are_an_integral():
 
 def test_the_prior_of_documents_temperatures():
     prior = [3, 1, 4, 1, 5]
-    planned = LocalVariational(5, prior=prior).plan(10, model=Words())
-    rule = planned.tempering(0).rule
+    rule = LocalVariational(5, prior=prior).plan(10, model=Words()).tempering(0).rule
     assert_allclose(np.exp(rule.log_prior), np.array(prior) / 14)
     assert_allclose(rule.inverses, [0.2, 0.4, 0.6, 0.8, 1])
 
@@ -119,8 +115,7 @@ def test_the_level_relaxes_to_one_and_then_T_is_1():
     assert_allclose(np.log(levels), -np.log(3.0) * 0.75 ** np.arange(6), rtol=1e-12)
     assert planned.settled(6) and not planned.settled(5)
     for step in (6, 7, 100):
-        assert planned.tempering(step) == UNTEMPERED
-        assert planned.inverse(step) == 1
+        assert planned.tempering(step) == UNTEMPERED and planned.inverse(step) == 1
     assert planned.learned().rule.level is None  # to predict, each document for itself
     fresh = LocalVariational(grid=4).plan(8, model=Words())
     assert fresh.learned() == UNTEMPERED  # which has learned nothing

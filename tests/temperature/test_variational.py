@@ -219,8 +219,7 @@ def numbers(message):
 def test_the_warning_names_both_numbers(settings, scale):
     temperature = vt(**settings, final_fraction=0.5)
     planned = temperature.plan(2, model=Words())
-    grid = planned.temperatures_
-    log_c = 100 * 3.0 * np.log(grid) ** 1.1
+    log_c = 100 * 3.0 * np.log(planned.temperatures_) ** 1.1
     with pytest.warns(ConvergenceWarning, match="did not cool to 1: at T") as record:
         show(planned, -700.0, log_c, n_units=100.0, scale=scale)
     message = str(record[0].message)

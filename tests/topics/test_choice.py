@@ -48,8 +48,7 @@ def test_planted_numbers_within_a_step():
         for criterion, rule in RULES.items():
             off[criterion].append(abs(rule(found.ks, found.measures)[0] - ks.index(k)))
     for steps in off.values():
-        assert sum(step <= 1 for step in steps) >= 8
-        assert sum(step == 0 for step in steps) >= 6
+        assert sum(step <= 1 for step in steps) >= 8 and sum(step == 0 for step in steps) >= 6
 
 
 def test_measures_are_those_of_the_fits():
@@ -85,8 +84,7 @@ def test_stability_is_that_of_pairs_of_runs():
 
 
 def test_quality_where_words_do_not_occur_together():
-    rng = np.random.RandomState(0)
-    noise = rng.multinomial(4, np.full(300, 1 / 300), 60)
+    noise = np.random.RandomState(0).multinomial(4, np.full(300, 1 / 300), 60)
     found = choose_n_topics(noise, [20], n_runs=1, random_state=0).measures
     assert found["coherence"] < 0
     assert_array_equal(found["quality"], found["coherence"])
@@ -162,8 +160,7 @@ def test_a_number_at_the_edge_is_told():
 
 
 def test_large_corpora_are_sampled():
-    found = choose_n_topics(X, [3], n_runs=1, max_documents=100, random_state=0)
-    assert found.n_documents == 100
+    assert choose_n_topics(X, [3], n_runs=1, max_documents=100, random_state=0).n_documents == 100
     empty = sparse.vstack([X, sparse.csr_matrix((50, 150))]).tocsr()
     fast = TemperedLDA(max_iter=1)
     assert choose_n_topics(empty, [3], n_runs=1, max_documents=None, model=fast).n_documents == 300
@@ -209,8 +206,7 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     texts = [" ".join(rng.choice(themes[number % 5], 12)) for number in range(110)]
     model = TopicModel("auto", random_state=0).fit(texts)
     assert model.choice_.ks.tolist() == [2, 5]  # a topic for 20 documents
-    assert len(model.components_) == model.choice_.recommended == 5
-    assert model.n_topics == "auto"
+    assert len(model.components_) == model.choice_.recommended == 5 and model.n_topics == "auto"
     again = TopicModel(5, random_state=0).fit(texts)
     assert_array_equal(again.components_, model.components_)
     assert not hasattr(again, "choice_")

@@ -35,8 +35,7 @@ def test_predict_is_bayes_rule_on_topics(model):
     assert_array_equal(lda.predict(X.astype(np.float32)), expected)
     for row in range(0, 60, 7):  # of which the words of the document are looked at alone
         assert lda.predict(X[row]) == expected[row]
-    nothing = sparse.csr_matrix((2, X.shape[1]))
-    assert_array_equal(lda.predict(nothing), [weights.argmax()] * 2)
+    assert_array_equal(lda.predict(sparse.csr_matrix((2, X.shape[1]))), [weights.argmax()] * 2)
 
 
 def test_classes_are_those_of_a_mixture_that_starts_from_the_topics(model):
@@ -63,8 +62,7 @@ def test_without_a_mixture_the_topics_predict(model):
 
 
 def test_a_fit_without_classes_forgets_those_of_the_fit_before(model):
-    again = copy.copy(model).set_params(clusters=False).fit(TEXTS)
-    assert not hasattr(again, "mixture_")
+    assert not hasattr(copy.copy(model).set_params(clusters=False).fit(TEXTS), "mixture_")
 
 
 def test_classes_in_a_file(model, tmp_path):
@@ -72,8 +70,7 @@ def test_classes_in_a_file(model, tmp_path):
     again = load(tmp_path / "a")
     assert_array_equal(again.mixture_.components_, model.mixture_.components_)
     assert_array_equal(again.predict(TEXTS), model.predict(TEXTS))
-    without = TopicModel(3, random_state=0, clusters=False).fit(TEXTS)
-    without.save(tmp_path / "b")
+    TopicModel(3, random_state=0, clusters=False).fit(TEXTS).save(tmp_path / "b")
     assert not hasattr(load(tmp_path / "b"), "mixture_")
     tree = model.state_dict()
     tree["mixture"] = TopicModel(2, random_state=0).fit(TEXTS).state_dict()["mixture"]
@@ -89,8 +86,7 @@ def test_classes_in_a_summary(model):
     assert summary.table["documents"].tolist() == counts.tolist()
     X = model.counts(texts)
     assert_array_equal(describe(model.lda_, X).clusters, model.lda_.predict(X))
-    nmf = NMF(3, random_state=0).fit(X)
-    of_nmf = describe(nmf, X[:60])
+    of_nmf = describe(NMF(3, random_state=0).fit(X), X[:60])
     assert_array_equal(of_nmf.clusters, of_nmf.shares.argmax(axis=1))
 
 

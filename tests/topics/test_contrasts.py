@@ -123,8 +123,7 @@ def planted(rng, more, bursts):
 
 def test_planted_differences_are_found():
     X, p, groups = planted(np.random.RandomState(0), 2.0, 0)
-    summary = describe(Given(p[np.newaxis], np.ones((300, 1))), X)
-    table = summary.words_by_group(0, groups, n=5)
+    table = describe(Given(p[np.newaxis], np.ones((300, 1))), X).words_by_group(0, groups, n=5)
     first = table[table.group == "first"]
     assert sorted(first.word.astype(int)) == [0, 1, 2, 3, 4] and (first.low > 0).all()
     odds = 2 * p[:5] / (1 + p[:5].sum())

@@ -103,8 +103,7 @@ def test_a_file_an_edit_and_a_summary(tmp_path):
         assert_array_equal(
             refit(loaded, documents, 2).similarity, refit(loaded.lda_, X, 2).similarity
         )
-    again = loaded.partial_fit(TEXTS)
-    assert_array_equal(again.feature_names_, WORDS)
+    assert_array_equal(loaded.partial_fit(TEXTS).feature_names_, WORDS)
 
 
 def test_a_fit_goes_on_from_a_checkpoint(tmp_path):

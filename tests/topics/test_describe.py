@@ -60,8 +60,7 @@ def test_a_pipeline_of_scikit_learn():
     assert read.texts == TEXTS
     assert_array_equal(source.names(None, None), model[0].get_feature_names_out())
     assert_allclose(source.transform(read.given), model.transform(TEXTS))
-    alone = Source(make_pipeline(lda))
-    assert_allclose(alone.transform(read.counts), model.transform(TEXTS))
+    assert_allclose(Source(make_pipeline(lda)).transform(read.counts), model.transform(TEXTS))
 
 
 def test_weights_of_a_factorisation_become_shares():
@@ -177,8 +176,7 @@ def test_quality_is_that_of_the_metrics():
 def test_texts_titles_and_seeds_of_a_topic_model():
     model = TopicModel(2, random_state=0, seed_words={"sport": ["goal", "team"]}).fit(TEXTS)
     summary = describe(model, iter(TEXTS))
-    assert summary.texts == TEXTS
-    assert summary.words("sport", 1) == ["goal"]
+    assert summary.texts == TEXTS and summary.words("sport", 1) == ["goal"]
     assert "goal" in summary.documents("sport", 1).text.iloc[0]
     held_out = describe(model, TEXTS, held_out=TEXTS[:7]).quality["held_out_log_likelihood"]
     assert held_out == pytest.approx(document_completion(model.lda_, model.counts(TEXTS[:7])))

@@ -64,8 +64,7 @@ def test_shares_of_a_merged_topic_are_sums():
 def test_an_edited_model_is_a_whole_estimator(tmp_path):
     names = [f"word{column}" for column in range(60)]
     X_names = pd.DataFrame(X.toarray(), columns=names)
-    lda = TemperedLDA(4, max_iter=2, random_state=0).fit(X_names)
-    edited = merge_topics(lda, [[0, 3]])
+    edited = merge_topics(TemperedLDA(4, max_iter=2, random_state=0).fit(X_names), [[0, 3]])
     assert_array_equal(edited.feature_names_in_, names)
     assert edited.n_features_in_ == 60
     path = tmp_path / "edited.annealvi"
@@ -74,8 +73,7 @@ def test_an_edited_model_is_a_whole_estimator(tmp_path):
     before = edited.components_.copy()
     steps = edited.n_batch_iter_
     edited.partial_fit(X_names)
-    assert edited.n_batch_iter_ > steps > 2
-    assert not np.array_equal(edited.components_, before)
+    assert edited.n_batch_iter_ > steps > 2 and not np.array_equal(edited.components_, before)
     assert len(edited.fit(X_names).components_) == 3
 
 
@@ -83,8 +81,7 @@ def test_priors_with_a_row_for_each_topic():
     alpha = np.array([0.1, 0.2, 0.3, 0.4])
     eta = np.full((4, 60), 0.1)
     eta[0, :5] = eta[2, 5:9] = 3.0
-    lda = fitted(4, doc_topic_prior=alpha, topic_word_prior=eta)
-    merged = merge_topics(lda, [[0, 2]])
+    merged = merge_topics(fitted(4, doc_topic_prior=alpha, topic_word_prior=eta), [[0, 2]])
     assert_allclose(merged.doc_topic_prior_, [0.4, 0.2, 0.4])
     assert_array_equal(merged.topic_word_prior_[0], np.maximum(eta[0], eta[2]))
     assert_array_equal(merged.topic_word_prior_[1:], eta[[1, 3]])
@@ -197,8 +194,7 @@ def test_models_of_texts():
     seed_words = {"space": ["stars"], "food": ["bread"], "jam": ["jam"]}
     model = TopicModel(4, seed_words=seed_words, random_state=0).fit(TEXTS)
     merged = merge_topics(model, [[1, 2]])
-    assert isinstance(merged, TopicModel)
-    assert merged.n_topics == len(merged.components_) == 3
+    assert isinstance(merged, TopicModel) and merged.n_topics == len(merged.components_) == 3
     assert merged.seed_topics_ == {"space": 0, "food": 1, "jam": 1}
     assert drop_topics(model, 0).seed_topics_ == {"food": 0, "jam": 1}
     for edited in (merged, reduce_topics(model, 2, TEXTS), refine_topics(merged, TEXTS)):
@@ -259,11 +255,8 @@ def test_other_words(lda):
 
 
 def test_what_is_no_model_of_ours():
-    with pytest.raises(NotFittedError):
-        merge_topics(TemperedLDA(), [[0, 1]])
-    with pytest.raises(NotFittedError):
-        merge_topics(TopicModel(), [[0, 1]])
-    theirs = LatentDirichletAllocation(3, max_iter=1).fit(X)
-    for wrong in (theirs, None, CORPUS.topics):
+    refused("not fitted", merge_topics, TemperedLDA(), [[0, 1]], error=NotFittedError)
+    refused("not fitted", merge_topics, TopicModel(), [[0, 1]], error=NotFittedError)
+    for wrong in (LatentDirichletAllocation(3, max_iter=1).fit(X), None, CORPUS.topics):
         with pytest.raises(TypeError, match="must be a fitted TemperedLDA or TopicModel"):
             drop_topics(wrong, 0)

@@ -61,8 +61,7 @@ def pooled_by_hand(draws, matrix, clusters):
                 names = np.unique(clusters)
                 sums = [matrix[clusters == c].T @ e[clusters == c, k] for c in names]
                 meat = sum(np.outer(s, s) for s in sums)
-                factor = len(names) / (len(names) - 1) * (n - 1) / (n - P)
-                cov = factor * bread @ meat @ bread
+                cov = (len(names) / (len(names) - 1) * (n - 1) / (n - P)) * bread @ meat @ bread
             own.append(np.diag(cov))
         estimates.append(b.T)
         variances.append(own)
@@ -157,11 +156,9 @@ def test_documents_with_missing_values_are_left_out():
 def test_splines_and_levels():
     draws, data = draws_and_data()
     effects = estimate_effects(draws, "~ bs(n, df=5) + C(n % 2)", data)
-    assert len(effects.terms) == 7
-    assert len(effects.shares("n")) == 25 * K
+    assert len(effects.terms) == 7 and len(effects.shares("n")) == 25 * K
     refused("as in the data", effects.shares, {"n": 0.5}, error=BadParameter)
-    few = estimate_effects(draws, "~ y", {"y": [1, 2, 3, 4] * 10})
-    assert few.values("y") == [1, 2, 3, 4]
+    assert estimate_effects(draws, "~ y", {"y": [1, 2, 3, 4] * 10}).values("y") == [1, 2, 3, 4]
 
 
 @cases(
@@ -287,8 +284,7 @@ def test_the_known_effect_of_an_experiment():
     draws /= draws.sum(axis=2, keepdims=True)
     table = estimate_effects(draws, "~ treatment", {"treatment": treatment}).table
     row = table[(table.topic == 0) & (table.term == "treatment")].iloc[0]
-    assert abs(row.estimate + 0.161) < 0.01
-    assert abs(row.std_error - 0.030) < 0.005
+    assert abs(row.estimate + 0.161) < 0.01 and abs(row.std_error - 0.030) < 0.005
 
 
 def planted(seed=0, D=600, V=60):
@@ -304,8 +300,7 @@ def planted(seed=0, D=600, V=60):
 @pytest.fixture(scope="module")
 def summary():
     X, _, _ = planted()
-    lda = TemperedLDA(3, random_state=0).fit(X)
-    return describe(lda, X, refits=4)
+    return describe(TemperedLDA(3, random_state=0).fit(X), X, refits=4)
 
 
 def test_a_planted_effect(summary):
@@ -313,10 +308,8 @@ def test_a_planted_effect(summary):
     k = int((summary.topics @ topics.T)[:, 0].argmax())
     table = summary.effects("~ group", {"group": group}, topics=[k]).table
     row = table[table.term == "group"].iloc[0]
-    assert row.low < 0.3 < row.high
-    assert row.low > 0.2
-    assert row.support == 1
-    assert row.label == summary.labels[k]
+    assert row.low < 0.3 < row.high and row.low > 0.2
+    assert row.support == 1 and row.label == summary.labels[k]
     assert_array_equal(table.topic, [k, k])
 
 
@@ -347,8 +340,7 @@ def test_a_topic_that_is_not_found_again_has_no_interval(summary):
     _, group, _ = planted()
     table = type(summary).effects(other, "~ group", {"group": group}).table
     assert table[table.topic == 1][["std_error", "low", "high"]].isna().all(axis=None)
-    assert table[table.topic != 1].notna().all(axis=None)
-    assert table.estimate.notna().all()
+    assert table[table.topic != 1].notna().all(axis=None) and table.estimate.notna().all()
 
 
 @pytest.mark.slow
@@ -446,8 +438,7 @@ def test_errors_of_periods_are_those_of_groups(summary):
 def test_one_document_has_no_error(summary):
     names = ["alone", *["together"] * 599]
     errors = summary.by_group(names, return_std=True)[1]
-    assert errors.loc["alone"].iloc[1:].isna().all()
-    assert errors.loc["together"].notna().all()
+    assert errors.loc["alone"].iloc[1:].isna().all() and errors.loc["together"].notna().all()
     refused("'return_std'", summary.by_group, names, return_std="yes", error=BadParameter)
 
 

@@ -112,8 +112,7 @@ def test_the_seed_is_that_of_the_model_or_of_the_lda():
     ("english", TfidfVectorizer(), {"ship"}, {"the"}),
 )
 def test_stop_words(stop_words, vectorizer, there, gone):
-    model = make(stop_words=stop_words, vectorizer=vectorizer).fit(TEXTS[:45])
-    words = set(model.feature_names_)
+    words = set(make(stop_words=stop_words, vectorizer=vectorizer).fit(TEXTS[:45]).feature_names_)
     assert there <= words and not gone & words
 
 
@@ -171,8 +170,7 @@ def test_a_bad_block_leaves_what_was_learned():
 
 def test_a_fit_goes_on_as_a_stream(model):
     before = model.components_.copy()
-    other = copy.copy(model).partial_fit(TEXTS[:10])
-    assert not np.array_equal(other.components_, before)
+    assert not np.array_equal(copy.copy(model).partial_fit(TEXTS[:10]).components_, before)
     assert_array_equal(model.components_, before)
 
 
@@ -231,8 +229,7 @@ def test_an_unfitted_model():
     for method in ("transform", "score", "counts"):
         with pytest.raises(NotFittedError, match="This TopicModel instance is not fitted yet"):
             getattr(make(), method)(TEXTS)
-    with pytest.raises(NotFittedError):
-        make().top_words()
+    refused("not fitted", make().top_words, error=NotFittedError)
     for name in ("components_", "feature_names_", "lda_", "vectorizer_", "dropped_words_"):
         assert not hasattr(make(), name)
 
@@ -315,8 +312,7 @@ def test_the_same_words_with_other_topics(model):
     assert model.transform(NEW).shape == (3, 3)
     with pytest.raises(ValueError, match=r"'lda' .* of the 24 words .* Got 'n_features_in_=7'"):
         model.with_lda(TemperedLDA(2, max_iter=1).fit(np.ones((5, 7))))
-    with pytest.raises(NotFittedError):
-        model.with_lda(TemperedLDA(2))
+    refused("not fitted", model.with_lda, TemperedLDA(2), error=NotFittedError)
     with pytest.raises(TypeError, match=r"'lda' parameter of TopicModel.with_lda .* Got 'lda'"):
         model.with_lda("lda")
     for seed_words in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
@@ -342,8 +338,7 @@ def same(loaded, model):
     assert_array_equal(loaded.transform(NEW), model.transform(NEW))
     assert loaded.dropped_words_ == model.dropped_words_
     assert loaded.vocabulary_note_ == model.vocabulary_note_
-    assert loaded.seed_topics_ == model.seed_topics_
-    assert loaded.score(TEXTS) == model.score(TEXTS)
+    assert loaded.seed_topics_ == model.seed_topics_ and loaded.score(TEXTS) == model.score(TEXTS)
     more = [copy.copy(each).partial_fit(TEXTS[:9]).components_ for each in (loaded, model)]
     assert_array_equal(*more)
 
@@ -392,8 +387,7 @@ def test_files_of_other_estimators(model, tmp_path):
         other = make(vectorizer=vectorizer).fit(TEXTS)
         with pytest.raises(TypeError, match=r"'vectorizer.* parameter.* cannot be w"):
             other.save(tmp_path / "b")
-    with pytest.raises(NotFittedError):
-        make().save(tmp_path / "b")
+    refused("not fitted", make().save, tmp_path / "b", error=NotFittedError)
     assert not (tmp_path / "b").exists()
 
 

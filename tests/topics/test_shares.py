@@ -31,8 +31,7 @@ def over(times, freq="YE"):
 
 def test_certainty_is_the_mean_share_where_the_words_are():
     found = shares.certainty_of(SHARES, LENGTHS)
-    expected = [(LENGTHS * t**2).sum() / (LENGTHS * t).sum() for t in SHARES.T]
-    assert_allclose(found, expected)
+    assert_allclose(found, [(LENGTHS * t**2).sum() / (LENGTHS * t).sum() for t in SHARES.T])
     assert_allclose(shares.certainty_of(np.eye(2), np.array([1.0, 7])), 1)
     assert np.isnan(shares.certainty_of(np.array([[1.0, 0]]), np.array([2.0]))[1])
 
@@ -118,8 +117,7 @@ def test_times_of_all_kinds(times):
 )
 def test_periods(freq, n):
     frame = over(["2001-02-01", "2001-02-28", "2001-03-05", "2001-04-01", "2001-04-01"], freq)
-    assert len(frame) == n
-    assert frame.n_documents.sum() == 4
+    assert len(frame) == n and frame.n_documents.sum() == 4
 
 
 MONTHS = ["2001-08-31", "2001-09-29", "2001-10-01", "2002-01-31T23:00", "2002-01-31"]
@@ -142,8 +140,7 @@ def test_offsets_that_pandas_has_no_name_for(offset, beginnings, n_documents):
         beginnings = [day.replace("01-31", "01-30") for day in beginnings]  # months one by one
     frame = over(MONTHS, offset)
     assert frame.index.tolist() == [pd.Timestamp(begin) for begin in beginnings]
-    assert frame.index.name == "period"
-    assert frame.n_documents.tolist() == n_documents
+    assert frame.index.name == "period" and frame.n_documents.tolist() == n_documents
     assert_allclose(frame[LABELS].iloc[0] if len(frame) == 6 else FIRST_TWO, FIRST_TWO)
     assert_array_equal(frame[LABELS].isna().all(axis=1), frame.n_documents == 0)
 

@@ -59,8 +59,7 @@ def test_weights_are_those_that_rank(summary):
 def test_words_by_frex(summary):
     assert summary.frex(0, 3) == ["orbit", "orbits", "the"]  # ranks 7 and 7, 6 and 6, 8 and 4
     assert summary.frex(0, 3, weight=1) == summary.words(0, 3, relevance=1)
-    own = summary.topics[1] / summary.topics.sum(axis=0)
-    exclusive = WORDS[np.argsort(-own, kind="stable")]
+    exclusive = WORDS[np.argsort(-(summary.topics[1] / summary.topics.sum(axis=0)), kind="stable")]
     assert summary.frex(1, 4, weight=0) == exclusive[:4].tolist()
     assert len(summary.frex(1, 100)) == 7  # "rare" has no weight there
     refused("'weight' parameter", summary.frex, 0, weight=1.5)
@@ -109,8 +108,7 @@ def test_equal_documents_are_shown_once():
 
 
 def test_of_equal_shares_the_longer_document_comes_first():
-    shares = np.full((5, 3), 1 / 3)
-    frame = describe(Given(shares=shares), COUNTS).documents(1, 4)
+    frame = describe(Given(shares=np.full((5, 3), 1 / 3)), COUNTS).documents(1, 4)
     assert frame.tokens.tolist() == [16, 15, 13, 4] and "title" not in frame
 
 
@@ -220,8 +218,7 @@ def test_without_pandas(summary, monkeypatch):
     assert summary.words(0, 1) == ["orbit"]
     for name in ("table", "map"):
         with pytest.raises(ImportError, match=r"needs pandas\..* pip install pandas$"):
-            attribute = getattr(summary, name)
-            attribute()
+            getattr(summary, name)()
 
 
 def of_topics(topics):
@@ -236,8 +233,7 @@ def topics():
 
 def test_distances_are_hellingers(topics):
     distances = of_topics(topics).similar().distances
-    expected = squareform(pdist(np.sqrt(topics))) / np.sqrt(2)
-    assert_allclose(distances, expected, atol=1e-12)
+    assert_allclose(distances, squareform(pdist(np.sqrt(topics))) / np.sqrt(2), atol=1e-12)
     assert_array_equal(distances, distances.T)
     assert_array_equal(hellinger(np.eye(2)), [[0, 1], [1, 0]])
 
@@ -245,8 +241,7 @@ def test_distances_are_hellingers(topics):
 def test_the_hierarchy_joins_the_closest_first(topics):
     topics[7] = 0.9 * topics[2] + 0.1 * topics[7]
     found = of_topics(topics).similar()
-    assert found.linkage.shape == (11, 4)
-    assert sorted(found.linkage[0, :2]) == [2, 7]
+    assert found.linkage.shape == (11, 4) and sorted(found.linkage[0, :2]) == [2, 7]
     assert found.closest(1) == [(2, 7)]
     pairs = found.closest(1000)
     assert len(pairs) == 66

@@ -77,8 +77,7 @@ def test_blocks_are_read_one_by_one():
             yield [f"text {number}"]
 
     found = blocks_of(blocks())
-    assert (next(found), read) == (["text 0"], [0])
-    assert (next(found), read) == (["text 1"], [0, 1])
+    assert (next(found), read) == (["text 0"], [0]) and (next(found), read) == (["text 1"], [0, 1])
 
 
 test_blocks_that_are_refused = refusals(

@@ -32,8 +32,7 @@ def test_the_table_of_a_model_of_which_little_is_known(summary):
     assert table.label.tolist() == list(summary.labels) and table.index.name == "topic"
     assert table.support.isna().all() and table.stability.isna().all()
     assert_array_equal(table.coherence, summary.coherence)
-    apart = summary.similar().distances + 2 * np.eye(3)
-    assert_allclose(table.distinctness, apart.min(axis=1))
+    assert_allclose(table.distinctness, (summary.similar().distances + 2 * np.eye(3)).min(axis=1))
     assert_array_equal(table.weak, table.reason != "")
     assert_array_equal(table.weak, summary.coherence < trust.LEAST_COHERENCE)
     assert table.weak.any() and not describe(Given(), COUNTS, WORDS).trust.weak.any()
@@ -104,8 +103,7 @@ def test_refits_fill_support_and_stability():
 
 def test_another_fit_fills_stability():
     lda, X = fitted()
-    order = [2, 0, 3, 1]
-    other = SimpleNamespace(components_=lda.components_[order], transform=lda.transform)
+    other = SimpleNamespace(components_=lda.components_[[2, 0, 3, 1]], transform=lda.transform)
     summary = describe(lda, X, other=other)
     assert_allclose(summary.similarity, np.ones((1, 4)))
     assert_allclose(summary.trust.stability, 1)

@@ -111,8 +111,7 @@ def test_who_guesses_is_scored_chance(summary, make, chance):
     assert abs(found.overall - chance) < 3 * np.sqrt(chance * (1 - chance) / n_answers)
     assert found.table.chance.to_numpy() == pytest.approx(chance)
     assert found.table.answers.sum() == n_answers and abs(found.alpha) < 0.02
-    inside = (found.table.low < chance) & (chance < found.table.high)
-    assert inside.mean() >= 0.75
+    assert ((found.table.low < chance) & (chance < found.table.high)).mean() >= 0.75
 
 
 def test_agreement_is_that_of_the_library(summary):

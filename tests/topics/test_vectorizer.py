@@ -134,8 +134,7 @@ def test_stop_words_are_written_as_the_vectorizer_writes_words():
 
 @pytest.mark.parametrize("words", [["the"], None, "english"])
 def test_stop_words_of_a_vectorizer_come_first(words):
-    own = CountVectorizer(stop_words=["of"])
-    assert with_stop_words(own, words).stop_words == ["of"]
+    assert with_stop_words(CountVectorizer(stop_words=["of"]), words).stop_words == ["of"]
 
 
 @pytest.mark.parametrize("words", [[1, 2], ["a", None], [["a"], ["b", "c"]], np.ones(2)])

@@ -22,8 +22,7 @@ def test_relevance_is_that_of_sievert_and_shirley(topics):
     assert_allclose(p, np.array([0.1, 0.2, 0.3, 0.4]) @ topics)
     for weight in (0, 0.3, 1):
         expected = weight * np.log(topics[2]) + (1 - weight) * np.log(topics[2] / p)
-        found = words.relevance_of(topics[2], p, weight)
-        assert_allclose(found, expected)
+        assert_allclose(words.relevance_of(topics[2], p, weight), expected)
         assert_array_equal(words.most_relevant(topics[2], p, 7, weight), np.argsort(-expected)[:7])
 
 
