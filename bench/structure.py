@@ -334,6 +334,49 @@ def fit_figures(folder: Path) -> list[int | str]:
     return json.loads(done.stdout) if done.returncode == 0 else ["not built"] * 3
 
 
+# ------------------------------------------------------------------- the face and the kernels
+
+
+def parameters_of(folder: Path, name: str = "TemperedLDA") -> int:
+    """The parameters of an estimator's constructor."""
+    (cls,) = (
+        c for c in nodes([folder / PACKAGE / "lda/estimator.py"], ast.ClassDef) if c.name == name
+    )
+    (init,) = (f for f in cls.body if isinstance(f, FUNCTIONS) and f.name == "__init__")
+    return len(init.args.args) - 1 + len(init.args.kwonlyargs)
+
+
+def kernel_files(folder: Path) -> list[Path]:
+    """The sources of the kernels; not what the build makes of them."""
+    found = subprocess.run(
+        ["git", "ls-files", f"{PACKAGE}/_kernels"], cwd=folder, capture_output=True, text=True
+    )
+    return [folder / name for name in found.stdout.split()]
+
+
+def longest_signature(folder: Path) -> int:
+    """The most arguments of a function in a .pyx, which stand on lines of their own."""
+    most = 0
+    for path in kernel_files(folder):
+        if path.suffix == ".pyx":
+            text = re.sub(r"#.*", "", path.read_text("utf-8"))
+            for given in re.findall(r"^(?:cp?)?def [^(\n]*\((.*?)\)[^)\n]*:$", text, re.M | re.S):
+                outside = re.sub(r"\[[^\]]*\]", "", given)
+                most = max(most, len([part for part in outside.split(",") if part.strip()]))
+    return most
+
+
+def places_of(folder: Path, kernel: str = "add_statistics") -> int:
+    """How often a kernel is named in the sources of the kernels, outside comments."""
+    total = 0
+    for path in kernel_files(folder):
+        is_c = path.suffix in {".c", ".h"}
+        comments = r"/\*.*?\*/" if is_c else r"#.*?$|\"\"\".*?\"\"\""
+        text = re.sub(comments, "", path.read_text("utf-8"), flags=re.S | re.M)
+        total += len(re.findall(rf"(?<!\w){kernel}(?!_?[a-z])", text))
+    return total
+
+
 def figures(folder: Path) -> dict[str, object]:
     """All rows of the table."""
     files, graph = sources(folder), imports(folder)
@@ -358,6 +401,10 @@ def figures(folder: Path) -> dict[str, object]:
         "circles of imports": len(circles(graph)),
         "upward imports": len(upward_imports(graph)),
         "private uses across files": len(private_uses(folder)),
+        "parameters of TemperedLDA": parameters_of(folder),
+        "lines of _kernels, all files": n_lines(kernel_files(folder)),
+        "arguments of the longest function in a .pyx": longest_signature(folder),
+        "places that name the kernel add_statistics": places_of(folder),
         "lines of tests": n_lines((folder / "tests").rglob("*.py")),
         "lines of bench": n_lines((folder / "bench").rglob("*.py")),
         "words of docs/*.md": sum(len(path.read_text("utf-8").split()) for path in pages),
