@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from annealvi._version import __version__
-from annealvi.exceptions import InconsistentVersionWarning
+from annealvi.exceptions import InconsistentVersionWarning, warn_user
 
 KEY = "_annealvi_version"
 
@@ -33,4 +32,4 @@ def warn_of_version(owner: str, version: str) -> None:
             current_sklearn_version=__version__,
             original_sklearn_version=version[:40],
         )
-        warnings.warn(warning, stacklevel=3)
+        warn_user(warning)

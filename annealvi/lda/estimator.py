@@ -489,8 +489,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     self._show(before)
                 else:
                     show(runs.best)
-            # the warning points to the user's line, past this method's callers and wrappers
-            best.warn(stacklevel=4 + 2 * keep_gamma)
+            best.warn()
             runs.finished = True
         return best
 

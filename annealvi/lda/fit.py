@@ -256,14 +256,14 @@ class LDAFit:
             gamma = self.perplexity.gamma
             results["document_temperatures"] = state.document_temperatures(X, gamma)
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn if all passes were made, and a test says that the fit had not converged."""
         plan = self.plan
         n_passes = (plan.n_refining if plan.merges else plan.n_passes) + plan.n_finishing
         if self.position.n_passes == n_passes and plan.merges == (self.merged_at is not None):
-            self.perplexity.warn(stacklevel + 1)
+            self.perplexity.warn()
             if self.held_out is not None:
-                self.held_out.warn(stacklevel + 1)
+                self.held_out.warn()
 
     def catch_up(self) -> None:
         """Apply the pending steps of all words."""

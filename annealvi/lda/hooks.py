@@ -6,7 +6,6 @@ A hook records values, says whether the fit should end, and warns if the fit end
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from annealvi.exceptions import warn_user
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema
 from annealvi.lda.state import ALPHA, ETA, LDAState, perplexity_of
 from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
@@ -118,7 +118,7 @@ class Perplexity:
             self.latest, self.latest_step = self._evaluate(plan.training)[1], step
         return self.latest
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn if the fit has used all of its passes, and was still improving."""
         plan, parameters = self.fit.plan, self.fit.plan.parameters
         if parameters["evaluate_every"] <= 0:
@@ -131,10 +131,10 @@ class Perplexity:
                 f"{longer}, or let the temperature fall over a part of the fit, such as with "
                 "temperature='annealed'."
             )
-        _warn(
+        warn_user(
             f"The training perplexity had not converged to perp_tol={parameters['perp_tol']!r} "
             f"{plan.budget()} {advice}",
-            stacklevel,
+            ConvergenceWarning,
         )
 
 
@@ -269,13 +269,14 @@ class HeldOut:
             self.score = score
         return score
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn if the fit has used all of its passes, and was still improving."""
         plan = self.fit.plan
         if self.improving and not plan.merges:
             budget = plan.budget()
-            _warn(
-                f"The validation score was still improving {budget} Increase max_iter.", stacklevel
+            warn_user(
+                f"The validation score was still improving {budget} Increase max_iter.",
+                ConvergenceWarning,
             )
 
 
@@ -316,8 +317,3 @@ def moved_share(before: NDArray, after: NDArray) -> float:
         moved += float(np.abs(after[rows] - before[rows]).sum(dtype=np.float64))
         totals += [topics[rows].sum(dtype=np.float64) for topics in (before, after)]
     return moved / (2 * float(totals.max()))
-
-
-def _warn(text: str, stacklevel: int) -> None:
-    """`stacklevel` counts from the caller's caller."""
-    warnings.warn(text, ConvergenceWarning, stacklevel=stacklevel + 2)

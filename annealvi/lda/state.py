@@ -8,7 +8,6 @@ objects made of these: it can be copied, written to a file or sent to another pr
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from sklearn.utils import check_random_state, gen_batches
 from annealvi._kernels import special
 from annealvi._kernels.layout import padded_rows
 from annealvi.checks import as_array, as_float, check_prior, check_priors, check_topics
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.parameters import Parameter
 from annealvi.files.schema import (
     Array,
@@ -456,10 +455,9 @@ def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float
         n_words *= population / X.shape[0]
     perplexity = float(special.exp(-elbo / n_words))
     if perplexity == np.inf:
-        warnings.warn(
+        warn_user(
             f"The perplexity of X, exp(-ELBO per word), exceeds the largest float: the ELBO is "
             f"{elbo:.4g} nats, of {n_words:.4g} words.",
             RuntimeWarning,
-            stacklevel=2,
         )
     return perplexity

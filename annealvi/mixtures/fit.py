@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -21,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi._kernels import special
 from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.schema import Flag, Number, Optional, Schema, Tree, damaged
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Run, Runs, optimise
 from annealvi.inference.fitted import Fitted, Found
@@ -329,11 +328,10 @@ class TemperedMixture(Fitted):
                     show(runs.best.state)
                     commit()
         if self.tol > 0 and best.comparable and not (best.state.converged or best.stopped):
-            warnings.warn(
+            warn_user(
                 f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
                 "iterations. Increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,  # past the wrappers of this method
             )
         self._warn(X)
         return self

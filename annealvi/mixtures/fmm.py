@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -26,7 +25,7 @@ from annealvi.checks import (
     checked,
     n_threads,
 )
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference.fitted import Found
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import TemperedMixture, check_rows
@@ -465,21 +464,19 @@ class TemperedFMM(
         return {"means": drawn}
 
     def _warn(self, X: NDArray) -> None:
-        found, stacklevel = self._state.model, 5  # past `fit` and its wrappers
+        found = self._state.model
         if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
-            warnings.warn(
+            warn_user(
                 f"All {found.n_components} components are switched off: no sum of them explains "
                 f"X better than noise of variance {found.noise_variance:.3g} does. Try "
                 "init='random', a lower temperature, or a smaller 'noise_variance'.",
-                stacklevel=stacklevel,
             )
         mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
         if mean_square > most * found.noise_variance:
-            warnings.warn(
+            warn_user(
                 f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
                 f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
                 f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
-                stacklevel=stacklevel,
             )
 
     def _ready(self) -> FMM:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -18,7 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, check_counts, check_numbers, checked, n_threads
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference import Monitor, optimise
 from annealvi.inference.fitted import Found
 from annealvi.matrices import check_words
@@ -277,11 +276,10 @@ class TemperedMultinomialMixture(
         documents = self._state.model.documents
         empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
         if empty:
-            warnings.warn(
+            warn_user(
                 f"{empty} of {self.n_components} classes have no documents. Give a smaller "
                 "'n_components' or a smaller 'word_prior'.",
                 ConvergenceWarning,
-                stacklevel=5,  # past `fit` and its wrappers
             )
 
     def _check_X(self, X: Any, method: str, reset: bool = False) -> sparse.csr_matrix:

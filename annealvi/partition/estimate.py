@@ -13,7 +13,6 @@ A temperature that is learned from the data weighs the likelihood against C(T) (
 from __future__ import annotations
 
 import math
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,6 +30,7 @@ from annealvi._kernels import partition as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
 from annealvi.checks import Interval, as_array, checked, n_threads
+from annealvi.exceptions import warn_user
 from annealvi.partition.result import (
     LogPartition,
     OutOfReach,
@@ -554,11 +554,9 @@ def _monte_carlo(
     error = weights.std(axis=0, ddof=1) / weights.mean(axis=0) / math.sqrt(n)
     worst = int(np.argmin(effective))
     if effective[worst] < _LEAST_EFFECTIVE:
-        warnings.warn(
+        warn_user(
             f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
             f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
             "standard error can be trusted; more draws hardly help where there are many data.",
-            UserWarning,
-            stacklevel=3,
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

@@ -3,7 +3,6 @@ r"""A single temperature for all data, learned from the data."""
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -15,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
 from annealvi.checks import Interval, as_array, check_numbers, checked
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema, damaged
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised, Tempering
 from annealvi.partition.result import LogPartition
@@ -468,10 +467,9 @@ class Variational(Learned):
         advice = "Make more steps, or use an annealed temperature."
         if given or self.partition == "prior":
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
-        warnings.warn(
+        warn_user(
             f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
             f"{-energy / n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
             f"{threshold:.4g} with log C(T) {source}. {advice}",
             ConvergenceWarning,
-            stacklevel=2,
         )

@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, as_float, checked, unchanged_on_error
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.parameters import has_function, parameter_of, parameter_tree
 from annealvi.files.schema import (
     Array,
@@ -105,16 +105,14 @@ def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
     return sparse.csr_matrix(vectorizer.transform(check_texts(texts)))
 
 
-def _known_counts(vectorizer: Any, texts: Any, what: str, stacklevel: int) -> sparse.csr_matrix:
+def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
     """Count the words of texts; warn if some have none, and say what these get."""
     X = _counts(vectorizer, texts)
     n = int((np.asarray(X.sum(axis=1)).ravel() == 0).sum())
     if n:
-        warnings.warn(
+        warn_user(
             f"{n:,} of the {X.shape[0]:,} texts have no word of the model's vocabulary. "
             f"They get {what}, which says nothing about them.",
-            UserWarning,
-            stacklevel=stacklevel,
         )
     return X
 
@@ -508,7 +506,7 @@ class TopicModel(
             If there are none, or if the method is unknown.
         """
         vectorizer, lda = self._parts()
-        X = _known_counts(vectorizer, texts, "the mean of the prior", 6)
+        X = _known_counts(vectorizer, texts, "the mean of the prior")
         return lda.transform(X, method=method)
 
     @checked
@@ -530,7 +528,7 @@ class TopicModel(
         check_is_fitted(self)
         with reading(self):
             vectorizer, classifier = self.vectorizer_, vars(self).get("mixture_", self.lda_)
-        return classifier.predict(_known_counts(vectorizer, texts, "the largest cluster", 4))
+        return classifier.predict(_known_counts(vectorizer, texts, "the largest cluster"))
 
     def describe(self, documents: Any, **options: Any) -> TopicSummary:
         """Say what the model has found in documents: :func:`annealvi.topics.describe`.
@@ -903,7 +901,7 @@ class TopicModel(
         else:
             X, vocabulary = documents, Vocabulary(words, 0)
         if vocabulary.very_short:
-            warnings.warn(vocabulary.shortness(), UserWarning, stacklevel=6)
+            warn_user(vocabulary.shortness())
         n_words, K = len(vocabulary.words), max(len(seed_words), 1) if auto else int(self.n_topics)
         if n_words < K:
             wanted = f"at most the number of words, {n_words}"

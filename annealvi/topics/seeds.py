@@ -5,7 +5,6 @@ They act twice: on the prior of the topics' words, and on the documents that top
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from annealvi.checks import as_array
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_open
 from annealvi.lda.settings import prior as default_prior
@@ -100,7 +99,7 @@ def seeded_prior(
         seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
     if missing:
         text = f"{len(missing)} seed words are not in the vocabulary: {missing[:10]}."
-        warnings.warn(text, UserWarning, stacklevel=6)
+        warn_user(text)
     return seeded
 
 

@@ -7,7 +7,6 @@ Nothing else finds that out.  A model is known by what it has, not by its class:
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -20,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._kernels import special
 from annealvi.checks import check_counts
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
 from annealvi.metrics.topics import RELEVANCE, check_topic_model, topic_weights, word_names
@@ -150,10 +149,9 @@ class Source:
             if model is not None and lda_of(model) is of_topics():
                 model.set_labels(labels)
             elif model is not None:
-                warnings.warn(
+                warn_user(
                     "The model has been fitted again since it was described: the new labels are "
                     "in this summary only.",
-                    stacklevel=5,
                 )
 
         return keep
