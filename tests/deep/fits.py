@@ -59,18 +59,6 @@ def answers(estimator):
     return [np.asarray(part).tobytes() for part in parts], list(history)
 
 
-def stop_at(step, path=None):
-    """A callback that ends the fit after a step, and saves its state where a path is given."""
-
-    def callback(estimator, monitor):
-        if monitor.step == step:
-            if path is not None:
-                estimator.save_state(path)
-            raise StopIteration
-
-    return callback
-
-
 class DoubleNoise(Noise):
     """In double precision, so that tolerances can be tight."""
 

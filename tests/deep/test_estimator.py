@@ -17,8 +17,10 @@ from annealvi.deep import PoissonDEF, ProximityPenalty, SigmoidBeliefNetwork, Va
 from annealvi.exceptions import DivergenceError
 from annealvi.matrices import check_matrix
 from annealvi.progress import ProgressBar
+from tests import callbacks
 from tests.asserts import refused
-from tests.deep.fits import MODELS, X, answers, model, stop_at, weights
+from tests.callbacks import stop_at
+from tests.deep.fits import MODELS, X, answers, model, weights
 from tests.marks import cases
 
 NAMES = pytest.mark.parametrize("name", MODELS)
@@ -228,25 +230,9 @@ def told(name, *callbacks, resume=None, **parameters):
     return estimator.fit(None if name == "posterior" else X, resume=resume)
 
 
-class Log:
-    """A callback of scikit-learn's that writes down the tasks and the copies."""
-
-    def __init__(self, stop_at=None):
-        self.events, self.copies, self.stop_at = [], [], stop_at
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context, *, X=None):
-        self.events.append(context.task_name)
-
-    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
-        if fitted_estimator is not None:
-            self.copies.append((fitted_estimator, weights(fitted_estimator)))
-        return context.task_name == "step" and context.task_id == self.stop_at
+class Log(callbacks.Log):
+    def look(self, estimator, X):
+        return weights(estimator)
 
 
 @FEW_NAMES
@@ -256,11 +242,11 @@ def test_scikit_learns_callbacks_see_the_steps(callback, name):
     assert log.events == ["setup", "fit", *["step"] * 6, "teardown"]
     assert torch.equal(weights(fitted), weights(plain))
     n_passes = 6 if name == "posterior" else 3  # 40 rows, 16 a step
-    assert len(log.copies) == n_passes + 1
-    for copied, before in log.copies:  # the fit has gone on, and they have not
+    assert len(log.offered) == n_passes + 1
+    for _, copied, before in log.offered:  # the fit has gone on, and they have not
         assert torch.equal(weights(copied), before)
-    assert len({copied.sum().item() for _, copied in log.copies}) == n_passes
-    assert [copied.n_iter_ for copied, _ in log.copies][-2:] == [6, 6]
+    assert len({copied.sum().item() for *_, copied in log.offered}) == n_passes
+    assert [copied.n_iter_ for _, copied, _ in log.offered][-2:] == [6, 6]
     assert vars(fitted).keys() - vars(plain).keys() == {"_skl_callbacks"}
 
 
@@ -290,7 +276,7 @@ def test_the_bar_shows_the_elbo_of_the_last_step(name):
 
 def test_the_bar_of_a_fit_that_is_resumed_begins_where_it_is(tmp_path):
     path = tmp_path / "state"
-    told("chain", callback=stop_at(4, path))
+    told("chain", callback=stop_at(4, path=path))
     found, line = bar("chain", resume=path)
     assert "| 6/6 [" in line and torch.equal(weights(found), weights(told("chain")))
 

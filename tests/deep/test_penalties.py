@@ -28,7 +28,8 @@ from annealvi.deep.penalties import (
 )
 from annealvi.exceptions import DivergenceError
 from tests.asserts import refusals, refused
-from tests.deep.fits import X, model, stop_at, weights
+from tests.callbacks import stop_at
+from tests.deep.fits import X, model, weights
 
 
 def my_mean(q, prior):
@@ -134,14 +135,8 @@ test_wrong_distances = refusals(
 def test_a_distance_that_goes_wrong_later():
     penalty = ProximityPenalty(distance=lambda u: u.square() / (u < 10)).plan(9)
     penalty(torch.zeros(2), 0, 1.0)
-    refused(
-        r"'distance' of the penalty must be finite\. Got inf at 1 .* 11",
-        penalty,
-        torch.tensor([1.0, 11.0]),
-        1,
-        1.0,
-        torch.zeros(2),
-    )
+    message = r"'distance' of the penalty must be finite\. Got inf at 1 .* 11"
+    refused(message, penalty, torch.tensor([1.0, 11.0]), 1, 1.0, torch.zeros(2))
 
 
 def test_a_statistic_that_changes_its_shape():
@@ -358,7 +353,7 @@ def test_files_are_given_the_function(kind, own, tmp_path):
 def test_a_fit_is_continued_with_its_function(kind, tmp_path):
     path = tmp_path / "state"
     whole = held(kind, my_mean).fit(X)
-    held(kind, my_mean, callback=stop_at(5, path)).fit(X)
+    held(kind, my_mean, callback=stop_at(5, path=path)).fit(X)
     assert torch.equal(weights(held(kind, my_mean).fit(X, resume=path)), weights(whole))
     for other, name in ((another, "function another"), ("mean", "mean")):
         words = f"it has proximity='function my_mean', this .* has proximity='{name}'"

@@ -18,7 +18,8 @@ from annealvi.deep.penalties import ProximityPenalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, Training, as_rows
 from annealvi.exceptions import DivergenceError
 from tests.asserts import refused
-from tests.deep.fits import stop_at, weights
+from tests.callbacks import stop_at
+from tests.deep.fits import weights
 
 
 @dataclass(eq=False, repr=False)
@@ -74,7 +75,7 @@ def test_it_learns_and_repeats_and_leaves_the_global_generator_alone(X):
 def test_a_resumed_fit_is_the_fit_that_never_stopped(X, tmp_path):
     path = tmp_path / "state.pt"
     whole = Sum().fit(X)
-    begun = Sum(callback=stop_at(23, path)).fit(X)
+    begun = Sum(callback=stop_at(23, path=path)).fit(X)
     resumed = Sum(random_state=5).fit(X, resume=path)
     assert begun.n_iter_ == 23 and not same_weights(begun, whole)
     assert same_weights(resumed, whole)

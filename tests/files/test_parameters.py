@@ -232,9 +232,5 @@ def test_a_forged_grid_takes_no_memory(name):
 
 
 def test_a_forged_temperature():
-    refused(
-        r"damaged: 'here.temperature' must be a temperature. Got 2.0",
-        restored_temperature,
-        {"temperature": 2.0, "state": {}},
-        "here",
-    )
+    message = r"damaged: 'here.temperature' must be a temperature. Got 2.0"
+    refused(message, restored_temperature, {"temperature": 2.0, "state": {}}, "here")

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
+from tests import callbacks
 from tests.marks import cases
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has them since 1.9")
@@ -14,17 +15,8 @@ COUNTS = RNG.poisson(1.0, (60, 12))
 POINTS = RNG.standard_normal((40, 3))
 
 
-class Log:
-    """Writes down what it is told, and the score of the estimators it is offered."""
-
-    def __init__(self, stop_at=None, fail_at=None):
-        self.events, self.scores, self.stop_at, self.fail_at = [], [], stop_at, fail_at
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
+class Log(callbacks.Log):
+    """With the ends of tasks and their numbers."""
 
     def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
         assert X is not None and len(y) == len(X)
@@ -32,11 +24,7 @@ class Log:
 
     def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
         self.events.append(("end", context.task_name, context.task_id))
-        if fitted_estimator is not None:
-            self.scores.append((context.task_name, fitted_estimator.score(X)))
-        if context.task_name == "step" and context.task_id == self.fail_at:
-            raise ZeroDivisionError
-        return context.task_name == "step" and context.task_id == self.stop_at
+        return super().on_fit_task_end(estimator, context, X=X, fitted_estimator=fitted_estimator)
 
 
 def steps(numbers, last=None):
@@ -58,9 +46,9 @@ def test_steps_are_tasks_of_the_fit_and_change_no_result(estimator, X):
     fit = [("begin", "fit", 0), *steps(range(6)), ("end", "fit", 0)]
     assert log.events == ["setup", *fit, "teardown"]
     n_scores = 2 if isinstance(estimator, TemperedLDA) else 6  # one after each pass
-    assert [name for name, _ in log.scores] == ["step"] * n_scores + ["fit"]
+    assert [name for name, *_ in log.offered] == ["step"] * n_scores + ["fit"]
     plain = clone(estimator).fit(X)
-    assert log.scores[-1][1] == fitted.score(X) == plain.score(X)
+    assert log.offered[-1][2] == fitted.score(X) == plain.score(X)
     assert vars(fitted).keys() - vars(plain).keys() == {"_skl_callbacks"}
 
 
@@ -75,7 +63,7 @@ def test_starts_are_tasks_between():
     fit = [("begin", "fit", 0), *starts[0], *starts[1], ("end", "fit", 0)]
     assert log.events == ["setup", *fit, "teardown"]
     # the estimator has the topics of another start when the next one begins
-    assert [name for name, _ in log.scores] == ["step"] * 4 + ["fit"]
+    assert [name for name, *_ in log.offered] == ["step"] * 4 + ["fit"]
 
 
 def test_a_callback_stops_the_fit():

@@ -292,11 +292,5 @@ def test_models_without_topics(X, method):
     with pytest.raises(NotFittedError):
         document_completion(TemperedLDA(2), X, method=method)
     for wrong in (3, None, SimpleNamespace(transform=None)):
-        refused(
-            r"'estimator' .* must be a topic model with .*components_",
-            document_completion,
-            wrong,
-            X,
-            method=method,
-            error=TypeError,
-        )
+        message = r"'estimator' .* must be a topic model with .*components_"
+        refused(message, document_completion, wrong, X, method=method, error=TypeError)

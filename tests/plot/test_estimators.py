@@ -118,12 +118,8 @@ def test_what_is_no_fit(fits):
     for wrong in (3, None, np.ones(3)):
         refused("estimator", plot.plot_temperature, wrong, error=TypeError)
         refused("estimator", plot.plot_learning_curves, {"a": wrong}, error=TypeError)
-        refused(
-            r"'fits' parameter of plot_learning_curves must be .*Mapping",
-            plot.plot_learning_curves,
-            wrong,
-            error=TypeError,
-        )
+        message = r"'fits' parameter of plot_learning_curves must be .*Mapping"
+        refused(message, plot.plot_learning_curves, wrong, error=TypeError)
     refused("not fitted", plot.plot_temperature, TemperedLDA(), error=NotFittedError)
     refused("no fit of 'a' to draw", plot.plot_learning_curves, {"a": []})
     with pytest.raises(TypeError, match=r"'over' parameter of plot_learning_curves must be .*str"):
@@ -163,9 +159,5 @@ def test_means_and_standard_deviations_of_a_choice(choice):
     assert own[1, 1].lines and not own[1, 2].axison
     with pytest.raises(ValueError, match=r"'axes' must hold an Axes for each measure. Got 2 for 5"):
         plot.plot_choice(choice, axes=own[0, :2])
-    refused(
-        r"'choice' must be a Choice, as .*choose_n_topics\(X, ks\) returns",
-        plot.plot_choice,
-        {"ks": KS},
-        error=TypeError,
-    )
+    message = r"'choice' must be a Choice, as .*choose_n_topics\(X, ks\) returns"
+    refused(message, plot.plot_choice, {"ks": KS}, error=TypeError)

@@ -143,12 +143,7 @@ def test_parts_of_a_distance_that_cannot_be_called(parts, name):
 
 
 def test_what_is_no_statistic():
-    refused(
-        "'statistic' parameter of check_statistic must be callable",
-        check_statistic,
-        "entropy",
-        Bernoulli(np.zeros(2)),
-        error=TypeError,
-    )
+    message = "'statistic' parameter of check_statistic must be callable"
+    refused(message, check_statistic, "entropy", Bernoulli(np.zeros(2)), error=TypeError)
     with pytest.raises(TypeError, match="'q' parameter of check_statistic must be a Bernoulli"):
         check_statistic(STATISTICS["mean"], np.zeros(2))

@@ -242,13 +242,8 @@ def test_no_difference_is_known_exactly():
 def test_values_that_are_refused():
     draws, data = draws_and_data()
     effects = estimate_effects(draws, "~ party + x", data)
-    refused(
-        r"first\['party'\].* one of \['left', 'right'\]. Got 'l",
-        effects.contrast,
-        {"party": "l"},
-        {"party": "right"},
-        error=BadParameter,
-    )
+    message = r"first\['party'\].* one of \['left', 'right'\]. Got 'l"
+    refused(message, effects.contrast, {"party": "l"}, {"party": "right"}, error=BadParameter)
     with pytest.raises(BadParameter, match=r"second\['x'\].* must be a finite number. Got 'a'"):
         effects.contrast({"x": 1}, {"x": "a"})
     with pytest.raises(BadParameter, match=r"at\['x'\].* must be a finite number. Got nan"):
@@ -259,12 +254,8 @@ def test_values_that_are_refused():
         with pytest.raises(BadParameter, match=r"'covariate' parameter .* one of \['x', 'party'\]"):
             effects.values(wrong)
     for wrong in ("day", {"day": 1}, {}, 3):
-        refused(
-            r"values of some of the covariates \['x', 'party'\]",
-            effects.shares,
-            wrong,
-            error=BadParameter,
-        )
+        message = r"values of some of the covariates \['x', 'party'\]"
+        refused(message, effects.shares, wrong, error=BadParameter)
 
 
 def test_the_known_effect_of_an_experiment():

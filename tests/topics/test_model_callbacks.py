@@ -5,6 +5,7 @@ import pytest
 
 from annealvi import TemperedLDA, TopicModel
 from annealvi.topics import choose_n_topics
+from tests import callbacks
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(60)
@@ -15,27 +16,10 @@ def model(**parameters):
     return TopicModel(2, lda=lda, random_state=0).set_params(**parameters)
 
 
-class Log:
-    """A callback of scikit-learn's that writes down the tasks and the scores."""
-
-    def __init__(self, fail_at=None):
-        self.events, self.models, self.fail_at = [], [], fail_at
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
-
+class Log(callbacks.Log):
     def on_fit_task_begin(self, estimator, context, *, X=None, y=None):
         assert isinstance(estimator, TopicModel) and X == TEXTS and len(y) == len(X)
-        self.events.append(context.task_name)
-
-    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
-        if fitted_estimator is not None:
-            self.models.append((fitted_estimator, fitted_estimator.score(X)))
-        if context.task_name == "step" and context.task_id == self.fail_at:
-            raise ZeroDivisionError
+        super().on_fit_task_begin(estimator, context)
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
@@ -44,11 +28,11 @@ def test_scikit_learns_callbacks_see_the_steps_of_the_topics(callback, method):
     fitted = model().set_callbacks(log)
     getattr(fitted, method)(iter(TEXTS))
     assert log.events == ["setup", "fit", *["step"] * 9, "teardown"]
-    scores = [score for _, score in log.models]  # after each pass, and at the end
+    scores = [score for *_, score in log.offered]  # after each pass, and at the end
     assert len(scores) == 4 and len(set(scores)) == 3
     assert scores[-1] == fitted.score(TEXTS) == plain.score(TEXTS)
     assert np.array_equal(fitted.components_, plain.components_)
-    for offered, score in log.models:  # they stay as they were, and look as after a fit
+    for _, offered, score in log.offered:  # they stay as they were, and look as after a fit
         assert offered.score(TEXTS) == score and offered.lda_.callback is None
     assert fitted.lda_.callback is None
     assert vars(fitted).keys() - vars(plain).keys() == {"_skl_callbacks"}
@@ -58,7 +42,7 @@ def test_the_callbacks_of_the_topics_stay(callback):
     seen, log = [], Log()
     own = [lambda lda, monitor: seen.append(monitor.step)]
     fitted = model(lda__callback=own).set_callbacks(log).fit(TEXTS)
-    assert seen == [*range(1, 10)] and len(log.models) == 4
+    assert seen == [*range(1, 10)] and len(log.offered) == 4
     assert fitted.lda_.callback is own
 
 

@@ -60,14 +60,8 @@ def test_seeds_are_written_as_the_vectorizer_writes_words():
 )
 def test_what_is_refused(seed_words):
     got = re.escape(repr(seed_words))
-    refused(
-        f"'seed_words' .* must be a dict of names to lists.* Got {got}",
-        check_seeds,
-        seed_words,
-        2,
-        CountVectorizer(),
-        error=TypeError,
-    )
+    message = f"'seed_words' .* must be a dict of names to lists.* Got {got}"
+    refused(message, check_seeds, seed_words, 2, CountVectorizer(), error=TypeError)
 
 
 def test_more_seeds_than_topics():
