@@ -11,9 +11,8 @@ from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, merge_topics, refine_topics, write_table
 from tests.asserts import refused
 from tests.marks import cases
-
-from .corpus import make_texts
-from .models import fitted
+from tests.topics.corpus import make_texts
+from tests.topics.models import fitted
 
 TEXTS = make_texts(60)
 TEXTS[0] += " zebra"  # too rare
@@ -40,17 +39,15 @@ def test_a_csv_file_has_all_digits(summary, tmp_path):
 
 
 def test_a_tex_file_is_a_tabular_of_booktabs(tmp_path):
-    frame = pd.DataFrame(
-        {
-            "a_b": ["R & D", "50% of $x^2$", None],
-            "n": [1, -2, 3],
-            "x": [0.0123, -1234.5, np.nan],
-            "share": [0.0123, 0.5, -0.1],
-            "day": pd.to_datetime(["2020-01-31", "2020-02-29", "2020-03-31"]),
-            "words": ["w" * 50, "{\\~}", "<|>"],
-        }
-    )
-    write_table(frame, tmp_path / "t.tex")
+    columns = {
+        "a_b": ["R & D", "50% of $x^2$", None],
+        "n": [1, -2, 3],
+        "x": [0.0123, -1234.5, np.nan],
+        "share": [0.0123, 0.5, -0.1],
+        "day": pd.to_datetime(["2020-01-31", "2020-02-29", "2020-03-31"]),
+        "words": ["w" * 50, "{\\~}", "<|>"],
+    }
+    write_table(pd.DataFrame(columns), tmp_path / "t.tex")
     lines = (tmp_path / "t.tex").read_text(encoding="utf-8").splitlines()
     assert lines == [
         r"\begin{tabular}{lrrrlp{0.4\linewidth}}",
@@ -77,14 +74,16 @@ def test_missing_values_of_every_kind_are_empty_cells(tmp_path):
 
 
 def test_the_index_is_written_unless_it_only_counts(tmp_path):
-    frame = pd.DataFrame({"x": [1, 2]}, index=["a", "b"])
-    write_table(frame, str(tmp_path / "t.csv"))
-    assert (tmp_path / "t.csv").read_text() in (",x\na,1\nb,2\n", '"",x\na,1\nb,2\n')
+    frame, path = pd.DataFrame({"x": [1, 2]}, index=["a", "b"]), tmp_path / "t.csv"
+    write_table(frame, str(path))
+    assert path.read_text() in (",x\na,1\nb,2\n", '"",x\na,1\nb,2\n')
     two = frame.set_axis(pd.MultiIndex.from_tuples([(1, "a"), (1, "b")], names=["topic", "term"]))
-    write_table(two, tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == "topic,term,x\n1,a,1\n1,b,2\n"
-    write_table(frame.reset_index(drop=True), tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == "x\n1\n2\n"
+    for table, text in (
+        (two, "topic,term,x\n1,a,1\n1,b,2\n"),
+        (frame.reset_index(drop=True), "x\n1\n2\n"),
+    ):
+        write_table(table, path)
+        assert path.read_text() == text
 
 
 def test_bad_tables(tmp_path):

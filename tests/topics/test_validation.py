@@ -14,9 +14,7 @@ from annealvi.topics import (
 )
 from tests.asserts import refused
 from tests.marks import cases
-
-from .models import COUNTS, SHARES, Given
-from .models import WORDS as FEW_WORDS
+from tests.topics.models import COUNTS, SHARES, Given
 
 K, V, D = 8, 200, 400
 WORDS = np.array([f"word{number}" for number in range(V)])
@@ -68,8 +66,7 @@ def test_the_topics_of_a_document_and_one_that_it_has_not(summary):
         there = [words.index(option) for option in row[2:6]]
         assert there[hidden.answer - 1] == hidden.intruder
         largest = np.argsort(-shares)
-        assert set(there) - {hidden.intruder} == set(largest[:3])
-        assert hidden.intruder in largest[5:]
+        assert set(there) - {hidden.intruder} == set(largest[:3]) and hidden.intruder in largest[5:]
         assert row.text.startswith(f"text {hidden.document} word") and len(row.text) <= 64
         assert row.text.endswith(" ...") and row.text[:-4] in summary.texts[hidden.document]
     assert 0 not in set(sheet.key.document)  # it has no words
@@ -121,9 +118,8 @@ def test_agreement_is_that_of_the_library(summary):
     second.iloc[:5], second.iloc[5] = 1, np.nan
     tables = [filled(sheet, sheet.key.answer), filled(sheet, second).sample(frac=1)]
     found = score_answers(sheet.key, tables)
-    expected = krippendorff.alpha(
-        np.array([sheet.key.answer, second]), level_of_measurement="nominal"
-    )
+    answers = np.array([sheet.key.answer, second])
+    expected = krippendorff.alpha(answers, level_of_measurement="nominal")
     assert found.alpha == pytest.approx(expected) and 0.5 < found.alpha < 1
     same = score_answers(sheet.key, [sheet.key, filled(sheet, sheet.key.answer)])
     assert same.alpha == 1 and same.n_coders == 2
@@ -171,12 +167,12 @@ def test_bad_keys_and_sheets(summary):
     sheet = word_intrusion(summary)
     with pytest.raises(BadParameter, match=r"'key'.*Got 'no label, topic'"):
         score_answers(sheet.questions, sheet.key)
-    few = describe(Given(), COUNTS, FEW_WORDS)
+    few = describe(Given(), COUNTS)
     refused("n_questions", word_intrusion, few, 2)
     refused("with texts", document_sample, few)
-    three = describe(Given(), COUNTS, FEW_WORDS, texts=["a"] * len(SHARES))
+    three = describe(Given(), COUNTS, texts=["a"] * len(SHARES))
     refused("at least 4 topics", topic_intrusion, three)
-    alike = describe(Given(np.ones((2, 8)), SHARES[:, :2] + SHARES[:, 2:] / 2), COUNTS, FEW_WORDS)
+    alike = describe(Given(np.ones((2, 8)), SHARES[:, :2] + SHARES[:, 2:] / 2), COUNTS)
     refused("with other top words than topic 0", word_intrusion, alike, 1)
     for bounds in ([0.5, 0.2], [0, 0.5], ["a"], [1.5]):
         refused("bounds", document_sample, summary, bounds=bounds)
