@@ -21,6 +21,7 @@ from annealvi.files.schema import (
     Flag,
     Generator,
     Integer,
+    Listed,
     Named,
     Optional,
     Schema,
@@ -46,7 +47,7 @@ CHECKPOINT = Schema(
     generator_now=Generator(),
     finished=Flag(),
     scores=Array((None,), finite=False),
-    best=Optional(Schema(number=Integer(), fit=Tree())),
+    ended=Listed(Schema(number=Integer(), fit=Tree())),
     under_way=Optional(Tree()),
 )
 
@@ -87,18 +88,18 @@ class Fit(Protocol):
     def run(self) -> None:
         """Fit to the end."""
 
-    def state_dict(self, *, ended: bool) -> dict[str, Any]:
-        """All that the fit needs to go on or, once it has `ended`, to be shown, as a tree."""
+    def state_dict(self) -> dict[str, Any]:
+        """All that the fit needs to go on or, once it has ended, to be shown, as a tree."""
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
-        """Take over such a tree, of a fit of the same run."""
+        """Take over such a tree, of a fit of the same run, which has ended or goes on."""
 
 
 F = TypeVar("F", bound=Fit)
 
 
 class Runs(Generic[F]):
-    """The fits of all runs: the one under way, and the best of those that have ended.
+    """The fits of all runs: the one under way, and those that have ended.
 
     Parameters
     ----------
@@ -115,9 +116,10 @@ class Runs(Generic[F]):
         That of the fit.
     scores : list of float
         Scores of the runs that have ended, in their order.
-    best : Fit or None
-        The best of them.  After an interrupt, or an error in the user's callback, it may be the fit
-        under way, if it has made a step.  After other errors it is None.
+    ended : list of Fit
+        These runs, or the best of them alone.  After an interrupt, or an error in the user's
+        callback, the fit under way is among them, if it has made a step.  After other errors there
+        are none.
     under_way : Fit or None
         Its run is the one after those that have ended.
     finished : bool
@@ -149,10 +151,19 @@ class Runs(Generic[F]):
         self.generator = begin_generator(random_state, begun)
         self._first = self._began = copy.deepcopy(self.generator)
         self.scores: list[float] = []
-        self.best: F | None = None
+        self.ended: list[F] = []
         self.under_way: F | None = None
-        self.finished = False
+        self.finished = self._keeps_all = False
         self.halt = threading.Event()
+
+    @property
+    def best(self) -> F | None:
+        """The best of those that have ended; of equal ones the first."""
+
+        def order(fit: F) -> tuple[float, int]:
+            return (math.inf if math.isnan(fit.goodness) else -fit.goodness), fit.number
+
+        return min(self.ended, key=order, default=None)
 
     @property
     def resumed(self) -> bool:
@@ -166,9 +177,9 @@ class Runs(Generic[F]):
         *,
         n_workers: int = 1,
         show: Callable[[F], None] | None = None,
-        finish: Callable[[F, bool], None] | None = None,
-    ) -> F:
-        """Fit of each run, and return the best fit.
+        follow: Callable[[list[F]], F] | None = None,
+    ) -> list[F]:
+        """Fit of each run, and return the fits that have ended.
 
         Parameters
         ----------
@@ -180,45 +191,41 @@ class Runs(Generic[F]):
             Number of fits at a time; a resumed fit has one.
         show : callable, optional
             Called with each fit before it runs; with one worker only.
-        finish : callable, optional
-            Called with the best fit at the end, and whether the user has stopped the fit.
+        follow : callable, optional
+            Makes of the fits of all runs, or of those until the user has stopped them, the fit
+            that follows, which takes their place.  Without it only the best fit is kept.
         """
+        self._keeps_all = follow is not None
         if self._saved is not None:
-            self._resume(self._saved, begin, n_runs)
+            self._resume(self._saved, begin, n_runs, follow)
         elif n_workers > 1:
             self._run_side_by_side(begin, n_runs, n_workers)
-        stopped, last = self.finished, None
         try:
+            stopped = self.finished
             while not stopped and len(self.scores) < n_runs:
                 if self.under_way is None:
                     self._began = copy.deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
-                fit = self.under_way
-                if show is not None:
-                    show(fit)
-                fit.run()
+                fit = self._end(self.under_way, show)
                 self.scores.append(fit.score)
-                self._keep(fit)
-                self.under_way, stopped = None, fit.stopped
-            if finish is not None and not self.finished and self.best is not None:
-                last = self.best
-                if show is not None:
-                    show(last)
-                finish(last, stopped)
+                stopped = fit.stopped
+            if follow is not None and not self.finished:
+                if self.under_way is None:
+                    runs, self.ended = sorted(self.ended, key=lambda fit: fit.number), []
+                    self.under_way = follow(runs)
+                self._end(self.under_way, show)
         except BaseException as error:
             left = self.under_way
-            if isinstance(error, Exception) and not any(f and f.in_callback for f in (left, last)):
-                self.best = None
+            if isinstance(error, Exception) and not (left is not None and left.in_callback):
+                self.ended = []
             elif left is not None and left.n_steps:
                 self._keep(left)
             raise
-        assert self.best is not None
-        return self.best
+        return self.ended
 
     def write(self, path: str | os.PathLike) -> None:
         """Write a checkpoint."""
-        best = self.best
-        kept = best and {"number": best.number, "fit": best.state_dict(ended=True)}
+        ended = [{"number": fit.number, "fit": fit.state_dict()} for fit in self.ended]
         tree = {
             "fit": self._fingerprint.state_dict(),
             "generator": self._first,
@@ -226,41 +233,64 @@ class Runs(Generic[F]):
             "generator_now": self.generator,
             "finished": self.finished,
             "scores": np.array(self.scores, dtype=np.float64),
-            "best": kept,
-            "under_way": self.under_way and self.under_way.state_dict(ended=False),
+            "ended": ended,
+            "under_way": self.under_way and self.under_way.state_dict(),
         }
         write_checkpoint(path, CHECKPOINT.dump(tree))
 
     # ----------------------------------------------------------------- details
 
-    def _resume(self, saved: Mapping[str, Any], begin: Callable[[int], F], n_runs: int) -> None:
+    def _resume(
+        self,
+        saved: Mapping[str, Any],
+        begin: Callable[[int], F],
+        n_runs: int,
+        follow: Callable[[list[F]], F] | None,
+    ) -> None:
         """Take over the runs of a checkpoint."""
+
+        def load(number: int, tree: Any, way: str, *, ended: bool) -> F:
+            fit = follow([begin(0)]) if follow and number == n_runs else begin(number)
+            fit.load_state_dict(Tree().load(tree, way, {}), way, ended=ended)
+            return fit
+
         self.finished, scores = saved["finished"], saved["scores"].tolist()
-        part = saved["best"]
-        least = int(self.finished)
-        if not least <= len(scores) <= n_runs or bool(scores) != bool(part):
+        numbers, n = [part["number"] for part in saved["ended"]], len(scores)
+        if not int(self.finished) <= n <= n_runs:
             raise damaged("scores", f"the scores of at most {n_runs} runs", scores)
-        if part is not None:
-            if part["number"] >= len(scores):
-                raise damaged("best.number", "a run with a score", part["number"])
-            self.best = begin(part["number"])
-            self.best.load_state_dict(part["fit"], "best.fit", ended=True)
+        follows = follow is not None and (self.finished or (n == n_runs and not numbers))
+        possible: list[list[int]] = (
+            [[*range(n)]] if follow else [[number] for number in range(n)] or [[]]
+        )
+        if follows:
+            possible = [[n_runs] if self.finished else []]
+        if numbers not in possible:
+            raise damaged("ended", f"the fits of {n} runs", numbers)
+        self.ended = [
+            load(part["number"], part["fit"], f"ended.{place}.fit", ended=True)
+            for place, part in enumerate(saved["ended"])
+        ]
         self.scores = scores
-        if not self.finished and len(scores) < n_runs:
+        if not self.finished and (n < n_runs or follows):
             _set(self.generator, saved["generator_began"])
-            self.under_way = begin(len(scores))
-            under_way = Tree().load(saved["under_way"], "under_way", {})
-            self.under_way.load_state_dict(under_way, "under_way", ended=False)
+            self.under_way = load(n, saved["under_way"], "under_way", ended=False)
             self._began = saved["generator_began"]
         _set(self.generator, saved["generator_now"])
 
+    def _end(self, fit: F, show: Callable[[F], None] | None) -> F:
+        """Run the fit under way to its end."""
+        if show is not None:
+            show(fit)
+        fit.run()
+        self._keep(fit)
+        self.under_way = None
+        return fit
+
     def _keep(self, fit: F) -> None:
-        """Keep a fit if it is the best; of equal ones the first."""
-
-        def order(fit: F) -> tuple[float, int]:
-            return (math.inf if math.isnan(fit.goodness) else -fit.goodness), fit.number
-
-        self.best = fit if self.best is None else min(self.best, fit, key=order)
+        """Keep a fit that has ended; if not all are needed, the best of them."""
+        self.ended.append(fit)
+        if not self._keeps_all:
+            self.ended = [self.best]  # type: ignore[list-item]
 
     def _run_side_by_side(self, begin: Callable[[int], F], n_runs: int, n_workers: int) -> None:
         """Run each fit in a Python thread; the kernels of all work at the same time.
@@ -293,10 +323,10 @@ class Runs(Generic[F]):
                     self.halt.set()
                     raise
         except Exception:
-            self.best = None
+            self.ended = []
             raise
         except BaseException:
-            if self.best is None:
+            if not self.ended:
                 for fit in unfinished.values():
                     if fit.n_steps:
                         self._keep(fit)

@@ -37,7 +37,7 @@ from annealvi.checks import (
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Runs
 from annealvi.inference.fitted import Fitted, Found
-from annealvi.lda.fit import LDAFit, fit_portion, plan_fit, prepare_portion
+from annealvi.lda.fit import Fit, MergedFit, fit_portion, plan_fit, prepare_portion
 from annealvi.lda.settings import (
     CONSTRAINTS,
     Settings,
@@ -440,8 +440,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         resume: str | os.PathLike | None = None,
         prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
-    ) -> LDAFit:
-        """Fit from every run, show the best and return it.
+    ) -> Fit:
+        """Make every run, show the best or what they are merged to, and return it.
 
         `prepared` sets the features of the estimator that it gets, and returns X, checked, in the
         dtype of the fit, then the dtype that the user sees and the parameters of the fit; by
@@ -453,7 +453,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             before, columns = shallow(self), shallow(self)  # other threads do not see these
             documents, shown, parameters = (prepared or prepare)(columns, X)
             threads, seed = n_threads(self.n_jobs), parameters["random_state"]
-            self._runs = runs = Runs[LDAFit](Fingerprint(self, documents), seed, resume)
+            self._runs = runs = Runs[Fit](Fingerprint(self, documents), seed, resume)
             in_turn = bool(callbacks) or runs.resumed or isinstance(documents, Elsewhere)
             plan = plan_fit(
                 parameters,
@@ -470,16 +470,16 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             n_runs = plan.settings.n_init
             rngs, _ = generators(runs.generator, n_runs)
 
-            def show(fit: LDAFit) -> None:
+            def show(fit: Fit) -> None:
                 self._show(columns, _state=fit.state)
 
             try:
-                best = runs.run(
-                    lambda number: LDAFit(plan, number, rngs[number], runs.halt),
+                (best,) = runs.run(
+                    lambda number: Fit.begin(plan, number, rngs[number], runs.halt),
                     n_runs,
                     n_workers=plan.n_workers,
                     show=show if in_turn else None,
-                    finish=LDAFit.finish if plan.merges else None,
+                    follow=MergedFit if plan.merges else None,
                 )
                 if not runs.finished and not plan.merges:
                     best.state.results["init_scores"] = np.array(runs.scores)

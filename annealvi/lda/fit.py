@@ -1,8 +1,8 @@
-"""A fit of TemperedLDA: what it is planned to do, and its run of one run or over a portion.
+"""A fit of TemperedLDA: what it is planned to do, its runs, and what follows them; streams.
 
 **Merged runs.**  Each run is a short fit.  The topics of all are put together and merged to K,
-two at a time; the counts of a topic are the mean over the runs.  The first run goes on with
-them: small steps, a pass or so over the minibatches, let the topics adjust to one another, and the
+two at a time; the counts of a topic are the mean over the runs.  The first run goes on with them:
+small steps, a pass or so over the minibatches, let the topics adjust to one another, and the
 finishing passes follow.
 """
 
@@ -11,12 +11,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
@@ -27,7 +26,6 @@ from annealvi.files.schema import (
     Integer,
     Listed,
     Number,
-    Optional,
     Schema,
     Tree,
     damaged,
@@ -91,8 +89,6 @@ class Plan:
     callbacks: Callbacks
     #: Entered while a fit changes that other threads can see.
     changing: AbstractContextManager
-    #: The topics' counts of the runs that have ended, which wait to be merged, by the number.
-    counts: dict[int, NDArray] = field(default_factory=dict)
 
     @property
     def merges(self) -> bool:
@@ -111,60 +107,74 @@ class Plan:
         """Number of steps per pass."""
         return -(-self.training.shape[0] // self.batch_size)
 
-    @property
-    def n_finishing(self) -> int:
-        """Largest number of passes after the others, in batch at T = 1."""
-        return int(self.settings.finish_iter)
-
-    def step_size(self) -> Callable[[int], float]:
-        """rho of step 1, 2, ... of a run."""
+    def passes_of_run(self, number: int) -> Passes:
+        """What a run makes; of one that is merged no more is asked."""
+        n_full = 0 if self.merges else int(self.settings.finish_iter)
         steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
-        n_full = 0 if self.merges else self.n_finishing
-        return OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full) if n_full else steps
+        if n_full:
+            steps = OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full)
+        label = f"run {number + 1}, " if self.settings.n_init > 1 else ""
+        return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.merges)
 
-    @property
-    def n_refining(self) -> int:
-        """Number of passes between the merge and the finishing passes."""
-        return 1 if self.steps_per_pass == 1 else -(-REFINING_STEPS // self.steps_per_pass)
-
-    def step_size_of_merged(self) -> Callable[[int], float]:
-        """rho of step 1, 2, ... after the merge."""
-        n = self.n_refining * self.steps_per_pass
+    def passes_of_merged(self) -> Passes:
+        """What follows the merge."""
+        n_passes = 1 if self.steps_per_pass == 1 else -(-REFINING_STEPS // self.steps_per_pass)
+        n, n_full = n_passes * self.steps_per_pass, int(self.settings.finish_iter)
         refining = full_step if n == 1 else LinearDecay(n, n * REFINING / 2, REFINING)
-        return OverRelaxed(refining, n, self.n_finishing)
-
-    def budget(self) -> str:
-        """The passes of the fit, for a message."""
-        more = f" and {self.n_finishing} that end the fit" if self.n_finishing else ""
-        return f"after max_iter={self.n_passes} passes{more}."
+        steps = OverRelaxed(refining, n, n_full)
+        return Passes(n_passes, n_full, steps, "merged, ", "", True)
 
 
-class LDAFit:
-    """A fit of one run; see :class:`annealvi.inference.Fit`."""
+class Passes(NamedTuple):
+    """Passes over minibatches, then some in batch at T = 1."""
 
-    def __init__(self, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> None:
-        self.plan, self.number, self.halt = plan, number, halt
-        self.merged_at: int | None = None  # the steps made before the merge
-        self.largest: list[Largest] = []  # the largest words of each run's topics
+    n_passes: int
+    n_full: int
+    #: rho of step 1, 2, ...
+    step_size: Callable[[int], float]
+    #: Who makes them, and what says how many, in what is printed.
+    label: str
+    of: str
+    #: Whether the result of the fit is what they end with.
+    are_last: bool
+
+
+class Fit:
+    """The passes of one run; see :class:`annealvi.inference.Fit`."""
+
+    def __init__(
+        self, plan: Plan, number: int, state: LDAState, passes: Passes, halt: threading.Event
+    ) -> None:
+        self.plan, self.number, self.state, self.passes = plan, number, state, passes
+        self.halt, self.first = halt, state.monitor.step  # the steps made before
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
+        self.largest: list[Largest] = []
+        self.perplexity = Perplexity(self)
+        self.held_out: HeldOut | None = None
+        if passes.are_last and plan.held_out is not None:
+            self.held_out = HeldOut(self, plan.held_out)
+        self.hooks: list[Any] = [Converged(self)] if passes.are_last and passes.n_full else []
+        self.hooks += [self.perplexity, *([] if self.held_out is None else [self.held_out])]
+
+    @classmethod
+    def begin(cls, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> Self:
+        """A run before its first step."""
         X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
-        shape = int(plan.parameters["n_components"]), X.shape[1]
-        self.state = state = LDAState.begin(
-            shape, X.dtype, settings, rng, plan.n_threads // plan.n_workers, plan.shown, X
+        shape, n_threads = (int(plan.parameters["n_components"]), X.shape[1]), plan.n_threads
+        state = LDAState.begin(
+            shape, X.dtype, settings, rng, n_threads // plan.n_workers, plan.shown, X
         )
         state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
         state.planned_for = clone(plan.temperature)
         state.temperature = plan.temperature.plan(
             plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
         )
+        passes = plan.passes_of_run(number)
         if settings.learning_method != "batch" and plan.n_passes:
-            check_step(settings, state.temperature, 0, plan.step_size()(1))
-        self.perplexity = Perplexity(self)
-        self.held_out = None if plan.held_out is None else HeldOut(self, plan.held_out)
-        self.hooks: list[Any] = [Converged(self)] if plan.n_finishing else []
-        self.hooks += [self.perplexity, *([] if self.held_out is None else [self.held_out])]
+            check_step(settings, state.temperature, 0, passes.step_size(1))
+        return cls(plan, number, state, passes, halt)
 
     @property
     def n_steps(self) -> int:
@@ -174,51 +184,16 @@ class LDAFit:
     def run(self) -> None:
         """Fit to the end."""
         plan = self.plan
-        plan.callbacks.begin(self._told(self.number))
-        n_full = 0 if plan.merges else plan.n_finishing
-        self._passes(plan.n_passes, n_full, plan.step_size())
-        if not plan.merges:
+        plan.callbacks.begin(self._told())
+        self._make_passes()
+        if self.passes.are_last:
             self._evaluate()
-        elif not self.stopped:
-            plan.counts[self.number] = self.state.model.topics.counts()
 
-    def finish(self, stopped: bool) -> None:
-        """Go on with the merged topics of all runs; a resumed fit has done so, perhaps.
-
-        If the user has stopped the fit, those of the runs that have ended are merged.
-        """
-        plan, state = self.plan, self.state
-        state.model.topics.n_threads = plan.n_threads  # nothing else runs now
-        if self.merged_at is None:
-            if not stopped and len(plan.counts) != plan.settings.n_init:
-                raise damaged("best.fit.counts", "those of all runs", len(plan.counts))
-            self._merge([plan.counts[number] for number in sorted(plan.counts)])
-            plan.counts.clear()
-            self.merged_at, self.position = self.n_steps, Position()
-            self.perplexity.last = self.perplexity.latest = None  # of other topics
-        if not stopped:
-            plan.callbacks.begin(self._told(plan.settings.n_init))
-            first, steps = self.merged_at, plan.step_size_of_merged()
-            self._passes(plan.n_refining, plan.n_finishing, lambda t: steps(t - first))
-        self._evaluate()
-        if self.largest:
-            state.results["support"] = support(state.model.topics.counts(), self.largest)
-
-    def _merge(self, several: list[NDArray]) -> None:
-        """Take over the merged topics of several runs."""
-        model = self.state.model
-        # a callback may have assigned priors of single topics, which then stay as they are
-        if several and are_alike(model.alpha) and are_alike(model.eta, 2):
-            merged = model.topics.merged(several)
-            self.largest = [Largest.of(counts) for counts in several]
-            with self.plan.changing:
-                self.state.assign(merged)
-
-    def _passes(self, n_passes: int, n_full: int, step_size: Callable[[int], float]) -> None:
-        """Passes over minibatches, and `n_full` over all documents, from the position on."""
-        plan, X, state = self.plan, self.plan.training, self.state
+    def _make_passes(self) -> None:
+        """All passes, from the position on."""
+        plan, X, state, passes = self.plan, self.plan.training, self.state, self.passes
         try:
-            with state.training(keep=False, repeated=n_passes + n_full > 1):
+            with state.training(keep=False, repeated=passes.n_passes + passes.n_full > 1):
                 optimise(
                     state.model,
                     X,
@@ -226,9 +201,9 @@ class LDAFit:
                     state.monitor,
                     n_samples=X.shape[0],
                     batch_size=plan.batch_size,
-                    n_passes=n_passes,
-                    n_full_passes=n_full,
-                    step_size=step_size,
+                    n_passes=passes.n_passes,
+                    n_full_passes=passes.n_full,
+                    step_size=lambda step: passes.step_size(step - self.first),
                     on_step=self._on_step,
                     after_pass=self._after_pass,
                     position=self.position,
@@ -245,7 +220,7 @@ class LDAFit:
             self.goodness = -self.score
 
     def conclude(self) -> None:
-        """Compute `bound_` and the other results of the best run."""
+        """Compute `bound_` and the other results of the fit that is kept."""
         state, X, results = self.state, self.plan.documents, self.state.results
         if results["bound"] is not None:
             return  # a fit that had ended was resumed
@@ -258,9 +233,7 @@ class LDAFit:
 
     def warn(self) -> None:
         """Warn if all passes were made, and a test says that the fit had not converged."""
-        plan = self.plan
-        n_passes = (plan.n_refining if plan.merges else plan.n_passes) + plan.n_finishing
-        if self.position.n_passes == n_passes and plan.merges == (self.merged_at is not None):
+        if self.position.n_passes == self.passes.n_passes + self.passes.n_full:
             self.perplexity.warn()
             if self.held_out is not None:
                 self.held_out.warn()
@@ -270,12 +243,11 @@ class LDAFit:
         with self.plan.changing:
             self.state.model.topics.catch_up()
 
-    def state_dict(self, *, ended: bool) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """The fit after a step or at its end, as a tree; see :mod:`annealvi.files`."""
         parts = {
             "state": self.state.state_dict(),
             "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
-            "counts": [self.plan.counts[number] for number in sorted(self.plan.counts) if ended],
         }
         return FIT.dump(vars(self) | parts)
 
@@ -288,12 +260,10 @@ class LDAFit:
             "K": K,
             "V": V,
             "dtype": dtype,
-        }
-        sizes |= {
-            "most_passes": plan.n_passes + plan.n_refining + plan.n_finishing,
+            "most_passes": self.passes.n_passes + self.passes.n_full,
             "most_batches": plan.steps_per_pass,
             "n_hooks": len(self.hooks),
-            "n_runs": plan.settings.n_init if plan.merges else 0,
+            "n_runs": plan.settings.n_init,
         }
         found = FIT.load(tree, way, **sizes)
         self.state = state = LDAState.of(found["state"], f"{way}.state")
@@ -311,53 +281,40 @@ class LDAFit:
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
             self.perplexity.latest = None  # gamma is computed again
-        for name in ("position", "merged_at", "largest", "score", "goodness", "stopped"):
+        for name in ("position", "first", "largest", "score", "goodness", "stopped"):
             setattr(self, name, found[name])
-        plan.counts.update(enumerate(found["counts"]))
-        if any(np.any(counts < 0) for counts in found["counts"]):
-            raise damaged(f"{way}.counts", "counts", found["counts"])
+        if self.first > self.n_steps:
+            raise damaged(f"{way}.first", f"at most the {self.n_steps} steps made", self.first)
         for words, weights in self.largest:
             if words.shape != weights.shape or np.any((words < 0) | (words >= V)):
                 raise damaged(f"{way}.largest", f"numbers of {V} words and their weights", words)
 
-    def _told(self, number: int) -> Run:
+    def _told(self) -> Run:
         """What the callbacks are told of a run, or of what follows the merge."""
-        plan, X = self.plan, self.plan.training
+        plan, passes, X = self.plan, self.passes, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
-        done, n_steps = self.n_steps, plan.n_passes * plan.steps_per_pass
-        if self.merged_at is not None:
-            done, n_steps = done - self.merged_at, plan.n_refining * plan.steps_per_pass
-        if self.merged_at is not None or not plan.merges:
-            n_steps += plan.n_finishing
         return Run(
-            number=number,
+            number=self.number,
             n_runs=plan.settings.n_init + plan.merges,  # what follows the merge is one more
-            n_done=done,
-            n_steps=n_steps,
+            n_done=self.n_steps - self.first,
+            n_steps=passes.n_passes * plan.steps_per_pass + passes.n_full,
             steps_per_pass=plan.steps_per_pass,
             bound_name="perplexity",
             bound=lambda: self.state.perplexity(some, population=X.shape[0]),
         )
 
     def _after_pass(self, index: int) -> bool:
-        plan, ends, merged = self.plan, False, self.merged_at is not None
-        # passes between the merge and the finish count as the last ones before the finish
-        done = plan.n_passes - plan.n_refining + index if merged else index
-        line = f"iteration: {index + 1} of max_iter: {plan.n_passes}"
-        if done >= plan.n_passes:
-            line = f"iteration: {done + 1 - plan.n_passes} of at most {plan.n_finishing} at the end"
-        elif merged:
-            line = f"iteration: {index + 1} of {plan.n_refining}"
+        passes, n, ends = self.passes, self.passes.n_passes, False
+        line = f"{passes.label}iteration: {index + 1} of {passes.of}{n}"
+        if index >= n:
+            line = f"{passes.label}iteration: {index + 1 - n} of at most {passes.n_full} at the end"
         self.state.monitor.record()
         self.state.n_passes += 1
-        if merged and done < plan.n_passes:
-            self.perplexity.last = None  # small steps do not mean that the fit has converged
-        for hook in [self.perplexity] if plan.merges and not merged else self.hooks:
-            end, text = hook.after_pass(done)
+        for hook in self.hooks:
+            end, text = hook.after_pass(index)
             ends, line = ends or end, line + text
-        if plan.parameters["verbose"]:
-            run = f"run {self.number + 1}, " if plan.settings.n_init > 1 else ""
-            print(("merged, " if merged else run) + line)
+        if self.plan.parameters["verbose"]:
+            print(line)
         return ends
 
     def _on_step(self) -> None:
@@ -376,11 +333,58 @@ class LDAFit:
             self.state.attach_again()
 
 
+class MergedFit(Fit):
+    """The runs that have ended: their topics are merged, and the first goes on with them."""
+
+    def __init__(self, runs: list[Fit]) -> None:
+        first, plan = runs[0], runs[0].plan
+        super().__init__(
+            plan, plan.settings.n_init, first.state, plan.passes_of_merged(), first.halt
+        )
+        self.runs, self.stopped = runs, runs[-1].stopped
+
+    def run(self) -> None:
+        """Merge the topics and refine them; if the user has stopped the runs, merge them only."""
+        self.state.model.topics.n_threads = self.plan.n_threads  # nothing else runs now
+        if self.runs:
+            self._merge()
+        if self.stopped:
+            self._evaluate()
+        else:
+            super().run()
+        if self.largest:
+            counts = self.state.model.topics.counts()
+            self.state.results["support"] = support(counts, self.largest)
+
+    def _merge(self) -> None:
+        """Take over the merged topics of the runs that have ended by themselves."""
+        counts, model = [], self.state.model
+        while self.runs:  # each is let go once its counts are there
+            run = self.runs.pop(0)
+            if not run.stopped:
+                counts.append(run.state.model.topics.counts())
+        # a callback may have assigned priors of single topics, which then stay as they are
+        if counts and are_alike(model.alpha) and are_alike(model.eta, 2):
+            merged = model.topics.merged(counts)
+            self.largest = [Largest.of(some) for some in counts]
+            with self.plan.changing:
+                self.state.assign(merged)
+
+    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+        """Take over a fit whose topics have been merged."""
+        super().load_state_dict(tree, way, ended=ended)
+        self.runs = []
+
+    def _after_pass(self, index: int) -> bool:
+        if index < self.passes.n_passes:
+            self.perplexity.last = None  # small steps do not mean that the fit has converged
+        return super()._after_pass(index)
+
+
 FIT = Schema(
     state=Tree(),
     position=POSITION,
-    merged_at=Optional(Integer()),
-    counts=Listed(Array(("K", "V"), "dtype"), "n_runs"),
+    first=Integer(),
     largest=Listed(
         Schema(Largest, words=Array(("K", None), np.int64), weights=Array(("K", None))), "n_runs"
     ),

@@ -1,7 +1,7 @@
 """What happens after each pass of a fit: evaluation, early stopping and the test of convergence.
 
 A hook records values, says whether the fit should end, and warns if the fit ended too early.  Its
-`SCHEMA` lists what its next passes depend on.  It gets the :class:`annealvi.lda.fit.LDAFit`.
+`SCHEMA` lists what its next passes depend on.  It gets the :class:`annealvi.lda.fit.Fit`.
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ class Perplexity:
         if parameters["evaluate_every"] <= 0:
             return
         longer = "n_init=1 with a larger max_iter" if plan.merges else "a larger max_iter"
+        n_full = self.fit.passes.n_full
+        more = f" and {n_full} that end the fit" if n_full else ""
         advice = f"Give {longer}, or a larger perp_tol."
         if not self.compared:
             advice = (
@@ -133,7 +135,7 @@ class Perplexity:
             )
         warn_user(
             f"The training perplexity had not converged to perp_tol={parameters['perp_tol']!r} "
-            f"{plan.budget()} {advice}",
+            f"after max_iter={plan.n_passes} passes{more}. {advice}",
             ConvergenceWarning,
         )
 
@@ -273,9 +275,9 @@ class HeldOut:
         """Warn if the fit has used all of its passes, and was still improving."""
         plan = self.fit.plan
         if self.improving and not plan.merges:
-            budget = plan.budget()
             warn_user(
-                f"The validation score was still improving {budget} Increase max_iter.",
+                f"The validation score was still improving after max_iter={plan.n_passes} passes. "
+                "Increase max_iter.",
                 ConvergenceWarning,
             )
 
@@ -296,13 +298,13 @@ class Converged:
 
     def after_pass(self, index: int) -> tuple[bool, str]:
         """Record the change of the topics; whether the fit should end, and no text."""
-        plan, state = self.fit.plan, self.fit.state
-        if index + 1 < plan.n_passes:
+        n_before, state = self.fit.passes.n_passes, self.fit.state
+        if index + 1 < n_before:
             return False, ""
         self.fit.catch_up()
         topics = state.model.topics
         now = topics.lam[:, : topics.n_topics]
-        if self.topics is not None and index >= plan.n_passes:
+        if self.topics is not None and index >= n_before:
             self.change = moved_share(self.topics, now)
             state.monitor.record(topic_change=self.change)
         self.topics = now.copy()

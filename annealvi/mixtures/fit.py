@@ -118,7 +118,7 @@ class MixtureFit:
 
     goodness = score
 
-    def state_dict(self, *, ended: bool) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """The fit after a step or at its end, as a tree."""
         return FIT.dump(self)
 
@@ -321,7 +321,7 @@ class TemperedMixture(Fitted):
 
             self._runs = runs
             try:
-                best = runs.run(begin, n_runs, n_workers=n_workers)
+                (best,) = runs.run(begin, n_runs, n_workers=n_workers)
                 runs.finished = True
             finally:
                 if runs.best is not None:

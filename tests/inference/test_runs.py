@@ -38,7 +38,7 @@ def fit(fits, n_workers=1):
     """What the fits leave: the number of the best, and the scores or the error."""
     several = starts()
     try:
-        best = several.run(lambda number: fits[number], len(fits), n_workers=n_workers)
+        (best,) = several.run(lambda number: fits[number], len(fits), n_workers=n_workers)
     except BaseException as error:
         return several.best and several.best.number, type(error)
     assert best is several.best
@@ -64,21 +64,23 @@ def test_the_best_is_kept(scores, best, n_workers):
 
 
 @pytest.mark.parametrize("stops", [False, True])
-def test_the_best_is_finished_and_hears_whether_the_user_has_stopped_the_fit(stops):
-    fits, told = [Fit(0, 1.0), Fit(1, 0.0, stopped=stops)], []
-    starts().run(fits.__getitem__, 3 if stops else 2, finish=lambda *given: told.append(given))
-    assert told == [(fits[0], stops)]
+def test_what_follows_is_made_of_the_runs_that_have_ended(stops):
+    fits, last, told = [Fit(0, 1.0), Fit(1, 2.0, stopped=stops)], Fit(2, 0.0), []
+
+    def follow(runs):
+        told.append([*runs])
+        return last
+
+    several = starts()
+    assert several.run(fits.__getitem__, 3 if stops else 2, follow=follow) == [last]
+    assert told == [fits] and several.best is last
 
 
-@pytest.mark.parametrize(("own", "left"), [(True, 0), (False, None)])
-def test_an_error_in_the_finish(own, left):
+@pytest.mark.parametrize(("own", "left"), [(True, 1), (False, None)])
+def test_an_error_in_what_follows(own, left):
     fits, several = [Fit(0, 1.0)], starts()
-
-    def finish(best, stopped):
-        best.in_callback = own
-        raise ValueError("wrong")
-
-    refused("wrong", several.run, fits.__getitem__, 1, finish=finish)
+    last = Fit(1, 0.0, error=ValueError("wrong"), own=own)
+    refused("wrong", several.run, fits.__getitem__, 1, follow=lambda runs: last)
     assert (several.best and several.best.number) == left
 
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
-from annealvi.lda.fit import LDAFit
+from annealvi.lda.fit import Fit, MergedFit
 from annealvi.lda.settings import FINISH, words_per_entry
 from annealvi.metrics import topic_stability
 from annealvi.models.lda.merging import Largest, support
@@ -34,8 +34,9 @@ def stages(lda, X, act=None):
     seen = []
 
     def callback(estimator, monitor):
-        starts = vars(estimator)["_runs"]
-        seen.append(None if starts.under_way is None else starts.under_way.number)
+        runs = vars(estimator)["_runs"]
+        run = runs.under_way
+        seen.append(None if isinstance(run, MergedFit) else run.number)
         if act is not None:
             act(estimator, seen[-1])
 
@@ -186,13 +187,13 @@ def test_priors_that_a_callback_assigns_to_single_topics_are_kept(X, name, prior
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 8])
 def test_what_follows_the_merge_has_all_threads(X, n_jobs, monkeypatch):
-    seen, passes = [], LDAFit._passes
+    seen, passes = [], Fit._make_passes
 
     def watched(fit, *given):
-        seen.append((fit.merged_at is not None, fit.state.model.topics.n_threads))
+        seen.append((isinstance(fit, MergedFit), fit.state.model.topics.n_threads))
         return passes(fit, *given)
 
-    monkeypatch.setattr(LDAFit, "_passes", watched)
+    monkeypatch.setattr(Fit, "_make_passes", watched)
     merged(n_jobs=n_jobs).fit(X)
     assert set(seen) == {(False, max(1, n_jobs // 3)), (True, n_jobs)}
 
