@@ -251,7 +251,6 @@ def read_only(array):
 
 
 def unaligned(array):
-    room = np.empty(array.nbytes + 1, np.uint8)
-    shifted = room[1:].view(array.dtype)
+    shifted = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype)
     shifted[:] = array
     return shifted

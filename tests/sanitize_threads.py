@@ -49,8 +49,7 @@ getattr(ctypes.CDLL(sys.argv[1]), sys.argv[2])(ctypes.c_void_p(x.ctypes.data), l
 
 def answer(*command: str) -> Path:
     """The path that a compiler prints; the program ends if there is nothing."""
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    path = Path(done.stdout.strip())
+    path = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
     if not path.is_absolute():
         sys.exit(f"{' '.join(command)} finds nothing: install the compiler's sanitizers")
     return path

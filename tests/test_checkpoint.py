@@ -14,7 +14,9 @@ from sklearn.base import clone
 from annealvi import TemperedLDA, checkpoint
 from annealvi.checkpoint import Checkpoint
 from bench.studies import kills
+from tests.asserts import refused
 from tests.lda.resumed import Counter, bits, corpus, make
+from tests.marks import cases
 
 
 @pytest.fixture
@@ -56,17 +58,14 @@ def test_it_is_called_after_the_others(path):
     lda = make(callback=[Checkpoint(path, seconds=0), record])
     with pytest.raises(KeyboardInterrupt):
         lda.fit(X)
-    resumed = make().fit(X, resume=path)
-    assert list(resumed.history_["mine"][:4]) == [1, 2, 3, 4]
+    assert list(make().fit(X, resume=path).history_["mine"][:4]) == [1, 2, 3, 4]
 
 
 def test_a_path_that_cannot_be_written(tmp_path):
-    with pytest.raises(TypeError, match="PathLike"):
-        Checkpoint(3)
+    refused("PathLike", Checkpoint, 3, error=TypeError)
     counter = Counter()
     lda = make(callback=[counter, Checkpoint(tmp_path / "none" / "a")])
-    with pytest.raises(FileNotFoundError, match=r"There is no folder '.*none'"):
-        lda.fit(corpus())
+    refused(r"There is no folder '.*none'", lda.fit, corpus(), error=FileNotFoundError)
     assert counter.n_steps == 0  # it is said before the fit
 
 
@@ -74,17 +73,13 @@ def test_copies(path):
     one = Checkpoint(path, seconds=5)
     lda = make(callback=[one])
     assert Checkpoint(os.fsencode(path)).path == one.path
-    copies = [copy.deepcopy(one), pickle.loads(pickle.dumps(one)), clone(lda).callback[0]]
-    for other in copies:
+    for other in [copy.deepcopy(one), pickle.loads(pickle.dumps(one)), clone(lda).callback[0]]:
         assert (other.path, other.seconds) == (os.fspath(path), 5)
     assert repr(one) == f"Checkpoint({os.fspath(path)!r}, seconds=5)"
     seen = []
     lda.callback.insert(0, lambda estimator, monitor: seen.append(pickle.dumps(one)))
     lda.fit(corpus())
     assert seen[0] == seen[-1]
-
-
-# -------------------------------------------------------------------------- signals
 
 
 def interrupting(number, *steps):
@@ -160,13 +155,8 @@ def test_in_another_thread(path):
     assert not errors and path.exists()
 
 
-# ------------------------------------------------------------------- other processes
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
-)
+@cases("number", signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow))
 def test_a_process_that_is_told_to_stop(number, path, capfd):
     with kills.start("LDA", path, seconds=1e6) as process:
         for _ in range(30):
@@ -207,8 +197,7 @@ def test_one_checkpoint_in_two_fits(path):
 
     def fit_another(estimator, monitor):
         if monitor.step == 2:
-            with pytest.raises(ValueError, match="already in use by another fit"):
-                make(callback=checkpoint).fit(corpus())
+            refused("already in use by another fit", make(callback=checkpoint).fit, corpus())
             seen.append(monitor.step)
 
     X = corpus()

@@ -14,19 +14,17 @@ from annealvi.datasets import (
     make_shape_mixture,
     make_topic_corpus,
 )
+from tests.asserts import refused
+from tests.marks import cases
 
 
 def test_the_bundled_corpus():
     abstracts = load_arxiv_abstracts()
     assert sparse.issparse(abstracts.data)
-    assert abstracts.data.shape == (3000, 3000)
-    assert abstracts.data.dtype == np.float64
-    assert abstracts.data.sum() == 213_909
-    assert abstracts.feature_names.shape == (3000,)
-    assert list(np.bincount(abstracts.target)) == [200] * 15
-    assert len(abstracts.target_names) == 15
-    assert "CC0" in abstracts.DESCR
-    assert "arXiv" in abstracts.DESCR
+    assert abstracts.data.shape == (3000, 3000) and abstracts.data.dtype == np.float64
+    assert abstracts.data.sum() == 213_909 and abstracts.feature_names.shape == (3000,)
+    assert list(np.bincount(abstracts.target)) == [200] * 15 and len(abstracts.target_names) == 15
+    assert "CC0" in abstracts.DESCR and "arXiv" in abstracts.DESCR
     X, y = load_arxiv_abstracts(return_X_y=True)
     assert (abstracts.data != X).nnz == 0
     assert_array_equal(y, abstracts.target)
@@ -42,8 +40,7 @@ def test_the_bundled_texts():
     years = [int(date[:4]) for date in abstracts.created]
     assert (min(years), max(years)) == (1994, 2019)
     counter = CountVectorizer(vocabulary=abstracts.feature_names, token_pattern="[a-z]{3,}")
-    X = counter.transform(abstracts.texts)
-    both = X.minimum(abstracts.data).sum() / abstracts.data.sum()
+    both = counter.transform(abstracts.texts).minimum(abstracts.data).sum() / abstracts.data.sum()
     assert both > 0.98  # but for words in mathematics, which the counts leave out
     texts, y = load_arxiv_abstracts(texts=True, return_X_y=True)
     assert texts == abstracts.texts
@@ -65,10 +62,8 @@ def test_images_on_disk(tmp_path, monkeypatch):
     assert_array_equal(images.data, bits)
     monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
     assert "data_test" not in load_images("bits")
-    with pytest.raises(
-        FileNotFoundError, match=r"no image file 'none' .* ANNEALVI_DATA .*none.npz"
-    ):
-        load_images("none")
+    message = r"no image file 'none' .* ANNEALVI_DATA .*none.npz"
+    refused(message, load_images, "none", error=FileNotFoundError)
 
 
 def test_a_corpus_on_disk(tmp_path, monkeypatch):
@@ -77,8 +72,7 @@ def test_a_corpus_on_disk(tmp_path, monkeypatch):
     np.savez(tmp_path / "mine.npz", **arrays, vocab=np.array(["a", "b"]), year=[1999, 2000])
     corpus = load_corpus("mine", data_home=tmp_path)
     assert_array_equal(corpus.data.toarray(), X.toarray())
-    assert corpus.data.dtype == np.float64
-    assert list(corpus.feature_names) == ["a", "b"]
+    assert corpus.data.dtype == np.float64 and list(corpus.feature_names) == ["a", "b"]
     assert list(corpus.year) == [1999, 2000]
     monkeypatch.setenv("ANNEALVI_DATA", str(tmp_path))
     assert (load_corpus("mine").data != corpus.data).nnz == 0
@@ -90,8 +84,7 @@ def test_documents_with_known_topics():
     corpus, again = (
         make_topic_corpus(50, 30, 4, document_length=20, random_state=0) for _ in range(2)
     )
-    assert corpus.data.shape == (50, 30)
-    assert corpus.topics.shape == (4, 30)
+    assert corpus.data.shape == (50, 30) and corpus.topics.shape == (4, 30)
     np.testing.assert_allclose(corpus.topics.sum(axis=1), 1)
     np.testing.assert_allclose(corpus.document_topics.sum(axis=1), 1)
     assert (corpus.data != again.data).nnz == 0
@@ -101,8 +94,7 @@ def test_documents_with_known_topics():
 
 def test_the_shapes():
     shapes = load_shapes()
-    assert shapes.shape == (8, 16)
-    assert set(np.unique(shapes)) == {0.0, 1.0}
+    assert shapes.shape == (8, 16) and set(np.unique(shapes)) == {0.0, 1.0}
     assert np.linalg.matrix_rank(shapes) == 8
     assert shapes.sum(axis=1).tolist() == [4, 4, 4, 4, 12, 4, 4, 4]
     assert_array_equal(shapes[0].reshape(4, 4)[:2, :2], np.ones((2, 2)))
@@ -121,38 +113,32 @@ def test_images_that_are_sums_of_shapes():
     assert_array_equal(
         *(make_shape_mixture(9, noise_variance=v, random_state=0).data for v in (0.0, -0.0))
     )
-    mine = make_shape_mixture(30, shapes=np.eye(3), random_state=0)
-    assert mine.data.shape == (30, 3)
+    assert make_shape_mixture(30, shapes=np.eye(3), random_state=0).data.shape == (30, 3)
 
 
 @pytest.mark.parametrize("prior", [dict(topic_word_prior=1e-300), dict(doc_topic_prior=1.7e308)])
 def test_priors_that_numpy_cannot_draw_from(prior):
-    with pytest.raises(ValueError, match=f"{next(iter(prior))}=.* do not sum to 1.*less extreme"):
-        make_topic_corpus(**prior)
+    refused(f"{next(iter(prior))}=.* do not sum to 1.*less extreme", make_topic_corpus, **prior)
 
 
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({}, "it has no .'data', 'indices', 'indptr', 'shape'"),
-        (dict(indices=[0, 7, 1]), "no matrix of counts. .*indices"),
-        (dict(indptr=[0, 2, 2**40]), "no matrix of counts"),
-        (dict(shape=[-1, 3]), "no matrix of counts"),
-        (dict(data=[1, -2, 3]), "no matrix of counts"),
-    ],
+@cases(
+    "arrays, message",
+    ({}, "it has no .'data', 'indices', 'indptr', 'shape'"),
+    (dict(indices=[0, 7, 1]), "no matrix of counts. .*indices"),
+    (dict(indptr=[0, 2, 2**40]), "no matrix of counts"),
+    (dict(shape=[-1, 3]), "no matrix of counts"),
+    (dict(data=[1, -2, 3]), "no matrix of counts"),
 )
 def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):
     whole = dict(data=[1, 2, 3], indices=[0, 2, 1], indptr=[0, 2, 3], shape=[2, 3], vocab=["a"] * 3)
     np.savez(tmp_path / "mine.npz", **(whole | arrays if arrays else {"a": 1}))
-    with pytest.raises(ValueError, match=rf"mine.npz' holds no corpus: .*{message}"):
-        load_corpus("mine", data_home=tmp_path)
+    refused(rf"mine.npz' holds no corpus: .*{message}", load_corpus, "mine", data_home=tmp_path)
 
 
 def test_image_files_with_wrong_arrays_and_damaged_ones(tmp_path):
     for arrays in (dict(X=np.ones((2, 3))), dict(X=np.uint8(1)), dict(Y=[1])):
         np.savez(tmp_path / "mine.npz", **arrays)
-        with pytest.raises(ValueError, match=r"mine.npz' holds no images: "):
-            load_images("mine", data_home=tmp_path)
+        refused(r"mine.npz' holds no images: ", load_images, "mine", data_home=tmp_path)
     np.savez(tmp_path / "mine.npz", X=np.zeros((4, 8), dtype=np.uint8))
     whole = (tmp_path / "mine.npz").read_bytes()
     for place in (*range(0, len(whole), 7), len(whole) - 1):

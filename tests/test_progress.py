@@ -9,6 +9,7 @@ import pytest
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
 from annealvi.progress import ProgressBar
+from tests.asserts import refused
 
 RNG = np.random.RandomState(0)
 COUNTS = RNG.poisson(1.0, (60, 12))
@@ -81,5 +82,4 @@ def test_nothing_is_shown_in_a_stream():
 
 def test_without_tqdm_an_error_names_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(ImportError, match=r"^ProgressBar needs tqdm\..* pip install tqdm$"):
-        ProgressBar()
+    refused(r"^ProgressBar needs tqdm\..* pip install tqdm$", ProgressBar, error=ImportError)

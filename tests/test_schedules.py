@@ -8,17 +8,17 @@ import pytest
 from numpy.testing import assert_allclose
 
 from annealvi.schedules import Exponential, Linear, Relaxing
+from tests.asserts import refused
+from tests.marks import cases
 
 
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        (Linear(4.0, 1.0), [4.0, 2.5, 1.0]),
-        (Linear(0.01, 1.0), [0.01, 0.505, 1.0]),
-        (Exponential(4.0, 1 / 16), [4.0, 1.0, 0.25]),
-        (Exponential(0.01, 100), [0.01, 0.1, 1.0]),  # rises
-        (Relaxing(10.0), [10.0, 10 ** math.exp(-2), 10 ** math.exp(-4)]),
-    ],
+@cases(
+    "schedule, expected",
+    (Linear(4.0, 1.0), [4.0, 2.5, 1.0]),
+    (Linear(0.01, 1.0), [0.01, 0.505, 1.0]),
+    (Exponential(4.0, 1 / 16), [4.0, 1.0, 0.25]),
+    (Exponential(0.01, 100), [0.01, 0.1, 1.0]),  # rises
+    (Relaxing(10.0), [10.0, 10 ** math.exp(-2), 10 ** math.exp(-4)]),
 )
 def test_ways(schedule, expected):
     assert_allclose([schedule(done) for done in (0.0, 0.5, 1.0)], expected, rtol=1e-12)
@@ -29,8 +29,7 @@ def test_ways(schedule, expected):
 def test_powers_are_real(value):
     for schedule, name in ((lambda v: Exponential(1.0, v), "decay"), (Relaxing, "first")):
         words = rf"'{name}' parameter of \w+ must be .* \(0.0, inf\)\. Got {value!r} instead"
-        with pytest.raises(ValueError, match=words):
-            schedule(value)
+        refused(words, schedule, value)
     assert Exponential(-3.0, np.float32(0.25))(0.5) == -1.5
 
 
@@ -41,7 +40,5 @@ def test_ends_are_finite_numbers(value):
         (lambda v: Linear(1.0, v), "last"),
         (lambda v: Exponential(v, 0.5), "first"),
     ):
-        with pytest.raises(ValueError, match=rf"'{name}' .* must be a float in the range"):
-            make(value)
-    with pytest.raises(ValueError, match="'first' parameter of Relaxing"):
-        Relaxing(10**400)
+        refused(rf"'{name}' .* must be a float in the range", make, value)
+    refused("'first' parameter of Relaxing", Relaxing, 10**400)

@@ -30,8 +30,7 @@ def test_an_object_has_one_lock_for_its_writers():
     assert writing(other) is not locks[0]
     assert set(vars(one)) == set(one.get_params())
     with writing(one), writing(one):
-        assert not is_free(locks[0])
-        assert is_free(writing(other))
+        assert not is_free(locks[0]) and is_free(writing(other))
     assert is_free(locks[0])
 
 

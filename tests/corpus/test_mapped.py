@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 
 from annealvi import TemperedLDA, corpus
 from annealvi.corpus import mapped
@@ -86,10 +87,8 @@ def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
     {"doc_topic_prior": "learn", "n_jobs": 2},
 )
 def test_fits_have_the_same_bits(X, folder, parameters):
-    fits = [
-        TemperedLDA(4, max_iter=2, random_state=0, **parameters).fit(Z)
-        for Z in (X, corpus.open_corpus(folder))
-    ]
+    make = TemperedLDA(4, max_iter=2, random_state=0, **parameters)
+    fits = [clone(make).fit(Z) for Z in (X, corpus.open_corpus(folder))]
     assert_array_equal(fits[0].components_, fits[1].components_)
     assert fits[0].bound_ == fits[1].bound_
 

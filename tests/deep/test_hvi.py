@@ -52,13 +52,8 @@ def exact_gaussian_chain(n_transitions=4, dim=2):
         set_affine(exact.forwards, t, factor, shift, sigma)
         new_mean, new_variance = factor * mean + shift, factor**2 * variance + sigma**2
         back = factor * variance / new_variance
-        set_affine(
-            exact.reverses,
-            t,
-            back,
-            mean - back * new_mean,
-            math.sqrt(variance - back * factor * variance),
-        )
+        left = math.sqrt(variance - back * factor * variance)
+        set_affine(exact.reverses, t, back, mean - back * new_mean, left)
         mean, variance = new_mean, new_variance
     return exact, mean, variance
 
@@ -85,9 +80,8 @@ def test_a_kl_of_gaussians_is_found_from_both_sides():
     kl = 2 * 0.5 * (variance + (mean - 0.5) ** 2 - 1 - math.log(variance))
     gaps = {}
     for n_reverse in (1, 400):
-        below, above = log_evidence_bounds(
-            exact, log_density, DoubleNoise(0), n_draws=1000, n_reverse=n_reverse
-        )
+        numbers = dict(n_draws=1000, n_reverse=n_reverse)
+        below, above = log_evidence_bounds(exact, log_density, DoubleNoise(0), **numbers)
         error = 4 * float(above.std()) / math.sqrt(above.numel())
         assert float(below.mean()) - error < -kl < float(above.mean()) + error
         gaps[n_reverse] = float(above.mean() - below.mean())

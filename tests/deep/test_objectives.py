@@ -112,9 +112,8 @@ def test_the_amortised_base_learns_from_its_own_term():
     some = chain(context=3, base=GaussianHead(3, 2))
     given = torch.randn(6, 3, dtype=torch.double)
     path = some(numbers(some, 6), context=given, detach=True)
-    gradient = torch.autograd.grad(
-        avo(path, ENERGIES["d"](path.z[1:])).sum(), some.base.mean.bias, retain_graph=True
-    )[0]
+    total = avo(path, ENERGIES["d"](path.z[1:])).sum()
+    gradient = torch.autograd.grad(total, some.base.mean.bias, retain_graph=True)[0]
     own = (-0.5 * path.z[0] ** 2).sum() - path.log_base.sum()
     assert_allclose(gradient, torch.autograd.grad(own, some.base.mean.bias)[0])
     assert gradient.abs().max() > 0

@@ -40,9 +40,8 @@ def test_planted_topics_are_found():
     order = [int(words[0]) // 6 for words in found.top_words(1)]
     theta = found.transform(new)
     for k, block in enumerate(order):
-        assert (
-            np.corrcoef(theta[:, k], z[:, block])[0, 1] > 0.85
-        )  # q is Poisson: its mean is not sharp
+        # q is Poisson: its mean is not sharp
+        assert np.corrcoef(theta[:, k], z[:, block])[0, 1] > 0.85
     history = found.history_["elbo"]
     assert history[-50:].mean() > history[:50].mean() + 5
     plain = np.exp(-np.sum(new * np.log(X.sum(axis=0) / X.sum())) / new.sum())
@@ -104,9 +103,8 @@ def test_top_words():
     X, _ = planted(40, 0)
     fitted = tiny(max_iter=2).fit(X)
     names = [f"word{i}" for i in range(18)]
-    assert fitted.top_words(3, names) == [
-        [f"word{i}" for i in words] for words in fitted.top_words(3)
-    ]
+    named = [[f"word{i}" for i in words] for words in fitted.top_words(3)]
+    assert fitted.top_words(3, names) == named
     best = np.argmax(fitted.components_, axis=1)
     assert [words[0] for words in fitted.top_words(1)] == best.tolist()
     refused(r"'n' .*must be an int", fitted.top_words, 0)

@@ -165,10 +165,9 @@ def test_an_interrupted_fit_is_kept(X):
 
 
 def test_every_row_is_taken_once_a_pass():
+    options = dict(n_rows=10, batch_size=5)
     module = nn.Linear(1, 1)
-    training = Training(
-        module, torch.optim.SGD(module.parameters()), Noise(0), n_rows=10, batch_size=5
-    )
+    training = Training(module, torch.optim.SGD(module.parameters()), Noise(0), **options)
     passes = [torch.cat([training._next_rows() for _ in range(2)]) for _ in range(3)]
     assert all(sorted(rows.tolist()) == list(range(10)) for rows in passes)
     assert not torch.equal(passes[0], passes[1])

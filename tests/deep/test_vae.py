@@ -56,9 +56,8 @@ def evidence(X, loadings):
 def test_planted_variables_are_recovered(others):
     X, _, _ = plant(3000, 0)
     test, Z, loadings = plant(500, 1)
-    vae = VariationalAutoencoder(
-        2, hidden=(40,), max_iter=1500, learning_rate=3e-3, random_state=0, **others
-    ).fit(X)
+    options = dict(hidden=(40,), max_iter=1500, learning_rate=3e-3, random_state=0) | others
+    vae = VariationalAutoencoder(2, **options).fit(X)
     found = vae.transform(test)
     assert LinearRegression().fit(found, Z).score(found, Z) > 0.8
     exact = evidence(test, loadings).mean()
@@ -199,13 +198,9 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
     """What the loss adds to the gradient, by the difference of two fits' first objectives."""
     gradients = []
     for magnitude in (0.0, 3.0):
-        vae = VariationalAutoencoder(
-            3,
-            hidden=(7, 5),
-            proximity=ProximityPenalty(name, magnitude=magnitude, gamma=1.0),
-            max_iter=1,
-            random_state=0,
-        ).fit(x)
+        penalty = ProximityPenalty(name, magnitude=magnitude, gamma=1.0)
+        options = dict(proximity=penalty, max_iter=1, random_state=0)
+        vae = VariationalAutoencoder(3, hidden=(7, 5), **options).fit(x)
         net = vae.network_
         objective = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), vae._training.penalty)
         net.zero_grad(set_to_none=True)
@@ -274,14 +269,11 @@ def test_an_annealed_step_moves_the_decoder_by_the_last_state_or_not_at_all(x, s
 
 
 def test_the_papers_network_has_gated_coders_and_elu_transitions():
-    found = {units: network(n_transitions=2, units=units) for units in UNITS}
-    coders = [net.encoder.gated and net.decoder.gated for net in found.values()]
-    transitions = [net.chain.forwards.activation for net in found.values()]
-    assert dict(zip(found, zip(coders, transitions, strict=True), strict=True)) == {
-        "relu": (False, "elu"),
-        "gated": (True, "gated"),
-        "gated-elu": (True, "elu"),
-    }
+    found = {}
+    for units in UNITS:
+        net = network(n_transitions=2, units=units)
+        found[units] = net.encoder.gated and net.decoder.gated, net.chain.forwards.activation
+    assert found == {"relu": (False, "elu"), "gated": (True, "gated"), "gated-elu": (True, "elu")}
 
 
 @pytest.mark.parametrize("calibration", [0.0, 1.0])
@@ -290,14 +282,8 @@ def test_steps_of_a_chain_follow_the_objectives(x, calibration):
     context, noise = net.encoder(x), Noise(4)
     bound, elbo = net.chain_bound(x, context, noise, temperature=1.5, calibration=calibration)
     epsilon = net.chain.draw_noise(9, Noise(4))
-    expected, path = loss_calibrated(
-        net.chain,
-        epsilon,
-        lambda z: net.log_joint(x, z),
-        calibration=calibration,
-        beta=1.5,
-        context=context,
-    )
+    options = dict(calibration=calibration, beta=1.5, context=context)
+    expected, path = loss_calibrated(net.chain, epsilon, lambda z: net.log_joint(x, z), **options)
     torch.testing.assert_close(bound, expected.mean())
     plain = hvi_elbo(net.chain, path, lambda z: net.log_joint(x, z))
     torch.testing.assert_close(elbo, plain.mean())
@@ -309,9 +295,8 @@ def test_beta_weighs_all_but_the_likelihood(x, calibration):
     context = net.encoder(x)
 
     def bounds(beta):
-        return net.chain_bound(
-            x, context, Noise(4), temperature=1.0, calibration=calibration, beta=beta
-        )
+        options = dict(temperature=1.0, calibration=calibration, beta=beta)
+        return net.chain_bound(x, context, Noise(4), **options)
 
     none, half, whole = (bounds(beta)[0] for beta in (0.0, 0.5, 1.0))
     path = net.chain(net.chain.draw_noise(9, Noise(4)), context=context)

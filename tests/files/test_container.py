@@ -162,9 +162,8 @@ def test_arrays_keep_their_order(tmp_path):
     for name, array in arrays.items():
         assert_array_equal(found[name], array, strict=True)
         flags = found[name].flags
-        assert (flags.f_contiguous, flags.c_contiguous) == (
-            (True, False) if name in ("f", "deep") else (name == "row", True)
-        )
+        order = (True, False) if name in ("f", "deep") else (name == "row", True)
+        assert (flags.f_contiguous, flags.c_contiguous) == order
 
 
 def test_a_long_array_of_nothing(path):

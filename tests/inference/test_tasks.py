@@ -54,9 +54,8 @@ def test_steps_are_tasks_of_the_fit_and_change_no_result(estimator, X):
 
 def test_starts_are_tasks_between():
     log = Log()
-    lda = TemperedLDA(
-        3, max_iter=2, n_init=2, preset="sklearn", learning_method="online", random_state=0
-    )
+    options = dict(max_iter=2, n_init=2, preset="sklearn", learning_method="online")
+    lda = TemperedLDA(3, random_state=0, **options)
     lda.set_callbacks(log).fit(COUNTS)
     one = steps(range(2))
     starts = [[("begin", "run", k), *one, ("end", "run", k)] for k in range(2)]

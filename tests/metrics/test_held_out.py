@@ -158,16 +158,9 @@ def test_clear_errors(X):
 
 @pytest.mark.parametrize(("every", "steps"), [(1, [3, 6]), (1 / 3, [1, 2, 3, 4, 5, 6]), (2, [6])])
 def test_learning_curve(X, every, steps):
-    lda = TemperedLDA(
-        3,
-        learning_method="online",
-        batch_size=30,
-        max_iter=2,
-        n_init=1,
-        temperature=1,
-        random_state=0,
-        callback=HeldOut(X[:20], every=every),
-    ).fit(X)
+    options = dict(learning_method="online", batch_size=30, max_iter=2, n_init=1, temperature=1)
+    scored = HeldOut(X[:20], every=every)
+    lda = TemperedLDA(3, random_state=0, callback=scored, **options).fit(X)
     taken = np.isfinite(lda.history_["held_out_log_likelihood"])
     assert_array_equal(lda.history_["step"][taken], steps)
     assert lda.history_["held_out_log_likelihood"][taken][-1] == document_completion(lda, X[:20])
@@ -188,10 +181,8 @@ def test_every_step_however_short_the_period(X):
     held_out = HeldOut(X, every=1e-300)
     lda = TemperedLDA(3, max_iter=2, n_init=1, temperature=1, callback=held_out, random_state=0)
     history = lda.set_params(learning_method="online", batch_size=30).fit(X).history_
-    assert (
-        np.all(np.isfinite(history["held_out_log_likelihood"]))
-        and len(history["held_out_log_likelihood"]) == 6
-    )
+    scores = history["held_out_log_likelihood"]
+    assert np.all(np.isfinite(scores)) and len(scores) == 6
 
 
 def test_flags_that_cannot_be(X):
@@ -239,10 +230,8 @@ def test_the_usual_prior(n_topics):
 
 
 def test_the_prior(lda, X):
-    scores = [
-        document_completion(lda, X, method="cvb0", doc_topic_prior=prior)
-        for prior in (None, usual_prior(3), [0.01, 0.2, 1.0])
-    ]
+    priors = (None, usual_prior(3), [0.01, 0.2, 1.0])
+    scores = [document_completion(lda, X, method="cvb0", doc_topic_prior=p) for p in priors]
     assert scores[0] == scores[1] != scores[2]
     other = TemperedLDA(3, doc_topic_prior=5.0)
     other.components_ = lda.components_

@@ -43,9 +43,8 @@ GENSIM = {
 def categories():
     """The bundled corpus, and what stands out in each of its 15 categories."""
     corpus = load_arxiv_abstracts()
-    counts = np.stack(
-        [np.asarray(corpus.data[corpus.target == k].sum(axis=0)).ravel() for k in range(15)]
-    )
+    own = [corpus.data[corpus.target == k] for k in range(15)]
+    counts = np.stack([np.asarray(rows.sum(axis=0)).ravel() for rows in own])
     return corpus, counts / np.sqrt(counts.sum(axis=0))
 
 
@@ -136,9 +135,8 @@ def test_top_words_by_relevance(rng, relevance):
     for bad in (-0.1, 1.1, "high", None):
         refused(r"'relevance' .*\[0.0, 1.0\]", topic_diversity, topics, n_words=6, relevance=bad)
         if bad is not None:
-            refused(
-                r"'relevance' .* TemperedLDA.top_words .*\[0.0, 1", lda.top_words, 6, relevance=bad
-            )
+            message = r"'relevance' .* TemperedLDA.top_words .*\[0.0, 1"
+            refused(message, lda.top_words, 6, relevance=bad)
 
 
 @pytest.mark.thinned
@@ -212,16 +210,11 @@ def test_coherence_depends_on_presence_and_order_alone(rng, X, topics, measure):
     assert_array_equal(topic_coherence(topics[::-1], X, measure=measure), expected[::-1])
     zeros = X.astype(np.int64)
     zeros.data[:] = 1
-    zeros = sparse.csr_matrix(  # an explicit zero in each row, and entries in two parts
-        (
-            np.concatenate([zeros.data, zeros.data, np.zeros(60, int)]),
-            (
-                np.concatenate([zeros.nonzero()[0]] * 2 + [np.arange(60)]),
-                np.concatenate([zeros.nonzero()[1]] * 2 + [np.full(60, 3)]),
-            ),
-        ),
-        shape=X.shape,
-    )
+    # an explicit zero in each row, and entries in two parts
+    rows, columns = zeros.nonzero()
+    data = np.concatenate([zeros.data, zeros.data, np.zeros(60, int)])
+    places = np.r_[rows, rows, :60], np.r_[columns, columns, np.full(60, 3)]
+    zeros = sparse.csr_matrix((data, places), shape=X.shape)
     for same in (X.toarray(), X.toarray() > 0, X.astype(np.float32), X[::-1], X.tocsc(), zeros):
         assert_allclose(topic_coherence(topics, same, measure=measure), expected, rtol=1e-14)
     columns = rng.permutation(30)
@@ -274,10 +267,8 @@ def test_stability_is_that_of_a_double_loop(rng, monkeypatch, block):
     expected = (np.mean([max(row) for row in cosine]) + np.mean([max(c) for c in cosine.T])) / 2
     assert topic_stability(a, b) == pytest.approx(expected, rel=1e-13)
     assert topic_stability(b, a) == pytest.approx(expected, rel=1e-13)
-    best = max(
-        sum(cosine[k, column] for k, column in enumerate(columns))
-        for columns in itertools.permutations(range(6), 5)
-    )
+    orders = itertools.permutations(range(6), 5)
+    best = max(cosine[range(5), columns].sum() for columns in orders)
     assert topic_stability(a, b, matching="one_to_one") == pytest.approx(best / 6, rel=1e-13)
     assert topic_stability(b, a, matching="one_to_one") == pytest.approx(best / 6, rel=1e-13)
 

@@ -79,12 +79,8 @@ def test_posterior_is_at_the_current_q_and_0_at_1():
 
 @pytest.mark.parametrize("method", ["exact", "monte-carlo", "jensen", "map", "posterior"])
 def test_log_c_is_0_at_1_and_grows(method):
-    models = [
-        known_mixture(),
-        known_mixture(known_weights=None),
-        users_mixture(),
-        FMM(2, 3, n_samples=5),
-    ]
+    models = [known_mixture(), known_mixture(known_weights=None), users_mixture()]
+    models.append(FMM(2, 3, n_samples=5))
     models.append(LDAPrior(2, 3, [3, 3]))
     n = 0
     for model in models:
@@ -183,14 +179,9 @@ def test_one_draw_that_dominates_is_told():
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])
 def test_progress_and_threads(n_jobs):
     seen = []
-    result = log_partition(
-        users_mixture(),
-        B,
-        n_samples=9,
-        random_state=np.random.RandomState(4),
-        n_jobs=n_jobs,
-        callback=lambda done, total: seen.append((done, total)),
-    )
+    record = lambda done, total: seen.append((done, total))  # noqa: E731
+    options = dict(n_samples=9, random_state=np.random.RandomState(4), n_jobs=n_jobs)
+    result = log_partition(users_mixture(), B, callback=record, **options)
     assert seen == [(i + 1, 9) for i in range(9)]
     same = log_partition(users_mixture(), B, n_samples=9, random_state=np.random.RandomState(4))
     assert_array_equal(result.values, same.values)

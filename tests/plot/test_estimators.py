@@ -20,12 +20,8 @@ matplotlib.use("Agg")
 @pytest.fixture(scope="module")
 def fits():
     X = make_topic_corpus(60, 30, 3, document_length=20, random_state=0).data
-    return [
-        TemperedLDA(3, max_iter=4, n_init=1, callback=HeldOut(X[:10]), random_state=seed).fit(
-            X[10:]
-        )
-        for seed in range(2)
-    ]
+    options = dict(max_iter=4, n_init=1, callback=HeldOut(X[:10]))
+    return [TemperedLDA(3, random_state=seed, **options).fit(X[10:]) for seed in range(2)]
 
 
 @pytest.mark.slow

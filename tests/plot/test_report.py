@@ -165,10 +165,8 @@ def held(summary, documents):
 def ranked(held, topic, relevance):
     """The words that the page shows, by its own formula."""
     found = held["topics"][topic]
-    scores = [
-        log - (1 - relevance) * held["logs"][word]
-        for word, log in zip(found["words"], found["logs"], strict=True)
-    ]
+    logs = zip(found["words"], found["logs"], strict=True)
+    scores = [log - (1 - relevance) * held["logs"][word] for word, log in logs]
     order = np.argsort(-np.array(scores), kind="stable")[: held["nWords"]]
     return [held["vocabulary"][found["words"][i]] for i in order]
 

@@ -76,9 +76,8 @@ def test_a_click_on_the_map_shows_the_topic(page, report, summary):
         page.wait(f"document.querySelector('#topic-number').textContent === 'Topic {topic}'")
         assert page.value(WORDS) == summary.words(topic, 6)
         assert page.value("location.hash") == f"#topic-{topic}"
-        assert page.value(
-            "document.querySelector('#list [aria-current=true]').dataset.topic"
-        ) == str(topic)
+        current = page.value("document.querySelector('#list [aria-current=true]').dataset.topic")
+        assert current == str(topic)
 
 
 def test_a_click_in_the_list_and_the_buttons(page, report, summary):
@@ -118,21 +117,16 @@ def test_html_in_a_text_a_title_a_label_and_a_word_is_shown_as_text(
     page.click("#list [data-topic='0']")
     label = summary.labels[0]
     assert text(page, "#topic-label") == label
-    assert (
-        page.value("document.querySelector('#documents').textContent").count(
-            "<script>document.title = 'hacked'</script></script><!--"
-        )
-        == 1
-    )
+    shown = page.value("document.querySelector('#documents').textContent")
+    assert shown.count("<script>document.title = 'hacked'</script></script><!--") == 1
     assert "& <i>more</i>" in text(page, "#documents")
     assert page.value("document.title") == "Topics"
     assert page.value("document.querySelectorAll('main b').length") == 9  # the page's own
     assert page.value("document.querySelectorAll('main i, #documents script').length") == 0
     page.value("document.getElementById('time').scrollIntoView()")
     page.wait("document.querySelectorAll('#figure-time .legendtext').length === 3")
-    names = page.value(
-        "[...document.querySelectorAll('#figure-time .legendtext')].map(e => e.textContent)"
-    )
+    legend = "document.querySelectorAll('#figure-time .legendtext')"
+    names = page.value(f"[...{legend}].map(e => e.textContent)")
     assert f"0 {label}" in names
 
 

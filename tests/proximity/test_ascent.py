@@ -84,15 +84,9 @@ def test_no_magnitude_is_plain_gradient_ascent(method, statistic):
 )
 def test_algorithm_2_against_plain_numpy(annealed, average):
     theta, mu = naive(60, 1e-3, k0=200.0, gamma=1e-3, annealed=annealed, average=average)
-    ascent = ProximityAscent(
-        method="annealing" if annealed else "fast",
-        average=average,
-        magnitude=200.0,
-        gamma=1e-3,
-        decay=0.9,
-        n_steps=60,
-        **GRADIENT,
-    ).ascend(MODEL, START, LOGITS)
+    options = dict(average=average, magnitude=200.0, gamma=1e-3, decay=0.9, n_steps=60) | GRADIENT
+    method = "annealing" if annealed else "fast"
+    ascent = ProximityAscent(method=method, **options).ascend(MODEL, START, LOGITS)
     assert_allclose(ascent.logits, theta, rtol=1e-9, atol=1e-12)
     assert_allclose(ascent.means, mu, rtol=1e-9, atol=1e-12)
     assert np.abs(theta - naive(60, 1e-3)[0]).max() > 0.1  # the penalty did something
@@ -121,13 +115,11 @@ def test_algorithm_1_against_plain_numpy():
 def test_the_penalty_holds_each_statistic(statistic, method):
     changes = []
     for k in (0.0, 1e4):
-        ascent = ProximityAscent(
-            statistic, method=method, magnitude=k, gamma=1.0, n_steps=200, random_state=0
-        ).ascend(MODEL, START, 0.1)
-        before, after = (
-            STATISTICS[statistic](Bernoulli(t), MODEL.prior_logit)[0]
-            for t in (np.full_like(ascent.logits, 0.1), ascent.logits)
-        )
+        options = dict(magnitude=k, gamma=1.0, n_steps=200, random_state=0)
+        ascent = ProximityAscent(statistic, method=method, **options).ascend(MODEL, START, 0.1)
+        states = np.full_like(ascent.logits, 0.1), ascent.logits
+        prior = MODEL.prior_logit
+        before, after = (STATISTICS[statistic](Bernoulli(t), prior)[0] for t in states)
         changes.append(np.mean(np.abs(after - before)))
     assert changes[1] < 0.3 * changes[0]
 
@@ -149,9 +141,8 @@ def test_magnitudes_and_records():
 @cases("n_steps, n_records", (500, 100), (500, 1), (87, 1), ids=["often", "once", "at the end"])
 def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
     """Components may be finite where their squares are not: then an earlier state is given."""
-    ascent = ProximityAscent(
-        magnitude=0, optimizer="gradient", learning_rate=1.0, n_steps=n_steps, n_records=n_records
-    )
+    options = dict(magnitude=0, optimizer="gradient", learning_rate=1.0)
+    ascent = ProximityAscent(n_steps=n_steps, n_records=n_records, **options)
     words = r"diverged at step \d+ of \d+ in \d of 5 runs; the ELBO was last .*'learning_rate'"
     with pytest.raises(DivergenceError, match=words) as caught:
         ascent.ascend(MODEL, START, 1e6)  # factors in every datum: nothing gives way

@@ -15,11 +15,8 @@ def test_every_document_once_in_shards_of_the_same_size(lengths, shard_size, per
     assert all(size == shard_size for size in sizes[:-1])
     assert 0 < sizes[-1] <= shard_size
     begins = np.concatenate([[0], np.cumsum(lengths)])
-    rows = [
-        np.arange(piece.start, piece.stop) + begins[piece.partition]
-        for shard in order.shards
-        for piece in shard
-    ]
+    pieces = [piece for shard in order.shards for piece in shard]
+    rows = [np.arange(p.start, p.stop) + begins[p.partition] for p in pieces]
     np.testing.assert_array_equal(np.concatenate(rows), order.documents)
     # tails come last
     n_full = sum(length // shard_size for length in lengths)
@@ -41,7 +38,5 @@ def test_a_minibatch_has_shards_of_many_partitions():
 
 def test_what_is_left_is_put_together():
     order = minibatch_order([13, 14, 6], 10, 2)
-    assert order.shards[2:] == [
-        [Piece(0, 10, 13), Piece(1, 10, 14), Piece(2, 0, 3)],
-        [Piece(2, 3, 6)],
-    ]
+    third = [Piece(0, 10, 13), Piece(1, 10, 14), Piece(2, 0, 3)]
+    assert order.shards[2:] == [third, [Piece(2, 3, 6)]]

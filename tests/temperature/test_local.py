@@ -31,10 +31,8 @@ def problem(seed=0, n=7, size=10):
 
 
 def naive_inverse(energy, inverses, log_c, log_prior):
-    weights = [
-        math.exp(log_prior[m] + b * energy - log_c[m] - (energy - log_c[-1]))
-        for m, b in enumerate(inverses)
-    ]
+    logs = [log_prior[m] + b * energy - log_c[m] for m, b in enumerate(inverses)]
+    weights = [math.exp(log - (energy - log_c[-1])) for log in logs]
     return sum(w * b for w, b in zip(weights, inverses, strict=True)) / sum(weights)
 
 
@@ -43,9 +41,8 @@ def test_the_rule_of_documents(seed):
     energy, n_units, inverses, log_c, log_prior = problem(seed)
     rule = DocumentRule(inverses, log_prior, 3)
     assert rule.rounds == 3
-    expected = [
-        naive_inverse(e, inverses, c, log_prior) for e, c in zip(energy, log_c, strict=True)
-    ]
+    both = zip(energy, log_c, strict=True)
+    expected = [naive_inverse(e, inverses, c, log_prior) for e, c in both]
     found = rule(energy.copy(), n_units, log_c.copy())
     assert_allclose(found, expected, rtol=1e-12)
     # a document without words knows nothing but the prior
@@ -54,10 +51,8 @@ def test_the_rule_of_documents(seed):
     assert_allclose(rule(energy[3:5], n_units[3:5], log_c[3:5]), found[3:5], rtol=1e-14)
     # log C of so many words of the corpus
     corpus = 2.4 * (1 - inverses) ** 1.1
-    expected = [
-        naive_inverse(e, inverses, n * corpus, log_prior)
-        for e, n in zip(energy, n_units, strict=True)
-    ]
+    both = zip(energy, n_units, strict=True)
+    expected = [naive_inverse(e, inverses, n * corpus, log_prior) for e, n in both]
     rule = DocumentRule(inverses, log_prior, 3, corpus=corpus)
     assert_allclose(rule(energy, n_units, log_c), expected, rtol=1e-12)
 

@@ -38,12 +38,8 @@ class Stub(Gauss):
 def scores(energy, temperatures, prior=None):
     """log pi + b L - log C of Gauss, one temperature after another."""
     prior = np.ones(len(temperatures)) if prior is None else np.asarray(prior)
-    return np.array(
-        [
-            math.log(p / prior.sum()) + energy / T - 15.0 * math.log(T)
-            for T, p in zip(temperatures, prior, strict=True)
-        ]
-    )
+    both = zip(temperatures, prior / prior.sum(), strict=True)
+    return np.array([math.log(p) + energy / T - 15.0 * math.log(T) for T, p in both])
 
 
 @pytest.mark.parametrize("prior", [None, [3, 1, 4, 1, 5], np.geomspace(1.0, 1e-9, 5)])
@@ -109,9 +105,8 @@ def test_tempered_energy(prior):
 def test_the_last_part_runs_at_one(final_fraction, n_learning):
     energies = np.linspace(-60.0, -30.0, 20)
     model, monitor = Stub(energies), Monitor()
-    temperature = Variational(
-        damping=0.5, start=10.0, monotone=False, final_fraction=final_fraction
-    )
+    options = dict(damping=0.5, start=10.0, monotone=False)
+    temperature = Variational(final_fraction=final_fraction, **options)
     planned = temperature.plan(20, model=model)
     with warnings.catch_warnings():  # with these energies it does not cool
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -291,9 +286,8 @@ def test_log_c_worked_out_before(model, partition):
         show(planned, energy / 4, 99 * np.ones(5), scale=4.0)
     average = 0.9 * -30 + 0.1 * -80
     assert_allclose(planned.posterior_, posterior(average, 40 * np.log(GRID)), rtol=1e-12)
-    assert planned.tempered_energy(-30.0) == pytest.approx(
-        planned.posterior_ @ (-30 * B - 40 * np.log(GRID) - np.log(5 * planned.posterior_))
-    )
+    terms = -30 * B - 40 * np.log(GRID) - np.log(5 * planned.posterior_)
+    assert planned.tempered_energy(-30.0) == pytest.approx(planned.posterior_ @ terms)
     assert getattr(made, "asked", None) is None
 
 

@@ -41,9 +41,8 @@ def test_planted_numbers_within_a_step():
     ks = (2, 3, 5, 8, 12)
     off = {criterion: [] for criterion in RULES}
     for seed, (k, eta) in enumerate((k, eta) for k in ks for eta in (0.05, 0.1)):
-        documents = make_topic_corpus(
-            100 + 40 * k, 500, k, document_length=60, topic_word_prior=eta, random_state=seed
-        ).data
+        options = dict(document_length=60, topic_word_prior=eta, random_state=seed)
+        documents = make_topic_corpus(100 + 40 * k, 500, k, **options).data
         found = choose_n_topics(documents, ks, n_runs=2, random_state=0)
         for criterion, rule in RULES.items():
             off[criterion].append(abs(rule(found.ks, found.measures)[0] - ks.index(k)))
@@ -56,9 +55,8 @@ def test_measures_are_those_of_the_fits():
     order, seed = rng.permutation(300), rng.randint(2**31 - 1)
     train, test = X[np.sort(order[30:])], X[np.sort(order[:30])]
     fit = TemperedLDA(5, max_iter=4, random_state=seed).fit(train)
-    found = choose_n_topics(
-        X, [5], n_runs=1, model=TemperedLDA(max_iter=4), random_state=3
-    ).measures
+    fast = TemperedLDA(max_iter=4)
+    found = choose_n_topics(X, [5], n_runs=1, model=fast, random_state=3).measures
     coherence, diversity = topic_coherence(fit, train).mean(), topic_diversity(fit, n_words=10)
     likelihood = document_completion(fit, test, random_state=seed)
     assert found["held_out_log_likelihood"] == pytest.approx(likelihood)

@@ -114,10 +114,8 @@ def planted(rng, more, bursts):
     """
     p = rng.dirichlet(np.full(40, 5.0))
     changed = p * np.where(np.arange(40) < 5, more, 1)
-    rows = [
-        rng.multinomial(30, changed / changed.sum() if d < 150 else p) * (1 + 4 * bursts)
-        for d in range(300)
-    ]
+    first = changed / changed.sum()
+    rows = [rng.multinomial(30, first if d < 150 else p) * (1 + 4 * bursts) for d in range(300)]
     return sparse.csr_matrix(np.array(rows)), p, ["first"] * 150 + ["second"] * 150
 
 
@@ -138,9 +136,8 @@ def test_without_a_difference_one_interval_of_twenty_excludes_0(bursts):
     rng, outside = np.random.RandomState(1), []
     for _ in range(15):
         X, p, groups = planted(rng, 1.0, bursts)
-        table = describe(Given(p[np.newaxis], np.ones((300, 1))), X).words_by_group(
-            0, groups, n=None
-        )
+        summary = describe(Given(p[np.newaxis], np.ones((300, 1))), X)
+        table = summary.words_by_group(0, groups, n=None)
         table = table[table.group == "first"]
         outside.append(((table.low > 0) | (table.high < 0)).mean())
     assert 0.02 < np.mean(outside) < 0.08  # by the formula for independent words .4 with bursts

@@ -20,9 +20,9 @@ from annealvi.topics import (
     refit,
 )
 from tests.asserts import refused
+from tests.callbacks import stop_at
 from tests.marks import cases
-
-from .corpus import make_texts
+from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(40)
 COUNTER = TopicVectorizer(min_df=1, max_df=1.0).fit(TEXTS)
@@ -52,11 +52,8 @@ def test_counts_give_the_model_of_the_texts_they_come_from(counts, words):
 def test_seeds_and_a_number_that_is_chosen():
     seed_words = {"first": [WORDS[3]], "second": [WORDS[-1].upper()]}
     given = TopicModel("auto", seed_words=seed_words, random_state=0)
-    model, expected = (
-        given.fit_counts(X, WORDS),
-        PLAIN.set_params(n_topics="auto", seed_words=seed_words),
-    )
-    expected.fit(TEXTS)
+    model = given.fit_counts(X, WORDS)
+    expected = PLAIN.set_params(n_topics="auto", seed_words=seed_words).fit(TEXTS)
     PLAIN.set_params(n_topics=3, seed_words=None)
     assert model.seed_topics_ == {"first": 0, "second": 1}
     assert_array_equal(model.components_, expected.components_)
@@ -89,30 +86,21 @@ def test_a_file_an_edit_and_a_summary(tmp_path):
     assert_array_equal(summary.feature_names, WORDS)
     assert_array_equal(summary.shares, describe(loaded, TEXTS).shares)
     assert_array_equal(summary.clusters, COUNTED.predict(TEXTS))
-    merged = merge_topics(loaded, [[0, 1]])
+    merged, lda = merge_topics(loaded, [[0, 1]]), loaded.lda_
     assert isinstance(merged, TopicModel) and merged.transform(TEXTS).shape == (40, 2)
     for documents in (X, TEXTS):
-        assert_array_equal(
-            refine_topics(merged, documents, max_iter=2).components_,
-            refine_topics(merged.lda_, X, max_iter=2).components_,
-        )
-        assert_array_equal(
-            reduce_topics(loaded, 2, documents).components_,
-            reduce_topics(loaded.lda_, 2, X).components_,
-        )
-        assert_array_equal(
-            refit(loaded, documents, 2).similarity, refit(loaded.lda_, X, 2).similarity
-        )
+        refined = refine_topics(merged, documents, max_iter=2)
+        of_lda = refine_topics(merged.lda_, X, max_iter=2)
+        assert_array_equal(refined.components_, of_lda.components_)
+        reduced, of_lda = reduce_topics(loaded, 2, documents), reduce_topics(lda, 2, X)
+        assert_array_equal(reduced.components_, of_lda.components_)
+        assert_array_equal(refit(loaded, documents, 2).similarity, refit(lda, X, 2).similarity)
     assert_array_equal(loaded.partial_fit(TEXTS).feature_names_, WORDS)
 
 
 def test_a_fit_goes_on_from_a_checkpoint(tmp_path):
-    def stop(lda, monitor):
-        if monitor.step == 3:
-            raise ZeroDivisionError
-
-    save = Checkpoint(tmp_path / "c", seconds=0)
-    lda = TemperedLDA(max_iter=3, batch_size=10, n_init=1, callback=[save, stop])
+    callback = [Checkpoint(tmp_path / "c", seconds=0), stop_at(3, ZeroDivisionError)]
+    lda = TemperedLDA(max_iter=3, batch_size=10, n_init=1, callback=callback)
     model = TopicModel(2, lda=lda, random_state=0)
     with pytest.raises(ZeroDivisionError):
         model.fit_counts(X, WORDS)

@@ -40,9 +40,8 @@ def test_a_data_frame_has_names():
 def test_a_topic_model_takes_texts_and_counts():
     model = TopicModel(2, random_state=0, seed_words={"space": ["moon", "orbit"]}).fit(TEXTS)
     source = Source(model)
-    assert source.model is model.lda_ and source.named == {
-        k: name for name, k in model.seed_topics_.items()
-    }
+    assert source.model is model.lda_
+    assert {name: k for k, name in source.named.items()} == model.seed_topics_
     for texts in (TEXTS, pd.Series(TEXTS), iter(TEXTS), np.array(TEXTS)):
         read = source.read(texts, "documents")
         assert read.texts == TEXTS
@@ -168,9 +167,8 @@ def test_quality_is_that_of_the_metrics():
     }
     assert_allclose(summary.coherence, topic_coherence(lda, X[:60]))
     other = Given(np.ones((3, 60)))
-    assert describe(lda, X, other=other).quality["stability"] == pytest.approx(
-        topic_stability(lda, other.components_)
-    )
+    expected = topic_stability(lda, other.components_)
+    assert describe(lda, X, other=other).quality["stability"] == pytest.approx(expected)
 
 
 def test_texts_titles_and_seeds_of_a_topic_model():

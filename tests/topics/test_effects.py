@@ -72,9 +72,8 @@ def pooled_by_hand(draws, matrix, clusters):
 @pytest.mark.parametrize("n_draws", [1, 5])
 def test_pooling_by_hand(n_draws, clusters):
     draws = DRAWS[:n_draws]
-    effects = estimate_effects(
-        draws if n_draws > 1 else draws[0], "~ party * x", DATA, clusters=clusters
-    )
+    given = draws if n_draws > 1 else draws[0]
+    effects = estimate_effects(given, "~ party * x", DATA, clusters=clusters)
     estimate, error = pooled_by_hand(draws, MATRIX, clusters)
     assert effects.terms == ["Intercept", "party[T.right]", "x", "party[T.right]:x"]
     assert_allclose(effects.table.estimate, estimate.ravel())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 from annealvi import TemperedLDA, TopicModel
@@ -34,16 +35,14 @@ def test_a_seed_word_gets_its_number_of_tokens():
 def test_words_that_the_corpus_does_not_have():
     with pytest.warns(UserWarning, match=r"1 seed words are not in the vocabulary: \['d'\]"):
         assert_array_equal(prior({"x": ["b", "d"]})[0], [0.1, 1.6, 0.1])
-    refused(
-        r"word of the corpus for each topic. Got \{'x': \['d', 'e'\]\}", prior, {"x": ["d", "e"]}
-    )
+    message = r"word of the corpus for each topic. Got \{'x': \['d', 'e'\]\}"
+    refused(message, prior, {"x": ["d", "e"]})
 
 
 @pytest.mark.parametrize("base", ["learn", [0.1, 0.2], np.ones((3, 2))])
 def test_priors_that_cannot_have_seeds(base):
-    refused(
-        r"'lda__topic_word_prior' .* with 'seed_words' None, a float or", prior, {"x": ["a"]}, base
-    )
+    message = r"'lda__topic_word_prior' .* with 'seed_words' None, a float or"
+    refused(message, prior, {"x": ["a"]}, base)
 
 
 def test_seeds_are_written_as_the_vectorizer_writes_words():
@@ -88,12 +87,9 @@ def test_a_seeded_topic_starts_from_documents_with_its_words():
 
 def test_a_start_of_the_users_own_stays():
     texts, seed_words = make_texts(), {"sea": ["ship"]}
-    found = [
-        TopicModel(
-            3, seed_words=seed_words, lda=TemperedLDA(max_iter=1, **given), random_state=0
-        ).fit(texts)
-        for given in ({}, {"init": "random"}, {"n_init": 2})
-    ]
+    ldas = [TemperedLDA(max_iter=1, **given) for given in ({}, {"init": "random"}, {"n_init": 2})]
+    model = TopicModel(3, seed_words=seed_words, random_state=0)
+    found = [clone(model).set_params(lda=lda).fit(texts) for lda in ldas]
     assert [model.lda_.init for model in found] == ["auto", "random", "auto"]
     assert not np.array_equal(found[0].components_, found[2].components_)
 
