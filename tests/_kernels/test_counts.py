@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from annealvi._kernels import counts as kernels
+from tests.marks import cases
 
 
 def arrays(dtype=np.float64, index=np.int32):
@@ -20,23 +21,21 @@ def test_counts_in_sorted_rows_are_plain(dtype, index):
     assert kernels.are_plain(np.empty(0, dtype), nothing[:0], nothing, 3)
 
 
-@pytest.mark.parametrize(
-    ("which", "place", "value"),
-    [
-        *((0, i, value) for i in (0, 4) for value in (-1.0, np.nan, np.inf, -np.inf)),
-        *((1, 0, value) for value in (-1, 2, 3)),  # the second of the row is 2
-        (1, 3, 3),
-        (1, 3, 1),  # twice
-        (1, 4, -1),
-        (1, 4, 3),
-        (2, 0, 1),
-        (2, 0, -1),
-        (2, 1, 3),  # and then falls
-        (2, 1, 99),
-        (2, 2, -5),
-        (2, 4, 4),
-        (2, 4, 6),
-    ],
+@cases(
+    "which, place, value",
+    *((0, i, value) for i in (0, 4) for value in (-1.0, np.nan, np.inf, -np.inf)),
+    *((1, 0, value) for value in (-1, 2, 3)),  # the second of the row is 2
+    (1, 3, 3),
+    (1, 3, 1),  # twice
+    (1, 4, -1),
+    (1, 4, 3),
+    (2, 0, 1),
+    (2, 0, -1),
+    (2, 1, 3),  # and then falls
+    (2, 1, 99),
+    (2, 2, -5),
+    (2, 4, 4),
+    (2, 4, 6),
 )
 def test_anything_else_is_not(which, place, value):
     damaged = arrays()

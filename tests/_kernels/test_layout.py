@@ -11,6 +11,7 @@ from annealvi._kernels.layout import (
     padded_rows,
     separate_rows,
 )
+from tests.asserts import refused
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -19,8 +20,7 @@ def test_arrays_start_on_a_cache_line(dtype, shape):
     for _ in range(10):
         found = aligned_empty(shape, dtype)
         assert (found.shape, found.dtype) == (shape, np.dtype(dtype))
-        assert found.ctypes.data % CACHE_LINE == 0
-        assert found.flags.c_contiguous
+        assert found.ctypes.data % CACHE_LINE == 0 and found.flags.c_contiguous
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -44,5 +44,4 @@ def test_rows_are_padded(dtype):
 
 
 def test_more_than_fits_into_the_address_space_is_a_memory_error():
-    with pytest.raises(MemoryError, match="Unable to allocate"):
-        aligned_empty((1 << 40, 1 << 40), np.float64)
+    refused("Unable to allocate", aligned_empty, (1 << 40, 1 << 40), np.float64, error=MemoryError)

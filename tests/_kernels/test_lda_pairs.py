@@ -45,8 +45,7 @@ def fit(X, model, begin, b=1.0):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_two_in_turn_give_the_bits_of_one_alone(dtype, n_topics):
     X, rng = corpus(dtype), np.random.RandomState(3)
-    b = rng.choice([0.3, 1.0], len(LENGTHS))
-    b[0] = 1.0
+    rng.choice([0.3, 1.0], len(LENGTHS))[0] = 1.0
     for begin in (np.ones((len(LENGTHS), n_topics)), rng.gamma(1.0, 1.0, (len(LENGTHS), n_topics))):
         for over_relaxed in (False, True):
             options = {"over_relaxed": over_relaxed}

@@ -24,8 +24,7 @@ def join(vectors, centre, distance, n_nearest):
 
 
 def unit_vectors(seed, n_samples=40, n_features=30):
-    X = sparse.random(n_samples, n_features, 0.2, "csr", random_state=seed)
-    return normalize(X)
+    return normalize(sparse.random(n_samples, n_features, 0.2, "csr", random_state=seed))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -23,8 +23,7 @@ def corpus(n_documents=30, n_words=40, seed=0):
 
 
 def make(n_topics, dtype, *, eta=0.1, start="constant", n_threads=1):
-    options = LocalOptions(20, 0.0, start)
-    model = LDA(n_topics, V, alpha=0.02, eta=eta, dtype=dtype, options=options)
+    model = LDA(n_topics, V, alpha=0.02, eta=eta, dtype=dtype, options=LocalOptions(20, 0.0, start))
     model.topics.n_threads = n_threads
     model.topics.assign(np.random.RandomState(1).gamma(0.05, 60.0, (n_topics, V)) + 0.1)
     model.rng = np.random.RandomState(2)

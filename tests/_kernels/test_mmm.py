@@ -31,8 +31,7 @@ def test_product(K, dtype, index):
     rows, first = rng.normal(size=(40, K)), rng.normal(size=K)
     assert_allclose(product(X, rows, first), first + X.astype(float) @ rows, rtol=1e-12)
     assert_array_equal(product(X[:0], rows, first), np.empty((0, K)))
-    empty = sparse.csr_matrix((2, 40), dtype=dtype)
-    assert_array_equal(product(empty, rows, first), [first] * 2)
+    assert_array_equal(product(sparse.csr_matrix((2, 40), dtype=dtype), rows, first), [first] * 2)
 
 
 @pytest.mark.parametrize("b", [1.0, 0.3])
@@ -55,7 +54,6 @@ def test_threads_change_no_bit():
     for n_threads in (1, 2, 3, 7):
         out = product(X, rows, first, n_threads)
         bits = out.tobytes()
-        scratch = np.empty((n_threads, 64))
-        kernels.normalise(0.5, n_threads, scratch, out, energies, log_sums)
+        kernels.normalise(0.5, n_threads, np.empty((n_threads, 64)), out, energies, log_sums)
         found.add(bits + out.tobytes() + energies.tobytes() + log_sums.tobytes())
     assert len(found) == 1

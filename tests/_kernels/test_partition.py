@@ -12,6 +12,7 @@ from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import Draws, PowerGrid, even_grid, exponential_grid
+from tests.marks import cases
 
 GRIDS = {
     "even": even_grid(10, 100),
@@ -233,14 +234,12 @@ FROM_1 = {
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("form", ["explicit", "collapsed"])
-@pytest.mark.parametrize(
-    ("case", "kind"),
-    [
-        *((case, "exponential") for case in DRAWS if case != "of several products"),
-        *(("small", kind) for kind in FROM_1 if kind != "exponential"),
-        ("of several products", "two points"),
-        ("sparse", "two points"),
-    ],
+@cases(
+    "case, kind",
+    *((case, "exponential") for case in DRAWS if case != "of several products"),
+    *(("small", kind) for kind in FROM_1 if kind != "exponential"),
+    ("of several products", "two points"),
+    ("sparse", "two points"),
 )
 def test_draws_written_out(form, case, kind):
     K, V, alpha, eta, n_theta, shares = DRAWS[case]

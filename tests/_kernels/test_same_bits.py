@@ -16,7 +16,7 @@ from bench.speed.same_bits import digest
 from tests._kernels import test_bounds, test_fmm, test_lda, test_mmm, test_partition
 from tests._kernels.test_lda_collapsed import collapse
 from tests._kernels.test_special import arguments
-from tests.marks import slow_values
+from tests.marks import cases, slow_values
 from tests.models.lda.naive import DTYPES
 
 dtypes = pytest.mark.parametrize("dtype", DTYPES)
@@ -155,8 +155,6 @@ def test_draws(form, b, counts):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of fits that are too short
-@pytest.mark.parametrize(
-    "name", [*QUICK, *slow_values(*(name for name in FITS if name not in QUICK))]
-)
+@cases("name", *QUICK, *slow_values(*(name for name in FITS if name not in QUICK)))
 def test_fits(name):
     assert_same_bits(FITS[name])

@@ -60,8 +60,7 @@ def unit_roundoff(dtype):
 
 
 def allowed(dtype, value):
-    floor = 1e-13 if dtype is np.float64 else 1e-6
-    return max(floor, 4 * unit_roundoff(dtype) * abs(value))
+    return max(1e-13 if dtype is np.float64 else 1e-6, 4 * unit_roundoff(dtype) * abs(value))
 
 
 def worst(errors):

@@ -14,6 +14,7 @@ from scipy.special import entr, gammaln, logsumexp, psi, softmax
 from annealvi import TemperedGaussianMixture
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.gmm import GMM, PERTURBATION, Natural, log_mean_power
+from tests.marks import cases
 
 TYPES = ("diag", "spherical")
 #: Covariance type, whether weights are known, whether precisions are.
@@ -176,16 +177,14 @@ def objective(problem, phi, q, tempering):
     entropy += 0.5 * np.sum(LOG_2PI + 1 - np.log(q.kappa) - log_lambda)
     distance = precision * (problem.X[:, None] - q.m) ** 2 + 1 / q.kappa
     log_x = 0.5 * np.sum(log_lambda - LOG_2PI - distance, axis=2)
-    likelihood = np.sum(phi * (log_w + log_x))
-    return b * likelihood + power * prior + entropy
+    return b * np.sum(phi * (log_w + log_x)) + power * prior + entropy
 
 
 def factors(model):
     """q as the objective takes it."""
     q = model.posterior
     width = 1 if model.covariance_type == "spherical" else model.n_features
-    shared = model.n_features // width
-    a = np.tile(0.5 * shared * q.nu[:, None], width)
+    a = np.tile(0.5 * (model.n_features // width) * q.nu[:, None], width)
     kappa = np.tile(q.kappa[:, None], model.n_features)
     return Factors(q.alpha, model.means, kappa, a, a / model.precisions[:, :width])
 
@@ -201,9 +200,6 @@ def responsibilities(model, problem, tempering):
 
 def maximise(function, start):
     return minimize(lambda x: -function(x), start, jac="3-point", options={"gtol": 1e-7}).x
-
-
-# -------------------------------------------------------------------- the updates
 
 
 @pytest.mark.slow
@@ -267,9 +263,6 @@ def test_every_factor_maximises_the_objective(covariance_type, weights, precisio
     ):
         if is_learned:
             assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6, err_msg=name)
-
-
-# -------------------------------------------------------------------- the objective
 
 
 @pytest.mark.parametrize("b", [1.0, 0.4])
@@ -349,9 +342,6 @@ def test_elbo_of_one_component_is_the_evidence():
     assert model.elbo() == pytest.approx(evidence, rel=1e-12)
 
 
-# -------------------------------------------------------------------- minibatches
-
-
 def prior_of(problem, b=1.0):
     """Natural parameters of p(w, mu, lambda)^b, relative to the mean of the data."""
     K, m = len(problem.alpha), problem.m - problem.X.mean(axis=0)
@@ -365,14 +355,12 @@ def prior_of(problem, b=1.0):
     )
 
 
-@pytest.mark.parametrize(
-    ("rho", "tempering", "effective"),
-    [
-        (0.3, UNTEMPERED, 0.3),
-        (0.3, Tempering(0.4), 0.3),
-        (0.3, Tempering(0.4, "posterior"), 0.75),
-        (0.7, Tempering(0.4, "posterior"), 1.0),
-    ],
+@cases(
+    "rho, tempering, effective",
+    (0.3, UNTEMPERED, 0.3),
+    (0.3, Tempering(0.4), 0.3),
+    (0.3, Tempering(0.4, "posterior"), 0.75),
+    (0.7, Tempering(0.4, "posterior"), 1.0),
 )
 @pytest.mark.parametrize("covariance_type", TYPES)
 def test_a_small_step_is_a_convex_combination(covariance_type, rho, tempering, effective):
@@ -388,9 +376,6 @@ def test_a_small_step_is_a_convex_combination(covariance_type, rho, tempering, e
         for field in fields(Natural)
     }
     assert_same(model.posterior, Natural(**expected), rtol=1e-12)
-
-
-# -------------------------------------------------------------------- symmetry, shifts
 
 
 @pytest.mark.parametrize(("covariance_type", "weights", "precisions"), KINDS)
@@ -413,8 +398,7 @@ def test_perturb_moves_means_and_nothing_else(covariance_type, weights, precisio
     if weights or precisions:
         assert np.std(moved[40:]) < 0.1 * PERTURBATION
     assert_allclose(model.precisions, precision, rtol=1e-10)
-    after = model.posterior
-    assert_same(replace(after, shift=before.shift, square=before.square), before, rtol=0)
+    assert_same(replace(model.posterior, shift=before.shift, square=before.square), before, rtol=0)
 
 
 @pytest.mark.parametrize("temperature", [1.0, "annealed"])
@@ -422,8 +406,7 @@ def test_perturb_moves_means_and_nothing_else(covariance_type, weights, precisio
 @pytest.mark.parametrize("covariance_type", TYPES)
 def test_a_shift_of_the_data_shifts_the_fit(covariance_type, known, temperature):
     rng = np.random.RandomState(0)
-    centres = np.array([[0, 0], [5, 0], [0, 5]])
-    X = np.repeat(centres, 20, axis=0) + rng.standard_normal((60, 2))
+    X = np.repeat(np.array([[0, 0], [5, 0], [0, 5]]), 20, axis=0) + rng.standard_normal((60, 2))
     options = dict(covariance_type=covariance_type, temperature=temperature, max_iter=30, tol=0)
     here, there = (
         TemperedGaussianMixture(3, random_state=0, **known, **options).fit(X + shift)
@@ -436,8 +419,6 @@ def test_a_shift_of_the_data_shifts_the_fit(covariance_type, known, temperature)
     assert_allclose(there.score_samples(X + 1e6), here.score_samples(X), atol=1e-6)
     assert there.lower_bound_ == pytest.approx(here.lower_bound_, abs=1e-6)
 
-
-# -------------------------------------------------------------------- log C(T)
 
 INVERSE = np.array([1.0, 0.8, 0.5, 0.25, 0.1])
 
@@ -523,8 +504,7 @@ def enumerated_mean_power(alpha, n, b, log_c):
     counts = np.array([(*i, n - sum(i)) for i in free if sum(i) <= n])
     total = alpha.sum()
     terms = gammaln(alpha + b * counts) - gammaln(alpha) - gammaln(counts + 1) + counts * log_c
-    outside = gammaln(n + 1) + gammaln(total) - gammaln(total + b * n)
-    return outside + logsumexp(terms.sum(axis=1))
+    return (gammaln(n + 1) + gammaln(total) - gammaln(total + b * n)) + logsumexp(terms.sum(axis=1))
 
 
 ALPHAS = {"ordinary": [0.7, 2.0, 1.1], "tiny": [1e-8, 1e-6, 1e-7], "uneven": [1e-4, 300.0, 0.1]}

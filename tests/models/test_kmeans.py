@@ -29,7 +29,6 @@ def test_clusters_are_those_of_scikit_learn():
 
 
 def test_equal_rows_and_empty_clusters():
-    few = np.repeat(X[:2], 5, axis=0)
-    labels = k_means(few, 4, np.random.RandomState(0))
+    labels = k_means(np.repeat(X[:2], 5, axis=0), 4, np.random.RandomState(0))
     assert len(set(labels[:5])) == len(set(labels[5:])) == 1 and labels[0] != labels[5]
     assert_array_equal(np.unique(k_means(np.ones((6, 2)), 3, np.random.RandomState(0))), [0])

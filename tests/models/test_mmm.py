@@ -63,11 +63,9 @@ def test_scores_and_bic():
     log_likelihood = logsumexp(joint, axis=1)
     assert_allclose(one.score_samples(COUNTS), log_likelihood)
     assert_allclose(one.predict_proba(COUNTS), np.exp(joint - log_likelihood[:, None]), atol=1e-15)
-    n_parameters = 2 + 3 * 11
-    expected = n_parameters * np.log(90) - 2 * log_likelihood.sum()
+    expected = (2 + 3 * 11) * np.log(90) - 2 * log_likelihood.sum()
     assert_allclose(one.bic(COUNTS), expected)
-    bics = [mmm(n_components=K).fit(COUNTS).bic(COUNTS) for K in (1, 2, 3, 5)]
-    assert np.argmin(bics) == 2
+    assert np.argmin([mmm(n_components=K).fit(COUNTS).bic(COUNTS) for K in (1, 2, 3, 5)]) == 2
 
 
 def test_log_partition_counts_all_documents_of_the_lengths():
@@ -99,8 +97,7 @@ def test_a_step_may_be_damped():
 
 def test_merging_finds_the_same_components_in_all_fits():
     words, documents = np.array([[9.0, 1, 0, 0], [0, 0, 5, 5]]), np.array([3.0, 4.0])
-    several = [Counts(documents, words.T), Counts(documents[::-1], words[::-1].T)]
-    found = merged(several, 2)
+    found = merged([Counts(documents, words.T), Counts(documents[::-1], words[::-1].T)], 2)
     order = np.argsort(found["documents"])
     assert_allclose(found["words"][order], words)
     assert_allclose(found["documents"][order], documents)
@@ -117,8 +114,7 @@ def test_blocks_change_a_fit_by_roundings_only(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("init", ["merged", "kmeans++"])
 def test_threads_and_dtypes_change_no_bit(init):
-    rng = np.random.RandomState(0)
-    X = sparse.csr_matrix(rng.poisson(0.3, (600, 300)))
+    X = sparse.csr_matrix(np.random.RandomState(0).poisson(0.3, (600, 300)))
     found = {
         TemperedMultinomialMixture(20, init=init, max_iter=5, tol=0, n_jobs=n, random_state=0)
         .fit(X.astype(dtype))

@@ -26,8 +26,7 @@ def naive_log_c(gamma, topics, n_words, inverses):
     found = np.zeros((len(gamma), len(inverses)))
     for d, n in enumerate(n_words):
         for m, b in enumerate(inverses):
-            terms = b * (e_log_theta[d][:, None] + e_log_beta)
-            found[d, m] = n * logsumexp(terms)
+            found[d, m] = n * logsumexp(b * (e_log_theta[d][:, None] + e_log_beta))
     return found
 
 

@@ -9,6 +9,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from annealvi import TemperedLDA
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions, workspace
+from tests.marks import cases
 
 V = 150
 
@@ -50,9 +51,8 @@ def test_the_least_share():
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize(
-    ("n_topics", "alpha", "overlap"),
-    [(25, 0.1, 0.5), (25, 0.1, 2.0), (100, 0.1, 0.5), (100, 0.15, 2.0)],
+@cases(
+    "n_topics, alpha, overlap", (25, 0.1, 0.5), (25, 0.1, 2.0), (100, 0.1, 0.5), (100, 0.15, 2.0)
 )
 def test_a_topic_left_out_in_float32_holds_less_than_the_least_share(
     n_topics, alpha, overlap, training

@@ -52,8 +52,7 @@ def test_the_end_of_a_fit(keep):
     with buffers.used(keep=keep):
         assert buffers.in_use
         made = buffers.ready(*SHAPE, 1)
-    assert not buffers.in_use
-    assert buffers.training is (made if keep else None)
+    assert not buffers.in_use and buffers.training is (made if keep else None)
 
 
 def test_an_error_releases_them():
@@ -84,8 +83,7 @@ def test_a_forked_child_has_no_use_for_those_of_a_step_that_was_not_its_own(monk
         with buffers.used(keep=True):
             assert buffers.training is None
             own = buffers.ready(*SHAPE, 1)
-        assert buffers.training is own is not made
-        assert not buffers.in_use
+        assert buffers.training is own is not made and not buffers.in_use
 
 
 def test_a_fork_between_two_fits_leaves_them(monkeypatch):

@@ -9,6 +9,8 @@ from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, starts
 from annealvi.models.lda.starts import critical_temperature
 from annealvi.models.lda.workspace import LocalOptions
+from tests.asserts import refused
+from tests.marks import cases
 
 pytestmark = pytest.mark.statistical
 
@@ -43,14 +45,12 @@ def growth(X, n_topics, alpha, temperature):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("seed", "n_topics", "n_words", "alpha"),
-    [
-        (0, 5, 60, 0.2),
-        (2, 3, 30, 0.3),
-        pytest.param(1, 10, 100, 0.1, marks=pytest.mark.slow),
-        pytest.param(3, 8, 40, 0.1, marks=pytest.mark.slow),
-    ],
+@cases(
+    "seed, n_topics, n_words, alpha",
+    (0, 5, 60, 0.2),
+    (2, 3, 30, 0.3),
+    pytest.param(1, 10, 100, 0.1, marks=pytest.mark.slow),
+    pytest.param(3, 8, 40, 0.1, marks=pytest.mark.slow),
 )
 def test_topics_part_below_it(monkeypatch, seed, n_topics, n_words, alpha):
     X = corpus(seed, n_topics, n_words)
@@ -76,19 +76,16 @@ def test_it_grows_with_topics_and_falls_with_the_length_of_documents():
     X = corpus(0, 10, 100)
     by_topics = [critical_temperature(X, k, 0.1) for k in (2, 10, 50, 200)]
     assert by_topics == sorted(by_topics) and by_topics[-1] > by_topics[0]
-    short = corpus(0, 10, 10)
-    assert critical_temperature(short, 10, 0.1) > critical_temperature(X, 10, 0.1)
+    assert critical_temperature(corpus(0, 10, 10), 10, 0.1) > critical_temperature(X, 10, 0.1)
 
 
-@pytest.mark.parametrize(
+@cases(
     "X",
-    [
-        sparse.csr_matrix((5, 4)),
-        sparse.csr_matrix(np.ones((1, 3))),
-        sparse.csr_matrix(np.ones((50, 1))),
-        sparse.csr_matrix(np.eye(3)),
-        sparse.csr_matrix(np.ones((50, 30))),
-    ],
+    sparse.csr_matrix((5, 4)),
+    sparse.csr_matrix(np.ones((1, 3))),
+    sparse.csr_matrix(np.ones((50, 1))),
+    sparse.csr_matrix(np.eye(3)),
+    sparse.csr_matrix(np.ones((50, 30))),
     ids=["empty", "one document", "one word", "three documents", "all the same"],
 )
 def test_corpora_that_say_little(X):
@@ -104,15 +101,13 @@ def test_one_topic_has_none():
 def test_the_fit_starts_above_it():
     X = corpus(0, 5, 60)
     lda = TemperedLDA(5, random_state=0, batch_size=100, max_iter=3).fit(X)
-    critical = critical_temperature(X, 5, 0.2)
-    assert lda.temperature_path_[0] == pytest.approx(1.2 * critical)
+    assert lda.temperature_path_[0] == pytest.approx(1.2 * critical_temperature(X, 5, 0.2))
     assert lda.temperature_path_[-1] == 1
 
 
 def test_auto_needs_a_model_that_knows():
     for start in ("auto", "hot"):
-        with pytest.raises(ValueError, match="'start' parameter of Annealed must be"):
-            Annealed(start).plan(10, 1)
+        refused("'start' parameter of Annealed must be", Annealed(start).plan, 10, 1)
 
 
 @pytest.mark.parametrize("noise", [1e-12, -1e-12])

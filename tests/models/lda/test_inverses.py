@@ -6,6 +6,7 @@ from numpy.testing import assert_array_equal
 
 from annealvi.model import Tempering
 from annealvi.models.lda.workspace import held, inverse_of_each, of_rows
+from tests.asserts import refused
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -26,11 +27,9 @@ def test_none_is_below_the_least_normal_number(dtype):
     with pytest.raises(ValueError, match=r"temperature must be at most 4.49e\+307. Got 1e\+308"):
         inverse_of_each(Tempering(1e-308), 1, np.dtype(dtype))
     for inverse in (0.0, np.array([1.0, 0.0])):
-        with pytest.raises(ValueError, match="Got inf"):
-            inverse_of_each(Tempering(inverse), 2, np.dtype(dtype))
+        refused("Got inf", inverse_of_each, Tempering(inverse), 2, np.dtype(dtype))
 
 
 def test_some_rows():
     assert of_rows(Tempering(0.5), slice(1, 2)).inverse == 0.5
-    some = of_rows(Tempering(np.arange(1.0, 5.0)), slice(1, 3))
-    assert_array_equal(some.inverse, [2, 3])
+    assert_array_equal(of_rows(Tempering(np.arange(1.0, 5.0)), slice(1, 3)).inverse, [2, 3])

@@ -9,7 +9,7 @@ from scipy.special import gammaln, psi
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.priors import COLD, LearnedPriors, symmetric_from_mean
-from tests.marks import twenty_problems
+from tests.marks import cases, twenty_problems
 from tests.models.lda.problems import random_corpus
 
 ESTIMATES = ("variational", "map")
@@ -67,8 +67,7 @@ def test_steps_of_alpha_lead_to_the_maximum_and_never_down(form):
     learned = learner(0.02, alpha=True)
     heights = [objective(alpha)]
     for n in range(1000):
-        rho = 0.3 if n < 10 else 1.0
-        alpha = step(learned, alpha, counts, rho, tempering)
+        alpha = step(learned, alpha, counts, 0.3 if n < 10 else 1.0, tempering)
         heights.append(objective(alpha))
     assert np.all(np.diff(heights) >= -1e-9 * abs(heights[0]))
     assert heights[-1] == pytest.approx(-best.fun, rel=1e-9)
@@ -144,8 +143,7 @@ def test_the_objective_never_falls(T, form, estimate, seeds):
 
 def test_learning_alpha_ends_higher_than_any_alpha_nearby(counts):
     """The maximum over alpha and documents together, topics held."""
-    rng = np.random.RandomState(0)
-    topics = rng.dirichlet(np.full(41, 0.1), 4) * 1e8 + 1e-3
+    topics = np.random.RandomState(0).dirichlet(np.full(41, 0.1), 4) * 1e8 + 1e-3
     options = LocalOptions(start="warm", tolerance=1e-10, max_iter=2000)
     model = LDA(4, 41, alpha=0.3, eta=0.1, options=options)
     model.topics.assign(topics)
@@ -178,9 +176,13 @@ def test_no_step_while_hot(inverse):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
+@cases(
     "counts",
-    [np.zeros((4, 3)), np.eye(3)[:1] * 1e6, np.eye(3)[:1], np.ones((1, 3)), np.eye(3) * 1e-6],
+    np.zeros((4, 3)),
+    np.eye(3)[:1] * 1e6,
+    np.eye(3)[:1],
+    np.ones((1, 3)),
+    np.eye(3) * 1e-6,
     ids=["no words", "one document of one topic", "one word", "one of all", "parts of words"],
 )
 def test_alpha_stays_within_its_limits(counts, dtype):

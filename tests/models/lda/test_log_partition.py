@@ -21,8 +21,6 @@ from tests.models.lda.naive import (
     naive_log_c,
 )
 
-# ------------------------------------------------------------------ log C
-
 
 def test_lda_is_normalised_from_batches():
     assert isinstance(make(), LocallyNormalised)
@@ -38,8 +36,7 @@ def test_log_c_of_documents(counts, n_topics, dtype, grid):
     found = log_c_of(model, counts.astype(dtype), gamma, GRIDS[grid])
     expected = naive_log_c(gamma, model.topics.components, lengths(counts), GRIDS[grid])
     # on other grids than even ones sums are interpolated, which must not show
-    error = np.abs(found - expected) / np.maximum(1, lengths(counts))[:, None]
-    assert error.max() < 1e-11
+    assert (np.abs(found - expected) / np.maximum(1, lengths(counts))[:, None]).max() < 1e-11
     assert found.dtype == np.float64
     assert_array_equal(found[[3, 11]], 0.0)  # documents without words
 
@@ -52,13 +49,9 @@ def test_log_c_of_sparse_topics(grid):
     topics[np.arange(300) % 6, np.arange(300)] = 40.0
     model.topics.assign(topics)
     gamma = np.array([[1 / 500] * 5 + [30.0], [5.0] * 6])
-    X = sparse.csr_matrix(np.ones((2, 300)))
-    found = log_c_of(model, X, gamma, GRIDS[grid])
+    found = log_c_of(model, sparse.csr_matrix(np.ones((2, 300))), gamma, GRIDS[grid])
     expected = naive_log_c(gamma, topics, [300, 300], GRIDS[grid])
     assert_allclose(found, expected, rtol=1e-11, atol=1e-8)
-
-
-# ------------------------------------------------------------------ energies
 
 
 @pytest.mark.parametrize("b", [1.0, 0.3])
@@ -100,8 +93,7 @@ def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form):
     rtol = 1e-5 if dtype is np.float64 else 1e-4
     assert local.energy == pytest.approx(energy, rel=rtol)
     assert_allclose(local.log_partition, log_c, rtol=rtol, atol=rtol * counts.sum())
-    assert local.n_units == counts[2:50].sum()
-    assert local.unit == "word"
+    assert local.n_units == counts[2:50].sum() and local.unit == "word"
     assert local.inverse is None
     if dtype is np.float64:  # the sum of what it is without log C
         plain = make(5, alpha=np.linspace(0.05, 0.4, 5))
@@ -156,9 +148,6 @@ def test_log_c_follows_the_topics(counts):
     ]
     expected = naive_log_c(gammas, model.topics.components, lengths(counts), EVEN).sum(axis=0)
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
-
-
-# ------------------------------------------------------------------ of a whole corpus
 
 
 def test_log_partition_at_the_current_q(counts):

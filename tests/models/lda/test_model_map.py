@@ -42,8 +42,7 @@ def make(shape, *, seed=0, eta=0.07, alpha=0.2, dtype=np.float64, **options):
 
 
 def documents(n_samples, n_features, seed=0, rate=0.5):
-    rng = np.random.RandomState(seed)
-    X = rng.poisson(rate, (n_samples, n_features)).astype(float)
+    X = np.random.RandomState(seed).poisson(rate, (n_samples, n_features)).astype(float)
     X[2] = 0
     return sparse.csr_matrix(X)
 
@@ -70,9 +69,6 @@ def priors(alpha, eta, T, form):
     return ((alpha + T - 1) / T, eta / T) if form == "posterior" else (alpha, eta)
 
 
-# ----------------------------------------------------------------- objective
-
-
 @pytest.mark.parametrize("eta", ETA)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("T", [1.0, 2.0, 5.0])
@@ -85,8 +81,7 @@ def test_the_objective_is_the_one_written_out(T, form, eta):
     expected = point_objective(
         X, mean(model.topics.components), gamma, *priors(alpha, eta, T, form), 1 / T
     )
-    found = model.elbo(X, gamma, Tempering(1 / T, form))
-    assert found == pytest.approx(expected, rel=1e-11)
+    assert model.elbo(X, gamma, Tempering(1 / T, form)) == pytest.approx(expected, rel=1e-11)
 
 
 def test_only_the_mean_of_topics_counts():
@@ -94,8 +89,7 @@ def test_only_the_mean_of_topics_counts():
     X = documents(9, 23)
     model = make((4, 23))
     gamma, bound = model.documents.infer(X), model.elbo(X)
-    scale = np.array([1e-3, 1.0, 50.0, 1e4])[:, None]
-    model.topics.assign(model.topics.components * scale)
+    model.topics.assign(model.topics.components * np.array([1e-3, 1.0, 50.0, 1e4])[:, None])
     assert_allclose(model.documents.infer(X), gamma, rtol=1e-9)
     assert model.elbo(X) == pytest.approx(bound, rel=1e-10)
 
@@ -158,9 +152,6 @@ def test_the_step_of_the_topics_goes_to_the_best_point(seed, T, form, eta):
         assert of_topics(best + 0.3 * rng.standard_normal(24)) <= of_topics(best) + 1e-9
 
 
-# --------------------------------------------------------------------- steps
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("b", [1.0, 0.4])
@@ -189,8 +180,7 @@ def test_the_local_step_word_by_word(counts, n_topics, b, dtype):
         energies.append(np.sum(row * phi * scores))
     rtol = 1e-9 if dtype is np.float64 else 1e-3
     assert_allclose(model.documents.infer(X, Tempering(b)), gammas, rtol=rtol)
-    found = local.statistics.dense(n_topics).T
-    assert_allclose(found, statistics, rtol=rtol, atol=rtol / 100)
+    assert_allclose(local.statistics.dense(n_topics).T, statistics, rtol=rtol, atol=rtol / 100)
     assert_allclose(local.energy, energies, rtol=rtol, atol=rtol)
 
 
@@ -229,8 +219,7 @@ def test_changing_the_estimate_of_a_model():
     """What was worked out under the other is not used any more."""
     X, rng = documents(20, 30), np.random.RandomState(0)
     model = make((4, 30), start="constant")
-    topics = rng.gamma(0.5, 1.0, (4, 30)) + 0.02
-    model.topics.assign(topics)
+    model.topics.assign(rng.gamma(0.5, 1.0, (4, 30)) + 0.02)
     batch = Batch(X, slice(0, 20))
 
     def everything():
@@ -266,9 +255,6 @@ def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
     assert lazy.topics.now != 1
     assert_allclose(lazy.documents.infer(X), eager.documents.infer(X), rtol=1e-9)
     assert lazy.elbo(X) == pytest.approx(eager.elbo(X), rel=1e-11)
-
-
-# ---------------------------------------------------------------- log C(T)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -10,6 +10,7 @@ from scipy import sparse
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda.documents import Documents
 from annealvi.temperature.local import DocumentRule
+from tests.marks import cases
 from tests.models.lda.naive import (
     DTYPES,
     EVEN,
@@ -41,18 +42,13 @@ def naive_rule_step(X, b, topics, alpha, n_iterations, rule):
 
     for _ in range(rule.rounds):
         _, energy = fit()
-        log_c = naive_log_c(gamma, topics, n_words, rule.inverses)
-        b = rule(energy, n_words, log_c)
+        b = rule(energy, n_words, naive_log_c(gamma, topics, n_words, rule.inverses))
     phis, _ = fit()
-    statistics = sum(b[d] * phis[d] * X[d] for d in range(n))
-    return gamma, b, statistics
+    return gamma, b, sum(b[d] * phis[d] * X[d] for d in range(n))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rounds", "level", "corpus"),
-    [(1, None, False), (2, 0.4, False), (2, None, True), (6, 0.4, True)],
-)
+@cases("rounds, level, corpus", (1, None, False), (2, 0.4, False), (2, None, True), (6, 0.4, True))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds):
     corpus = 2.0 * (1 - EVEN) if corpus else None
@@ -99,9 +95,7 @@ def test_inference_under_a_rule(counts, dtype):
     assert_allclose(gamma[words == 0], 0.1, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("tempering", "dtype"), [("one", np.float32), ("rule", np.float64), ("corpus", np.float32)]
-)
+@cases("tempering, dtype", ("one", np.float32), ("rule", np.float64), ("corpus", np.float32))
 def test_any_number_of_threads_gives_the_same_bits(dtype, tempering):
     X = sparse.random(150, 233, 0.1, "csr", random_state=3, dtype=np.float64)
     X.data = np.ceil(X.data * 4)
@@ -188,8 +182,7 @@ def test_blocks_keep_the_level_each(counts, monkeypatch):
     written = lengths(counts) > 0
     assert not written.all()
     for rows in (slice(0, 25), slice(25, 60)):
-        block = inverse[rows][written[rows]]
-        assert np.exp(np.mean(np.log(block))) == pytest.approx(0.2, rel=1e-3)
+        assert np.exp(np.mean(np.log(inverse[rows][written[rows]]))) == pytest.approx(0.2, rel=1e-3)
 
 
 def test_temperatures_of_documents_do_not_depend_on_their_neighbours(counts):

@@ -8,6 +8,7 @@ from scipy import sparse
 from annealvi import TemperedLDA
 from annealvi.models.lda import LDA, starts
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, spread_documents
+from tests.marks import cases
 
 K = 6
 
@@ -33,9 +34,6 @@ def start(X, n_topics=K, seed=0, dtype=np.float64):
     return np.array(model.topics.components)
 
 
-# ------------------------------------------------------------------ where
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_one_seed_of_each_vocabulary(seed):
     """Documents of one vocabulary lie close together, those of two at right angles."""
@@ -57,8 +55,7 @@ def test_documents_that_are_the_same_are_seeded_once():
     X = sparse.csr_matrix(np.repeat(rows, 20, axis=0))
     for seed in range(20):
         groups = seeds(X, seed=seed)
-        assert len(set(groups[:, 0] // 20)) == K
-        assert np.all(groups // 20 == groups[:, :1] // 20)
+        assert len(set(groups[:, 0] // 20)) == K and np.all(groups // 20 == groups[:, :1] // 20)
     assert len(seeds(X, K + 3)) == K  # no more different documents than that
 
 
@@ -74,8 +71,7 @@ def test_distances_against_loops():
     distance = np.ones(len(counts))
     for _ in range(9):
         draw = rng.random_sample() * distance.sum()
-        centre = int(np.argmax(np.cumsum(distance) > draw))
-        cosine = vectors @ vectors[centre]
+        cosine = vectors @ vectors[int(np.argmax(np.cumsum(distance) > draw))]
         expected.append(sorted(np.argsort(-cosine, kind="stable")[:4]))
         distance = np.minimum(distance, 1 - cosine)
         distance[distance < 1e-9] = 0
@@ -88,19 +84,14 @@ def test_a_sample_of_a_large_corpus(monkeypatch):
     X, _ = disjoint(n_each=40)
     for n_topics, size in ((2, 20), (K, 30)):
         sample = np.random.RandomState(4).choice(240, size, replace=False)
-        groups = seeds(X, n_topics, seed=4, n_each=3)
-        assert set(groups.ravel()) <= set(sample)
-
-
-# --------------------------------------------------------------- topics
+        assert set(seeds(X, n_topics, seed=4, n_each=3).ravel()) <= set(sample)
 
 
 def test_topics_are_one_and_the_counts_of_their_documents():
     X, _ = disjoint()
     groups, topics = seeds(X), start(X)
     for topic, group in zip(topics, groups, strict=True):
-        expected = 1 + SEED_WEIGHT * X[group].toarray().sum(axis=0)
-        assert_allclose(topic, expected, rtol=1e-12)
+        assert_allclose(topic, 1 + SEED_WEIGHT * X[group].toarray().sum(axis=0), rtol=1e-12)
 
 
 def test_topics_without_documents_start_at_random():
@@ -114,19 +105,17 @@ def test_topics_without_documents_start_at_random():
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("n_components", [1, 4, 30])
-@pytest.mark.parametrize(
+@cases(
     "Z",
-    [
-        np.zeros((4, 6)),
-        np.tile([0, 2, 1.0, 0, 3, 0], (7, 1)),
-        np.array([[0, 2, 1.0]]),
-        np.array([[0, 2, 1.0], [0, 0, 0]]),
-        np.array([[3.0], [0], [2]]),
-        np.array([[1.0, 1], [1, 1], [1, 3]]),
-        np.vstack([np.eye(3, 5), np.zeros((9, 5))]),
-        np.array([[1e-200, 0, 1e-250], [0, 1e-300, 0], [1e-220, 1e-220, 1e-300]]),
-        np.array([[1e12, 0, 1], [0, 1e-3, 0], [4, 0, 1e6]]),
-    ],
+    np.zeros((4, 6)),
+    np.tile([0, 2, 1.0, 0, 3, 0], (7, 1)),
+    np.array([[0, 2, 1.0]]),
+    np.array([[0, 2, 1.0], [0, 0, 0]]),
+    np.array([[3.0], [0], [2]]),
+    np.array([[1.0, 1], [1, 1], [1, 3]]),
+    np.vstack([np.eye(3, 5), np.zeros((9, 5))]),
+    np.array([[1e-200, 0, 1e-250], [0, 1e-300, 0], [1e-220, 1e-220, 1e-300]]),
+    np.array([[1e12, 0, 1], [0, 1e-3, 0], [4, 0, 1e6]]),
     ids=[
         "no words",
         "the same document",
@@ -141,8 +130,7 @@ def test_topics_without_documents_start_at_random():
 )
 def test_corpora_that_leave_little_choice(Z, n_components):
     groups = seeds(sparse.csr_matrix(Z), n_components)
-    assert groups.shape[1] == min(SEED_DOCUMENTS, len(Z))
-    assert len(groups) <= n_components
+    assert groups.shape[1] == min(SEED_DOCUMENTS, len(Z)) and len(groups) <= n_components
     topics = start(sparse.csr_matrix(Z), n_components)
     assert np.all(np.isfinite(topics)) and np.all(topics > 0)
     if np.any(Z):
@@ -160,11 +148,7 @@ def test_nobody_starts_from_an_empty_document_or_one_of_words_of_all():
     Z[20:, :7] = rng.poisson(1.0, (20, 7))
     Z[20:, 0] += 1
     for seed in range(10):
-        groups = seeds(sparse.csr_matrix(Z), 5, seed=seed, n_each=1)
-        assert groups.min() >= 20
-
-
-# --------------------------------------------------------- reproducibility
+        assert seeds(sparse.csr_matrix(Z), 5, seed=seed, n_each=1).min() >= 20
 
 
 def test_the_same_for_any_input_format_and_precision():
@@ -213,10 +197,8 @@ def test_estimators_start_alike():
 def test_a_fit_from_seeds_finds_every_vocabulary():
     X, whose = disjoint(n_each=30, seed=2)
     for seed in range(5):
-        lda = TemperedLDA(K, random_state=seed).fit(X)
-        found = lda.transform(X).argmax(axis=1)
-        pairs = set(zip(whose.tolist(), found.tolist(), strict=True))
-        assert len(pairs) == K  # one to one
+        found = TemperedLDA(K, random_state=seed).fit(X).transform(X).argmax(axis=1)
+        assert len(set(zip(whose.tolist(), found.tolist(), strict=True))) == K  # one to one
 
 
 @pytest.mark.parametrize("n_topics", [1, 5, 16, 40])

@@ -27,8 +27,7 @@ def counts(n_samples, density, seed=0):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_statistics_add_up(size, density, dtype):
     X, model = counts(30, density).astype(dtype), make(dtype=dtype)
-    step = model.local_step(Batch(X, slice(2, 29)), Tempering(0.5))
-    whole = step.statistics.dense(5)
+    whole = model.local_step(Batch(X, slice(2, 29)), Tempering(0.5)).statistics.dense(5)
     found = total(Fit(Tempering(0.5), False), model, X, slice(2, 29), size)
     assert_array_equal(found.seen_words, np.asarray(X[2:29].sum(axis=0) > 0).ravel())
     rows = np.zeros((V, 5))

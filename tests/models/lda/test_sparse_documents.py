@@ -14,8 +14,7 @@ TEMPERATURES = (1.0, 1.2, 1.4)
 
 
 def corpus(n_samples=12, seed=0):
-    rng = np.random.RandomState(seed)
-    X = rng.poisson(0.6, (n_samples, SHAPE[1])).astype(float)
+    X = np.random.RandomState(seed).poisson(0.6, (n_samples, SHAPE[1])).astype(float)
     X[3] = 0
     X[4] = np.eye(SHAPE[1])[7]
     return sparse.csr_matrix(X)
@@ -54,8 +53,7 @@ def naive_objective(counts, beta, gamma, alpha, b, kappa):
     """J of a document at the phi of a gamma, where gamma = alpha + b n already holds."""
     scores = b * ((psi(gamma) - kappa / gamma)[:, None] + np.log(beta))
     log_phi = scores - logsumexp(scores, axis=0)
-    phi = np.exp(log_phi)
-    total = np.sum(counts * phi * (b * np.log(beta) - log_phi))
+    total = np.sum(counts * np.exp(log_phi) * (b * np.log(beta) - log_phi))
     total += gammaln(gamma).sum() - gammaln(alpha * np.ones(len(gamma))).sum()
     total -= gammaln(gamma.sum()) - gammaln(alpha * len(gamma))
     return total - kappa * np.log(gamma / alpha).sum()
@@ -137,8 +135,7 @@ def test_no_full_step_lowers_the_objective(T):
         model.global_step(step.statistics, 1.0, 1.0, tempering)
         after = objective(model.documents, X, gamma, tempering).sum()
         values.append(after + model.topics.bound(tempering.of_priors))
-    assert np.min(np.diff(values)) > -1e-8 * abs(values[-1])
-    assert values[-1] > values[0] + 1
+    assert np.min(np.diff(values)) > -1e-8 * abs(values[-1]) and values[-1] > values[0] + 1
 
 
 def test_without_sparsity_it_is_the_bound():

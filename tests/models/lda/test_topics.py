@@ -11,6 +11,7 @@ from annealvi._kernels import lda_topics as kernels
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.topics import Statistics
+from tests.marks import cases
 from tests.models.lda.streams import K, V
 
 PRIORS = {
@@ -81,8 +82,7 @@ def assert_same_topics(model, plain):
     slack = 1 + np.abs(np.log(np.maximum(expected, 1e-300))).max()  # of the exponents
     rtol = 30 * TOLERANCE[model.dtype.type] * slack
     rtol = rtol + np.expm1(polygamma(1, plain.lam) * plain.error)
-    difference = np.abs(model.topics.exp_e_log() - expected)
-    assert np.all(difference <= 1e-25 + rtol * expected)
+    assert np.all(np.abs(model.topics.exp_e_log() - expected) <= 1e-25 + rtol * expected)
 
 
 @pytest.mark.slow
@@ -141,14 +141,12 @@ def test_a_prior_far_above_the_topics(dtype, rho):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize(
-    ("n_steps", "rho"),
-    [
-        (3000, lambda t: (10 + t) ** -0.7),
-        (400, lambda t: 0.999),  # 1e-1200: what is left of rows not seen underflows
-        (40, lambda t: 1 - 2.0**-52),
-        (2000, lambda t: 1e-9),
-    ],
+@cases(
+    "n_steps, rho",
+    (3000, lambda t: (10 + t) ** -0.7),
+    (400, lambda t: 0.999),  # 1e-1200: what is left of rows not seen underflows
+    (40, lambda t: 1 - 2.0**-52),
+    (2000, lambda t: 1e-9),
 )
 def test_very_many_steps(dtype, n_steps, rho):
     """Some words are never seen, some early, and the topics' sums do not drift."""
@@ -235,8 +233,7 @@ def test_some_rows_are_those_of_all():
         model.topics.step(statistics, 0.3, 2.0)
     assert model.topics.now != 1
     stored, words = model.topics.stored.copy(), np.array([3, 0, V - 1])
-    rows = model.topics.some_rows(words)
-    assert_array_equal(rows, model.topics.components[:, words].T)
+    assert_array_equal(model.topics.some_rows(words), model.topics.components[:, words].T)
     assert_array_equal(model.topics.stored, stored)
     model.topics.catch_up()
     assert_array_equal(model.topics.some_rows(words), model.topics.components[:, words].T)

@@ -32,8 +32,7 @@ def rows_of(lam, dtype, eta=None, decay=None, now=1.0):
 
 def refresh(rows, n_topics, estimate, b, *, exact=False, logs=False, words=None, n_threads=1):
     """Weights of words after `rows` in `topic_sums` that a model would have."""
-    dtype = rows.values.dtype
-    weights = TopicWeights(V, rows.values.shape[1], dtype)
+    weights = TopicWeights(V, rows.values.shape[1], rows.values.dtype)
     weights.values[:] = np.nan
     words = np.arange(V) if words is None else words
     weights.refresh(
@@ -70,8 +69,7 @@ def assert_weights(weights, rows, n_topics, estimate, b):
     least = -36 if dtype is np.float32 else -290  # exponents below it may be clamped
     there = relative > least
     assert_allclose(found[there], np.exp(relative[there]), rtol=tolerance)
-    assert np.all(found[~there] <= 1.1 * np.exp(least))
-    assert np.all(found >= 0)
+    assert np.all(found[~there] <= 1.1 * np.exp(least)) and np.all(found >= 0)
     assert_array_equal(weights.values[:, n_topics:], 0)
     if weights.logs.size:
         assert_allclose(
@@ -117,8 +115,7 @@ def test_rows_with_steps_to_make_up_for(dtype, estimate, b):
     decay[[4, 9]] = 1e-3  # has moved now
     rows = rows_of(LAMBDA["large"](rng, (V, 5)), dtype, eta, decay, 1e-3)
     before = rows.values.copy()
-    weights = refresh(rows, 5, estimate, b, logs=True)
-    assert_weights(weights, rows, 5, estimate, b)
+    assert_weights(refresh(rows, 5, estimate, b, logs=True), rows, 5, estimate, b)
     assert_array_equal(rows.values, before)
 
 
@@ -165,8 +162,7 @@ def test_words_keep_their_rows_until_there_are_too_many(logs, monkeypatch):
     for size in (5, 5, 5, 3, 20, 2, 1):
         words = np.sort(rng.choice(V, size, replace=False))
         for weights in (bounded, unbounded):
-            before = np.flatnonzero(weights.place >= 0)
-            both = np.union1d(before, words)
+            both = np.union1d(np.flatnonzero(weights.place >= 0), words)
             weights.refresh(words, rows, sums_of(rows, 6), "map", 0.7, False, 1, want_logs=logs)
             own = weights.place[words]
             assert_array_equal(weights.values[own], whole.values[words])

@@ -9,6 +9,7 @@ from scipy.special import gammaln
 
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import OutOfReach, log_partition
+from tests.marks import cases
 from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
 
 
@@ -59,13 +60,10 @@ def enumerate_words_and_topics(alpha, eta, lengths, b):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("alpha", "eta"), [PRIORS[0], pytest.param(*PRIORS[3], marks=pytest.mark.slow)]
-)
+@cases("alpha, eta", PRIORS[0], pytest.param(*PRIORS[3], marks=pytest.mark.slow))
 def test_exact_is_the_sum_over_all_words_and_topics(alpha, eta):
     """V = 3, K = 2, two documents of 3 words: 46,656 terms, each an integral."""
-    exact = log_partition(prior_of(alpha, eta), B, "exact").values
-    for b, value in zip(B, exact, strict=True):
+    for b, value in zip(B, log_partition(prior_of(alpha, eta), B, "exact").values, strict=True):
         expected = np.log(enumerate_words_and_topics(*arrays(alpha, eta), (3, 3), b))
         assert_allclose(value, expected, atol=1e-8)
 
