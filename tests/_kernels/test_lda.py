@@ -55,15 +55,9 @@ def make(
     n_threads=1,
     prune=False,
 ):
-    model = LDA(
-        n_topics,
-        n_features,
-        alpha=alpha,
-        eta=0.05,
-        dtype=dtype,
-        options=LocalOptions(n_iterations, 0.0, start, prune=prune),
-        n_threads=n_threads,
-    )
+    options = LocalOptions(n_iterations, 0.0, start, prune=prune)
+    given = dict(alpha=alpha, eta=0.05, dtype=dtype, options=options, n_threads=n_threads)
+    model = LDA(n_topics, n_features, **given)
     rng = np.random.RandomState(1)
     model.rng = rng
     model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, n_features)) + 0.02)
@@ -125,9 +119,8 @@ def test_global_step(counts, dtype, eta):
             expected = 0.4 * before + 0.3 * (eta + 2.5 * values.T / 0.5)
         rtol = 1e-12 if dtype is np.float64 else 1e-5
         assert_allclose(model.topics.components, expected, rtol=rtol)
-        assert_allclose(
-            model.topics.sums, model.topics.components.sum(axis=1, dtype=np.float64), rtol=1e-12
-        )
+        sums = model.topics.components.sum(axis=1, dtype=np.float64)
+        assert_allclose(model.topics.sums, sums, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -203,14 +196,8 @@ def test_tiny_counts_and_priors(dtype):
     model = LDA(2, 2, alpha=1e-3, eta=0.1, dtype=dtype, options=LocalOptions(5, 0.0, "constant"))
     model.topics.assign(np.array([[5.0, 1.0], [1.0, 5.0]]))
     gamma = model.documents.infer(X.astype(dtype))
-    expected = naive_local_step(
-        X.toarray(),
-        model.topics.components.astype(float),
-        np.full(2, 1e-3),
-        np.ones(1),
-        np.ones((1, 2)),
-        5,
-    )[0]
+    components, ones = model.topics.components.astype(float), np.ones((1, 2))
+    expected = naive_local_step(X.toarray(), components, np.full(2, 1e-3), ones[:, 0], ones, 5)[0]
     assert_allclose(gamma, expected, rtol=1e-6 if dtype is np.float64 else 2e-2)
 
 

@@ -67,21 +67,15 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_statistics_that_wait_are_stepped_to_the_same_bits(case, dtype, n_topics, monkeypatch):
     calls, kernel = [], lda_topics.accumulate_and_step
-    monkeypatch.setattr(
-        lda_topics, "accumulate_and_step", lambda *given: (calls.append(1), kernel(*given))
-    )
+    counting = lambda *given: (calls.append(1), kernel(*given))  # noqa: E731
+    monkeypatch.setattr(lda_topics, "accumulate_and_step", counting)
     given = {"n_words": 40, "rho": 0.3, "b": 1.0, "form": "likelihood"} | CASES[case]
     X = corpus(n_words=given["n_words"]).astype(dtype)
     b = np.linspace(0.3, 1.0, X.shape[0]).astype(dtype) if given.get("each") else given["b"]
     tempering, results = Tempering(b, given["form"]), []
     for wait, n_threads in ((False, 1), (True, 1), (False, 2), (True, 2)):
-        model = make(
-            n_topics,
-            dtype,
-            eta=given.get("eta", 0.1),
-            start=given.get("start", "constant"),
-            n_threads=n_threads,
-        )
+        options = dict(eta=given.get("eta", 0.1), start=given.get("start", "constant"))
+        model = make(n_topics, dtype, n_threads=n_threads, **options)
         seen = []
         rows, sums, components = steps(model, X, given["rho"], tempering, wait=wait, seen=seen)
         results.append([components, sums, rows.values[:, :n_topics], rows.decay, *seen])

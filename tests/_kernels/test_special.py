@@ -40,11 +40,8 @@ def arguments(dtype):
     stretches = [(1e-4, 1e4), (0.002, 0.3), (0.9, 3), (5.9, 6.1), (1, 200)]
     dense = [np.exp(rng.uniform(*np.log(ends), 400)) for ends in stretches]
     special_points = [*ends.view(dtype), limits.tiny, 0.5, 1, 1.4616321449683622, 2, 6, 1e4, 1e8]
-    neighbours = [
-        np.nextafter(dtype(p), dtype(to))
-        for p in (1, 2, 6, limits.tiny, 1e4, 1e8)
-        for to in (0, 9e9)
-    ]
+    points, ends = (1, 2, 6, limits.tiny, 1e4, 1e8), (0, 9e9)
+    neighbours = [np.nextafter(dtype(p), dtype(to)) for p in points for to in ends]
     return np.concatenate([anywhere, *dense, special_points, neighbours]).astype(dtype)
 
 
@@ -116,9 +113,8 @@ def test_exp_digamma(dtype, b):
 def exponents(dtype):
     """The range whose exponentials are normal, its very ends included, and beyond."""
     with mpmath.workprec(100):
-        ends = [
-            mpmath.log(mpmath.mpf(float(p))) for p in (np.finfo(dtype).tiny, np.finfo(dtype).max)
-        ]
+        limits = np.finfo(dtype)
+        ends = [mpmath.log(mpmath.mpf(float(p))) for p in (limits.tiny, limits.max)]
     low, high = (dtype(float(end)) for end in ends)
     near = [low, high]
     for _ in range(3):

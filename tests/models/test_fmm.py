@@ -46,15 +46,8 @@ def tiny_problem(covariance, *, shape=(4, 3, 2), seed=0, **options):
     rng = np.random.RandomState(seed)
     N, K, D = shape
     X = rng.normal(0, 1.5, (N, D))
-    model = FMM(
-        K,
-        D,
-        prior_probability=rng.uniform(0.2, 0.7, K),
-        noise_variance=0.6,
-        component_variance=0.8,
-        covariance=covariance,
-        **options,
-    )
+    given = dict(prior_probability=rng.uniform(0.2, 0.7, K), covariance=covariance) | options
+    model = FMM(K, D, noise_variance=0.6, component_variance=0.8, **given)
     model.start(X, rng.normal(0, 1, (K, D)))
     spread = rng.normal(0, 0.4, (K, K))
     model.covariance_matrix = np.eye(K) * rng.uniform(0.1, 0.5, K)
@@ -192,10 +185,8 @@ def enumerated(model, X, tempering):
             term = b * log_joint(X, Z, mu, model.prior_probability, model.noise_variance)
             total += weight * q * (term - np.log(q))
         total += weight * np.sum(multivariate_normal.logpdf(mu.T, np.zeros(K), prior * np.eye(K)))
-        total -= weight * sum(
-            multivariate_normal.logpdf(m, mean, Q)
-            for m, mean in zip(mu.T, model.means.T, strict=True)
-        )
+        both = zip(mu.T, model.means.T, strict=True)
+        total -= weight * sum(multivariate_normal.logpdf(m, mean, Q) for m, mean in both)
     return total
 
 
@@ -247,25 +238,12 @@ def test_log_partition_by_enumeration(shape):
 def test_an_undamped_variational_temperature_ascends_its_objective(weights, covariance):
     """Eq. 5 of Mandt et al., the temperature's own step included."""
     mean_b = np.average(np.geomspace(1, 0.01, 100), weights=weights)
-    temperature = Variational(
-        t_max=100.0,
-        prior=weights,
-        damping=1.0,
-        start=1 / mean_b,
-        monotone=False,
-        final_fraction=0.0,
-    )
+    options = dict(damping=1.0, monotone=False, final_fraction=0.0)
+    temperature = Variational(t_max=100.0, prior=weights, start=1 / mean_b, **options)
     X = make_shape_mixture(200, random_state=0).data
     for seed in range(3):
-        fmm = TemperedFMM(
-            8,
-            noise_variance=0.1,
-            temperature=temperature,
-            max_iter=50,
-            tol=0,
-            covariance=covariance,
-            random_state=seed,
-        ).fit(X)
+        options = dict(temperature=temperature, covariance=covariance, random_state=seed)
+        fmm = TemperedFMM(8, noise_variance=0.1, max_iter=50, tol=0, **options).fit(X)
         bounds = fmm.history_["tempered_elbo"]
         assert np.min(np.diff(bounds) / np.abs(bounds[1:])) >= -1e-9 and bounds[-1] > bounds[0]
         assert len(np.unique(fmm.temperature_path_)) > 10  # it did move
@@ -313,15 +291,7 @@ def test_new_data(covariance):
     nu = model.infer(X)
     assert_allclose(nu, naive_factors(X, model, slice(None)), rtol=1e-7, atol=1e-9)
     for x, p, bound in zip(X, nu, model.sample_bound(X), strict=True):
-        expected = objective(
-            x[None],
-            p[None],
-            model.means,
-            model.covariance_matrix,
-            model.prior_probability,
-            model.noise_variance,
-            model.component_variance,
-        )
+        expected = value(model, x[None], nu=p[None])
         assert bound == pytest.approx(expected - model.global_bound(), rel=1e-10)
 
 

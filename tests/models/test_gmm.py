@@ -115,9 +115,8 @@ def step(model, problem, tempering=UNTEMPERED):
 def assert_same(q, other, **tolerance):
     """Two sets of natural parameters, field by field."""
     for field in fields(Natural):
-        assert_allclose(
-            getattr(q, field.name), getattr(other, field.name), err_msg=field.name, **tolerance
-        )
+        pair = getattr(q, field.name), getattr(other, field.name)
+        assert_allclose(*pair, err_msg=field.name, **tolerance)
 
 
 def weight_nodes(alpha, reach=28.0, spacing=0.45):
@@ -249,14 +248,10 @@ def test_every_factor_maximises_the_objective(covariance_type, weights, precisio
             done += first.size
         return Factors(*values)
 
-    packed = [
-        (np.log(first) if is_positive else first).ravel()
-        for first, is_learned, is_positive in zip(start, learned, positive, strict=True)
-        if is_learned
-    ]
-    best = unpack(
-        maximise(lambda x: objective(problem, phi, unpack(x), tempering), np.concatenate(packed))
-    )
+    parts = zip(start, learned, positive, strict=True)
+    packed = [np.ravel(np.log(at) if log else at) for at, is_learned, log in parts if is_learned]
+    value = lambda x: objective(problem, phi, unpack(x), tempering)  # noqa: E731
+    best = unpack(maximise(value, np.concatenate(packed)))
     step(model, problem, tempering)
     for name, is_learned, ours, theirs in zip(
         Factors._fields, learned, factors(model), best, strict=True
@@ -276,9 +271,8 @@ def test_elbo_and_energy_in_any_state(covariance_type, weights, precisions, b):
     base = -0.5 * 6 * np.sum(LOG_2PI + np.log(variances).mean(axis=0))
     assert model.log_base_measure() == pytest.approx(base, rel=1e-12)
     for _ in range(2):  # before and after the globals have moved
-        assert model.elbo(tempering) == pytest.approx(
-            objective(problem, phi, factors(model), tempering), rel=1e-11
-        )
+        expected = objective(problem, phi, factors(model), tempering)
+        assert model.elbo(tempering) == pytest.approx(expected, rel=1e-11)
         slope = objective(problem, phi, factors(model), Tempering(2.0))  # F is linear in b
         slope -= objective(problem, phi, factors(model), Tempering(1.0))
         assert local.energy == model.energy()
@@ -370,11 +364,10 @@ def test_a_small_step_is_a_convex_combination(covariance_type, rho, tempering, e
     local = model.local_step(Batch(problem.X, slice(1, 3)), tempering)
     model.global_step(local.statistics, rho, 2.5, tempering)
     prior = prior_of(problem, tempering.inverse if tempering.form == "posterior" else 1.0)
-    expected = {
-        field.name: (1 - effective) * getattr(before, field.name)
-        + effective * (getattr(prior, field.name) + 2.5 * getattr(local.statistics, field.name))
-        for field in fields(Natural)
-    }
+    expected = {}
+    for name in (field.name for field in fields(Natural)):
+        new = getattr(prior, name) + 2.5 * getattr(local.statistics, name)
+        expected[name] = (1 - effective) * getattr(before, name) + effective * new
     assert_same(model.posterior, Natural(**expected), rtol=1e-12)
 
 
@@ -408,10 +401,8 @@ def test_a_shift_of_the_data_shifts_the_fit(covariance_type, known, temperature)
     rng = np.random.RandomState(0)
     X = np.repeat(np.array([[0, 0], [5, 0], [0, 5]]), 20, axis=0) + rng.standard_normal((60, 2))
     options = dict(covariance_type=covariance_type, temperature=temperature, max_iter=30, tol=0)
-    here, there = (
-        TemperedGaussianMixture(3, random_state=0, **known, **options).fit(X + shift)
-        for shift in (0.0, 1e6)
-    )
+    make = lambda: TemperedGaussianMixture(3, random_state=0, **known, **options)  # noqa: E731
+    here, there = (make().fit(X + shift) for shift in (0.0, 1e6))
     assert_allclose(there.means_ - 1e6, here.means_, atol=1e-6)
     assert_allclose(there.covariances_, here.covariances_, rtol=1e-6)
     assert_allclose(there.weights_, here.weights_, rtol=1e-6)

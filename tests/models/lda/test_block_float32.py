@@ -60,9 +60,9 @@ def test_a_topic_left_out_in_float32_holds_less_than_the_least_share(
     X, lam = problem(n_topics, np.float32, overlap)
     share = LocalOptions().least_share(np.float32, training)
     for n_iterations in (6, 30):
+        options = [LocalOptions(n_iterations, 0.0, "warm", prune=p) for p in (True, False)]
         (ours, of_ours), (full, of_full) = (
-            fit(X, lam, LocalOptions(n_iterations, 0.0, "warm", prune=p), alpha, training=training)
-            for p in (True, False)
+            fit(X, lam, o, alpha, training=training) for o in options
         )
         out = ours == np.float32(alpha)
         held = np.where(out, full - np.float32(alpha), 0)
@@ -93,10 +93,8 @@ def test_a_topic_of_a_large_prior_is_kept():
     X, lam = problem(90, np.float32, 0.1)
     alpha = np.full(90, 0.03)
     alpha[[3, 70]] = 2.0
-    gamma, whole = (
-        fit(X, lam, LocalOptions(200, 0.0, prune=prune), alpha, training=False)[0]
-        for prune in (True, False)
-    )
+    options = [LocalOptions(200, 0.0, prune=prune) for prune in (True, False)]
+    gamma, whole = (fit(X, lam, each, alpha, training=False)[0] for each in options)
     assert_allclose(gamma, whole, rtol=1e-2, atol=1e-2)
 
 
@@ -105,12 +103,8 @@ def test_a_topic_of_a_large_prior_is_kept():
 def test_scikit_learns_arithmetic_is_kept(alpha, training):
     X, lam = problem(90, np.float64, 0.1)
     for n_iterations in (8, 40):
-        ours, full = (
-            fit(
-                X, lam, LocalOptions(n_iterations, 0.0, "random", prune=p), alpha, training=training
-            )
-            for p in (True, False)
-        )
+        options = [LocalOptions(n_iterations, 0.0, "random", prune=p) for p in (True, False)]
+        ours, full = (fit(X, lam, each, alpha, training=training) for each in options)
         for one, other in zip(ours, full, strict=True):
             assert_allclose(one, other, rtol=0, atol=1e-9)
     if training:

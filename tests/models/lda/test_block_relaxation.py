@@ -35,18 +35,14 @@ def test_once_the_temperature_is_low():
 def test_the_same_fixed_points(n_topics, document_estimate):
     X, lam = problem(n_topics, np.float64, 0.5)
     options = {"tolerance": 1e-13, "document_estimate": document_estimate}
-    plain, relaxed = (
-        gamma_after(X, lam, 3000, over_relaxed=relaxed, **options) for relaxed in (False, True)
-    )
+    after = lambda n, o: gamma_after(X, lam, n, over_relaxed=o, **options)  # noqa: E731
+    plain, relaxed = after(3000, False), after(3000, True)
     again = gamma_after(X, lam, 1, over_relaxed=False, start=relaxed, **options)
     assert_allclose(again, relaxed, rtol=1e-8)
     # a document may have several; most end in the same
     same = np.isclose(plain, relaxed, rtol=1e-5, atol=1e-7).all(axis=1)
     assert np.mean(same) > 0.8
-    soon = [
-        np.abs(gamma_after(X, lam, 12, over_relaxed=o, **options) - plain)[same].sum()
-        for o in (False, True)
-    ]
+    soon = [np.abs(after(12, o) - plain)[same].sum() for o in (False, True)]
     assert soon[1] < 0.7 * soon[0]
 
 

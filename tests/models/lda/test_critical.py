@@ -66,9 +66,8 @@ def test_the_posterior_form_has_one_of_its_own():
     X = corpus(0, 5, 60)
     critical = critical_temperature(X, 100, 0.03, "posterior")
     assert critical < 2 < critical_temperature(X, 100, 0.03)
-    lda = TemperedLDA(
-        100, random_state=0, temperature=Annealed("auto", length=1.0, form="posterior"), max_iter=5
-    )
+    temperature = Annealed("auto", length=1.0, form="posterior")
+    lda = TemperedLDA(100, random_state=0, temperature=temperature, max_iter=5)
     assert lda.fit(X).temperature_path_[0] == pytest.approx(1.2 * critical)
 
 

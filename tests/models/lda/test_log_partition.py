@@ -60,10 +60,8 @@ def test_energies_of_documents(counts, dtype, b):
     model = make(5, dtype)
     gamma = (np.random.RandomState(0).gamma(0.5, 2.0, (60, 5)) + 0.05).astype(dtype)
     found = model.documents.energies(counts.astype(dtype), gamma, Tempering(b))
-    expected = [
-        naive_fit(row, g.astype(np.float64), b, model.topics.components, 0.1, 0)[2]
-        for row, g in zip(counts.toarray(), gamma, strict=True)
-    ]
+    lam, both = model.topics.components, zip(counts.toarray(), gamma.astype(float), strict=True)
+    expected = [naive_fit(row, g, b, lam, 0.1, 0)[2] for row, g in both]
     rtol = 1e-10 if dtype is np.float64 else 2e-4
     assert_allclose(found, expected, rtol=rtol, atol=rtol)
     assert_array_equal(found[[3, 11]], 0.0)
@@ -87,9 +85,8 @@ def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form):
     for row in counts.toarray()[2:50]:
         gamma, _, one = naive_fit(row, np.ones(5), b, model.topics.components, alpha, 60)
         energy += one
-        log_c += naive_log_c(
-            gamma[None], model.topics.components, [row.sum()], GRIDS["exponential"]
-        )[0]
+        lam = model.topics.components
+        log_c += naive_log_c(gamma[None], lam, [row.sum()], GRIDS["exponential"])[0]
     rtol = 1e-5 if dtype is np.float64 else 1e-4
     assert local.energy == pytest.approx(energy, rel=rtol)
     assert_allclose(local.log_partition, log_c, rtol=rtol, atol=rtol * counts.sum())
@@ -106,10 +103,8 @@ def test_energy_of_a_batch_under_random_starts(counts):
     model = make(5, start="random")
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
-    energy = sum(
-        naive_fit(row, np.ones(5), 0.5, model.topics.components, 0.1, 200)[2]
-        for row in counts.toarray()
-    )
+    lam, rows = model.topics.components, counts.toarray()
+    energy = sum(naive_fit(row, np.ones(5), 0.5, lam, 0.1, 200)[2] for row in rows)
     assert local.energy == pytest.approx(energy, rel=1e-5)
 
 
@@ -118,10 +113,8 @@ def test_steps_that_ask_for_no_moments_bring_none(counts):
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5))
     assert local.energy is None and local.log_partition is None
-    assert_array_equal(
-        dense(local, 5),
-        dense(model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True), 5),
-    )
+    whole = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
+    assert_array_equal(dense(local, 5), dense(whole, 5))
 
 
 @pytest.mark.slow
@@ -142,10 +135,8 @@ def test_log_c_follows_the_topics(counts):
         assert_allclose(local.log_partition, expected, rtol=rtol, atol=rtol * counts.sum())
     model.topics.assign(np.random.RandomState(5).rand(5, 41) + 0.1)
     local = model.local_step(batch, Tempering(0.7), moments=True)
-    gammas = [
-        naive_fit(row, np.ones(5), 0.7, model.topics.components, 0.1, 200)[0]
-        for row in counts.toarray()
-    ]
+    lam, rows = model.topics.components, counts.toarray()
+    gammas = [naive_fit(row, np.ones(5), 0.7, lam, 0.1, 200)[0] for row in rows]
     expected = naive_log_c(gammas, model.topics.components, lengths(counts), EVEN).sum(axis=0)
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
 
@@ -156,9 +147,8 @@ def test_log_partition_at_the_current_q(counts):
     lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0, preset="sklearn").fit(counts)
     of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
     model = lda._state.model
-    expected = naive_log_c(
-        model.documents.infer(counts), model.topics.components, lengths(counts), inverses
-    ).sum(axis=0)
+    gamma, lam = model.documents.infer(counts), model.topics.components
+    expected = naive_log_c(gamma, lam, lengths(counts), inverses).sum(axis=0)
     assert_allclose(of_fit, expected - expected[0], rtol=1e-11, atol=1e-8)
     with pytest.raises(ValueError, match=r"one that TemperedLDA offers: 'posterior'\. Got"):
         log_partition(lda, inverses, "exact")

@@ -29,14 +29,8 @@ ETA = {
 def make(shape, *, seed=0, eta=0.07, alpha=0.2, dtype=np.float64, **options):
     """A model of the mean of topics, started at random."""
     options = dict(max_iter=500, tolerance=1e-12, start="warm") | options
-    model = LDA(
-        *shape,
-        alpha=alpha,
-        eta=eta,
-        dtype=dtype,
-        topic_estimate="map",
-        options=LocalOptions(**options),
-    )
+    given = dict(alpha=alpha, eta=eta, dtype=dtype, topic_estimate="map")
+    model = LDA(*shape, options=LocalOptions(**options), **given)
     model.initialize(np.random.RandomState(seed))
     return model
 
@@ -78,9 +72,8 @@ def test_the_objective_is_the_one_written_out(T, form, eta):
     model = make((4, 23), eta=eta, alpha=alpha)
     model.topics.assign(rng.gamma(0.5, 2.0, (4, 23)) + 0.01)
     gamma = rng.gamma(2.0, 1.0, (9, 4))
-    expected = point_objective(
-        X, mean(model.topics.components), gamma, *priors(alpha, eta, T, form), 1 / T
-    )
+    beta, given = mean(model.topics.components), priors(alpha, eta, T, form)
+    expected = point_objective(X, beta, gamma, *given, 1 / T)
     assert model.elbo(X, gamma, Tempering(1 / T, form)) == pytest.approx(expected, rel=1e-11)
 
 
@@ -160,9 +153,8 @@ def test_the_local_step_word_by_word(counts, n_topics, b, dtype):
     """gamma, statistics, energies and bounds against loops that have log E beta."""
     rng = np.random.RandomState(1)
     X, alpha = counts.astype(dtype), np.linspace(0.05, 0.4, n_topics)
-    model = make(
-        (n_topics, 41), alpha=alpha, dtype=dtype, start="constant", max_iter=7, tolerance=0
-    )
+    options = dict(start="constant", max_iter=7, tolerance=0)
+    model = make((n_topics, 41), alpha=alpha, dtype=dtype, **options)
     model.documents.options = LocalOptions(7, 0.0, "constant", prune=False)
     model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
     local = model.local_step(Batch(X, slice(0, 60)), Tempering(b), moments=True)

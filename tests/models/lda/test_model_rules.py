@@ -56,9 +56,8 @@ def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds):
     model = make(5, dtype, n_iterations=7)
     X = counts.astype(dtype)
     local = model.local_step(Batch(X, slice(0, 60)), Tempering(0.4, rule=rule), moments=True)
-    _, b, statistics = naive_rule_step(
-        counts.toarray(), 0.4, model.topics.components.astype(float), 0.1, 7, rule
-    )
+    lam = model.topics.components.astype(float)
+    _, b, statistics = naive_rule_step(counts.toarray(), 0.4, lam, 0.1, 7, rule)
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(local.inverse, b, rtol=rtol)
     assert_allclose(dense(local, 5).T, statistics, rtol=10 * rtol, atol=rtol / 10)
@@ -85,9 +84,8 @@ def test_inference_under_a_rule(counts, dtype):
     rule = DocumentRule(EVEN, uniform(20), 3)
     model = make(5, dtype, n_iterations=7)
     gamma = model.documents.infer(counts.astype(dtype), Tempering(1.0, rule=rule))
-    expected, b, _ = naive_rule_step(
-        counts.toarray(), 1.0, model.topics.components.astype(float), 0.1, 7, rule
-    )
+    lam = model.topics.components.astype(float)
+    expected, b, _ = naive_rule_step(counts.toarray(), 1.0, lam, 0.1, 7, rule)
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(gamma, expected, rtol=rtol)
     words = lengths(counts)
@@ -165,9 +163,8 @@ def test_documents_in_blocks(counts, monkeypatch, sizes):
         rule = DocumentRule(EVEN, uniform(20), 4)
         one = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
         energy, log_c = one.energy, one.log_partition
-        ruled = model.local_step(
-            Batch(counts, slice(0, 60)), Tempering(0.5, rule=rule), moments=True
-        )
+        batch = Batch(counts, slice(0, 60))
+        ruled = model.local_step(batch, Tempering(0.5, rule=rule), moments=True)
         gamma = model.documents.infer(counts, Tempering(1.0, rule=rule))
         found.append([energy, log_c, gamma, ruled.inverse, dense(ruled, 5).copy()])
     for whole, parts in zip(*found, strict=True):

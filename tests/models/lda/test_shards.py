@@ -31,9 +31,8 @@ def test_statistics_add_up(size, density, dtype):
     found = total(Fit(Tempering(0.5), False), model, X, slice(2, 29), size)
     assert_array_equal(found.seen_words, np.asarray(X[2:29].sum(axis=0) > 0).ravel())
     rows = np.zeros((V, 5))
-    rows[found.seen_words] = (found.rows[found.seen_words] if len(found.rows) == V else found.rows)[
-        :, :5
-    ]
+    own = found.rows[found.seen_words] if len(found.rows) == V else found.rows
+    rows[found.seen_words] = own[:, :5]
     exact = dict(rtol=0) if size >= 27 else dict(rtol=1e-5 if dtype == np.float32 else 1e-12)
     assert_allclose(rows, whole, atol=0 if size >= 27 else 1e-7, **exact)
 
@@ -98,10 +97,8 @@ def test_shards_change_the_last_digits_only(X, name):
 
 
 def test_random_documents_are_drawn_shard_by_shard(X):
-    fits = [
-        Sharded(3, preset="sklearn", max_iter=2, shard_size=size, random_state=0).fit(X)
-        for size in (50, 50, 400)
-    ]
+    options = dict(preset="sklearn", max_iter=2, random_state=0)
+    fits = [Sharded(3, shard_size=size, **options).fit(X) for size in (50, 50, 400)]
     assert_array_equal(fits[0].components_, fits[1].components_)
     assert np.any(fits[0].components_ != fits[2].components_)
 

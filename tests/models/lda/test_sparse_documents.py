@@ -22,14 +22,8 @@ def corpus(n_samples=12, seed=0):
 
 def make(estimate="sparse", dtype=np.float64, alpha=0.15, **options):
     options = dict(max_iter=300, tolerance=1e-12) | options
-    model = LDA(
-        *SHAPE,
-        alpha=alpha,
-        eta=0.1,
-        dtype=dtype,
-        topic_estimate="map",
-        options=LocalOptions(document_estimate=estimate, **options),
-    )
+    given = LocalOptions(document_estimate=estimate, **options)
+    model = LDA(*SHAPE, alpha=alpha, eta=0.1, dtype=dtype, topic_estimate="map", options=given)
     model.initialize(np.random.RandomState(1))
     return model
 
@@ -100,13 +94,12 @@ def test_the_objective_against_loops(T):
     beta = model.topics.lam[:, : SHAPE[0]].T
     beta = beta / beta.sum(axis=1, keepdims=True)
     gamma = np.array([naive_step(row, beta, 0.15, b, kappa, 3000) for row in X.toarray()])
-    expected = [
-        naive_objective(row, beta, at, 0.15, b, kappa)
-        for row, at in zip(X.toarray(), gamma, strict=True)
-    ]
-    assert_allclose(
-        objective(model.documents, X, gamma, Tempering(b)), expected, rtol=1e-8, atol=1e-12
+    both, found = (
+        zip(X.toarray(), gamma, strict=True),
+        objective(model.documents, X, gamma, Tempering(b)),
     )
+    expected = [naive_objective(row, beta, at, 0.15, b, kappa) for row, at in both]
+    assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -141,6 +134,5 @@ def test_no_full_step_lowers_the_objective(T):
 def test_without_sparsity_it_is_the_bound():
     model, X = make("variational"), corpus()
     gamma = model.documents.infer(X)
-    assert_allclose(
-        objective(model.documents, X, gamma, Tempering()), model.documents.bound(X, gamma)
-    )
+    found = objective(model.documents, X, gamma, Tempering())
+    assert_allclose(found, model.documents.bound(X, gamma))

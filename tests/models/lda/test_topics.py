@@ -164,9 +164,8 @@ def test_very_many_steps(dtype, n_steps, rho):
     assert_same_topics(model, plain)
     assert_allclose(model.topics.components, plain.lam, rtol=TOLERANCE[dtype])
     rtol = 1e-10 if dtype is np.float64 else 1e-6
-    assert_allclose(
-        model.topics.sums, model.topics.components.sum(axis=1, dtype=np.float64), rtol=rtol
-    )
+    sums = model.topics.components.sum(axis=1, dtype=np.float64)
+    assert_allclose(model.topics.sums, sums, rtol=rtol)
 
 
 def test_rows_that_have_not_moved_are_few_only_where_many_words_are_seen():

@@ -35,9 +35,8 @@ def refresh(rows, n_topics, estimate, b, *, exact=False, logs=False, words=None,
     weights = TopicWeights(V, rows.values.shape[1], rows.values.dtype)
     weights.values[:] = np.nan
     words = np.arange(V) if words is None else words
-    weights.refresh(
-        words, rows, sums_of(rows, n_topics), estimate, b, exact, n_threads, want_logs=logs
-    )
+    given = sums_of(rows, n_topics), estimate, b, exact, n_threads
+    weights.refresh(words, rows, *given, want_logs=logs)
     return weights
 
 
@@ -72,9 +71,8 @@ def assert_weights(weights, rows, n_topics, estimate, b):
     assert np.all(found[~there] <= 1.1 * np.exp(least)) and np.all(found >= 0)
     assert_array_equal(weights.values[:, n_topics:], 0)
     if weights.logs.size:
-        assert_allclose(
-            weights.logs[:, :n_topics], expected - scale[:, None], rtol=tolerance, atol=tolerance
-        )
+        at, near = expected - scale[:, None], dict(rtol=tolerance, atol=tolerance)
+        assert_allclose(weights.logs[:, :n_topics], at, **near)
 
 
 @pytest.mark.parametrize("lam", LAMBDA)

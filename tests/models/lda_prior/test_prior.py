@@ -34,9 +34,8 @@ def test_monte_carlo_and_bounds(alpha, eta, form):
     exact = None
     if form == "explicit" or (alpha, eta) == (1.0, 1.0):  # others are out of reach, or slow
         exact = log_partition(prior, B, "exact").values
-    estimate = log_partition(
-        prior, B, "monte-carlo", n_samples=400, n_theta=200, random_state=0, n_jobs=2
-    )
+    options = dict(n_samples=400, n_theta=200, random_state=0, n_jobs=2)
+    estimate = log_partition(prior, B, "monte-carlo", **options)
     assert estimate.method == "monte-carlo" and np.all(estimate.standard_error[1:] < 0.05)
     assert np.all(estimate.effective_sample_size > 100)
     lower = log_partition(prior, B, "jensen", n_samples=400, n_theta=200, random_state=1)
@@ -67,9 +66,8 @@ def test_monte_carlo_of_large_priors(form, eta):
 def test_documents_have_theta_of_their_own(D, n_theta):
     """C would be too high by 5 standard errors and more if they shared theta."""
     prior = prior_of(0.3, 0.5, [2] * D, V=2)
-    estimate = log_partition(
-        prior, B, "monte-carlo", n_samples=1500, n_theta=n_theta, random_state=0, n_jobs=2
-    )
+    options = dict(n_samples=1500, n_theta=n_theta, random_state=0, n_jobs=2)
+    estimate = log_partition(prior, B, "monte-carlo", **options)
     exact = log_partition(prior, B, "exact").values
     assert np.all(np.abs(estimate.values - exact)[1:] < 3 * estimate.standard_error[1:])
 
@@ -129,17 +127,16 @@ def test_map_is_at_the_mode_where_there_is_one():
 
 def test_priors_may_be_written_as_numbers_rows_or_matrices():
     for form in FORMS:
-        values = [
-            log_partition(
-                LDAPrior(3, 4, [5], doc_topic_prior=a, topic_word_prior=e, form=form), B, method
-            ).values
-            for method in ("map", "exact" if form == "explicit" else "map")
-            for a, e in [
+        priors = [
+            LDAPrior(3, 4, [5], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
+            for alpha, eta in (
                 (0.5, 1.7),
                 (np.full(3, 0.5), np.full(4, 1.7)),
                 (0.5, np.full((3, 4), 1.7)),
-            ]
+            )
         ]
+        methods = ("map", "exact" if form == "explicit" else "map")
+        values = [log_partition(prior, B, method).values for method in methods for prior in priors]
         assert_allclose(values[1:3], values[:1] * 2, atol=1e-11)
         assert_allclose(values[4:], values[3:4] * 2, atol=1e-11)
     default = LDAPrior(4, 9, [3])
@@ -151,26 +148,14 @@ def test_priors_may_be_written_as_numbers_rows_or_matrices():
 @pytest.mark.parametrize("method", ["monte-carlo", "jensen"])
 def test_any_number_of_threads_gives_the_same_bits(form, method):
     lengths = np.random.RandomState(0).poisson(3, 20)
-    prior = LDAPrior(
-        70, 900, lengths, doc_topic_prior=0.3, topic_word_prior=np.full(900, 0.6), form=form
-    )
+    priors = dict(doc_topic_prior=0.3, topic_word_prior=np.full(900, 0.6))
+    prior = LDAPrior(70, 900, lengths, form=form, **priors)
     seen = []
-    results = [
-        log_partition(
-            prior,
-            exponential_grid(5, 9),
-            method,
-            n_samples=11,
-            n_theta=20,
-            random_state=3,
-            n_jobs=n_jobs,
-            callback=callback,
-        )
-        for n_jobs, callback in [
-            *((n_jobs, None) for n_jobs in (1, 2, 3, 7, -1)),
-            (2, lambda done, total: seen.append((done, total))),
-        ]
-    ]
+    options = dict(n_samples=11, n_theta=20, random_state=3)
+    runs = [dict(n_jobs=n_jobs) for n_jobs in (1, 2, 3, 7, -1)]
+    runs.append(dict(n_jobs=2, callback=lambda done, total: seen.append((done, total))))
+    grid = exponential_grid(5, 9)
+    results = [log_partition(prior, grid, method, **options, **run) for run in runs]
     assert seen == [(i + 1, 11) for i in range(11)]
     for other in results[1:]:
         assert_array_equal(other.values, results[0].values)
@@ -205,9 +190,8 @@ def test_probabilities_that_underflow_are_heard_where_it_matters(b):
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_extreme_hyperparameters_give_finite_results(form):
-    prior = LDAPrior(
-        500, 8000, [100_000] * 10_000, doc_topic_prior=1 / 500, topic_word_prior=1 / 500, form=form
-    )
+    priors = dict(doc_topic_prior=1 / 500, topic_word_prior=1 / 500)
+    prior = LDAPrior(500, 8000, [100_000] * 10_000, form=form, **priors)
     assert prior.n_words == 10**9
     b = exponential_grid(10, 20)
     with pytest.warns(UserWarning, match="effective sample size"):
@@ -223,16 +207,10 @@ def test_extreme_hyperparameters_give_finite_results(form):
 @pytest.mark.parametrize("method", ["monte-carlo", "jensen"])
 def test_a_prior_may_have_any_layout(method):
     eta = np.random.RandomState(0).random_sample((3, 30)) + 0.1
-    found = [
-        log_partition(
-            LDAPrior(3, 30, [5, 2], doc_topic_prior=0.5, topic_word_prior=array),
-            B,
-            method,
-            n_samples=5,
-            random_state=0,
-        ).values
-        for array in (eta, np.asfortranarray(eta))
-    ]
+    found = []
+    for array in (eta, np.asfortranarray(eta)):
+        prior = LDAPrior(3, 30, [5, 2], doc_topic_prior=0.5, topic_word_prior=array)
+        found.append(log_partition(prior, B, method, n_samples=5, random_state=0).values)
     assert_array_equal(*found)
 
 
