@@ -23,15 +23,8 @@ def _rows():
         kind = list(TOPICS)[number % 3]
         words = draw.choices(TOPICS[kind], k=20)
         year = 2000 + number // 12
-        rows.append(
-            {
-                "id": f"d{number}",
-                "title": f"On {words[0]}, {number}",
-                "text": " ".join(words),
-                "date": f"{year}-05-01",
-                "kind": kind,
-            }
-        )
+        own = dict(id=f"d{number}", title=f"On {words[0]}, {number}", text=" ".join(words))
+        rows.append(own | dict(date=f"{year}-05-01", kind=kind))
     return rows
 
 

@@ -10,25 +10,23 @@ import pytest
 
 from annealvi.cli import commands, main
 from annealvi.exceptions import BadParameter
+from tests.marks import cases
 
 
 def run(*arguments, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-m", "annealvi", *arguments], capture_output=True, text=True, **kwargs
-    )
+    command = [sys.executable, "-m", "annealvi", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, **kwargs)
 
 
 def test_version():
     done = run("--version")
-    assert done.stdout.startswith("annealvi 0.")
-    assert "kernels" in done.stdout
+    assert done.stdout.startswith("annealvi 0.") and "kernels" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["fit", "label", "show", "compare", "demo"])
 def test_help(call, command):
     done = call(command, "--help")
-    assert done.status == 0
-    assert done.out.startswith(f"usage: annealvi {command}")
+    assert done.status == 0 and done.out.startswith(f"usage: annealvi {command}")
     if command != "demo":
         assert "example" in done.out and f"annealvi {command} " in done.out.split("example")[1]
 
@@ -42,19 +40,16 @@ def test_examples_of_the_help_can_be_parsed():
         commands.make_parser().parse_args(shlex.split(example)[1:])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "the following arguments are required: COMMAND (see annealvi --help)"),
-        (["paint"], "invalid choice: 'paint' (choose from"),
-        (["fit"], "the following arguments are required: PATH (see annealvi fit --help)"),
-        (["fit", "x", "--colour", "red"], "unrecognized arguments: --colour red"),
-    ],
+@cases(
+    "arguments, words",
+    ([], "the following arguments are required: COMMAND (see annealvi --help)"),
+    (["paint"], "invalid choice: 'paint' (choose from"),
+    (["fit"], "the following arguments are required: PATH (see annealvi fit --help)"),
+    (["fit", "x", "--colour", "red"], "unrecognized arguments: --colour red"),
 )
 def test_bad_arguments(call, arguments, words):
     done = call(*arguments)
-    assert done.status == 2 and words in done.err
-    assert len(done.err.splitlines()) == 1
+    assert done.status == 2 and words in done.err and len(done.err.splitlines()) == 1
 
 
 @pytest.mark.slow
@@ -64,12 +59,8 @@ def test_a_reader_who_stops(jsonl, tmp_path):
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as closed:
-        done = subprocess.run(
-            [sys.executable, "-m", "annealvi", "show", str(tmp_path / "m")],
-            stdout=closed,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
+        command = [sys.executable, "-m", "annealvi", "show", str(tmp_path / "m")]
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 import annealvi
 from annealvi.cli import fit as module
+from tests.marks import cases
 
 from .conftest import TOPICS
 
@@ -27,27 +28,23 @@ def planted(out):
 def test_texts_of_every_kind_give_the_same_topics(call, jsonl, table, folder, tmp_path, rows):
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(row["text"] for row in rows), encoding="utf-8")
-    outs = [
-        call("fit", path, "--topics", 3, "--words", 6) for path in (jsonl, table, folder, lines)
-    ]
+    paths = (jsonl, table, folder, lines)
+    outs = [call("fit", path, "--topics", 3, "--words", 6) for path in paths]
     for done in outs:
         assert done.status == 0, done.err
         assert planted(done.out)
         assert "read 36 documents" in done.err
         assert "18 words of 36 documents are counted" in done.err
-    assert outs[0].out == outs[1].out == outs[3].out
-    assert not list(outs[0].place.iterdir())
+    assert outs[0].out == outs[1].out == outs[3].out and not list(outs[0].place.iterdir())
 
 
 def test_columns_are_joined(call, table, jsonl):
     one = call("fit", table, "--text", "title", "--text", "text", "--topics", 3, "--model", "m")
     assert one.status == 0
     model = annealvi.load("m")
-    assert "star" in model.feature_names_
-    assert model.counts(["star\nstar"]).sum() == 2
+    assert "star" in model.feature_names_ and model.counts(["star\nstar"]).sum() == 2
     # each title repeats a word of its text
-    two = call("fit", jsonl, "--topics", 3)
-    assert one.out != two.out
+    assert one.out != call("fit", jsonl, "--topics", 3).out
 
 
 def test_the_model_is_that_of_the_library(call, jsonl, rows):
@@ -91,9 +88,8 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
 @pytest.mark.slow
 def test_seed_words_and_a_number_that_is_chosen(call, jsonl):
     seeds = json.dumps({word: [word] for words in TOPICS.values() for word in words[:2]})
-    done = call(
-        "fit", jsonl, "--topics", "auto", "--seed-words", seeds, "--second-fit", "--report", "r"
-    )
+    options = ("--seed-words", seeds, "--second-fit", "--report", "r")
+    done = call("fit", jsonl, "--topics", "auto", *options)
     assert done.status == 0 and "chose 6 topics" in done.err
 
 
@@ -118,20 +114,17 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
     assert "--seed-words needs the words of the counts" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
-    done = call("fit", counts, *seeds)
-    assert re.search(r"^ +0 .*  last: sail", done.out, re.MULTILINE)
+    assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    ("seeds", "words"),
-    [
-        ("nowhere.json", "'nowhere.json': No such file"),
-        ("{", "--seed-words must be JSON, such as"),
-        ('{"sea": "ship"}', "a dict of names to lists of words, .* Got {'sea': 'ship'}"),
-        ('{"sea": []}', "a dict of names to lists of words, .* Got {'sea': []}"),
-        ('{"a": ["keel", "mast"]}', "a word of the corpus for each topic"),
-        ('{"a": ["star"], "b": ["moon"], "c": ["ship"]}', "at most .* Got 3"),
-    ],
+@cases(
+    "seeds, words",
+    ("nowhere.json", "'nowhere.json': No such file"),
+    ("{", "--seed-words must be JSON, such as"),
+    ('{"sea": "ship"}', "a dict of names to lists of words, .* Got {'sea': 'ship'}"),
+    ('{"sea": []}', "a dict of names to lists of words, .* Got {'sea': []}"),
+    ('{"a": ["keel", "mast"]}', "a word of the corpus for each topic"),
+    ('{"a": ["star"], "b": ["moon"], "c": ["ship"]}', "at most .* Got 3"),
 )
 def test_wrong_seed_words(refused, jsonl, seeds, words):
     pattern = ".*".join(re.escape(part) for part in words.split(".*"))
@@ -156,12 +149,10 @@ def test_words(call, jsonl, tmp_path):
     stop = tmp_path / "stop.txt"
     stop.write_text("star\nbread\nship\n", encoding="utf-8")
     done = call("fit", jsonl, "--topics", 3, "--words", 6, "--stop-words", stop)
-    assert set.union(*topics_of(done.out)) == {
-        word for words in TOPICS.values() for word in words
-    } - {"star", "bread", "ship"}
+    words = {word for words in TOPICS.values() for word in words}
+    assert set.union(*topics_of(done.out)) == words - {"star", "bread", "ship"}
     assert "20 words" not in call("fit", jsonl, "--topics", 3, "--stop-words", "none").err
-    few = call("fit", jsonl, "--topics", 2, "--min-df", 12)
-    assert "are in fewer than 12" in few.err
+    assert "are in fewer than 12" in call("fit", jsonl, "--topics", 2, "--min-df", 12).err
 
 
 def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tmp_path):
@@ -180,32 +171,27 @@ def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tm
 
 def test_quiet_says_nothing(call, jsonl):
     done = call("fit", jsonl, "--topics", 3, "--quiet")
-    assert (
-        done.status == 0
-        and not done.err
-        and planted(call("fit", jsonl, "--topics", 3, "--words", 6).out)
-    )
+    assert done.status == 0 and not done.err
+    assert planted(call("fit", jsonl, "--topics", 3, "--words", 6).out)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--report", "no/topics.html"], "--report: 'no/topics.html' must be a file, in a folder"),
-        (["--model", "."], "--model: '.' must be a file, in a folder"),
-        (["--report", "x", "--model", "x"], "must be two files. Got 'x' twice"),
-        (["--time", "date"], "--time is for the report: name its file by --report"),
-        (["--second-fit"], "--second-fit is for the report"),
-        (["--topics", "19"], "at most the number of words, 18. Got 19"),
-        (["--topics", "0"], "--topics: must be a whole number, at least 1, got '0'"),
-        (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a share"),
-        (["--min-df", "12", "--max-df", "5"], "max_df corresponds to < documents than min_df"),
-        (["--min-df", "0.9", "--max-df", "0.95"], "Give a smaller 'min_df' or a larger 'max_df'"),
-        (["--stop-words", "klingon"], "'klingon': No such file or directory"),
-        (["--vocabulary", "x"], "--vocabulary needs counts of words"),
-        (["--files", "*.txt"], "--files needs a folder of texts"),
-        (["--encoding", "klingon"], "--encoding: there is no encoding 'klingon'"),
-        (["--topics", "3", "--jobs", "0"], "n_jobs == 0 in Parallel has no meaning"),
-    ],
+@cases(
+    "options, words",
+    (["--report", "no/topics.html"], "--report: 'no/topics.html' must be a file, in a folder"),
+    (["--model", "."], "--model: '.' must be a file, in a folder"),
+    (["--report", "x", "--model", "x"], "must be two files. Got 'x' twice"),
+    (["--time", "date"], "--time is for the report: name its file by --report"),
+    (["--second-fit"], "--second-fit is for the report"),
+    (["--topics", "19"], "at most the number of words, 18. Got 19"),
+    (["--topics", "0"], "--topics: must be a whole number, at least 1, got '0'"),
+    (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a share"),
+    (["--min-df", "12", "--max-df", "5"], "max_df corresponds to < documents than min_df"),
+    (["--min-df", "0.9", "--max-df", "0.95"], "Give a smaller 'min_df' or a larger 'max_df'"),
+    (["--stop-words", "klingon"], "'klingon': No such file or directory"),
+    (["--vocabulary", "x"], "--vocabulary needs counts of words"),
+    (["--files", "*.txt"], "--files needs a folder of texts"),
+    (["--encoding", "klingon"], "--encoding: there is no encoding 'klingon'"),
+    (["--topics", "3", "--jobs", "0"], "n_jobs == 0 in Parallel has no meaning"),
 )
 def test_wrong_options(refused, jsonl, options, words):
     assert words in refused("fit", jsonl, *options)
@@ -217,12 +203,10 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
     assert jsonl.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--time", "title"], "must be datetimes"),
-        (["--time", "date", "--freq", "fortnight"], "must be a period such as "),
-    ],
+@cases(
+    "options, words",
+    (["--time", "title"], "must be datetimes"),
+    (["--time", "date", "--freq", "fortnight"], "must be a period such as "),
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):
     """They are found out before the fit."""

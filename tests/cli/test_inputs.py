@@ -12,6 +12,8 @@ from scipy.io import mmwrite
 
 from annealvi.cli.commands import make_parser
 from annealvi.cli.inputs import read_corpus
+from tests.asserts import refused
+from tests.marks import cases
 
 pytest.importorskip("pandas")
 
@@ -34,11 +36,8 @@ def test_columns(table, jsonl, rows):
     for path in (table, jsonl):
         corpus = read(path, "--time", "date", "--group", "kind")
         assert corpus.texts == [row["text"] for row in rows]
-        assert corpus.columns == {
-            "title": [row["title"] for row in rows],
-            "time": [row["date"] for row in rows],
-            "group": [row["kind"] for row in rows],
-        }
+        names = {"title": "title", "time": "date", "group": "kind"}
+        assert corpus.columns == {name: [row[own] for row in rows] for name, own in names.items()}
 
 
 def test_a_folder(folder, rows):
@@ -69,8 +68,7 @@ def test_encodings(write, name):
     assert read(write(name, codecs.BOM_UTF8 + head.encode())).texts == ["Käse"]
     for encoding in ("latin-1", "utf-16"):
         path = write(name, head.encode(encoding))
-        with pytest.raises(ValueError, match=rf"{name}' cannot be read as .*'utf-8.* can't decode"):
-            read(path)
+        refused(rf"{name}' cannot be read as .*'utf-8.* can't decode", read, path)
         assert read(path, "--encoding", encoding).texts == ["Käse"]
 
 
@@ -97,33 +95,29 @@ def test_parquet(tmp_path, write, rows):
     corpus = read(path, "--time", "year", "--group", "kind")
     assert corpus.texts == [row["text"] for row in rows]
     assert corpus.columns["time"] == [2000] * len(rows)
-    with pytest.raises(ValueError, match=r"document 0: 'year' must be a text. Got 2000"):
-        read(path, "--text", "year")
-    with pytest.raises(ValueError, match=r"a.parquet' cannot be read as a .parquet file"):
-        read(write("a.parquet", b"abc"))
+    refused(r"document 0: 'year' must be a text. Got 2000", read, path, "--text", "year")
+    refused(r"a.parquet' cannot be read as a .parquet file", read, write("a.parquet", b"abc"))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("a.jsonl", "", "has no documents"),
-        ("a.txt", "\n\n", "has no documents"),
-        ("a.csv", "", "cannot be read as a .csv file: No columns"),
-        ("a.csv", "text,n\n", "has no documents"),
-        ("a.csv", "title,body\na,b\n", "no column 'text'. Its columns are: title, body"),
-        ("a.csv", "text,n\na,1\na,1,2\n", "Expected 2 fields in line 3, saw 3"),
-        ("a.csv", "text,n\na,1,2\n", "cannot be read as a .csv file: Length of header"),
-        ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
-        ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
-        ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
-        ("a.xyz", "text", "does not tell its format: choose one by --format {csv,"),
-        ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),
-        ("a.csv.gz", gzip.compress(b"text\n" * 999, mtime=0)[:30], "cannot be read as a .csv"),
-        ("x.mtx", "abc", "cannot be read as Matrix Market counts"),
-        ("docword.x.txt", "2\n3\n1\n3 1 1\n", "cannot be read as UCI bag of words"),
-        ("x.ldac", "2 0:1\n", r"document 0 says that it has 2 different words. It has 1"),
-        ("x.npz", "abc", "holds no counts of words: it is no archive"),
-    ],
+@cases(
+    "name, content, words",
+    ("a.jsonl", "", "has no documents"),
+    ("a.txt", "\n\n", "has no documents"),
+    ("a.csv", "", "cannot be read as a .csv file: No columns"),
+    ("a.csv", "text,n\n", "has no documents"),
+    ("a.csv", "title,body\na,b\n", "no column 'text'. Its columns are: title, body"),
+    ("a.csv", "text,n\na,1\na,1,2\n", "Expected 2 fields in line 3, saw 3"),
+    ("a.csv", "text,n\na,1,2\n", "cannot be read as a .csv file: Length of header"),
+    ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
+    ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
+    ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
+    ("a.xyz", "text", "does not tell its format: choose one by --format {csv,"),
+    ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),
+    ("a.csv.gz", gzip.compress(b"text\n" * 999, mtime=0)[:30], "cannot be read as a .csv"),
+    ("x.mtx", "abc", "cannot be read as Matrix Market counts"),
+    ("docword.x.txt", "2\n3\n1\n3 1 1\n", "cannot be read as UCI bag of words"),
+    ("x.ldac", "2 0:1\n", r"document 0 says that it has 2 different words. It has 1"),
+    ("x.npz", "abc", "holds no counts of words: it is no archive"),
 )
 def test_files_that_cannot_be_read(write, name, content, words):
     path = write(name, content)
@@ -135,18 +129,14 @@ def test_files_that_cannot_be_read(write, name, content, words):
 def test_columns_that_are_not_there(jsonl):
     listed = "has no column 'x' for {}. Its columns are: id, title, text, date, kind."
     for option in ("--text", "--title", "--time", "--group"):
-        with pytest.raises(ValueError, match=re.escape(listed.format(option))):
-            read(jsonl, option, "x")
+        refused(re.escape(listed.format(option)), read, jsonl, option, "x")
 
 
 def test_folders_and_files_that_are_not_there(tmp_path):
-    with pytest.raises(ValueError, match="has no documents"):
-        read(tmp_path)
+    refused("has no documents", read, tmp_path)
     (tmp_path / "a").write_bytes(b"\xff\x00")
-    with pytest.raises(ValueError, match=r"a' cannot be read as text: 'utf-8"):
-        read(tmp_path)
-    with pytest.raises(ValueError, match="has no documents"):
-        read(tmp_path, "--files", "*.md")
+    refused(r"a' cannot be read as text: 'utf-8", read, tmp_path)
+    refused("has no documents", read, tmp_path, "--files", "*.md")
     with pytest.raises(FileNotFoundError, match=r"There is no file or folder '.*nothing'"):
         read(tmp_path / "nothing")
 
@@ -156,8 +146,6 @@ def test_another_format_than_the_name(write):
     assert read(path, "--format", "csv").texts == ["a", "b"]
     assert read(path, "--format", "lines").texts == ["text", "a", "b"]
 
-
-# ----------------------------------------------------------------------------- counts
 
 X = sparse.csr_matrix(np.array([[2, 0, 1, 0], [0, 3, 0, 0], [1, 1, 0, 4]], dtype=float))
 WORDS = ["star", "bread", "ship", "moon"]
@@ -185,9 +173,10 @@ def written(folder, kind, packed=False):
     return path
 
 
-@pytest.mark.parametrize(
-    ("kind", "packed"),
-    [("npz", False), *((kind, packed) for kind in ("mtx", "uci", "lda-c") for packed in (0, 1))],
+@cases(
+    "kind, packed",
+    ("npz", False),
+    *((kind, packed) for kind in ("mtx", "uci", "lda-c") for packed in (0, 1)),
 )
 def test_counts(tmp_path, kind, packed):
     path = written(tmp_path, kind, packed)
@@ -198,8 +187,7 @@ def test_counts(tmp_path, kind, packed):
     words.write_text("\n".join([*WORDS, "more"]) + "\n")
     corpus = read(path, "--vocabulary", words)
     assert list(corpus.words) == [*WORDS, "more"] and corpus.counts.shape == (3, 5)
-    with pytest.raises(ValueError, match=r"--text needs texts. Got '.*x"):
-        read(path, "--text", "a")
+    refused(r"--text needs texts. Got '.*x", read, path, "--text", "a")
 
 
 def test_words_beside_the_counts(tmp_path):
@@ -208,8 +196,7 @@ def test_words_beside_the_counts(tmp_path):
     (tmp_path / "vocab.x.txt").write_text("\n".join(WORDS))
     assert list(read(path).words) == WORDS
     (tmp_path / "w").write_text("star\nbread\n")
-    with pytest.raises(ValueError, match="it has 2 words, and the counts have 4"):
-        read(path, "--vocabulary", tmp_path / "w")
+    refused("it has 2 words, and the counts have 4", read, path, "--vocabulary", tmp_path / "w")
 
 
 def test_arrays_of_an_archive(tmp_path):
@@ -218,14 +205,11 @@ def test_arrays_of_an_archive(tmp_path):
     np.savez(path, **csr, vocab=np.array(WORDS), year=[1999, 2000, 2001], other=[1, 2])
     corpus = read(path, "--time", "year")
     assert corpus.columns["time"] == [1999, 2000, 2001] and list(corpus.words) == WORDS
-    with pytest.raises(ValueError, match=r"no column 'other' for --time. Its columns are: year."):
-        read(path, "--time", "other")
+    refused(r"no column 'other' for --time. Its columns are: year.", read, path, "--time", "other")
     np.savez(path, a=[1])
-    with pytest.raises(ValueError, match=r"it has no \['data', 'indices', 'indptr', 'shape'\]"):
-        read(path)
+    refused(r"it has no \['data', 'indices', 'indptr', 'shape'\]", read, path)
     sparse.save_npz(path, sparse.coo_matrix(X))
-    with pytest.raises(ValueError, match="holds no counts of words"):
-        read(path)
+    refused("holds no counts of words", read, path)
 
 
 def test_a_fit_of_counts(call, tmp_path):
@@ -242,8 +226,7 @@ def test_a_fit_of_counts(call, tmp_path):
     assert "'--vocabulary[2]'" in failed.err and "another one for each" in failed.err
     assert "Got 'b' instead" in failed.err
     (tmp_path / "vocab.txt").unlink()
-    done = call("fit", path, "--topics", 2, "--model", "bare")
-    assert "the words are not known" in done.err
+    assert "the words are not known" in call("fit", path, "--topics", 2, "--model", "bare").err
     assert call("label", "bare", path).status == 0
     failed = call("label", "bare", tmp_path / "t.txt")
     assert failed.status == 2 and "fitted to counts without words" in failed.err

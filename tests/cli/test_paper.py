@@ -39,9 +39,8 @@ def test_a_folder_for_a_paper(call, model, jsonl, rows):
     assert "stability" not in trust and trust.index.tolist() == table.index.tolist()
     assert r"a \& b & " in (folder / "topics.tex").read_text(encoding="utf-8")
     by = pd.read_csv(folder / "by_group.csv", index_col=0)
-    assert by["a & b"].to_numpy() == pytest.approx(
-        summary.by_group([row["kind"] for row in rows])["a & b"].to_numpy()
-    )
+    expected = summary.by_group([row["kind"] for row in rows])["a & b"].to_numpy()
+    assert by["a & b"].to_numpy() == pytest.approx(expected)
     assert by.n_documents.tolist() == [12, 12, 12]
     over = (folder / "over_time.tex").read_text(encoding="utf-8")
     assert "period & n\\_documents & " in over and over.count("-12-31 & 12 & ") == 3
@@ -63,10 +62,8 @@ def test_few_classes_stand_above_the_columns(call, model, jsonl):
 def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl):
     folders = [call("paper", model, jsonl, "--folder", name).place / name for name in ("a", "b")]
     a, b = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
-    assert a == b and set(a) == {
-        *("topics.csv", "topics.tex", "trust.csv", "trust.tex"),
-        *("topics.pdf", "map.pdf", "methods.txt"),
-    }
+    tables = {"topics.csv", "topics.tex", "trust.csv", "trust.tex"}
+    assert a == b and set(a) == tables | {"topics.pdf", "map.pdf", "methods.txt"}
 
 
 def test_effects(call, model, jsonl, rows):
@@ -93,9 +90,8 @@ def test_the_difference_of_two_values(call, tmp_path):
     X = sparse.random(60, 20, 0.4, "csr", rng=np.random.default_rng(0))
     X.data[:] = 1
     arrays = {name: getattr(X, name) for name in ("data", "indices", "indptr", "shape")}
-    np.savez(
-        tmp_path / "c.npz", vocab=[f"word{n}" for n in range(20)], side=["a", "b"] * 30, **arrays
-    )
+    words = [f"word{n}" for n in range(20)]
+    np.savez(tmp_path / "c.npz", vocab=words, side=["a", "b"] * 30, **arrays)
     model = tmp_path / "m.safetensors"
     call("fit", tmp_path / "c.npz", "--topics", 2, "--model", model, "--quiet")
     done = call("paper", model, tmp_path / "c.npz", "--formula", "~ side", "--quiet")
@@ -113,8 +109,7 @@ def test_wrong_input(refused, call, model, jsonl):
     assert "no column 'side'" in refused("paper", model, jsonl, "--group", "side")
     assert "--freq" in refused("paper", model, jsonl, "--time", "date", "--freq", "no")
     assert "--time" in refused("paper", model, jsonl, "--time", "text")
-    said = refused("paper", model, jsonl, "--formula", "~ side", "--refits", "2")
-    assert "--formula" in said
+    assert "--formula" in refused("paper", model, jsonl, "--formula", "~ side", "--refits", "2")
     done = call("paper", model, jsonl, "--formula", "~ side", "--refits", 2)
     assert "more times" not in done.err  # before the fits
     assert "at least 2" in refused("paper", model, jsonl, "--refits", "1")

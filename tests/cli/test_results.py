@@ -33,8 +33,7 @@ def test_weak_topics_have_a_star_and_a_reason(call, jsonl, tmp_path, monkeypatch
         assert stars == set(said) == set(range(8))
         for k, reason in said.items():
             assert f"found by {round(support[k] * n) or 'none'} of {n} runs" in reason
-    one = call("show", path, "--topic", 5).out.splitlines()
-    assert one[1] == f"weak: {said[5]}"
+    assert call("show", path, "--topic", 5).out.splitlines()[1] == f"weak: {said[5]}"
 
 
 def test_labels(call, model, jsonl, rows):
@@ -90,8 +89,7 @@ def test_show(call, model):
 
 
 def test_compare(call, model, jsonl, tmp_path):
-    same = call("compare", model, model)
-    assert same.out.splitlines()[-1].startswith("stability 1.00")
+    assert call("compare", model, model).out.splitlines()[-1].startswith("stability 1.00")
     other = tmp_path / "other"
     call("fit", jsonl, "--topics", 4, "--model", other, "--text", "text", "--text", "kind")
     done = call("compare", model, other)

@@ -33,11 +33,9 @@ def test_parts_add_up(workers, X, lda):
         total += n * metrics.document_completion(lda, part, random_state=seed)
         n_words += n
     assert found == pytest.approx(total / n_words, rel=1e-12)
-    whole = metrics.document_completion(lda, X)
-    assert abs(found - whole) < 0.05  # another split
-    collapsed = document_completion(
-        lda, [delayed(part) for part in cuts], client=workers, method="cvb0", random_state=1
-    )
+    assert abs(found - metrics.document_completion(lda, X)) < 0.05  # another split
+    parts, options = [delayed(part) for part in cuts], dict(method="cvb0", random_state=1)
+    collapsed = document_completion(lda, parts, client=workers, **options)
     assert collapsed != found
 
 

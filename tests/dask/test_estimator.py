@@ -17,7 +17,8 @@ from annealvi.dask import TemperedLDA, document_order
 from annealvi.dask.estimator import sizes
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.scale.engines import SerialEngine
-from tests.marks import quick_values
+from tests.asserts import refusals, refused
+from tests.marks import cases, quick_values
 
 LENGTHS = (210, 140, 260, 90)
 SIZES = dict(shard_size=25, batch_size=100)
@@ -82,8 +83,7 @@ def digest(lda):
 def check_equal(lda, local):
     """All that a fit has found is the same, to the last bit."""
     assert digest(lda) == digest(local)
-    assert lda.components_.dtype == local.components_.dtype
-    assert lda.bound_ == local.bound_
+    assert lda.components_.dtype == local.components_.dtype and lda.bound_ == local.bound_
     assert_array_equal(lda.temperature_path_, local.temperature_path_)
     assert_array_equal(lda.doc_topic_prior_, local.doc_topic_prior_)
     assert_array_equal(lda.topic_word_prior_, local.topic_word_prior_)
@@ -123,8 +123,7 @@ def test_worker_processes(workers, ordered, parts, paths, local):
     check_equal(settings(workers).fit(blocks), local)
     check_equal(settings(workers).fit(workers.compute(blocks)), local)
     arrays = [da.from_delayed(b, p.shape, p.dtype) for b, p in zip(blocks, parts, strict=True)]
-    lda = settings(workers).fit(da.concatenate(arrays))
-    check_equal(lda, local)
+    check_equal(settings(workers).fit(da.concatenate(arrays)), local)
     check_equal(settings(workers, n_jobs=2).fit(paths), local)
 
 
@@ -137,8 +136,7 @@ def test_what_is_asked_of_documents_on_workers(workers, X, parts, paths, local):
     assert lda.perplexity(X) == lda.to_local().perplexity(X)
     expected = local.transform(X)
     assert_array_equal(lda.transform(X), expected)
-    lazy = lda.transform(paths, temperature=1.5)
-    found = np.vstack(dask.compute(*lazy, scheduler="synchronous"))
+    found = np.vstack(dask.compute(*lda.transform(paths, temperature=1.5), scheduler="synchronous"))
     assert_array_equal(found, local.transform(X, temperature=1.5))
     blocks = [da.from_delayed(delayed(part), part.shape, part.dtype) for part in parts]
     array = lda.transform(da.concatenate(blocks))
@@ -171,11 +169,8 @@ def test_to_local(paths, X, local, tmp_path):
 
 def test_parameters(workers):
     lda = TemperedLDA(7, client=workers)
-    assert lda.get_params().keys() == annealvi.TemperedLDA().get_params().keys() | {
-        "client",
-        "checkpoint",
-        "shard_size",
-    }
+    more = {"client", "checkpoint", "shard_size"}
+    assert lda.get_params().keys() == annealvi.TemperedLDA().get_params().keys() | more
     defaults = annealvi.TemperedLDA().get_params()
     assert {name: TemperedLDA().get_params()[name] for name in defaults} == defaults
     engine = SerialEngine()
@@ -199,9 +194,8 @@ def test_a_checkpoint_is_resumed(paths, local, tmp_path):
         settings(SerialEngine(), callback=stop).fit(paths)
     check_equal(settings(SerialEngine(), checkpoint=path).fit(paths), local)
     steps = []
-    again = settings(
-        SerialEngine(), checkpoint=path, callback=lambda estimator, monitor: steps.append(1)
-    )
+    count = lambda estimator, monitor: steps.append(1)  # noqa: E731
+    again = settings(SerialEngine(), checkpoint=path, callback=count)
     check_equal(again.fit(paths), local)  # it had ended
     assert not steps
     with pytest.raises(ValueError, match="another X: the numbers in X differ, or their order"):
@@ -221,23 +215,19 @@ def test_an_interrupt_leaves_a_fitted_estimator(paths, X):
     lda = settings(Interrupted())
     with pytest.raises(KeyboardInterrupt):
         lda.fit(paths)
-    assert lda.transform(X[:3]).shape == (3, 4)
-    assert 0 < lda.n_batch_iter_ < 22
+    assert lda.transform(X[:3]).shape == (3, 4) and 0 < lda.n_batch_iter_ < 22
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(validation_fraction=0.2), "'validation_fraction' .* must be None. Got 0.2"),
-        (dict(shard_size=2.5), "'shard_size' parameter of TemperedLDA must be None or an int"),
-        (dict(batch_size=101), "'batch_size' .* of TemperedLDA .* of shard_size=25. Got 101"),
-        (dict(checkpoint=3), r"'checkpoint' parameter of TemperedLDA must be"),
-    ],
+@cases(
+    "options, message",
+    (dict(validation_fraction=0.2), "'validation_fraction' .* must be None. Got 0.2"),
+    (dict(shard_size=2.5), "'shard_size' parameter of TemperedLDA must be None or an int"),
+    (dict(batch_size=101), "'batch_size' .* of TemperedLDA .* of shard_size=25. Got 101"),
+    (dict(checkpoint=3), r"'checkpoint' parameter of TemperedLDA must be"),
 )
 def test_what_is_refused(paths, options, message):
     lda = settings(SerialEngine()).set_params(**options)
-    with pytest.raises(ValueError, match=message):
-        lda.fit(paths)
+    refused(message, lda.fit, paths)
     assert not hasattr(lda, "components_")
 
 
@@ -259,10 +249,8 @@ def test_counts_that_a_dtype_does_not_hold(tmp_path):
     for name, X in (("tiny", tiny), ("large", 1e38 * tiny), ("usual", tiny.ceil())):
         corpus.write(tmp_path / name, [X], dtype="float64")
     lda = TemperedLDA(1, client=SerialEngine(), dtype="float32", max_iter=1, random_state=0)
-    with pytest.raises(ValueError, match=r"counts in X must be 0 or at least 1\.4e-45 in float32"):
-        lda.fit([tmp_path / "tiny"])
-    with pytest.raises(ValueError, match=r"counts in X must sum to at most 3\.4e\+30 in float32"):
-        lda.fit([tmp_path / "large"])
+    refused(r"counts in X must be 0 or at least 1\.4e-45 in float32", lda.fit, [tmp_path / "tiny"])
+    refused(r"counts in X must sum to at most 3\.4e\+30 in float32", lda.fit, [tmp_path / "large"])
     lda.fit([tmp_path / "usual"])
     with pytest.raises(ValueError, match=r"counts in X must be 0 or at least 1\.4e-45 in float32"):
         lda.score([tmp_path / "tiny"])
@@ -273,43 +261,30 @@ def test_sizes_left_open():
         given = {"shard_size": shard, "batch_size": batch, "max_iter": max_iter}
         return tuple(sizes(given, n_samples).values())
 
-    assert of(10**9) == (4096, 65_536)
-    assert of(541_000) == (4096, 65_536)
-    assert of(541_000, max_iter=1) == (4096, 16_384)
-    assert of(541_000, max_iter=2) == (4096, 32_768)
-    assert of(541_000, max_iter=0) == (4096, 16_384)
-    assert of(100_000) == (4096, 12_288)
-    assert of(3000) == (375, 375)
-    assert of(10) == (1, 1)
-    assert of(10**9, shard=1000) == (1000, 65_000)
-    assert of(3000, shard=1000) == (1000, 1000)
-    assert of(3000, batch=6000) == (3000, 6000)
-    assert of(3000, batch=7) == (7, 7)
+    assert of(10**9) == (4096, 65_536) and of(541_000) == (4096, 65_536)
+    assert of(541_000, max_iter=1) == (4096, 16_384) and of(541_000, max_iter=2) == (4096, 32_768)
+    assert of(541_000, max_iter=0) == (4096, 16_384) and of(100_000) == (4096, 12_288)
+    assert of(3000) == (375, 375) and of(10) == (1, 1)
+    assert of(10**9, shard=1000) == (1000, 65_000) and of(3000, shard=1000) == (1000, 1000)
+    assert of(3000, batch=6000) == (3000, 6000) and of(3000, batch=7) == (7, 7)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (dict(lengths=3.0), r"'lengths' parameter of document_order must be .* Got 3\.0"),
-        (dict(lengths=[3, -1]), r"'lengths' parameter of document_order .* Got \[3, -1\]"),
-        (dict(lengths=[]), r"'lengths' parameter of document_order"),
-        (dict(lengths=[[1, 2], [3]]), r"'lengths' parameter of document_order"),
-        (dict(lengths=[3], shard_size=0), r"'shard_size' parameter of document_order must be"),
-        (dict(lengths=[3], batch_size=2.5), r"'batch_size' parameter of document_order must be"),
-    ],
+test_the_order_of_what_is_no_length = refusals(
+    lambda given: document_order(**given),
+    (dict(lengths=3.0), r"'lengths' parameter of document_order must be .* Got 3\.0"),
+    (dict(lengths=[3, -1]), r"'lengths' parameter of document_order .* Got \[3, -1\]"),
+    (dict(lengths=[]), r"'lengths' parameter of document_order"),
+    (dict(lengths=[[1, 2], [3]]), r"'lengths' parameter of document_order"),
+    (dict(lengths=[3], shard_size=0), r"'shard_size' parameter of document_order must be"),
+    (dict(lengths=[3], batch_size=2.5), r"'batch_size' parameter of document_order must be"),
 )
-def test_the_order_of_what_is_no_length(given, message):
-    with pytest.raises(ValueError, match=message):
-        document_order(**given)
 
 
 @pytest.mark.slow
 def test_the_order_of_minibatches_left_open(X, parts, paths):
     order = document_order(LENGTHS, max_iter=2)
-    shard, batch = sizes(
-        {"shard_size": None, "batch_size": None, "max_iter": 2}, len(order)
-    ).values()
+    given = {"shard_size": None, "batch_size": None, "max_iter": 2}
+    shard, batch = sizes(given, len(order)).values()
     lda = TemperedLDA(4, max_iter=2, random_state=0, client=SerialEngine()).fit(paths)
     sizes_of_fit = {"shard_size": shard, "batch_size": batch}
-    local = TemperedLDA(4, max_iter=2, random_state=0, **sizes_of_fit).fit(X[order])
-    check_equal(lda, local)
+    check_equal(lda, TemperedLDA(4, max_iter=2, random_state=0, **sizes_of_fit).fit(X[order]))

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from dask import array as da
 from dask import delayed
 from scipy import sparse
 
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
 from annealvi.scale.engines import DaskEngine, SerialEngine
+from tests.asserts import refusals
 
 
 def test_sources(workers):
@@ -22,22 +22,16 @@ def test_sources(workers):
         assert not is_array(other) and not are_partitions(other)
 
 
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (da.ones((6, 4), chunks=(2, 2)), r"documents only. .* Use X.rechunk\({1: -1}\)"),
-        (da.ones(4), r"Expected 2D array as X, got 1D array"),
-        ("path", "a dask array .* or a list of paths, .*Got 'path'"),
-        (sparse.eye(3, format="csr"), "a dask array whose blocks are CSR matrices"),
-        ([sparse.eye(3, format="csr")], "which workers can load again"),
-    ],
+test_what_is_no_source = refusals(
+    sources_of,
+    (da.ones((6, 4), chunks=(2, 2)), r"documents only. .* Use X.rechunk\({1: -1}\)"),
+    (da.ones(4), r"Expected 2D array as X, got 1D array"),
+    ("path", "a dask array .* or a list of paths, .*Got 'path'"),
+    (sparse.eye(3, format="csr"), "a dask array whose blocks are CSR matrices"),
+    ([sparse.eye(3, format="csr")], "which workers can load again"),
 )
-def test_what_is_no_source(X, message):
-    with pytest.raises(ValueError, match=message):
-        sources_of(X)
 
 
 def test_engines(workers):
     engine = SerialEngine()
-    assert as_engine(engine) is engine
-    assert isinstance(as_engine(workers), DaskEngine)
+    assert as_engine(engine) is engine and isinstance(as_engine(workers), DaskEngine)

@@ -24,9 +24,8 @@ COUNTS = np.random.RandomState(0).poisson(np.kron(np.eye(3), np.ones((30, 4))) *
 
 
 def mmm(**parameters):
-    return TemperedMultinomialMixture(
-        **(dict(n_components=3, random_state=0, max_iter=60, tol=0) | parameters)
-    )
+    given = dict(n_components=3, random_state=0, max_iter=60, tol=0) | parameters
+    return TemperedMultinomialMixture(**given)
 
 
 def fmm(**parameters):
@@ -34,9 +33,8 @@ def fmm(**parameters):
 
 
 def gmm(**parameters):
-    return TemperedGaussianMixture(
-        **(dict(n_components=3, random_state=0, max_iter=60, tol=0) | parameters)
-    )
+    given = dict(n_components=3, random_state=0, max_iter=60, tol=0) | parameters
+    return TemperedGaussianMixture(**given)
 
 
 def toy_factors(**parameters):

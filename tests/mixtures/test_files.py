@@ -7,8 +7,9 @@ from numpy.testing import assert_array_equal
 import annealvi
 from annealvi import Fixed, TemperedFMM, TemperedGaussianMixture
 from annealvi.files import read, write
+from tests.asserts import refused
 from tests.files.mutations import changed, mutated_tree, outcome
-from tests.marks import quick_values
+from tests.marks import cases, quick_values
 from tests.mixtures.fits import BLOBS, CASES, X, answers, bits, fmm, gmm
 
 Z = X[:60]
@@ -78,8 +79,7 @@ FORGED_GMM = {
 def test_forged_files(make, data, way, value, tmp_path):
     write(tmp_path / "a", "test", make(max_iter=2).fit(data).state_dict())
     tree, again = read(tmp_path / "a", "test")["tree"], make()
-    with pytest.raises(ValueError, match="file is damaged"):
-        again.load_state_dict(changed(tree, way, value))
+    refused("file is damaged", again.load_state_dict, changed(tree, way, value))
     assert not hasattr(again, "lower_bound_")
 
 
@@ -88,15 +88,11 @@ def test_parameters_are_checked():
         (TemperedFMM(n_components=-1), fmm(max_iter=2).fit(X)),
         (TemperedGaussianMixture(n_components=-1), gmm(max_iter=2).fit(BLOBS)),
     ):
-        with pytest.raises(ValueError, match="'n_components' parameter"):
-            estimator.load_state_dict(wrong.state_dict())
+        refused("'n_components' parameter", estimator.load_state_dict, wrong.state_dict())
 
 
 def test_the_temperature_of_a_fit_that_ended_is_kept_only_if_learned(tmp_path):
     assert fmm(max_iter=3, temperature=Fixed(2.0)).fit(X).state_dict()["fit"]["temperature"] is None
-
-
-# -------------------------------------------------------------------- checkpoints
 
 
 class Keep:
@@ -146,27 +142,23 @@ def interrupted(make, data, path, step=3, **parameters):
 
 def test_save_state_is_for_callbacks(tmp_path):
     for estimator in (fmm(), fmm(max_iter=2).fit(Z)):
-        with pytest.raises(ValueError, match="call it in a callback of `fit`"):
-            estimator.save_state(tmp_path / "a")
+        refused("call it in a callback of `fit`", estimator.save_state, tmp_path / "a")
 
 
-@pytest.mark.parametrize(
-    ("first", "make", "data", "parameters", "message"),
-    [
-        (fmm, fmm, Z[1:], {}, "fit to another X: its shape"),
-        (fmm, fmm, np.float32(Z), {}, "fit to another X: its dtype"),
-        (fmm, fmm, Z[::-1].copy(), {}, "fit to another X: the numbers"),
-        (fmm, fmm, Z, dict(n_components=7), "another 'n_components': it has 8, .* has 7"),
-        (fmm, fmm, Z, dict(temperature=2.0), "another 'temperature'"),
-        (fmm, gmm, Z, {}, "checkpoint of TemperedFMM, not of TemperedGaussianMixture"),
-        (gmm, gmm, BLOBS, dict(means_init=BLOBS[:3]), "another 'means_init'"),
-    ],
+@cases(
+    "first, make, data, parameters, message",
+    (fmm, fmm, Z[1:], {}, "fit to another X: its shape"),
+    (fmm, fmm, np.float32(Z), {}, "fit to another X: its dtype"),
+    (fmm, fmm, Z[::-1].copy(), {}, "fit to another X: the numbers"),
+    (fmm, fmm, Z, dict(n_components=7), "another 'n_components': it has 8, .* has 7"),
+    (fmm, fmm, Z, dict(temperature=2.0), "another 'temperature'"),
+    (fmm, gmm, Z, {}, "checkpoint of TemperedFMM, not of TemperedGaussianMixture"),
+    (gmm, gmm, BLOBS, dict(means_init=BLOBS[:3]), "another 'means_init'"),
 )
 def test_other_fits_are_refused(first, make, data, parameters, message, tmp_path):
     interrupted(first, Z if first is fmm else BLOBS, tmp_path / "a")
     estimator = make(**parameters)
-    with pytest.raises(ValueError, match=message):
-        estimator.fit(data, resume=tmp_path / "a")
+    refused(message, estimator.fit, data, resume=tmp_path / "a")
     assert not hasattr(estimator, "n_features_in_") and not hasattr(estimator, "n_iter_")
 
 
@@ -188,11 +180,8 @@ def test_forged_checkpoints(name, tmp_path):
     interrupted(fmm, Z, tmp_path / "a")
     tree = read(tmp_path / "a", "checkpoint")["tree"]
     write(tmp_path / "b", "checkpoint", changed(tree, *FORGERIES[name]))
-    with pytest.raises(ValueError, match="file is damaged"):
-        fmm().fit(Z, resume=tmp_path / "b")
+    refused("file is damaged", fmm().fit, Z, resume=tmp_path / "b")
 
-
-# -------------------------------------------------------------------- random changes
 
 FORGED = {"fit": ["fmm, learned T", "fmm, proximity", "gmm"]}
 FORGED["file"] = [*FORGED["fit"][:1], "fmm, float32, full", "gmm, spherical", "gmm, learned T"]

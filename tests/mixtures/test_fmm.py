@@ -204,9 +204,8 @@ def test_attributes_are_copies():
 
 
 def test_a_temperature_that_never_settles_does_not_ask_for_more_iterations():
-    estimator = fmm(
-        noise_variance=0.1, temperature=Variational.as_printed(), tol=1e-9, max_iter=20
-    ).fit(X)
+    temperature = Variational.as_printed()
+    estimator = fmm(noise_variance=0.1, temperature=temperature, tol=1e-9, max_iter=20).fit(X)
     assert not estimator.converged_  # and no warning
 
 
@@ -233,14 +232,10 @@ def test_starts_that_wait_have_no_room_for_the_data():
 
 
 def test_data_that_float32_cannot_hold():
-    huge = fmm(noise_variance="learn", n_components=2).fit(
-        np.array([[0.1, -1.0, 1e100], [0.2, -1.0, 1e100]])
-    )
+    points = np.array([[0.1, -1.0, 1e100], [0.2, -1.0, 1e100]])
+    huge = fmm(noise_variance="learn", n_components=2).fit(points)
     data = huge.inverse_transform(np.ones((2, len(huge.components_)), np.float32))
     assert data.dtype == np.float32 and np.all(np.isfinite(data))
-
-
-# -------------------------------------------------------------------- proximity temperatures
 
 
 def near(**parameters):
@@ -275,19 +270,11 @@ def naive_fit(X, means, pi, noise, variance, n_steps, k0, gamma, statistic):
 
 @pytest.mark.parametrize("statistic", ["entropy", "kl"])
 def test_proximity_against_plain_numpy_and_bisection(statistic):
-    rng = np.random.RandomState(0)
-    pi, means = 0.3, rng.normal(0, 0.6, (3, 16))
+    pi, means = 0.3, np.random.RandomState(0).normal(0, 0.6, (3, 16))
     expected, path = naive_fit(X[:60], means, pi, 0.2, 0.35, 12, 30.0, 1e-3, statistic)
-    fitted = TemperedFMM(
-        3,
-        prior_probability=pi,
-        noise_variance=0.2,
-        component_variance=0.35,
-        init=means,
-        temperature=Proximity(statistic, magnitude=30.0, gamma=1e-3, decay=1.0),
-        max_iter=12,
-        tol=0,
-    ).fit(X[:60])
+    temperature = Proximity(statistic, magnitude=30.0, gamma=1e-3, decay=1.0)
+    options = dict(prior_probability=pi, init=means, temperature=temperature, max_iter=12, tol=0)
+    fitted = TemperedFMM(3, noise_variance=0.2, component_variance=0.35, **options).fit(X[:60])
     assert_allclose(fitted.components_, expected, atol=5e-5)  # limits are good to 1e-6
     assert_allclose(fitted.temperature_path_, path, rtol=1e-4)
     assert path[0] > 3 and fitted.temperature_path_[6:].tolist() == [1.0] * 6
@@ -313,12 +300,9 @@ def test_proximity_constrains_the_way():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_proximity_of_any_magnitude(dtype, statistic, probability):
     """However hot, 1/T stays a number that the kernels can hold, and never becomes 0."""
-    fitted = near(
-        temperature=Proximity(statistic, magnitude=1e300),
-        prior_probability=probability,
-        max_iter=12,
-        noise_variance=0.1,
-    ).fit(X.astype(dtype))
+    temperature = Proximity(statistic, magnitude=1e300)
+    options = dict(prior_probability=probability, max_iter=12, noise_variance=0.1)
+    fitted = near(temperature=temperature, **options).fit(X.astype(dtype))
     assert np.all(np.isfinite(fitted.temperature_path_))
     if probability == 0.5:  # the start has no room: every factor is held
         assert fitted.temperature_path_[0] > 1e20
@@ -349,8 +333,7 @@ def test_a_local_step_says_how_hot_each_factor_was():
     local = model.local_step(Batch(X, slice(0, 200)), temperature.tempering(0))
     assert local.inverse.shape == (8, 200)
     assert 0.1 - 1e-12 <= local.inverse.min() < local.inverse.max() <= 1 + 1e-12
-    untempered = model.local_step(Batch(X, slice(0, 200)), temperature.tempering(9))
-    assert untempered.inverse is None
+    assert model.local_step(Batch(X, slice(0, 200)), temperature.tempering(9)).inverse is None
     limits = temperature.tempering(0).limits
     for name in ("centre", "lower", "upper"):  # the kernel would read past their ends
         short = limits._replace(**{name: getattr(limits, name)[..., :-1]})

@@ -53,9 +53,8 @@ def test_samples_of_a_mixture():
 def test_seeds_of_a_mixture():
     """Each blob gets one of them; equal data may repeat them."""
     labels = np.repeat(np.arange(3), 40)
-    first, second = (
-        gmm(init_params="k-means++", temperature=1, random_state=1).fit(BLOBS) for _ in range(2)
-    )
+    make = lambda: gmm(init_params="k-means++", temperature=1, random_state=1)  # noqa: E731
+    first, second = make().fit(BLOBS), make().fit(BLOBS)
     assert adjusted_rand_score(labels, first.predict(BLOBS)) == 1
     assert_array_equal(first.means_, second.means_)
     for data in (np.zeros((20, 3)), np.full((20, 3), 5.0), np.repeat(BLOBS[:2], 5, axis=0)):
@@ -74,9 +73,8 @@ def test_annealing_from_far_above_does_not_leave_one_component():
     for start in (20.0, 200.0):
         hot = gmm(temperature=Annealed(start, length=0.5), max_iter=200).fit(BLOBS)
         assert len(set(hot.predict(BLOBS))) == 3
-        assert hot.lower_bound_ == pytest.approx(
-            gmm(max_iter=200).fit(BLOBS).lower_bound_, abs=0.05
-        )
+        bound = gmm(max_iter=200).fit(BLOBS).lower_bound_
+        assert hot.lower_bound_ == pytest.approx(bound, abs=0.05)
 
 
 @pytest.mark.slow
@@ -84,11 +82,9 @@ def test_annealing_from_far_above_does_not_leave_one_component():
 def test_a_mixture_at_a_learned_temperature(weights):
     estimator = gmm(covariances=1.0, weights=weights, temperature="variational", max_iter=200)
     estimator.fit(BLOBS)
-    assert estimator.temperature_path_[0] == pytest.approx(
-        7 * np.linalg.norm(BLOBS - BLOBS.mean(axis=0), 2) ** 2 / len(BLOBS)
-    )
-    assert estimator.temperature_ == 1
-    assert len(set(estimator.predict(BLOBS))) == 3
+    expected = 7 * np.linalg.norm(BLOBS - BLOBS.mean(axis=0), 2) ** 2 / len(BLOBS)
+    assert estimator.temperature_path_[0] == pytest.approx(expected)
+    assert estimator.temperature_ == 1 and len(set(estimator.predict(BLOBS))) == 3
 
 
 def test_roundings_of_lapack_change_nothing(monkeypatch):
@@ -120,8 +116,6 @@ def test_the_mean_of_scores_beyond_the_largest_sum():
     assert estimator.score(BLOBS + 1000) == pytest.approx(1e306 * np.mean(scores / 1e306))
 
 
-# -------------------------------------------------------------------- scikit-learn's, at T = 1
-
 # Its Wishart prior is a Gamma in one dimension only; in more, its responsibilities differ from
 # ours, but not what it makes of given ones.
 #: What both have, and what follows from given responsibilities.
@@ -134,18 +128,15 @@ TYPES = ("diag", "spherical")
 def clusters(n_features, seed=0):
     """Three overlapping ones, of different widths and sizes."""
     rng = np.random.RandomState(seed)
-    parts = [
-        rng.normal(rng.normal(0, 4, n_features), width, (n, n_features))
-        for n, width in [(30, 0.5), (60, 1.0), (90, 2.0)]
-    ]
+    kinds = [(30, 0.5), (60, 1.0), (90, 2.0)]
+    parts = [rng.normal(rng.normal(0, 4, n_features), w, (n, n_features)) for n, w in kinds]
     return np.concatenate(parts)
 
 
 def pair(**settings):
     """Theirs and ours, for a fixed number of iterations from the same start."""
-    theirs = BayesianGaussianMixture(
-        weight_concentration_prior_type="dirichlet_distribution", reg_covar=0, tol=0, **settings
-    )
+    options = dict(weight_concentration_prior_type="dirichlet_distribution", reg_covar=0)
+    theirs = BayesianGaussianMixture(tol=0, **options, **settings)
     return theirs, TemperedGaussianMixture(temperature=1, tol=0, **settings)
 
 
@@ -178,20 +169,13 @@ def test_same_mixture_after_each_iteration(covariance_type, init_params, given):
     X, bounds = clusters(1), []
     new = np.linspace(-20, 20, 101)[:, None]
     for max_iter in (1, 2, 5, 20):
-        theirs, ours = fit(
-            X,
-            n_components=4,
-            covariance_type=covariance_type,
-            init_params=init_params,
-            max_iter=max_iter,
-            random_state=3,
-            **priors(covariance_type, 1)[given],
-        )
+        kind = dict(covariance_type=covariance_type, init_params=init_params)
+        kind |= priors(covariance_type, 1)[given]
+        theirs, ours = fit(X, n_components=4, max_iter=max_iter, random_state=3, **kind)
         assert ours.n_iter_ == theirs.n_iter_ == max_iter
         for name in (*SHARED, "precisions_", "weights_"):
-            assert_allclose(
-                getattr(ours, name), getattr(theirs, name), rtol=1e-8, atol=1e-10, err_msg=name
-            )
+            pair = getattr(ours, name), getattr(theirs, name)
+            assert_allclose(*pair, rtol=1e-8, atol=1e-10, err_msg=name)
         for data in (X, new):
             assert_allclose(ours.predict_proba(data), theirs.predict_proba(data), atol=1e-8)
             assert_allclose(ours.score_samples(data), theirs.score_samples(data), rtol=1e-8)
@@ -209,13 +193,8 @@ def test_same_mixture_after_each_iteration(covariance_type, init_params, given):
 @pytest.mark.parametrize("covariance_type", TYPES)
 def test_same_update_from_the_same_responsibilities(covariance_type, n_features, given):
     X = clusters(n_features)
-    settings = dict(
-        n_components=3,
-        covariance_type=covariance_type,
-        init_params="random",
-        random_state=0,
-        **priors(covariance_type, n_features)[given],
-    )
+    settings = dict(n_components=3, covariance_type=covariance_type, random_state=0)
+    settings |= dict(init_params="random", **priors(covariance_type, n_features)[given])
     theirs, before = pair(max_iter=4, **settings)
     _, after = pair(max_iter=5, **settings)
     responsibilities = before.fit(X).predict_proba(X)

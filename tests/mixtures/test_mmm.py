@@ -7,6 +7,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
 from annealvi import Fixed, LocalVariational, TemperedLDA, TemperedMultinomialMixture, Variational
+from tests.asserts import refusals, refused
+from tests.marks import cases
 from tests.mixtures.fits import COUNTS, mmm
 
 CLASSES = np.repeat(np.arange(3), 30)
@@ -81,8 +83,7 @@ def test_empty_classes_are_said():
 @pytest.mark.parametrize("scale", [1e-300, 1e-5, 1e290])
 def test_counts_of_any_size(scale):
     one = mmm(temperature=1).fit(scale * COUNTS)
-    assert np.all(np.isfinite(one.score_samples(scale * COUNTS)))
-    assert np.isfinite(one.lower_bound_)
+    assert np.all(np.isfinite(one.score_samples(scale * COUNTS))) and np.isfinite(one.lower_bound_)
 
 
 def test_documents_without_words_get_the_weights():
@@ -92,41 +93,33 @@ def test_documents_without_words_get_the_weights():
     assert np.all(np.isfinite(mmm().fit(np.zeros((4, 6))).score_samples(X[:, :6])))
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (dict(init=np.ones((2, 12))), r"'init' .* shape \(3, 12\). Got shape \(2, 12\)"),
-        (dict(init=-COUNTS[:3]), "'init' .* at least 0, with a word in each row"),
-        (dict(init=np.zeros((3, 12))), "'init' .* at least 0, with a word in each row"),
-        (dict(init="random"), "'init' .* 'merged'|'kmeans"),
-        (dict(temperature="local"), "'temperature' .* Got 'local'"),
-        (dict(temperature=LocalVariational()), "LocalVariational .* use 'annealed' or"),
-        (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\)"),
-        (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
-    ],
+test_parameters = refusals(
+    lambda parameters: mmm(**parameters).fit(COUNTS),
+    (dict(init=np.ones((2, 12))), r"'init' .* shape \(3, 12\). Got shape \(2, 12\)"),
+    (dict(init=-COUNTS[:3]), "'init' .* at least 0, with a word in each row"),
+    (dict(init=np.zeros((3, 12))), "'init' .* at least 0, with a word in each row"),
+    (dict(init="random"), "'init' .* 'merged'|'kmeans"),
+    (dict(temperature="local"), "'temperature' .* Got 'local'"),
+    (dict(temperature=LocalVariational()), "LocalVariational .* use 'annealed' or"),
+    (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\)"),
+    (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
 )
-def test_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        mmm(**parameters).fit(COUNTS)
 
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "predict"])
-@pytest.mark.parametrize(
-    ("X", "error", "message"),
-    [
-        (-COUNTS, ValueError, "Negative values in data passed to TemperedMultinomialMixture"),
-        (COUNTS * np.nan, ValueError, "contains NaN"),
-        (1e307 * COUNTS, ValueError, "counts in X must sum to at most"),
-        (COUNTS[0], ValueError, "Expected 2D array, got 1D array"),
-        (["a text", "two"], TypeError, "must be a matrix of word counts. Got texts"),
-        (np.zeros((0, 12)), ValueError, r"Found array with 0 sample\(s\)"),
-    ],
+@cases(
+    "X, error, message",
+    (-COUNTS, ValueError, "Negative values in data passed to TemperedMultinomialMixture"),
+    (COUNTS * np.nan, ValueError, "contains NaN"),
+    (1e307 * COUNTS, ValueError, "counts in X must sum to at most"),
+    (COUNTS[0], ValueError, "Expected 2D array, got 1D array"),
+    (["a text", "two"], TypeError, "must be a matrix of word counts. Got texts"),
+    (np.zeros((0, 12)), ValueError, r"Found array with 0 sample\(s\)"),
 )
 def test_data(method, X, error, message):
     one = mmm() if method == "fit" else mmm().fit(COUNTS)
-    with pytest.raises(error, match=message):
-        getattr(one, method)(X)
+    refused(message, getattr(one, method), X, error=error)
 
 
 def test_not_fitted_and_other_words():

@@ -8,6 +8,7 @@ import pytest
 from annealvi import Annealed, Proximity, TemperedFMM, TemperedGaussianMixture, Variational
 from annealvi.datasets import load_shapes, make_shape_mixture
 from annealvi.metrics import component_recovery
+from tests.marks import cases
 from tests.mixtures.fits import toy_factors
 from tests.proximity import ring
 
@@ -31,13 +32,11 @@ METHODS = {
 # Measured (bench/studies/mixtures.py): 4.4, 7.0, 8.0 and 7.8 of the shapes, 6.2, 7.9, 8.0 and
 # 7.9 of the bars.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("shapes", "seeds"),
-    [
-        pytest.param(BARS, FEW, id="bars"),
-        pytest.param(load_shapes(), SEEDS, id="shapes, 20 seeds", marks=pytest.mark.slow),
-        pytest.param(BARS, SEEDS, id="bars, 20 seeds", marks=pytest.mark.slow),
-    ],
+@cases(
+    "shapes, seeds",
+    pytest.param(BARS, FEW, id="bars"),
+    pytest.param(load_shapes(), SEEDS, id="shapes, 20 seeds", marks=pytest.mark.slow),
+    pytest.param(BARS, SEEDS, id="bars, 20 seeds", marks=pytest.mark.slow),
 )
 def test_tempering_finds_the_components_of_the_toy(shapes, seeds):
     """Mandt et al. (2016), Fig. 4, with N = 1,000: the same starts, nu = pi, m ~ N(0, sigma_mu)."""
@@ -65,17 +64,9 @@ def test_coordinate_wise_proximity_comes_back_within_200_sweeps():
         for i, start in enumerate(ring.ring()):
             if not isinstance(temperature, Proximity) and i % 2:
                 continue  # half of them will do
-            fmm = TemperedFMM(
-                2,
-                prior_probability=0.5,
-                noise_variance=1.0,
-                component_variance=1e4,
-                init=start[:, None],
-                temperature=temperature,
-                max_iter=200,
-                tol=1e-5,
-                random_state=0,
-            )
+            options = dict(noise_variance=1.0, component_variance=1e4, init=start[:, None])
+            options |= dict(temperature=temperature, max_iter=200, tol=1e-5, random_state=0)
+            fmm = TemperedFMM(2, prior_probability=0.5, **options)
             with warnings.catch_warnings():
                 # plain inference switches components off: that is the point
                 warnings.filterwarnings("ignore", message="All 2 components are switched off")
@@ -90,29 +81,16 @@ def test_coordinate_wise_proximity_comes_back_within_200_sweeps():
 def test_annealing_ends_in_the_better_optimum_of_two_gaussians(n_starts):
     """Katahira et al. (2008): annealed from above the critical temperature, from many starts."""
     rng = np.random.RandomState(0)
-    z = rng.random_sample(500) < 0.3
-    X = (np.where(z, 4.0, -4.0) + rng.standard_normal(500))[:, None]
+    X = (np.where(rng.random_sample(500) < 0.3, 4.0, -4.0) + rng.standard_normal(500))[:, None]
     starts = 6 * np.random.RandomState(1).standard_normal((n_starts, 2, 1))
     bounds = {}
     for temperature in (1, Annealed(100, length=0.5, shape="linear")):
-        bounds[temperature] = np.array(
-            [
-                TemperedGaussianMixture(
-                    2,
-                    weights=[0.3, 0.7],
-                    covariances=1.0,
-                    mean_prior=[0.0],
-                    mean_precision_prior=0.1,
-                    means_init=means,
-                    temperature=temperature,
-                    max_iter=200,
-                    tol=1e-9,
-                )
-                .fit(X)
-                .lower_bound_
-                for means in starts
-            ]
+        options = dict(
+            weights=[0.3, 0.7], covariances=1.0, mean_prior=[0.0], max_iter=200, tol=1e-9
         )
+        options |= dict(mean_precision_prior=0.1, temperature=temperature)
+        gmms = [TemperedGaussianMixture(2, means_init=means, **options) for means in starts]
+        bounds[temperature] = np.array([gmm.fit(X).lower_bound_ for gmm in gmms])
     best = max(b.max() for b in bounds.values())
     plain, annealed = (int(np.sum(b > best - 0.01)) for b in bounds.values())
     assert annealed >= 0.99 * n_starts

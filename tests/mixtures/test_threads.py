@@ -57,10 +57,8 @@ def test_readers_beside_fits_see_one_fit_or_the_other(make):
             *(lambda one, _, name=name: getattr(one, name) for name in ATTRIBUTES[make]),
         )
     ]
-    found = beside(fits, *readers)[1]
-    seen = {answer for reader in found for answer in reader} - {None}
-    assert seen <= answers
-    assert seen
+    seen = {answer for reader in beside(fits, *readers)[1] for answer in reader} - {None}
+    assert seen <= answers and seen
 
 
 @both

@@ -35,6 +35,7 @@ from annealvi.checkpoint import Checkpoint
 from annealvi.datasets import make_shape_mixture, make_topic_corpus
 from annealvi.metrics import HeldOut
 from annealvi.proximity import BernoulliFactorModel, MovingAverage, ProximityAscent
+from tests.marks import cases
 from tests.reference import reference, thing
 
 X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
@@ -103,8 +104,7 @@ OWNERS = (*ESTIMATORS, Fixed, Annealed, Variational, LocalVariational, Proximity
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_of_a_class(owner, name):
-    small = {"lda": TemperedLDA(max_iter=2)} if owner is TopicModel else {}
-    check(owner, name, small)
+    check(owner, name, {"lda": TemperedLDA(max_iter=2)} if owner is TopicModel else {})
 
 
 def check(owner, name, small):
@@ -124,12 +124,10 @@ def check(owner, name, small):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
+@cases(
     "kind",
-    [
-        *("PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
-        *("HierarchicalPosterior", "ProximityPenalty"),
-    ],
+    *("PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
+    *("HierarchicalPosterior", "ProximityPenalty"),
 )
 def test_of_a_deep_model(kind):
     owner = getattr(import_module("annealvi.deep"), kind)
@@ -162,8 +160,7 @@ def functions():
     for module, name in reference():
         if not module.startswith("annealvi.deep") and not isinstance(thing(module, name), type):
             function = thing(module, name)
-            constraints = getattr(function, "_skl_parameter_constraints", {})
-            for parameter, allowed in constraints.items():
+            for parameter, allowed in getattr(function, "_skl_parameter_constraints", {}).items():
                 if allowed != "no_validation":
                     yield pytest.param(function, parameter, allowed, id=f"{name}-{parameter}")
 

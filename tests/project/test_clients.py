@@ -14,6 +14,7 @@ from sklearn.preprocessing import normalize
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
 from annealvi.datasets import make_topic_corpus
+from tests.asserts import refused
 
 X = make_topic_corpus(60, 40, 3, document_length=30, random_state=0).data
 CLASS = "annealvi.lda.estimator.TemperedLDA"
@@ -62,8 +63,7 @@ def test_imbalanced_learn_has_it_in_a_pipeline():
     sampling = pytest.importorskip("imblearn.over_sampling")
     y = np.repeat([0, 1], [45, 15])
     steps = sampling.RandomOverSampler(random_state=0), TemperedLDA(3, random_state=0)
-    model = pipeline.make_pipeline(*steps, LogisticRegression()).fit(X, y)
-    assert model.score(X, y) > 0.3
+    assert pipeline.make_pipeline(*steps, LogisticRegression()).fit(X, y).score(X, y) > 0.3
 
 
 def test_pyldavis_draws_it():
@@ -71,21 +71,14 @@ def test_pyldavis_draws_it():
     vectorizer = CountVectorizer()
     counts = vectorizer.fit_transform(["stars and moons", "bread and butter tea"] * 20)
     lda = TemperedLDA(3, random_state=0).fit(counts)
-    prepared = module.prepare(lda, counts, vectorizer, mds="mmds")
-    assert len(prepared.topic_coordinates) == 3
-
-
-# ----------------------------------------------------------------------- idioms
+    assert len(module.prepare(lda, counts, vectorizer, mds="mmds").topic_coordinates) == 3
 
 
 @pytest.mark.parametrize("make", [TemperedLDA, TemperedFMM, TemperedGaussianMixture])
 def test_equal_fits_have_equal_hashes(make):
     one, two = (make(2, random_state=0).fit(X.toarray()) for _ in range(2))
-    assert (
-        joblib.hash(one)
-        == joblib.hash(two)
-        != joblib.hash(make(2, random_state=1).fit(X.toarray()))
-    )
+    other = make(2, random_state=1).fit(X.toarray())
+    assert joblib.hash(one) == joblib.hash(two) != joblib.hash(other)
     assert np.isnan(pickled(one).history_["seconds"]).all()  # times are no part of it
 
 
@@ -100,10 +93,8 @@ def test_the_bound_at_given_shares():
 
 @pytest.mark.parametrize("name", ["_em_step", "_e_step", "_init_latent_vars"])
 def test_a_subclass_with_steps_of_scikit_learns_is_refused(name):
-    with pytest.raises(
-        TypeError, match=rf"Sub defines \['{name}'\], which scikit-learn's LDA calls"
-    ):
-        type("Sub", (TemperedLDA,), {name: lambda self: None})
+    message = rf"Sub defines \['{name}'\], which scikit-learn's LDA calls"
+    refused(message, type, "Sub", (TemperedLDA,), {name: lambda self: None}, error=TypeError)
 
 
 def test_topics_are_reordered_by_one_assignment(lda):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from tests.marks import slow_values
+from tests.marks import cases, slow_values
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming_from.md"
 SECTIONS = dict(
@@ -97,9 +97,7 @@ FAST = ["MALLET", "UCI and LDA-C"]
 
 
 @pytest.mark.filterwarnings("ignore")  # those of the other libraries
-@pytest.mark.parametrize(
-    "name", [*FAST, *slow_values(*(name for name in CHECKS if name not in FAST))]
-)
+@cases("name", *FAST, *slow_values(*(name for name in CHECKS if name not in FAST)))
 def test_recipes(name, tmp_path, monkeypatch):
     assert list(SECTIONS) == list(CHECKS)
     text = SECTIONS[name]

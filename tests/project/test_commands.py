@@ -64,9 +64,6 @@ def test_each_requirement_has_one_lower_bound():
     assert all(Version(version).release for version in bounds.values())
 
 
-# ----------------------------------------------------------------------- the promises
-
-
 @cache
 def functions_of(path):
     tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
@@ -96,8 +93,6 @@ def test_each_promise_is_held_by_tests_that_exist():
     faults = [(cells[0], missing(holder)) for cells in rows for holder in cells[1].split(", ")]
     assert not [fault for fault in faults if fault[1] is not None]
 
-
-# ------------------------------------------------- the command line, as its page tells it
 
 PAGE = TEXTS["command_line.md"]
 COLUMNS = {"id": "ids", "title": "titles", "abstract": "texts", "created": "created"}

@@ -101,9 +101,6 @@ def test_examples_in_docstrings(name):
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
 
 
-# ----------------------------------------------------------------------- the reference
-
-
 def public_names(module):
     """The public names of a module: its ``__all__``, or what it defines without underscore."""
     loaded = importlib.import_module(module)

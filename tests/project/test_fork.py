@@ -53,14 +53,9 @@ def same(a, b):
 def run(script):
     """Run a script in a process of its own: what it has forked before is known."""
     script = PREAMBLE + textwrap.dedent(script)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        env=os.environ | {"OMP_NUM_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    options = dict(env=os.environ | {"OMP_NUM_THREADS": "2"}, timeout=200, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, **options)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -57,8 +57,6 @@ def test_fits_use_nothing_that_chooses_its_bits_by_processor():
     assert used == NOT_IN_RESULTS
 
 
-# --------------------------------------------------------------------- how to install
-
 INSTALL = CHECKOUT / "docs" / "install.md"
 #: For those who work on annealvi.
 OF_DEVELOPERS = {"test", "bench", "docs"}
@@ -71,8 +69,7 @@ def test_nothing_is_said_to_come_from_an_index_before_the_first_release():
     of_package = [path for path in (CHECKOUT / PACKAGE).rglob("*") if path.suffix in KINDS]
     texts = [*of_package, *CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
     texts += [CHECKOUT / "docs" / "api.rst", *(CHECKOUT / "examples").glob("*.py")]
-    found = [path for path in texts if f"{PACKAGE}[" in path.read_text("utf-8")]
-    assert found == [INSTALL]
+    assert [path for path in texts if f"{PACKAGE}[" in path.read_text("utf-8")] == [INSTALL]
     before, _, after = INSTALL.read_text("utf-8").partition("## At the first release")
     assert f"{PACKAGE}[" not in before and after.count(f"{PACKAGE}[") == 1
 

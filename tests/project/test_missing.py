@@ -30,9 +30,8 @@ sys.meta_path.insert(0, Missing())
 def traceback_of(code, folder=PACKAGE.parent):
     """What Python prints if it starts beside a package and fails, or an empty string."""
     code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else ""
 
 
@@ -84,9 +83,8 @@ def test_nothing_but_the_deep_models_imports_pytorch():
 
 @pytest.mark.slow
 def test_the_error_of_the_deep_models_names_pytorch():
-    assert error_of(WITHOUT_TORCH + "import annealvi.deep") == (
-        "ImportError: annealvi.deep needs torch. Install with: pip install torch"
-    )
+    words = "ImportError: annealvi.deep needs torch. Install with: pip install torch"
+    assert error_of(WITHOUT_TORCH + "import annealvi.deep") == words
 
 
 def optional_modules():

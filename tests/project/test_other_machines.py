@@ -54,13 +54,8 @@ PROCESSORS = {
 @cache
 def fits_on(processor: str) -> tuple[dict[str, str], list[str]]:
     """The digests of the fits of a process that takes this machine for another one."""
-    printed = subprocess.run(
-        [sys.executable, "-c", CODE],
-        cwd=CHECKOUT,
-        env=os.environ | PROCESSORS.get(processor, {}),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
+    options = dict(env=os.environ | PROCESSORS.get(processor, {}), stdout=subprocess.PIPE)
+    printed = subprocess.run([sys.executable, "-c", CODE], cwd=CHECKOUT, check=True, **options)
     fits, others = json.loads(printed.stdout)
     return fits, others
 
