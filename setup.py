@@ -113,6 +113,9 @@ int main(void) { return 0; }
 """
 
 
+STRUCT = r"typedef struct \{([^{}]*)\} (annealvi_\w+);"
+
+
 class BuildKernels(build_ext):
     """build_ext that probes for OpenMP and compiles the kernels for each instruction set."""
 
@@ -164,7 +167,7 @@ class BuildKernels(build_ext):
             extension.extra_compile_args += FLAGS + PLAIN + openmp
             extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
-        self.builds, self.macros = builds, macros
+        self.builds, self.macros, self.openmp = builds, macros, openmp
         dispatch, *modules = self.extensions
         with ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
             kernels = [pool.submit(self.kernels, name) for name in builds]  # the long ones first
@@ -207,26 +210,29 @@ class BuildKernels(build_ext):
                 output_dir=folder,
                 macros=[*self.macros, ("KERNELS_NAME", name)],
                 include_dirs=[KERNELS],
-                extra_postargs=FLAGS + self.builds[name],
+                extra_postargs=FLAGS + self.builds[name] + self.openmp,
             )
         return compiled
 
 
 def declare(header: Path) -> str:
-    """Cython's declarations of the tables in kernels.h."""
-    _, of_real, shared = re.split(r"#define ANNEALVI_\w*KERNELS\(", header.read_text())
+    """Cython's declarations of the structs and tables in kernels.h."""
+    text = re.sub(r"/\*.*?\*/|\\\n", "", header.read_text(), flags=re.DOTALL)
+    before, of_real, shared = re.split(r"#define ANNEALVI_\w*KERNELS\(", text)
     lines = ["from libc.stdint cimport int32_t, int64_t, uint64_t", ""]
     lines.append('cdef extern from "kernels.h" nogil:')
-    own = ["const char *name", "table_f32 f32", "table_f64 f64"]
-    for name, fields, kernels, real in (
-        ('table_f32 "annealvi_table_f32"', [], of_real, "float"),
-        ('table_f64 "annealvi_table_f64"', [], of_real, "double"),
-        ('kernel_table "annealvi_kernels"', own, shared, "double"),
-    ):
-        text = kernels.replace("\\\n", "").replace("REAL", real).replace("*const *", "**")
-        for result, kernel, given in re.findall(r"KERNEL\((\w+), (\w+), \(([^()]+)\)\)", text):
-            fields.append(f"{result} (*{kernel})({' '.join(given.split())}) noexcept nogil")
-        lines += [f"    ctypedef struct {name}:", *(f"        {field}" for field in fields)]
+    structs = [(name, body.split(";")[:-1], "", "") for body, name in re.findall(STRUCT, before)]
+    own = ["const char *name", "annealvi_table_f32 f32", "annealvi_table_f64 f64"]
+    tables = [
+        ("annealvi_table_f32", [], of_real, "float"),
+        ("annealvi_table_f64", [], of_real, "double"),
+        ("annealvi_kernels", own, shared, "double"),
+    ]
+    for name, fields, kernels, real in structs + tables:
+        for result, kernel, given in re.findall(r"KERNEL\((\w+), (\w+), \(([^()]+)\)\)", kernels):
+            types = " ".join(given.split()).replace("REAL", real).replace("*const *", "**")
+            fields.append(f"{result.replace('REAL', real)} (*{kernel})({types}) noexcept nogil")
+        lines += [f"    ctypedef struct {name}:", *(f"        {each.strip()}" for each in fields)]
     return "\n".join(lines) + "\n"
 
 

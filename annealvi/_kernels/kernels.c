@@ -2,6 +2,37 @@
  * each instruction set, with KERNELS_NAME set to baseline, avx2 or avx512. */
 #include "kernels.h"
 
+#include <math.h>
+#include <string.h>
+
+/* Share a loop out among threads, if there are any. */
+#define PRAGMA(text) _Pragma(#text)
+#ifdef _OPENMP
+#include <omp.h>
+#define SHARE_OUT(threads, how, chunk)                                                           \
+    PRAGMA(omp parallel for num_threads(threads) schedule(how, chunk))
+#else
+static inline int omp_get_thread_num(void) { return 0; }
+#define SHARE_OUT(threads, how, chunk)
+#endif
+#define TOGETHER ANNEALVI_TOGETHER
+
+static inline int64_t index_at(const annealvi_rows *rows, const void *array, int64_t i)
+{
+    return rows->wide ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
+}
+
+/* The first entry of document d, and the word of an entry. */
+static inline int64_t first_entry(const annealvi_rows *rows, int64_t d)
+{
+    return index_at(rows, rows->indptr, rows->start + d);
+}
+
+static inline int64_t word_of(const annealvi_rows *rows, int64_t entry)
+{
+    return index_at(rows, rows->indices, entry);
+}
+
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 

@@ -81,3 +81,32 @@ static int FN(collapse_document)(int64_t n_words, int K_pad, const REAL *const *
     }
     return max_iter;
 }
+
+/* Each document of a batch; see kernels.h. */
+static void FN(collapse_documents)(const annealvi_collapse *all)
+{
+    const annealvi_weights *weights = &all->weights;
+    const int K = all->K, K_pad = weights->K_pad;
+    SHARE_OUT(all->n_threads, dynamic, 4)
+    for (int64_t d = 0; d < all->rows.n; d++) {
+        const int64_t at = first_entry(&all->rows, d), n_words = first_entry(&all->rows, d + 1) - at;
+        const REAL *data = (const REAL *)all->rows.data + at;
+        const REAL *values = weights->values, *gamma = all->alpha;
+        const REAL **row_of =
+            (const REAL **)(all->pointers + omp_get_thread_num() * all->pointers_width);
+        REAL *own = (REAL *)all->scratch + omp_get_thread_num() * all->scratch_width;
+        double tokens = 0;
+        for (int64_t j = 0; j < n_words; j++) {
+            tokens += (double)data[j];
+            row_of[j] = values + (int64_t)K_pad * weights->place[word_of(&all->rows, at + j)];
+        }
+        all->n_iter[d] = 0;
+        if (n_words > 0) {
+            all->n_iter[d] = FN(collapse_document)(
+                n_words, K_pad, row_of, data, all->alpha, all->tolerance * tokens, all->max_iter,
+                own, own + K_pad, own + 3 * K_pad, own + 2 * K_pad);
+            gamma = own + 2 * K_pad;
+        }
+        memcpy((REAL *)all->gamma + d * K, gamma, K * sizeof(REAL));
+    }
+}

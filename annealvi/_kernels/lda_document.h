@@ -1,5 +1,8 @@
-/* The local step of one document, its bound and its energy.  A template: see vector.h and
+/* The local steps of documents, their bounds and energies.  A template: see vector.h and
  * lda_rows.h. */
+
+/* Lanes of the longest vector: whole vectors are read and written. */
+#define SLACK 16
 
 /* A topic may be dropped from a document's sweeps if the last one has assigned it less than
  * least_share of a word, provided that a topic of this share has a t_k below NEGLIGIBLE times
@@ -8,7 +11,7 @@
  * back.  The second is not enough either: several topics that are all small may share a word that
  * no other topic explains.  With both conditions the dropped topics together hold less than
  * K * least_share words. */
-#define NEGLIGIBLE ANNEALVI_NEGLIGIBLE
+#define NEGLIGIBLE 1e-2
 /* Cost of copying a number, relative to that of sweeping over one, and the iterations that a
  * document is expected to need at least. */
 #define COPY_COST (BITS == 64 ? 12 : 24)
@@ -26,20 +29,65 @@ typedef struct {
     int narrow;              /* columns, a multiple of NARROW_STEP; 0 if there are rows */
     int droppable;           /* whether topics of small shares may be dropped */
     int K, K_pad, max_iter, finish, it;
+    int64_t d, at;           /* the document, and its first entry in the matrix */
     int64_t n_words, n_columns;
-    int64_t room;            /* size of own_packed; 0: nothing is dropped */
+    int64_t room;            /* numbers of own_packed in use; 0: nothing is dropped */
     double tolerance, dropped;
     double rest;             /* the sum of alpha of the topics that were dropped */
     REAL b, eps, sparsity, relaxation, clamp, usual_alpha, least_share, now;
     REAL ref_scale[LANES], ref_shift[LANES];
     const REAL *const *rows; /* those that are swept over */
-    const REAL *alpha, *all_alpha, *counts, *row_sums;
-    REAL *gamma, *t, *s, *norm, *ratio, *reference;
+    const REAL *alpha, *all_alpha;
+    const REAL *row_sums;    /* of the rows, if t is the same for all topics; or NULL */
+    REAL *t;                 /* K_pad: exp(b (f(gamma) - f(reference))), packed */
+    int32_t *active, *n_active;
+    /* in the thread's scratch, see place_document; those of words are padded */
+    REAL *gamma, *own_t, *s, *own_alpha;
+    REAL *counts, *norm, *ratio, *own_sums;
+    REAL *reference;         /* psi(gamma) is relative to psi of this number */
     double *totals;
-    int32_t *active, *n_active, *chosen;
-    REAL *own_alpha, *own_packed, *own_columns;
-    const REAL **own_rows;
+    int32_t *chosen, *own_active, *own_n_active;
+    const REAL **row_of, **log_of, **own_rows;
+    REAL *own_packed, *own_columns;
 } FN(document);
+
+/* Hand out a row of scratch from address `at` on; returns its bytes. */
+INLINE int64_t FN(place_document)(int K_pad, int64_t longest, int64_t room, uintptr_t at,
+                                  FN(document) *doc)
+{
+    const int64_t n = (longest + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK + SLACK;
+    int64_t used = 0;
+#define PLACE(field, count)                                                                      \
+    doc->field = (void *)(at + (uintptr_t)used);                                                 \
+    used += ((int64_t)sizeof(*doc->field) * (count) + 63) / 64 * 64
+    PLACE(gamma, K_pad);
+    PLACE(own_t, K_pad);
+    PLACE(s, K_pad);
+    PLACE(own_alpha, K_pad);
+    PLACE(totals, K_pad);
+    PLACE(chosen, K_pad);
+    PLACE(own_active, K_pad);
+    PLACE(own_n_active, 1);
+    PLACE(reference, 1);
+    PLACE(counts, n);
+    PLACE(norm, n);
+    PLACE(ratio, n);
+    PLACE(own_sums, n);
+    PLACE(row_of, n);
+    PLACE(log_of, n);
+    PLACE(own_rows, n);
+    PLACE(own_packed, room);
+    PLACE(own_columns, NARROW * n);
+#undef PLACE
+    return used;
+}
+
+/* The bytes of scratch for each of the documents that a thread fits in turn. */
+static int64_t FN(document_bytes)(int K_pad, int64_t longest, int64_t room)
+{
+    FN(document) doc;
+    return FN(place_document)(K_pad, longest, room, 0, &doc);
+}
 
 /* The cost of a sweep for each word, in numbers.  With rows it includes the sum over lanes. */
 INLINE int FN(sweep_cost)(const FN(document) *doc)
@@ -202,59 +250,72 @@ INLINE void FN(raised_row)(const FN(document) *doc, int width, const REAL *x, RE
                         doc->b, doc->sparsity, doc->clamp, out);
 }
 
-static void FN(begin_document)(
-    void *state,             /* OUT ANNEALVI_STATE bytes */
-    int64_t n_words,
-    int K,
-    int K_pad,
-    const REAL *const *rows, /* IN  n_words pointers to rows of topic weights, padded */
-    const REAL *counts,      /* IN  n_words counts, padded with 0 */
-    const REAL *row_sums,    /* IN  n_words sums of these rows, padded with 1, or NULL */
-    const REAL *alpha,       /* IN  K_pad */
-    REAL b,                  /* IN  inverse temperature */
-    REAL eps,                /* IN */
-    REAL sparsity,           /* IN  see lda_rows.h */
-    REAL relaxation,         /* IN  factor of a step from the second on */
-    REAL usual_alpha,        /* IN  topics of a larger alpha are kept */
-    REAL least_share,        /* IN  a topic with a smaller share may be dropped, see NEGLIGIBLE */
-    double tolerance,        /* IN  on sum_k |change of gamma_k| */
-    int max_iter,            /* IN */
-    int finish,              /* IN  whether norm and ratio are wanted at the final gamma */
-    int64_t room,            /* IN  size of own_packed; 0 to drop no topics */
-    REAL *gamma,             /* IN/OUT K_pad: the start, the result */
-    REAL *t,                 /* OUT K_pad: exp(b (f(gamma) - f(reference))), packed */
-    int32_t *active,         /* OUT K_pad: the topics in t, if some were dropped */
-    int32_t *n_active,       /* OUT their number, or K_pad if none was dropped */
-    REAL *s,                 /* OUT K_pad: scratch */
-    REAL *norm,              /* OUT n_words, padded */
-    REAL *ratio,             /* OUT n_words, padded */
-    REAL *reference,         /* OUT psi(gamma) is relative to psi of this number */
-    double *totals,          /* OUT K_pad: scratch */
-    REAL *own_alpha,         /* OUT K_pad: scratch */
-    const REAL **own_rows,   /* OUT n_words, padded: scratch */
-    int32_t *chosen,         /* OUT K_pad: scratch */
-    REAL *own_packed,        /* OUT room: scratch */
-    REAL *own_columns)       /* OUT NARROW * (n_words, padded): scratch */
+/* Read the words of a document, and begin at the gamma that is given. */
+static void FN(begin_document)(const annealvi_documents *all, int64_t slot, int64_t d,
+                               FN(document) *doc)
 {
-    _Static_assert(sizeof(FN(document)) <= ANNEALVI_STATE, "the state of a document");
-    FN(document) *doc = state;
+    const annealvi_weights *weights = &all->weights;
+    const int K = all->K, K_pad = weights->K_pad;
+    const int64_t at = first_entry(&all->rows, d);
+    const int64_t n_words = first_entry(&all->rows, d + 1) - at;
+    const REAL *data = (const REAL *)all->rows.data + at, *alpha = all->alpha;
+    const REAL *values = weights->values, *logs = weights->logs, *sums = weights->row_sums;
+    const REAL b = ((const REAL *)all->b)[d], b0 = (REAL)weights->b0, eps = (REAL)all->eps;
+    const REAL least_share = (REAL)all->least_share;
     *doc = (FN(document)){
-        .n = K, .width = K_pad, .K = K, .K_pad = K_pad, .max_iter = max_iter, .finish = finish,
-        .n_words = n_words, .n_columns = (n_words + LANES - 1) / LANES * LANES, .room = room,
-        .tolerance = tolerance, .b = b, .eps = eps, .sparsity = sparsity,
-        .relaxation = relaxation,
-        .clamp = eps > 0 ? CLAMP_PLAIN : CLAMP, .usual_alpha = usual_alpha,
-        .least_share = least_share, .rows = rows, .alpha = alpha, .all_alpha = alpha,
-        .counts = counts, .gamma = gamma, .t = t, .s = s, .norm = norm, .ratio = ratio,
-        .reference = reference, .totals = totals, .active = active, .n_active = n_active,
-        .chosen = chosen, .own_alpha = own_alpha, .own_packed = own_packed,
-        .own_columns = own_columns, .own_rows = own_rows};
+        .d = d, .at = at, .n = K, .width = K_pad, .K = K, .K_pad = K_pad,
+        .max_iter = all->max_iter, .n_words = n_words,
+        .n_columns = (n_words + LANES - 1) / LANES * LANES, .b = b, .eps = eps,
+        .sparsity = (REAL)all->sparsity, .relaxation = (REAL)all->relaxation,
+        .clamp = eps > 0 ? CLAMP_PLAIN : CLAMP, .usual_alpha = (REAL)all->usual_alpha,
+        .least_share = least_share, .alpha = alpha, .all_alpha = alpha};
+    FN(place_document)(K_pad, all->longest, all->room,
+                       (uintptr_t)(all->scratch + slot * all->scratch_width), doc);
+    REAL *gamma = doc->gamma, *raised = NULL;
+    double tokens = 0;
+    for (int64_t j = 0; j < n_words; j++) {
+        const int64_t row = weights->place[word_of(&all->rows, at + j)];
+        doc->counts[j] = data[j];
+        tokens += (double)data[j];
+        doc->row_of[j] = values + row * K_pad;
+        doc->log_of[j] = logs ? logs + row * K_pad : NULL;
+        doc->own_sums[j] = sums[row];
+    }
+    if (b != b0) {
+        raised = (REAL *)all->raised + slot * all->longest * K_pad;
+        for (int64_t j = 0; j < n_words; j++, raised += K_pad) {
+            FN(raise_row)(K_pad, doc->log_of[j], b, eps == 0, raised);
+            doc->row_of[j] = raised;
+        }
+    }
+    for (int64_t j = n_words; j < n_words + SLACK; j++) {
+        doc->counts[j] = 0;
+        doc->own_sums[j] = 1;
+    }
+    for (int64_t j = n_words; j % WORD_BLOCK; j++) {
+        doc->row_of[j] = doc->row_of[0];
+        doc->log_of[j] = doc->log_of[0];
+    }
+    doc->rows = doc->row_of;
+    doc->tolerance = all->tolerance * (all->by_topic ? K : tokens);
+    /* if alpha is large, no t_k is small enough for its topic to be dropped */
+    if (least_share > 0 &&
+        (double)b * (all->edge - log(tokens + 1)) < log(NEGLIGIBLE * (double)least_share))
+        doc->room = all->room;
+    memcpy(gamma, (const REAL *)all->gamma + d * K, K * sizeof(REAL));
+    for (int k = K; k < K_pad; k++)
+        gamma[k] = alpha[K];
+    doc->finish = all->want_statistics || all->log_normalizer || all->energy;
+    doc->t = all->want_statistics ? (REAL *)all->t + d * K_pad : doc->own_t;
+    doc->active = all->want_statistics ? all->active + d * K_pad : doc->own_active;
+    doc->n_active = all->want_statistics ? all->n_active + d : doc->own_n_active;
+    REAL *t = doc->t;
     int even = eps == 0;
     for (int k = 1; k < K; k++)
         even &= gamma[k] == gamma[0];
     if (even) { /* the padding does not count: then t is exactly 1 */
         doc->now = gamma[0];
-        doc->row_sums = row_sums;
+        doc->row_sums = raised ? NULL : doc->own_sums;
         FN(set_reference)(doc);
         for (int k = 0; k < K_pad; k++)
             t[k] = 1;
@@ -369,12 +430,11 @@ static void FN(end_document)(FN(document) *doc)
     }
 }
 
-/* The local steps of one or two documents, from begin_document on.  An iteration of few topics is
- * a chain of operations that wait for one another, so those of two documents are made in turn: the
- * processor then works on both. */
-static void FN(fit_documents)(int n, void *state, void *other)
+/* The iterations of one or two documents.  One of few topics is a chain of operations that wait
+ * for one another, so those of two documents are made in turn: the processor then works on both. */
+static void FN(iterate_in_turn)(int n, FN(document) *docs)
 {
-    FN(document) *a = state, *c = other;
+    FN(document) *a = docs, *c = docs + 1;
     int go_a = a->max_iter > 0, go_c = n > 1 && c->max_iter > 0;
     while (go_a && go_c) {
         go_a = FN(iterate)(a);
@@ -384,9 +444,6 @@ static void FN(fit_documents)(int n, void *state, void *other)
         go_a = FN(iterate)(a);
     while (go_c)
         go_c = FN(iterate)(c);
-    FN(end_document)(a);
-    if (n > 1)
-        FN(end_document)(c);
 }
 
 /* sum_v n_v log sum_k exp(b (E log theta_k - sparsity / gamma_k)) W_vk: the norms with
@@ -472,4 +529,53 @@ static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *r
             topics += (double)product[l];
     }
     return topics + words;
+}
+
+/* Write what is wanted of a document. */
+static void FN(write_document)(const annealvi_documents *all, FN(document) *doc)
+{
+    const annealvi_weights *weights = &all->weights;
+    const int K = doc->K, K_pad = doc->K_pad;
+    const int64_t n_words = doc->n_words, at = doc->at;
+    const REAL *log_scale = weights->log_scale, *t = doc->t;
+    double scale = 0;
+    if (all->log_normalizer || all->energy)
+        for (int64_t j = 0; j < n_words; j++)
+            scale += (double)doc->counts[j] *
+                     (double)log_scale[weights->place[word_of(&all->rows, at + j)]];
+    if (all->energy) {
+        if (*doc->n_active < K_pad) {
+            FN(spread)(*doc->n_active, doc->active, t, K_pad, NULL, doc->own_alpha);
+            t = doc->own_alpha;
+        }
+        all->energy[doc->d] = FN(energy)(n_words, K, K_pad, doc->row_of, doc->log_of, doc->gamma,
+                                         t, doc->ratio, doc->s) + scale;
+    }
+    if (all->log_normalizer)
+        all->log_normalizer[doc->d] =
+            FN(log_normalizer)(n_words, K, doc->counts, doc->gamma, *doc->reference, doc->b,
+                               doc->sparsity, doc->norm) + (double)doc->b * scale;
+    memcpy((REAL *)all->gamma + doc->d * K, doc->gamma, K * sizeof(REAL));
+    if (all->want_statistics)
+        memcpy((REAL *)all->ratio + at - first_entry(&all->rows, 0), doc->ratio,
+               n_words * sizeof(REAL));
+}
+
+/* The local step of each document of a batch; see kernels.h. */
+static void FN(fit_documents)(const annealvi_documents *all)
+{
+    const int64_t n = all->rows.n;
+    SHARE_OUT(all->n_threads, dynamic, 2)
+    for (int64_t first = 0; first < n; first += TOGETHER) {
+        const int together = n - first < TOGETHER ? (int)(n - first) : TOGETHER;
+        FN(document) docs[TOGETHER];
+        for (int j = 0; j < together; j++)
+            FN(begin_document)(all, TOGETHER * omp_get_thread_num() + j, all->order[first + j],
+                               docs + j);
+        FN(iterate_in_turn)(together, docs);
+        for (int j = 0; j < together; j++) {
+            FN(end_document)(docs + j);
+            FN(write_document)(all, docs + j);
+        }
+    }
 }

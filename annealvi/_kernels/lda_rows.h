@@ -74,6 +74,17 @@ INLINE void FN(exp_digamma_row)(int K_pad, const REAL *x, REAL largest, V ref_sc
         FN(exp_digamma_row_at)(0, K_pad, x, ref_scale, ref_shift, b, sparsity, clamp, out);
 }
 
+/* raised_k = exp(max(b l_k, clamp)), 0 in the padding. */
+static void FN(raise_row)(int K_pad, const REAL *logs, REAL b, int normalise, REAL *raised)
+{
+    const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
+    for (int k = 0; k < K_pad; k += LANES) {
+        const V l = FN(load)(logs + k);
+        const V power = FN(exp_clamped)(FN(max)(b * l, floor));
+        FN(store)(raised + k, FN(select)(l > (REAL)PADDED_LOG, power, (V){0}));
+    }
+}
+
 /* The largest number of a row, approximately: the padding counts too, which is harmless because
  * it holds a prior. */
 INLINE REAL FN(largest_of)(int K_pad, const REAL *x)

@@ -147,7 +147,7 @@ static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, con
  * the weights of one topic for these words are a vector, and the vectors of all topics follow each
  * other.  Lanes are then words, so norms need not be summed over lanes, and the s_k stay in
  * registers until the end of a part. */
-#define NARROW ANNEALVI_NARROW
+#define NARROW 24
 #define NARROW_STEP 4
 #define AGAIN_FROM_MEMORY __asm__ volatile("" ::: "memory")
 

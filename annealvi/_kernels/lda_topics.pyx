@@ -1,21 +1,22 @@
-"""The words of a batch: topic weights, statistics and the step of lambda, shared out among threads.
+"""The words of a batch: topic weights, statistics and the step of lambda.
 
-The arithmetic of one word is in lda_words.h.  Statistics are summed word by word: each word is
-summed by one thread, over its documents in their order.  So every result is bit-identical for
-any number of threads, and threads need no copies of the statistics.
+The loops are in lda_words.h.  Statistics are summed word by word: each word is summed by one
+thread, over its documents in their order.  So every result is bit-identical for any number of
+threads, and threads need no copies of the statistics.
 
-Matrices over the vocabulary are word-major: V rows of K numbers, padded to K_pad.
+Matrices over the vocabulary are word-major: V rows of K numbers, padded to K_pad.  Of eta, (V, K),
+rows are contiguous, with any stride between them.
 """
 
 from cython cimport floating
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t
 
-from annealvi._kernels._dispatch cimport MOVED, WEIGHTED, kernels, shared_among
+from annealvi._kernels._dispatch cimport (
+    MOVED, VOCABULARY_BLOCK, WEIGHTED, block_t, kernels, refresh_t, shared_among, step_t, sums_t,
+    weights_of)
 
 cdef enum:
-    # Words in a block: the topics' sums are added block by block, in this fixed order.
-    VOCABULARY_BLOCK = 64
     ADDED = 64  # topics whose sums one thread adds at a time
     SUMMED = 4  # entries whose statistics take as long as the step of a word
     # If logarithms of topic sums differ by more than this, they are a WIDE_MEAN (lda_words.h):
@@ -24,124 +25,107 @@ cdef enum:
 
 
 def refresh_weights(
-    const int64_t[::1] words,        # IN  the words whose rows are needed
-    Py_ssize_t n_words,              # IN
-    const floating[:, ::1] lam,      # IN  (V, K_pad)
-    const floating[:, :] eta,        # IN  (V, K), see step_topics
-    const double[::1] decay,         # IN  (V,) likewise
-    double now,                      # IN  likewise
-    const floating[::1] log_sums,    # IN  (K_pad,) psi(sum_v lam), or the logarithm for the mean;
-                                     #     huge in the padding
-    int K,                           # IN
-    bint mean,                       # IN  whether log E beta replaces E log beta below
-    floating b,                      # IN  inverse temperature
-    bint normalise,                  # IN  relative to each row's largest E log beta
-    int n_threads,                   # IN
-    floating[:, ::1] scratch,        # OUT (n_threads, 2 K_pad)
-    int64_t[::1] new,                # OUT (n_words,) scratch
-    int32_t[::1] place,              # IN/OUT (V,) the row of each word in what follows, or -1
-    int64_t[::1] n_rows,             # IN/OUT (1,) number of rows in use
-    floating[:, ::1] weights,        # IN/OUT (rows, K_pad) exp(b (E log beta - log_scale))
-    floating[::1] log_scale,         # IN/OUT (rows,) about the row's largest, or 0
-    floating[::1] row_sums,          # IN/OUT (rows,) the sums of the rows of weights
-    floating[:, ::1] logs,           # IN/OUT (rows, K_pad) E log beta - log_scale, or (0, 0)
+    const int64_t[::1] words,       # IN  the words whose rows are needed
+    const floating[:, ::1] lam,     # IN  (V, K_pad)
+    const floating[:, :] eta,       # IN  (V, K), see step_topics
+    const double[::1] decay,        # IN  (V,) likewise
+    double now,                     # IN  likewise
+    const floating[::1] log_sums,   # IN  (K_pad,) psi(sum_v lam), or the logarithm for the mean;
+                                    #     huge in the padding
+    bint mean,                      # IN  whether log E beta replaces E log beta below
+    int n_threads,                  # IN
+    floating[:, ::1] scratch,       # OUT (n_threads, 2 K_pad)
+    int64_t[::1] new,               # OUT (n_words,) scratch
+    weights,                        # IN/OUT TopicWeights
 ):
     """Compute the rows of topic weights of those words that have none."""
     cdef:
-        Py_ssize_t i, v, n_new = 0, row
-        int K_pad = lam.shape[1]
-        int k, kind = mean
+        floating[:, ::1] values = weights.values
+        int32_t[::1] place = weights.place
+        int64_t[::1] n_rows = weights.n_rows
+        Py_ssize_t i, n_new = 0
+        int k, K = eta.shape[1]
         floating least = log_sums[0], most = log_sums[0]
-        floating *logs_v = NULL
+        refresh_t step
     for k in range(K):
         least, most = min(least, log_sums[k]), max(most, log_sums[k])
-    if mean and normalise and most - least > WIDE:
-        kind = 2
-    for i in range(n_words):
+    for i in range(words.shape[0]):
         if place[words[i]] < 0:
             new[n_new] = words[i]
             place[words[i]] = <int32_t>(n_rows[0] + n_new)
             n_new += 1
-    n_threads = shared_among(n_threads, n_new, K, WEIGHTED)
-    for i in prange(n_new, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
-        v = new[i]
-        row = n_rows[0] + i
-        logs_v = NULL
-        if logs.shape[0] > 0:
-            logs_v = &logs[row, 0]
+    if n_new == 0:
+        return
+    step.weights = weights_of(weights, values)
+    step.kind = 2 if mean and step.weights.normalise and most - least > WIDE else mean
+    step.words, step.n_words, step.first_row, step.K = &new[0], n_new, n_rows[0], K
+    step.lam, step.eta, step.decay, step.now = &lam[0, 0], &eta[0, 0], &decay[0], now
+    step.eta_stride = eta.strides[0] // <Py_ssize_t>sizeof(floating)
+    step.log_sums, step.n_threads = &log_sums[0], shared_among(n_threads, n_new, K, WEIGHTED)
+    step.scratch, step.scratch_width = &scratch[0, 0], scratch.shape[1]
+    with nogil:
         if floating is float:
-            log_scale[row] = kernels.f32.topic_weights(
-                kind, K, K_pad, &lam[v, 0], &eta[v, 0], <float>(now / decay[v]), &log_sums[0],
-                b, normalise, &scratch[threadid(), 0], &weights[row, 0], &row_sums[row], logs_v)
+            kernels.f32.refresh_weights(&step)
         else:
-            log_scale[row] = kernels.f64.topic_weights(
-                kind, K, K_pad, &lam[v, 0], &eta[v, 0], <double>(now / decay[v]), &log_sums[0],
-                b, normalise, &scratch[threadid(), 0], &weights[row, 0], &row_sums[row], logs_v)
+            kernels.f64.refresh_weights(&step)
     n_rows[0] += n_new
 
 
+cdef block_t block_of(fitted, const floating[:, ::1] t):
+    """The arrays of a FittedBlock, which has to outlive them."""
+    cdef:
+        const int64_t[::1] first = fitted.entries.first
+        const int64_t[::1] document = fitted.entries.document
+        const int64_t[::1] position = fitted.entries.position
+        const floating[::1] ratio = fitted.work.ratio, b = fitted.inverse
+        const int32_t[:, ::1] active = fitted.work.active
+        const int32_t[::1] n_active = fitted.work.n_active
+        double[:, ::1] sums = fitted.work.sums
+        floating[:, ::1] scratch = fitted.work.summed
+        const floating[:, ::1] values = fitted.weights.values
+        block_t own
+    own.weights = weights_of(fitted.weights, values)
+    own.first, own.ratio, own.t, own.b = &first[0], &ratio[0], &t[0, 0], &b[0]
+    own.document = &document[0] if document.shape[0] else NULL
+    own.position = &position[0] if position.shape[0] else NULL
+    own.active, own.n_active = &active[0, 0], &n_active[0]
+    own.sums, own.sums_width = &sums[0, 0], sums.shape[1]
+    own.scratch, own.scratch_width = &scratch[0, 0], scratch.shape[1]
+    return own
+
+
 def accumulate_statistics(
-    const int64_t[::1] words,        # IN  from index_words
-    const int64_t[::1] first,        # IN
-    const int64_t[::1] document,     # IN
-    const int64_t[::1] position,     # IN
-    Py_ssize_t n_words,              # IN
-    const floating[::1] ratio,       # IN  from fit_documents
-    const floating[:, ::1] t,        # IN
-    const int32_t[:, ::1] active,    # IN
-    const int32_t[::1] n_active,     # IN
-    const floating[::1] b,           # IN  (n,) inverse temperature of each document
-    floating b0,                     # IN
-    const int32_t[::1] place,        # IN  (V,) as for fit_documents
-    const floating[:, ::1] weights,  # IN  (rows, K_pad)
-    const floating[:, ::1] logs,     # IN  (rows, K_pad), needed for any b != b0
-    bint normalise,                  # IN  as given to refresh_weights
-    int n_threads,                   # IN
-    const floating[::1] log_scale,   # IN  (rows,)
-    int32_t[::1] row_of,             # IN/OUT (V,) the row of each word in statistics, or -1
-    int64_t[::1] n_rows,             # IN/OUT (1,) number of rows in use
-    floating[:, ::1] statistics,     # IN/OUT (rows, K_pad) sum_d b_d n_dv phi_dvk
-    double[::1] word_energy,         # OUT (V,) sum_dk n_dv phi_dvk E log beta_kv if all b are
-                                     #      b0, or (0,)
-    double[:, ::1] scratch,          # OUT (n_threads, K_pad)
-    floating[:, ::1] raised,         # OUT (n_threads, K_pad)
+    fitted,                        # IN  FittedBlock
+    int32_t[::1] row_of,           # IN/OUT (V,) the row of each word in statistics, or -1
+    int64_t[::1] n_rows,           # IN/OUT (1,) number of rows in use
+    floating[:, ::1] statistics,   # IN/OUT (rows, K_pad) sum_d b_d n_dv phi_dvk
+    double[::1] word_energy,       # OUT (V,) sum_dk n_dv phi_dvk E log beta_kv if all documents
+                                   #     have the b of the weights; or None
 ):
     """Add a batch's expected counts to the statistics, word by word."""
     cdef:
-        Py_ssize_t i, v, e, row, to, n_before = n_rows[0]
-        int K_pad = weights.shape[1]
-        const floating *logs_v = NULL
-        double dot, total
+        const int64_t[::1] words = fitted.entries.words
+        const floating[:, ::1] t = fitted.work.t
+        Py_ssize_t i, n_words = words.shape[0], n_entries = len(fitted.entries.document)
+        sums_t step
+    if n_words == 0:
+        return
+    step.n_before = n_rows[0]
     for i in range(n_words):
         if row_of[words[i]] < 0:
             row_of[words[i]] = <int32_t>n_rows[0]
             n_rows[0] += 1
-    n_threads = shared_among(n_threads, n_words + first[n_words] // SUMMED, K_pad, MOVED)
-    for i in prange(n_words, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=16):
-        v = words[i]
-        row = place[v]
-        to = row_of[v]
-        e = first[i]
-        logs_v = NULL
-        if logs.shape[0] > 0:
-            logs_v = &logs[row, 0]
+    step.block = block_of(fitted, t)
+    step.words, step.n_words, step.row_of = &words[0], n_words, &row_of[0]
+    step.statistics = &statistics[0, 0]
+    step.word_energy = NULL if word_energy is None else &word_energy[0]
+    step.n_threads = shared_among(
+        fitted.work.n_threads, n_words + n_entries // SUMMED, t.shape[1], MOVED)
+    with nogil:
         if floating is float:
-            kernels.f32.add_statistics(
-                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
-                &active[0, 0], &n_active[0], &b[0], b0, &weights[row, 0], logs_v, normalise,
-                to < n_before, &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[to, 0])
+            kernels.f32.add_statistics(&step)
         else:
-            kernels.f64.add_statistics(
-                first[i + 1] - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
-                &active[0, 0], &n_active[0], &b[0], b0, &weights[row, 0], logs_v, normalise,
-                to < n_before, &scratch[threadid(), 0], &raised[threadid(), 0], &statistics[to, 0])
-        if word_energy.shape[0] > 0:  # done here while the rows are in the cache
-            total = 0
-            if floating is float:
-                dot = kernels.f32.log_dot(K_pad, &statistics[to, 0], &weights[row, 0], &total)
-            else:
-                dot = kernels.f64.log_dot(K_pad, &statistics[to, 0], &weights[row, 0], &total)
-            word_energy[v] = (dot / <double>b0 + total * <double>log_scale[row]) / <double>b0
+            kernels.f64.add_statistics(&step)
 
 
 def step_topics(
@@ -152,6 +136,8 @@ def step_topics(
     double now,                         # IN  the product of 1 - rho over all steps
     const floating[:, ::1] statistics,  # IN  (rows, K_pad)
     const int32_t[::1] row_of,          # IN  (V,) rows of statistics; words of -1 count as 0
+    fitted,                             # IN  None, or the FittedBlock that statistics are summed
+                                        #     from: row_of are numbers of its words
     floating amount,                    # IN  factor of the statistics
     floating floor,                     # IN
     bint whole,                         # IN  whether sums are of lam, or else of the statistics
@@ -166,106 +152,28 @@ def step_topics(
     next needed.
     """
     cdef:
-        Py_ssize_t n_words = words.shape[0], n_parts = partial.shape[0], block, i, v, k
-        int K = sums.shape[0]
-        const floating *s_row
-        double factor
-    n_threads = shared_among(n_threads, n_words, K, MOVED)
-    for block in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):
-        for k in range(K):
-            partial[block, k] = 0
-        for i in range(block * VOCABULARY_BLOCK, min((block + 1) * VOCABULARY_BLOCK, n_words)):
-            v = words[i]
-            s_row = NULL
-            if row_of[v] >= 0:
-                s_row = &statistics[row_of[v], 0]
-            factor = now / decay[v]
+        const floating[:, ::1] t
+        Py_ssize_t n_words = words.shape[0]
+        step_t step
+    step.words, step.n_words, step.n_parts = NULL, n_words, partial.shape[0]
+    if n_words > 0:
+        step.words = &words[0]
+        step.K, step.K_pad = sums.shape[0], lam.shape[1]
+        step.lam, step.eta, step.decay, step.now = &lam[0, 0], &eta[0, 0], &decay[0], now
+        step.eta_stride = eta.strides[0] // <Py_ssize_t>sizeof(floating)
+        step.row_of, step.statistics = &row_of[0], &statistics[0, 0]
+        if fitted is not None:
+            t = fitted.work.t
+            step.statistics, step.block = NULL, block_of(fitted, t)
+            n_words += len(fitted.entries.document) // SUMMED
+        step.amount, step.floor, step.whole = amount, floor, whole
+        step.partial, step.partial_width = &partial[0, 0], partial.shape[1]
+        step.n_threads = shared_among(n_threads, n_words, step.K, MOVED)
+        with nogil:
             if floating is float:
-                kernels.f32.step_row(K, <float>factor, amount, floor, whole, &eta[v, 0], s_row,
-                                     &lam[v, 0], &partial[block, 0])
+                kernels.f32.step_words(&step)
             else:
-                kernels.f64.step_row(K, factor, amount, floor, whole, &eta[v, 0], s_row,
-                                     &lam[v, 0], &partial[block, 0])
-            decay[v] = now
-    add_blocks(partial, n_threads, sums)
-
-
-def accumulate_and_step(
-    const int64_t[::1] words,        # IN  the rows to update, ascending
-    floating[:, ::1] lam,            # IN/OUT (V, K_pad)
-    const floating[:, :] eta,        # IN  (V, K), as for step_topics, and so the next two
-    double[::1] decay,               # IN/OUT (V,)
-    double now,                      # IN
-    const int64_t[::1] first,        # IN  as for accumulate_statistics, and so the next ones
-    const int64_t[::1] document,     # IN
-    const int64_t[::1] position,     # IN
-    const floating[::1] ratio,       # IN
-    const floating[:, ::1] t,        # IN
-    const int32_t[:, ::1] active,    # IN
-    const int32_t[::1] n_active,     # IN
-    const floating[::1] b,           # IN
-    floating b0,                     # IN
-    const int32_t[::1] place,        # IN
-    const floating[:, ::1] weights,  # IN
-    const floating[:, ::1] logs,     # IN
-    bint normalise,                  # IN
-    const int32_t[::1] row_of,       # IN  (V,) the number of each word in the batch, or -1
-    floating amount,                 # IN  as for step_topics, and so the next two
-    floating floor,                  # IN
-    bint whole,                      # IN
-    int n_threads,                   # IN
-    double[:, ::1] scratch,          # OUT (n_threads, K_pad)
-    floating[:, ::1] rows,           # OUT (n_threads, 2 K_pad) scratch
-    double[:, ::1] partial,          # OUT (blocks, K) scratch, see n_blocks
-    double[::1] sums,                # OUT (K,) as for step_topics
-):
-    """Sum the statistics of one batch and step its rows, one row at a time.
-
-    The same bits as accumulate_statistics and step_topics, but the statistics of a word never
-    leave the cache.
-    """
-    cdef:
-        Py_ssize_t n_words = words.shape[0], n_parts = partial.shape[0], block, i, v, k, e, end
-        int K = sums.shape[0], K_pad = lam.shape[1]
-        const floating *logs_v
-        const floating *s_row
-        floating *own
-        double factor
-    n_threads = shared_among(n_threads, n_words + position.shape[0] // SUMMED, K, MOVED)
-    for block in prange(
-        n_parts, nogil=True, num_threads=n_threads, schedule="dynamic", chunksize=1
-    ):
-        own = &rows[threadid(), 0]
-        for k in range(K):
-            partial[block, k] = 0
-        for i in range(block * VOCABULARY_BLOCK, min((block + 1) * VOCABULARY_BLOCK, n_words)):
-            v = words[i]
-            s_row = NULL
-            if row_of[v] >= 0:
-                e = first[row_of[v]]
-                end = first[row_of[v] + 1]
-                logs_v = NULL
-                if logs.shape[0] > 0:
-                    logs_v = &logs[place[v], 0]
-                s_row = own
-                if floating is float:
-                    kernels.f32.add_statistics(
-                        end - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
-                        &active[0, 0], &n_active[0], &b[0], b0, &weights[place[v], 0], logs_v,
-                        normalise, 0, &scratch[threadid(), 0], own + K_pad, own)
-                else:
-                    kernels.f64.add_statistics(
-                        end - e, K_pad, &document[e], &position[e], &ratio[0], &t[0, 0],
-                        &active[0, 0], &n_active[0], &b[0], b0, &weights[place[v], 0], logs_v,
-                        normalise, 0, &scratch[threadid(), 0], own + K_pad, own)
-            factor = now / decay[v]
-            if floating is float:
-                kernels.f32.step_row(K, <float>factor, amount, floor, whole, &eta[v, 0], s_row,
-                                     &lam[v, 0], &partial[block, 0])
-            else:
-                kernels.f64.step_row(K, factor, amount, floor, whole, &eta[v, 0], s_row,
-                                     &lam[v, 0], &partial[block, 0])
-            decay[v] = now
+                kernels.f64.step_words(&step)
     add_blocks(partial, n_threads, sums)
 
 

@@ -1,16 +1,5 @@
-/* Functions for one word: statistics, topic weights and the step of lambda.  A template: see
- * vector.h and lda_rows.h. */
-
-/* raised_k = exp(max(b l_k, clamp)), 0 in the padding. */
-static void FN(raise_row)(int K_pad, const REAL *logs, REAL b, int normalise, REAL *raised)
-{
-    const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);
-    for (int k = 0; k < K_pad; k += LANES) {
-        const V l = FN(load)(logs + k);
-        const V power = FN(exp_clamped)(FN(max)(b * l, floor));
-        FN(store)(raised + k, FN(select)(l > (REAL)PADDED_LOG, power, (V){0}));
-    }
-}
+/* Words: their statistics, topic weights and steps of lambda.  A template: see vector.h and
+ * lda_rows.h.  Each word is summed by one thread, over its documents in their order. */
 
 /* acc_k += b_d ratio_e t_dk of ENTRIES entries, one after the other: the sum of a topic stays in a
  * register meanwhile. */
@@ -42,27 +31,29 @@ INLINE void FN(add_entries)(int K_pad, const int64_t *document, const int64_t *p
     }
 }
 
-/* The statistics of one word over the documents that contain it, in their order:
- *     S_vk (+)= sum_d b_d ratio_dv t_dk exp(b_d l_vk). */
-static void FN(add_statistics)(
-    int64_t n_entries,
-    int K_pad,
-    const int64_t *document, /* IN  n_entries: the document of each entry */
-    const int64_t *position, /* IN  n_entries: the index of its ratio */
-    const REAL *ratio,       /* IN */
-    const REAL *t,           /* IN  K_pad for each document: of its active topics, or all */
-    const int32_t *active,   /* IN  K_pad for each document */
-    const int32_t *n_active, /* IN  number of active topics, K_pad if all are active */
-    const REAL *b,           /* IN  inverse temperature of each document */
-    REAL b0,                 /* IN  the inverse temperature of `weights` */
-    const REAL *restrict weights, /* IN  K_pad: the word's row */
-    const REAL *restrict logs,    /* IN  K_pad: l, needed if any b differs from b0 */
-    int normalise,                /* IN  which clamp to use for exponents */
-    int add,                      /* IN  whether s_row holds earlier statistics */
-    double *restrict acc,         /* OUT K_pad: scratch */
-    REAL *restrict raised,        /* OUT K_pad: scratch */
-    REAL *restrict s_row)         /* IN/OUT K_pad */
+/* The scratch of this thread. */
+INLINE REAL *FN(scratch_of)(const annealvi_block *block)
 {
+    return (REAL *)block->scratch + omp_get_thread_num() * block->scratch_width;
+}
+
+/* The statistics of word v, the i-th of the block, over its documents in their order:
+ *     S_vk (+)= sum_d b_d ratio_dv t_dk exp(b_d l_vk). */
+static void FN(sum_word)(const annealvi_block *block, int64_t i, int64_t v, int add,
+                         REAL *restrict raised, /* OUT K_pad: scratch */
+                         REAL *restrict s_row)  /* IN/OUT K_pad; `add`: it holds others' */
+{
+    const int K_pad = block->weights.K_pad, normalise = block->weights.normalise;
+    const int64_t row = (int64_t)K_pad * block->weights.place[v];
+    const REAL b0 = (REAL)block->weights.b0, *all_logs = block->weights.logs;
+    const REAL *restrict weights = (const REAL *)block->weights.values + row;
+    const REAL *restrict logs = all_logs ? all_logs + row : NULL;
+    const int64_t n_entries = block->first[i + 1] - block->first[i];
+    const int64_t *document = block->document + block->first[i];
+    const int64_t *position = block->position + block->first[i];
+    const REAL *ratio = block->ratio, *t = block->t, *b = block->b;
+    const int32_t *active = block->active, *n_active = block->n_active;
+    double *restrict acc = block->sums + omp_get_thread_num() * block->sums_width;
     int at_b0 = 1;
     for (int64_t e = 0; logs && e < n_entries; e++)
         at_b0 &= b[document[e]] == b0;
@@ -135,6 +126,26 @@ static double FN(log_dot)(int K_pad, const REAL *s, const REAL *weights, double 
     }
     *sum = FN(wide_sum_of_line)(all);
     return FN(wide_sum_of_line)(dot);
+}
+
+/* Add the statistics of a block; see kernels.h. */
+static void FN(add_statistics)(const annealvi_sums *all)
+{
+    const annealvi_weights *weights = &all->block.weights;
+    const REAL *log_scale = weights->log_scale;
+    const double b0 = (double)(REAL)weights->b0;
+    SHARE_OUT(all->n_threads, dynamic, 16)
+    for (int64_t i = 0; i < all->n_words; i++) {
+        const int64_t v = all->words[i], row = weights->place[v], to = all->row_of[v];
+        REAL *s_row = (REAL *)all->statistics + to * weights->K_pad;
+        FN(sum_word)(&all->block, i, v, to < all->n_before, FN(scratch_of)(&all->block), s_row);
+        if (all->word_energy) { /* done here while the rows are in the cache */
+            double total = 0;
+            const REAL *values = (const REAL *)weights->values + row * weights->K_pad;
+            const double dot = FN(log_dot)(weights->K_pad, s_row, values, &total);
+            all->word_energy[v] = (dot / b0 + total * (double)log_scale[row]) / b0;
+        }
+    }
 }
 
 /* The exponents of a row of topic weights.  At b = 1 they are split into a scale and the rest;
@@ -245,6 +256,25 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
     return reference;
 }
 
+/* The rows of new words; see kernels.h. */
+static void FN(refresh_weights)(const annealvi_refresh *all)
+{
+    const annealvi_weights *weights = &all->weights;
+    const int K_pad = weights->K_pad;
+    REAL *log_scale = weights->log_scale, *row_sums = weights->row_sums, *logs = weights->logs;
+    SHARE_OUT(all->n_threads, dynamic, 16)
+    for (int64_t i = 0; i < all->n_words; i++) {
+        const int64_t v = all->words[i], row = all->first_row + i;
+        log_scale[row] = FN(topic_weights)(
+            all->kind, all->K, K_pad, (const REAL *)all->lam + v * K_pad,
+            (const REAL *)all->eta + v * all->eta_stride, (REAL)(all->now / all->decay[v]),
+            all->log_sums, (REAL)weights->b0, weights->normalise,
+            (REAL *)all->scratch + omp_get_thread_num() * all->scratch_width,
+            (REAL *)weights->values + row * K_pad, row_sums + row,
+            logs ? logs + row * K_pad : NULL);
+    }
+}
+
 /* lambda after steps towards eta.  Without a step it is lambda itself: where eta is so large that
  * lambda - eta has lost all digits of lambda, eta + (lambda - eta) would be 0. */
 static inline REAL FN(moved)(REAL lambda, REAL eta, REAL factor)
@@ -272,4 +302,33 @@ static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
             lambda[k] = new < floor ? floor : new;
             sums[k] += (double)(whole ? lambda[k] : 0);
         }
+}
+
+/* The step of some rows, and the topics' sums over each block of them; see kernels.h.  Statistics
+ * that are summed from a block of documents never leave the cache. */
+static void FN(step_words)(const annealvi_step *all)
+{
+    const int K = all->K, K_pad = all->K_pad;
+    SHARE_OUT(all->n_threads, dynamic, 1)
+    for (int64_t part = 0; part < all->n_parts; part++) {
+        const int64_t first = part * ANNEALVI_VOCABULARY_BLOCK;
+        double *sums = all->partial + part * all->partial_width;
+        memset(sums, 0, K * sizeof(double));
+        for (int64_t i = first; i < first + ANNEALVI_VOCABULARY_BLOCK && i < all->n_words; i++) {
+            const int64_t v = all->words[i], own = all->row_of[v];
+            const REAL *s_row = NULL;
+            if (own >= 0 && all->statistics) {
+                s_row = (const REAL *)all->statistics + own * K_pad;
+            } else if (own >= 0) {
+                REAL *summed = FN(scratch_of)(&all->block);
+                FN(sum_word)(&all->block, own, v, 0, summed + K_pad, summed);
+                s_row = summed;
+            }
+            FN(step_row)(K, (REAL)(all->now / all->decay[v]), (REAL)all->amount,
+                         (REAL)all->floor, all->whole,
+                         (const REAL *)all->eta + v * all->eta_stride, s_row,
+                         (REAL *)all->lam + v * K_pad, sums);
+            all->decay[v] = all->now;
+        }
+    }
 }

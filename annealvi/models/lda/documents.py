@@ -317,12 +317,23 @@ class Documents:
         """Fit gamma of a block of documents in place, and write the other wanted outputs."""
         X, weights, work, b0 = call[:4]
         topics, options, dtype = self.topics, self.options, gamma.dtype
-        index, nothing = work.indices.of_block(X, rows), np.empty(0)
+        index = work.indices.of_block(X, rows)
         mixed, training = bool(np.any(inverse != b0)), wanted.statistics is not None
         by_topic, tolerance = options.token_tolerance is None, options.token_tolerance
         tolerance = options.tolerance if tolerance is None else tolerance
         omega, factor = call.relaxation
+        rule = kernels.DocumentRule(
+            eps=np.finfo(dtype).eps if call.exact else 0.0,
+            sparsity=call.sparsity,
+            relaxation=omega,
+            tolerance=factor * tolerance,
+            by_topic=by_topic,
+            max_iter=options.max_iter if max_iter is None else max_iter,
+            least_share=options.least_share(dtype, training),
+        )
         work.reserve(index)
+        if mixed:
+            work.make_raised()
         weights.refresh(
             index.words,
             topics.rows(),
@@ -340,43 +351,19 @@ class Documents:
             rows.start,
             rows.stop,
             index.order,
-            weights.place,
-            weights.values,
-            weights.log_scale,
-            weights.row_sums,
-            weights.logs,
-            b0,
+            weights,
             inverse,
             work.padded(call.alpha),
-            np.finfo(dtype).eps if call.exact else 0.0,
-            call.sparsity,
-            omega,
-            factor * tolerance,
-            by_topic,
-            options.max_iter if max_iter is None else max_iter,
-            options.least_share(dtype, training),
-            training,
-            wanted.log_normalizer is not None,
-            wanted.energy is not None,
-            work.n_threads,
+            rule,
             gamma,
-            work.t,
-            work.active,
-            work.n_active,
-            work.ratio,
-            nothing if wanted.log_normalizer is None else wanted.log_normalizer,
-            nothing if wanted.energy is None else wanted.energy,
-            work.scratch,
-            work.rows,
-            work.packed,
-            work.columns,
-            work.raised(mixed),
+            work,
+            training,
+            wanted.log_normalizer,
+            wanted.energy,
         )
         if wanted.statistics is None:
             return
-        fitted: tuple = work.ratio, work.t, work.active, work.n_active, inverse, b0
-        fitted += weights.place, weights.values, weights.logs, not call.exact
-        block = FittedBlock(index, weights, work.sums, work.scratch, work.n_threads, fitted)
+        block = FittedBlock(index, weights, work, inverse)
         if wanted.deferred:
             wanted.statistics.defer(block)
         else:

@@ -38,14 +38,10 @@ class FittedBlock(NamedTuple):
 
     entries: WordIndex
     weights: TopicWeights
-    #: Buffers, of shape (n_threads, K padded) and (n_threads, 2 K padded or more).
-    sums: NDArray[np.float64]
-    scratch: NDArray
-    n_threads: int
-    #: What else the kernels read of the documents: ratio, t, active, n_active (results of
-    #: ``fit_documents``), b of each document, the power b0 of the weights, the weights' place,
-    #: values and logs, and whether these are scaled.
-    fitted: tuple[Any, ...]
+    #: The workspace with the results of ``fit_documents``.
+    work: Any
+    #: Inverse temperature of each document.
+    inverse: NDArray
 
 
 class Statistics:
@@ -90,20 +86,8 @@ class Statistics:
 
     def add(self, block: FittedBlock, word_energy: NDArray[np.float64] | None = None) -> None:
         """Add the statistics of a block of documents."""
-        values, entries = self.values, block.entries
-        kernels.accumulate_statistics(
-            *entries[:4],
-            len(entries.words),
-            *block.fitted,
-            block.n_threads,
-            block.weights.log_scale,
-            self.row_of,
-            self.n_rows,
-            values,
-            np.empty(0) if word_energy is None else word_energy,
-            block.sums,
-            block.scratch,
-        )
+        values = self.values  # these settle the rows' places
+        kernels.accumulate_statistics(block, self.row_of, self.n_rows, values, word_energy)
 
     def words(self) -> NDArray[np.int64]:
         """The words that were seen, ascending."""
@@ -207,13 +191,7 @@ def move_rows(
     added: Any = topics.values, np.full(len(topics.decay), -1, dtype=np.int32)
     if statistics is not None:
         block, added = statistics.deferred, (statistics.stored, statistics.row_of)
-    if block is None:
-        kernels.step_topics(words, *topics, *added, *step, n_threads, partial, sums)
-    else:
-        entries, buffers = block.entries[1:4], (block.n_threads, block.sums, block.scratch)
-        kernels.accumulate_and_step(
-            words, *topics, *entries, *block.fitted, added[1], *step, *buffers, partial, sums
-        )
+    kernels.step_topics(words, *topics, *added, block, *step, n_threads, partial, sums)
     return sums
 
 
@@ -240,18 +218,19 @@ class TopicWeights:
         self.log_scale = np.empty(n_features, dtype=dtype)
         self.row_sums = np.empty(n_features, dtype=dtype)
         self.place = np.full(n_features, -1, dtype=np.int32)
-        self._n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
+        self.n_rows = np.zeros(1, dtype=np.int64)  # an array, so that the kernel counts
         self._most = n_features
         if bounded:
             least = KEPT_BYTES // self.values[:1].nbytes
             self._most = min(n_features, max(least, int(KEPT_SHARE * n_features)))
-        self._made_for: tuple[float, bool] | None = None
+        #: The inverse temperature of the rows.
+        self.b0, self.exact = 0.0, False
         self._version = -1
 
     def outdate(self) -> None:
         """Drop all rows, because lambda has changed."""
-        if self._n_rows[0]:
-            self._n_rows[0] = 0
+        if self.n_rows[0]:
+            self.n_rows[0] = 0
             self.place[:] = -1
 
     def match(self, version: int) -> None:
@@ -276,33 +255,18 @@ class TopicWeights:
             if want_logs and not self.logs.size:
                 self.logs = aligned_empty(self.values.shape, self.values.dtype)
                 self.outdate()
-            if self._made_for != (b, exact):
-                self._made_for = (b, exact)
+            if (self.b0, self.exact) != (b, exact):
+                self.b0, self.exact = b, exact
                 self.outdate()
             n_new = np.count_nonzero(self.place[words] < 0) if self._most < len(self.place) else 0
-            if self._n_rows[0] + n_new > self._most:
+            if self.n_rows[0] + n_new > self._most:
                 self.outdate()
             width, dtype = self.values.shape[1], self.values.dtype
             log_sums = np.full(width, PADDED_LOG_SUM, dtype=dtype)
             log_sums[: len(topic_sums)] = log_of(estimate)(topic_sums)
+            scratch = separate_rows(n_threads, 2 * width, dtype), np.empty(len(words), np.int64)
             kernels.refresh_weights(
-                words,
-                len(words),
-                *topics,
-                log_sums,
-                len(topic_sums),
-                estimate == "map",
-                b,
-                not exact,
-                n_threads,
-                separate_rows(n_threads, 2 * width, dtype),
-                np.empty(len(words), dtype=np.int64),
-                self.place,
-                self._n_rows,
-                self.values,
-                self.log_scale,
-                self.row_sums,
-                self.logs,
+                words, *topics, log_sums, estimate == "map", n_threads, *scratch, self
             )
 
 

@@ -160,6 +160,7 @@ class Workspace:
         self._capacity = (0, 0, 0)
         self.indices = WordIndices(n_features, n_threads)
         self.sums = separate_rows(n_threads, width)
+        self.summed = separate_rows(n_threads, 2 * width, dtype)
         self._alpha = np.empty(0), np.empty(0, dtype=dtype)
 
     def padded(self, alpha: NDArray[np.float64]) -> NDArray:
@@ -181,27 +182,22 @@ class Workspace:
             max(1, n + n // SPARE, room) for n, room in zip(needed, self._capacity, strict=True)
         )
         self._capacity = (n_samples, n_entries, longest)
-        block = kernels.SWEEP_BLOCK
-        self._padded = -(-longest // block) * block
         self.ratio = np.empty(n_entries, dtype=self._dtype)
         self.t = aligned_empty((n_samples, self._width), self._dtype)
-        n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
-        size = padded_length(kernels.scratch_size(self._width, self._padded), self._dtype)
-        self.scratch = aligned_empty((n_slots, size), self._dtype)
-        size = kernels.pointers_size(self._width, self._padded)
-        self.rows = np.empty((n_slots, size), dtype=np.int64)
         self.active = np.empty((n_samples, self._width), dtype=np.int32)
         self.n_active = np.empty(n_samples, dtype=np.int32)
-        room = min(self._padded * self._width, PACKED_BYTES // np.dtype(self._dtype).itemsize)
-        size = kernels.columns_size(self._padded)
-        self.columns = aligned_empty((n_slots, size), self._dtype)
-        self.packed = aligned_empty((n_slots, room), self._dtype)
-
-    def raised(self, needed: bool) -> NDArray:
-        """A buffer for the rows of a document that has its own temperature."""
+        self.longest, each = longest, np.dtype(self._dtype).itemsize
+        self.room = min(longest * self._width, PACKED_BYTES // each)
+        size = kernels.scratch_bytes(self._width, longest, self.room, each == 4)
         n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
-        shape = (n_slots, self._padded * self._width) if needed else (1, 1)
-        return np.empty(shape, dtype=self._dtype)
+        self.scratch = aligned_empty((n_slots, size), np.uint8)
+        self.raised = np.empty((1, 1), self._dtype)
+
+    def make_raised(self) -> None:
+        """Make room for the rows of documents that have temperatures of their own."""
+        if self.raised.size == 1:
+            n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
+            self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
 
 
 #: Bytes of the blocks that are kept from pass to pass.
