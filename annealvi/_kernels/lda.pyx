@@ -83,16 +83,16 @@ cdef class DocumentRule:
 
     cdef:
         double eps, sparsity, relaxation, tolerance, least_share
-        bint by_topic
+        bint by_topic, want_statistics
         int max_iter
 
     def __init__(
         self, *, double eps, double sparsity, double relaxation, double tolerance, bint by_topic,
-        int max_iter, double least_share,
+        int max_iter, double least_share, bint want_statistics,
     ):
         self.eps, self.sparsity, self.relaxation = eps, sparsity, relaxation
         self.tolerance, self.by_topic, self.max_iter = tolerance, by_topic, max_iter
-        self.least_share = least_share
+        self.least_share, self.want_statistics = least_share, want_statistics
 
 
 def fit_documents(
@@ -107,8 +107,7 @@ def fit_documents(
     const floating[::1] alpha,      # IN  (K_pad,)
     DocumentRule rule,              # IN
     floating[:, ::1] gamma,         # IN/OUT (n, K)
-    work,                           # OUT Workspace; t, active, n_active, ratio if `statistics`
-    bint statistics,                # IN
+    work,                           # OUT Workspace; t, active, n_active, ratio if wanted
     double[::1] log_normalizer,     # OUT (n,) sum_v n_v log norm_v, scales included; or None
     double[::1] energy,             # OUT (n,) sum_v n_v E[log theta + log beta]; or None
 ):
@@ -138,7 +137,7 @@ def fit_documents(
     step.usual_alpha, step.edge = usual, f_edge - <floating>rule.sparsity / edge
     step.eps, step.sparsity, step.relaxation = rule.eps, rule.sparsity, rule.relaxation
     step.tolerance, step.by_topic, step.max_iter = rule.tolerance, rule.by_topic, rule.max_iter
-    step.least_share, step.want_statistics = rule.least_share, statistics
+    step.least_share, step.want_statistics = rule.least_share, rule.want_statistics
     step.gamma, step.t, step.ratio = &gamma[0, 0], &t[0, 0], &ratio[0]
     step.active, step.n_active = &active[0, 0], &n_active[0]
     step.log_normalizer = NULL if log_normalizer is None else &log_normalizer[0]

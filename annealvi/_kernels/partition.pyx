@@ -6,6 +6,8 @@ in double precision.  Each row, each block of rows and each draw is handled by o
 blocks are added in a fixed order, so results are bit-identical for any number of threads.
 """
 
+import numpy as np
+
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, exp, log
@@ -13,6 +15,8 @@ from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memset
 
 from annealvi._kernels._dispatch cimport kernels
+
+from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
 
 cdef enum:
     VOCABULARY_BLOCK = 1024  # words whose powers are summed by one thread
@@ -119,197 +123,219 @@ def log_gamma_draws(
                                 &out[0])
 
 
-cdef void draw_topic(
-    uint64_t *state, const double[:, ::1] eta, Py_ssize_t k, Py_ssize_t V, Py_ssize_t width,
-    double *row,
-) noexcept nogil:
-    """Draw log beta_k up to a constant: the largest is 0."""
-    cdef Py_ssize_t v
-    kernels.log_gamma_draws(state, &eta[min(k, eta.shape[0] - 1), 0], eta.shape[1] > 1, V, row)
-    for v in range(V, width):
-        row[v] = -INFINITY
-    kernels.centre_row(width, row)
+cdef class Grid:
+    """Panels of inverse temperatures, and the interpolation from their points."""
 
-
-cdef void draw_theta(
-    uint64_t *state, const double[::1] alpha, Py_ssize_t n_theta, int thread,
-    double[:, :, ::1] theta,
-) noexcept nogil:
-    """Draw log theta up to a constant: the largest of each column is 0."""
-    cdef Py_ssize_t k, r
-    for k in range(alpha.shape[0]):
-        kernels.log_gamma_draws(state, &alpha[k], 0, n_theta, &theta[thread, k, 0])
-        for r in range(n_theta, theta.shape[2]):
-            theta[thread, k, r] = 0
-    kernels.centre_columns(alpha.shape[0], theta.shape[2], &theta[thread, 0, 0])
-
-
-cdef void draw_weights(
-    uint64_t *state, const double[:, ::1] eta, Py_ssize_t V, const double[::1] starts,
-    const double[::1] steps, const double[::1] points, const int32_t[::1] first,
-    const int32_t[::1] point, const double[::1] entry, int thread, double[:, :, ::1] topics,
-    double *acc, double *sums, double[:, :, ::1] weights,
-) noexcept nogil:
-    """Draw topics, and sum beta_kv^b over words at the points: the weights of theta_k^b."""
     cdef:
-        Py_ssize_t K = weights.shape[2], width = topics.shape[2], n_points = points.shape[0]
-        Py_ssize_t k, e, j
-        double total
-    for k in range(K):
-        draw_topic(state, eta, k, V, width, &topics[thread, 0, 0])
-        sum_powers(starts, steps, n_points // starts.shape[0], width // LINE,
-                   LINE, &topics[thread, 0, 0], NULL, 0, False, acc)
-        add_lanes(n_points, acc, sums, 1)
-        total = 0
-        for e in range(first[0], first[1]):
-            total += entry[e] * sums[point[e]]
-        total = log(max(total, DBL_MIN))
-        for j in range(n_points):
-            weights[thread, j, k] = sums[j] * exp(-points[j] * total)
+        const double[::1] starts, steps   # (panels,) positive
+        const double[::1] points          # (P,) all points of the panels
+        const int32_t[::1] first, point   # (M + 1,) where rows of the interpolation start,
+        const double[::1] entry           # (entries,) their columns and (entries,) numbers
+        const double[::1] inverses        # (M,) b, of which the first is 1
+
+    def __init__(self, starts, steps, points, first, point, entry, inverses):
+        self.starts, self.steps, self.points = starts, steps, points
+        self.first, self.point, self.entry, self.inverses = first, point, entry, inverses
 
 
-cdef void draw_words(
-    uint64_t *state, const double[:, ::1] eta, Py_ssize_t V, Py_ssize_t n_theta, int thread,
-    double[:, :, ::1] topics, const double[:, :, ::1] theta, double[:, :, ::1] shares,
-    double[:, :, ::1] words, double[:, :, ::1] log_topics,
-) noexcept nogil:
-    """Draw topics, and mix them by theta: sum_k theta_k beta_kv up to a constant for each theta."""
+cdef class DrawsOfLDA:
+    """Draws of beta and theta, and estimates of log C of latent Dirichlet allocation from each.
+
+    The collapsed form sums out the words' topics, the explicit one draws beta_k^b of each.
+    """
+
     cdef:
-        Py_ssize_t K = theta.shape[1], k, v, r, n
-        Py_ssize_t width = topics.shape[2], R_pad = theta.shape[2]
-        double total
-    for k in range(K):
-        n = k % topics.shape[1]
-        draw_topic(state, eta, k, V, width, &topics[thread, n, 0])
-        for v in range(log_topics.shape[2]):
-            log_topics[thread, k, v] = topics[thread, n, v]
-        total = log(kernels.exp_row(width, &topics[thread, n, 0]))
-        for v in range(log_topics.shape[2]):
-            log_topics[thread, k, v] -= total
-        for r in range(R_pad):
-            shares[thread, n, r] = theta[thread, k, r] - total
-        kernels.exp_row(R_pad, &shares[thread, n, 0])
-        if n == topics.shape[1] - 1 or k == K - 1:
-            kernels.f64.product(n_theta, width, n + 1, &shares[thread, 0, 0], 1, R_pad,
-                                &topics[thread, 0, 0], width, 1, k > n, &words[thread, 0, 0],
-                                width)
+        const double[::1] alpha        # (K,)
+        const double[:, ::1] eta       # (1 or K, 1 or V)
+        const double[::1] lengths      # (L,) positive
+        const double[:, ::1] shares    # (L, G) number of documents of each length in each group
+        Grid grid
+        Py_ssize_t V, n_theta          # n_theta: for each group
+        int n_threads
+        # Scratch of each thread; R = G n_theta, _pad: whole cache lines.  What the form does not
+        # need has no rows.
+        double[:, ::1] sums            # (n_threads, 2 P * LINE)
+        double[:, :, ::1] topics       # (n_threads, topics of a product or 1, V_pad)
+        double[:, :, ::1] theta        # (n_threads, K, R_pad, or explicit T_pad)
+        double[:, :, ::1] weights      # (n_threads, P, K) explicit
+        double[:, :, ::1] mixed        # (n_threads, topics of a product, R_pad) collapsed
+        double[:, :, ::1] words        # (n_threads, R, V_pad) collapsed
+        double[:, :, ::1] log_topics   # (n_threads, K, V_pad) if words whose probabilities
+                                       #     underflow matter, else (n_threads, K, 0)
+        double[:, :, ::1] logs         # (n_threads, M, T_pad)
+        double[:, ::1] own             # (n_threads, 3 L_pad)
 
+    def __init__(
+        self, *, const double[::1] alpha, const double[:, ::1] eta, Py_ssize_t n_features,
+        const double[::1] lengths, const double[:, ::1] shares, Py_ssize_t n_theta, Grid grid,
+        bint collapsed, int n_threads,
+    ):
+        cdef:
+            Py_ssize_t n_topics = 1, n_words = 0, n_points = grid.points.shape[0]
+            bint audible = False
+        self.alpha, self.eta, self.lengths, self.shares = alpha, eta, lengths, shares
+        self.grid, self.V, self.n_theta, self.n_threads = grid, n_features, n_theta, n_threads
+        if collapsed:
+            n_topics = min(alpha.shape[0], max(1, TOPIC_BLOCK // n_features))
+            n_words = shares.shape[1] * n_theta
+            # if b is so small that underflown probabilities would matter, keep logarithms
+            audible = LEAST_WORD ** min(grid.inverses) * n_features > 1e-14
+        self.sums = separate_rows(n_threads, 2 * scratch_size(n_points))
+        self.topics = self.scratch(n_topics, n_features)
+        self.theta = self.scratch(alpha.shape[0], n_words or n_theta)
+        self.weights = np.empty((n_threads, 0 if collapsed else n_points, alpha.shape[0]))
+        self.mixed = self.scratch(n_topics, n_words)
+        self.words = self.scratch(n_words, n_features)
+        self.log_topics = self.scratch(alpha.shape[0], n_features if audible else 0)
+        self.logs = self.scratch(grid.inverses.shape[0], n_theta)
+        self.own = separate_rows(n_threads, 3 * padded_length(lengths.shape[0], np.float64))
 
-cdef void sum_words(
-    const double[::1] starts, const double[::1] steps, Py_ssize_t n_points, Py_ssize_t V,
-    Py_ssize_t start, Py_ssize_t n, int thread, double[:, :, ::1] words,
-    const double[:, :, ::1] theta, const double[:, :, ::1] log_topics, double *acc, double *sums,
-) noexcept nogil:
-    """Sums of powers of words for up to LINE theta, side by side; words become logarithms."""
-    cdef:
-        Py_ssize_t width = words.shape[2], lane, r, v, k, j
-        double most, total
-        double *row = NULL
-    for lane in range(LINE):
-        if lane >= n:
+    cdef scratch(self, n_rows, size):
+        width = padded_length(size, np.float64)
+        return aligned_empty((self.n_threads, n_rows, width), np.float64)
+
+    cdef void draw_topic(self, uint64_t *state, Py_ssize_t k, double *row) noexcept nogil:
+        """Draw log beta_k up to a constant: the largest is 0."""
+        cdef Py_ssize_t v, width = self.topics.shape[2]
+        kernels.log_gamma_draws(state, &self.eta[min(k, self.eta.shape[0] - 1), 0],
+                                self.eta.shape[1] > 1, self.V, row)
+        for v in range(self.V, width):
+            row[v] = -INFINITY
+        kernels.centre_row(width, row)
+
+    cdef void draw_theta(self, uint64_t *state, Py_ssize_t n, int thread) noexcept nogil:
+        """Draw n log theta up to a constant: the largest of each column is 0."""
+        cdef Py_ssize_t k, r
+        for k in range(self.alpha.shape[0]):
+            kernels.log_gamma_draws(state, &self.alpha[k], 0, n, &self.theta[thread, k, 0])
+            for r in range(n, self.theta.shape[2]):
+                self.theta[thread, k, r] = 0
+        kernels.centre_columns(self.alpha.shape[0], self.theta.shape[2], &self.theta[thread, 0, 0])
+
+    cdef void sum_row(self, Py_ssize_t width, const double *row, double *acc, double *out,
+                      Py_ssize_t stride) noexcept nogil:
+        """sum_i exp(b row_i) at the points."""
+        cdef Py_ssize_t n_points = self.grid.points.shape[0]
+        sum_powers(self.grid.starts, self.grid.steps, n_points // self.grid.starts.shape[0],
+                   width // LINE, LINE, row, NULL, 0, False, acc)
+        add_lanes(n_points, acc, out, stride)
+
+    cdef void draw_weights(self, uint64_t *state, int thread) noexcept nogil:
+        """Draw topics, and sum beta_kv^b over words at the points: the weights of theta_k^b."""
+        cdef:
+            Py_ssize_t n_points = self.grid.points.shape[0], width = self.topics.shape[2], k, e, j
+            double *acc = &self.sums[thread, 0]
+            double *sums = acc + n_points * LINE
+            double total
+        for k in range(self.alpha.shape[0]):
+            self.draw_topic(state, k, &self.topics[thread, 0, 0])
+            self.sum_row(width, &self.topics[thread, 0, 0], acc, sums, 1)
+            total = 0
+            for e in range(self.grid.first[0], self.grid.first[1]):
+                total += self.grid.entry[e] * sums[self.grid.point[e]]
+            total = log(max(total, DBL_MIN))
             for j in range(n_points):
-                sums[j * LINE + lane] = 1
-            continue
-        r = start + lane
-        row = &words[thread, r, 0]
-        kernels.f64.log_array(width, row, row)
-        for v in range(min(V, log_topics.shape[2])):
-            if row[v] < LEAST_LOG_WORD:
-                most = -INFINITY
-                for k in range(theta.shape[1]):
-                    most = max(most, theta[thread, k, r] + log_topics[thread, k, v])
-                total = 0
-                for k in range(theta.shape[1]):
-                    total += exp(theta[thread, k, r] + log_topics[thread, k, v] - most)
-                row[v] = most + log(total)
-        sum_powers(starts, steps, n_points // starts.shape[0], width // LINE,
-                   LINE, row, NULL, 0, False, acc)
-        add_lanes(n_points, acc, sums + lane, LINE)
+                self.weights[thread, j, k] = sums[j] * exp(-self.grid.points[j] * total)
 
+    cdef void draw_words(self, uint64_t *state, Py_ssize_t n_theta, int thread) noexcept nogil:
+        """Draw topics, and mix them: sum_k theta_k beta_kv up to a constant for each theta."""
+        cdef:
+            Py_ssize_t K = self.theta.shape[1], width = self.topics.shape[2], k, v, r, n
+            Py_ssize_t R_pad = self.theta.shape[2], n_logs = self.log_topics.shape[2]
+            double total
+        for k in range(K):
+            n = k % self.topics.shape[1]
+            self.draw_topic(state, k, &self.topics[thread, n, 0])
+            for v in range(n_logs):
+                self.log_topics[thread, k, v] = self.topics[thread, n, v]
+            total = log(kernels.exp_row(width, &self.topics[thread, n, 0]))
+            for v in range(n_logs):
+                self.log_topics[thread, k, v] -= total
+            for r in range(R_pad):
+                self.mixed[thread, n, r] = self.theta[thread, k, r] - total
+            kernels.exp_row(R_pad, &self.mixed[thread, n, 0])
+            if n == self.topics.shape[1] - 1 or k == K - 1:
+                kernels.f64.product(n_theta, width, n + 1, &self.mixed[thread, 0, 0], 1, R_pad,
+                                    &self.topics[thread, 0, 0], width, 1, k > n,
+                                    &self.words[thread, 0, 0], width)
 
-cdef void one_draw(
-    uint64_t *state, const double[::1] alpha, const double[:, ::1] eta, Py_ssize_t V,
-    const double[::1] starts, const double[::1] steps, const double[::1] points,
-    const int32_t[::1] first, const int32_t[::1] point, const double[::1] entry,
-    const double[::1] inverses, const double[::1] lengths, const double[:, ::1] shares,
-    Py_ssize_t n_theta, int thread, double[:, ::1] sums, double[:, :, ::1] topics,
-    double[:, :, ::1] theta, double[:, :, ::1] weights, double[:, :, ::1] mixed,
-    double[:, :, ::1] words, double[:, :, ::1] log_topics, double[:, :, ::1] logs,
-    double[:, ::1] own, double *out, double *means,
-) noexcept nogil:
-    cdef:
-        Py_ssize_t M = inverses.shape[0], G = shares.shape[1], n_points = points.shape[0]
-        Py_ssize_t width = logs.shape[2], g, i, t, m
-        double *acc = &sums[thread, 0]
-        double *side = acc + n_points * LINE
-        bint collapsed = words.shape[1] > 0
-    memset(out, 0, M * sizeof(double))
-    memset(means, 0, M * sizeof(double))
-    if collapsed:
-        draw_theta(state, alpha, G * n_theta, thread, theta)
-        draw_words(state, eta, V, G * n_theta, thread, topics, theta, mixed, words, log_topics)
-    else:
-        draw_weights(state, eta, V, starts, steps, points, first, point, entry, thread, topics,
-                     acc, side, weights)
-    for g in range(G):
-        if not collapsed:
-            draw_theta(state, alpha, n_theta, thread, theta)
-        for i in range((n_theta + LINE - 1) // LINE):
-            t = i * LINE
-            if collapsed:
-                sum_words(starts, steps, n_points, V, g * n_theta + t, n_theta - t, thread, words,
-                          theta, log_topics, acc, side)
-            else:
-                sum_powers(starts, steps, n_points // starts.shape[0], alpha.shape[0], width,
-                           &theta[thread, 0, t], &weights[thread, 0, 0], weights.shape[2], True,
-                           side)
-            kernels.log_words(M, &inverses[0], &first[0], &point[0], &entry[0], side, width,
-                              &logs[thread, 0, t])
-        kernels.add_log_means(n_theta, width, M, &logs[thread, 0, 0], lengths.shape[0],
-                              &lengths[0], &shares[0, g], G, &own[thread, 0], out, means)
-    for m in range(M):
-        means[m] /= G * n_theta
+    cdef void sum_words(self, Py_ssize_t start, Py_ssize_t n, int thread) noexcept nogil:
+        """Sums of powers of words for up to LINE theta, side by side; words become logarithms."""
+        cdef:
+            Py_ssize_t width = self.words.shape[2], n_points = self.grid.points.shape[0]
+            Py_ssize_t lane, r, v, k, j
+            double *acc = &self.sums[thread, 0]
+            double *sums = acc + n_points * LINE
+            double *row = NULL
+            double most, total
+        for lane in range(LINE):
+            if lane >= n:
+                for j in range(n_points):
+                    sums[j * LINE + lane] = 1
+                continue
+            r = start + lane
+            row = &self.words[thread, r, 0]
+            kernels.f64.log_array(width, row, row)
+            for v in range(min(self.V, self.log_topics.shape[2])):
+                if row[v] < LEAST_LOG_WORD:
+                    most = -INFINITY
+                    for k in range(self.theta.shape[1]):
+                        most = max(most, self.theta[thread, k, r] + self.log_topics[thread, k, v])
+                    total = 0
+                    for k in range(self.theta.shape[1]):
+                        total += exp(
+                            self.theta[thread, k, r] + self.log_topics[thread, k, v] - most)
+                    row[v] = most + log(total)
+            self.sum_row(width, row, acc, sums + lane, LINE)
 
+    cdef void one(
+        self, uint64_t *state, int thread, double *out, double *means
+    ) noexcept nogil:
+        cdef:
+            Py_ssize_t M = self.grid.inverses.shape[0], G = self.shares.shape[1], g, i, t, m
+            Py_ssize_t n_points = self.grid.points.shape[0], width = self.logs.shape[2]
+            Py_ssize_t n_panels = self.grid.starts.shape[0]
+            double *side = &self.sums[thread, n_points * LINE]
+            bint collapsed = self.words.shape[1] > 0
+        memset(out, 0, M * sizeof(double))
+        memset(means, 0, M * sizeof(double))
+        if collapsed:
+            self.draw_theta(state, G * self.n_theta, thread)
+            self.draw_words(state, G * self.n_theta, thread)
+        else:
+            self.draw_weights(state, thread)
+        for g in range(G):
+            if not collapsed:
+                self.draw_theta(state, self.n_theta, thread)
+            for i in range((self.n_theta + LINE - 1) // LINE):
+                t = i * LINE
+                if collapsed:
+                    self.sum_words(g * self.n_theta + t, self.n_theta - t, thread)
+                else:
+                    sum_powers(self.grid.starts, self.grid.steps, n_points // n_panels,
+                               self.alpha.shape[0], width, &self.theta[thread, 0, t],
+                               &self.weights[thread, 0, 0], self.weights.shape[2], True, side)
+                kernels.log_words(M, &self.grid.inverses[0], &self.grid.first[0],
+                                  &self.grid.point[0], &self.grid.entry[0], side, width,
+                                  &self.logs[thread, 0, t])
+            kernels.add_log_means(self.n_theta, width, M, &self.logs[thread, 0, 0],
+                                  self.lengths.shape[0], &self.lengths[0], &self.shares[0, g], G,
+                                  &self.own[thread, 0], out, means)
+        for m in range(M):
+            means[m] /= G * self.n_theta
 
-def draw_log_partition(
-    uint64_t[:, :, ::1] states,      # IN/OUT (N, 4, 8) of each draw, no column of zeros
-    const double[::1] alpha,         # IN  (K,)
-    const double[:, ::1] eta,        # IN  (1 or K, 1 or V)
-    Py_ssize_t V,                    # IN
-    const double[::1] starts,        # IN  (panels,) positive
-    const double[::1] steps,         # IN  (panels,) positive
-    const double[::1] points,        # IN  (P,) all points of the panels
-    const int32_t[::1] first,        # IN  (M + 1,) where rows of the interpolation start
-    const int32_t[::1] point,        # IN  (entries,) their columns
-    const double[::1] entry,         # IN  (entries,)
-    const double[::1] inverses,      # IN  (M,) b, of which the first is 1
-    const double[::1] lengths,       # IN  (L,) positive
-    const double[:, ::1] shares,     # IN  (L, G) number of documents of each length in each group
-    Py_ssize_t n_theta,              # IN  for each group
-    int n_threads,                   # IN
-    double[:, ::1] sums,             # OUT (n_threads, 2 P * LINE) scratch, see scratch_size
-    double[:, :, ::1] topics,        # OUT (n_threads, 1, V_pad) scratch, or for the collapsed form
-                                     #     (n_threads, topics of a product, V_pad), see topic_block
-    double[:, :, ::1] theta,         # OUT (n_threads, K, T_pad) scratch, or (n_threads, K, R_pad)
-                                     #     for the collapsed form, where R = G n_theta
-    double[:, :, ::1] weights,       # OUT (n_threads, P, K) scratch, or (n_threads, 0, 0) for the
-                                     #     collapsed form
-    double[:, :, ::1] mixed,         # OUT (n_threads, topics of a product, R_pad) scratch
-    double[:, :, ::1] words,         # OUT (n_threads, R, V_pad) scratch; (n_threads, 0, V_pad)
-                                     #     asks for the explicit form
-    double[:, :, ::1] log_topics,    # OUT (n_threads, K, V_pad) scratch if words whose
-                                     #     probabilities underflow matter, else (n_threads, K, 0)
-    double[:, :, ::1] logs,          # OUT (n_threads, M, T_pad) scratch
-    double[:, ::1] own,              # OUT (n_threads, 3 L_pad) scratch
-    double[:, ::1] out,              # OUT (N, M) log prod_d mean_theta S^{n_d}
-    double[:, ::1] means,            # OUT (N, M) mean of log S
-):
-    """Draw beta and theta, and estimate log C of latent Dirichlet allocation from each draw."""
-    cdef Py_ssize_t s
-    for s in prange(states.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
-        one_draw(&states[s, 0, 0], alpha, eta, V, starts, steps, points, first, point, entry,
-                 inverses, lengths, shares, n_theta, threadid(), sums, topics, theta, weights,
-                 mixed, words, log_topics, logs, own, &out[s, 0], &means[s, 0])
+    def draw(
+        self,
+        uint64_t[:, :, ::1] states,  # IN/OUT (N, 4, 8) of each draw, no column of zeros
+        double[:, ::1] out,          # OUT (N, M) log prod_d mean_theta S^{n_d}
+        double[:, ::1] means,        # OUT (N, M) mean of log S
+    ):
+        """Estimate log C from each draw."""
+        cdef Py_ssize_t s
+        for s in prange(
+            states.shape[0], nogil=True, num_threads=self.n_threads, schedule="dynamic"
+        ):
+            self.one(&states[s, 0, 0], threadid(), &out[s, 0], &means[s, 0])
 
 
 SUMMED_ROWS = VOCABULARY_BLOCK
@@ -323,8 +349,3 @@ def scratch_size(n_points):
 def n_vocabulary_blocks(n_features):
     """Number of blocks of ``partial`` that `column_power_sums` needs."""
     return (n_features + VOCABULARY_BLOCK - 1) // VOCABULARY_BLOCK
-
-
-def topic_block(n_features):
-    """Number of topics that one matrix product takes."""
-    return max(1, TOPIC_BLOCK // n_features)

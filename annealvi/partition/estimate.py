@@ -252,13 +252,14 @@ class PowerGrid:
         where = np.concatenate(rows), np.concatenate(columns)
         self._interpolation = sparse.csr_matrix((np.concatenate(entries), where), shape=shape)
 
-    def for_draws(self) -> tuple[NDArray, ...]:
-        """The panels and the interpolation, as the kernel ``draw_log_partition`` takes them."""
+    def for_draws(self) -> kernels.Grid:
+        """The panels and the interpolation, as kernels take them."""
         rows = self._interpolation
         if rows is None:
             rows = sparse.csr_matrix(np.eye(self.n_points))
         where = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
-        return self._starts, self._steps, self.points, *where, rows.data, self.inverses
+        given = self._starts, self._steps, self.points, *where, rows.data, self.inverses
+        return kernels.Grid(*given)
 
     def row_sums(
         self,

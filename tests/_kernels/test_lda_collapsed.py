@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi._kernels import lda_collapsed as kernels
-from annealvi._kernels.layout import padded_rows
+from annealvi._kernels.layout import padded_length, padded_rows
+from annealvi.models.lda.topics import TopicWeights
 
 DTYPES = (np.float32, np.float64)
 RTOL = {np.float32: 3e-5, np.float64: 1e-12}
@@ -19,7 +20,9 @@ def collapse(
     X = sparse.csr_matrix(X, dtype=dtype)
     rows = slice(0, X.shape[0]) if rows is None else rows
     n, (n_features, K) = rows.stop - rows.start, beta.shape
-    weights = padded_rows(beta / beta.max(axis=1, keepdims=True), dtype)
+    weights = TopicWeights(n_features, padded_length(K, dtype), dtype)
+    weights.values[:] = padded_rows(beta / beta.max(axis=1, keepdims=True), dtype)
+    weights.place[:] = np.arange(n_features)
     prior = padded_rows(np.broadcast_to(alpha, (1, K)), dtype)[0]
     longest = int(np.diff(X.indptr).max(initial=0))
     gamma, n_iter = np.full((n, K), np.nan, dtype), np.full(n, -1, np.int32)
@@ -29,14 +32,13 @@ def collapse(
         X.indptr,
         rows.start,
         rows.stop,
-        np.arange(n_features, dtype=np.int32),
         weights,
         prior,
         tolerance,
         max_iter,
         n_threads,
         np.empty((n_threads, longest), np.int64),
-        np.full((n_threads, (longest + 3) * weights.shape[1]), np.nan, dtype),
+        np.full((n_threads, (longest + 3) * weights.values.shape[1]), np.nan, dtype),
         gamma,
         n_iter,
     )

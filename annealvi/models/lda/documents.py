@@ -330,6 +330,7 @@ class Documents:
             by_topic=by_topic,
             max_iter=options.max_iter if max_iter is None else max_iter,
             least_share=options.least_share(dtype, training),
+            want_statistics=training,
         )
         work.reserve(index)
         if mixed:
@@ -357,7 +358,6 @@ class Documents:
             rule,
             gamma,
             work,
-            training,
             wanted.log_normalizer,
             wanted.energy,
         )

@@ -44,12 +44,7 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 
 from annealvi._kernels import gemm, special
 from annealvi._kernels import partition as kernels
-from annealvi._kernels.layout import (
-    aligned_empty,
-    padded_length,
-    padded_rows,
-    separate_rows,
-)
+from annealvi._kernels.layout import padded_rows
 from annealvi.checks import Interval, as_array, check_inverses, check_priors, checked
 from annealvi.matrices import check_matrix
 from annealvi.models.dirichlet import centre, log_rising
@@ -543,45 +538,22 @@ class LDAPrior:
         shares: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The logarithm of each draw's estimate of C, and its mean of log S, of shape (n, M)."""
-        K, V, T, M = self.n_components, self.n_features, draws.n_theta, len(grid.inverses)
-        collapsed = self.form == "collapsed"
-        n_words = shares.shape[1] * T if collapsed else 0
-        n_topics = min(K, kernels.topic_block(V)) if collapsed else 1
-        # if b is so small that underflown probabilities would matter, keep logarithms
-        audible = collapsed and kernels.LEAST_WORD ** grid.inverses.min() * V > 1e-14
-        n_threads = min(draws.n_threads, draws.n_samples)
-
-        def scratch(n_rows: int, size: int) -> NDArray[np.float64]:
-            return aligned_empty((n_threads, n_rows, padded_length(size, np.float64)), np.float64)
-
-        arrays = (
-            separate_rows(n_threads, 2 * kernels.scratch_size(grid.n_points)),
-            scratch(n_topics, V),
-            scratch(K, n_words or T),
-            np.empty((n_threads, 0 if collapsed else grid.n_points, K)),
-            scratch(n_topics, n_words),
-            scratch(n_words, V),
-            scratch(K, V if audible else 0),
-            scratch(M, T),
-            separate_rows(n_threads, 3 * padded_length(len(lengths), np.float64)),
+        kernel = kernels.DrawsOfLDA(
+            alpha=np.ascontiguousarray(self._alpha()),
+            eta=self._eta_rows(),
+            n_features=self.n_features,
+            lengths=lengths.astype(np.float64),
+            shares=shares,
+            n_theta=draws.n_theta,
+            grid=grid.for_draws(),
+            collapsed=self.form == "collapsed",
+            n_threads=min(draws.n_threads, draws.n_samples),
         )
         seeds = draws.seed.spawn(draws.n_samples)
         states = np.array([seed.generate_state(32, np.uint64) for seed in seeds])
-        out = np.empty((2, draws.n_samples, M))
+        out = np.empty((2, draws.n_samples, len(grid.inverses)))
         for part in draws.blocks():
-            kernels.draw_log_partition(
-                states[part].reshape(-1, 4, 8),
-                np.ascontiguousarray(self._alpha()),
-                self._eta_rows(),
-                V,
-                *grid.for_draws(),
-                lengths.astype(np.float64),
-                shares,
-                T,
-                n_threads,
-                *arrays,
-                *out[:, part],
-            )
+            kernel.draw(states[part].reshape(-1, 4, 8), *out[:, part])
         return out[0], out[1]
 
 
