@@ -2,8 +2,8 @@ from cython cimport floating
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from annealvi._kernels.kernels cimport (  # which setup.py makes of kernels.h
-    annealvi_block as block_t, annealvi_collapse as collapse_t, annealvi_documents as documents_t,
-    annealvi_kernels as kernel_table, annealvi_refresh as refresh_t, annealvi_rows as rows_t,
+    annealvi_bernoulli as bernoulli_t, annealvi_block as block_t, annealvi_collapse as collapse_t,
+    annealvi_documents as documents_t, annealvi_kernels as kernel_table, annealvi_refresh as refresh_t, annealvi_rows as rows_t,
     annealvi_step as step_t, annealvi_sums as sums_t, annealvi_weights as weights_t)
 
 cdef extern from "kernels.h" nogil:

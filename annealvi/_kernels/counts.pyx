@@ -2,11 +2,9 @@
 
 from cython cimport floating
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
-ctypedef fused index_t:
-    int32_t
-    int64_t
+from annealvi._kernels._dispatch cimport index_t
 
 
 def are_plain(

@@ -1,18 +1,33 @@
 """The Bernoulli coordinate updates of the factorial mixture model over all data.
 
-The arithmetic of a block of data is in ``fmm_rows.h``; this module distributes blocks over
-threads.  No block reads what another one writes, so every result is bit-identical for any
-number of threads.  Matrices are component-major: K rows of N numbers, padded to whole
-blocks of DATA_BLOCK data.  The padding is overwritten with meaningless numbers.
+The arithmetic is in ``fmm_rows.h``.  Data are shared out among threads in blocks, and no block
+reads what another one writes, so every result is bit-identical for any number of threads.
+Matrices are component-major: K rows of N numbers, padded to whole blocks of DATA_BLOCK data.  The
+padding is overwritten with meaningless numbers.
 """
 
 from cython cimport floating, view
-from cython.parallel cimport prange
-from libc.stdint cimport int64_t
 
-from annealvi._kernels._dispatch cimport DATA_BLOCK, kernels
+from annealvi._kernels._dispatch cimport DATA_BLOCK, bernoulli_t, kernels
 
 BLOCK = DATA_BLOCK
+
+
+cdef bernoulli_t factors(
+    const floating[:, ::1] projection, const floating[:, ::1] coupling, const floating[::1] offset,
+    floating scale, const floating[:, ::1] nu, int n_threads,
+):
+    """What all functions below are given; K is 0 if there is nothing to do."""
+    cdef bernoulli_t own
+    own.K, own.stride, own.scale, own.n_threads = nu.shape[0], nu.shape[1], scale, n_threads
+    own.centre = own.lower = own.upper = own.inverse = NULL
+    own.b_row = own.b_each = 0
+    if nu.shape[1] == 0:
+        own.K = 0
+    if own.K > 0:
+        own.projection, own.coupling = &projection[0, 0], &coupling[0, 0]
+        own.offset, own.nu = &offset[0], <void *>&nu[0, 0]
+    return own
 
 
 def sweep(
@@ -28,26 +43,17 @@ def sweep(
 
     b is the inverse temperature: a single one, or one for each row, datum or element.
     """
-    cdef:
-        Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
-        int K = nu.shape[0]
-        int64_t stride = nu.shape[1]
-        bint b_each = b.shape[1] > 1
-        int64_t b_row = 0
-    if b.shape[0] > 1:
-        b_row = b.strides[0] // <Py_ssize_t>sizeof(floating)
-    if K == 0:
+    cdef bernoulli_t all = factors(projection, coupling, offset, scale, nu, n_threads)
+    if all.K == 0:
         return
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-        at = block * DATA_BLOCK
+    all.b, all.b_each = &b[0, 0], b.shape[1] > 1
+    if b.shape[0] > 1:
+        all.b_row = b.strides[0] // <Py_ssize_t>sizeof(floating)
+    with nogil:
         if floating is float:
-            kernels.f32.bernoulli_sweep(
-                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale,
-                &b[0, at if b_each else 0], b_row, b_each, &nu[0, at])
+            kernels.f32.bernoulli_sweep(&all)
         else:
-            kernels.f64.bernoulli_sweep(
-                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale,
-                &b[0, at if b_each else 0], b_row, b_each, &nu[0, at])
+            kernels.f64.bernoulli_sweep(&all)
 
 
 def held_sweep(
@@ -69,22 +75,16 @@ def held_sweep(
     Otherwise it is the limit or t, whichever lies further from the centre.  The inverse
     temperature (logit - centre) / (a - centre) is written to `inverse`.
     """
-    cdef:
-        Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
-        int K = nu.shape[0]
-        int64_t stride = nu.shape[1]
-    if K == 0:
+    cdef bernoulli_t all = factors(projection, coupling, offset, scale, nu, n_threads)
+    if all.K == 0:
         return
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-        at = block * DATA_BLOCK
+    all.b, all.centre, all.inverse = &b, &centre[0], &inverse[0, 0]
+    all.lower, all.upper = &lower[0, 0], &upper[0, 0]
+    with nogil:
         if floating is float:
-            kernels.f32.bernoulli_held_sweep(
-                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, b, &centre[0],
-                &lower[0, at], &upper[0, at], &nu[0, at], &inverse[0, at])
+            kernels.f32.bernoulli_sweep(&all)
         else:
-            kernels.f64.bernoulli_held_sweep(
-                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, b, &centre[0],
-                &lower[0, at], &upper[0, at], &nu[0, at], &inverse[0, at])
+            kernels.f64.bernoulli_sweep(&all)
 
 
 def energy(
@@ -97,22 +97,15 @@ def energy(
     double[::1] out,                    # OUT (N_pad,) sum_k nu linear - sum_{k<j} nu nu coupling
 ):
     """Expected energy of each datum."""
-    cdef:
-        Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
-        int K = nu.shape[0]
-        int64_t stride = nu.shape[1]
-    if K == 0:
+    cdef bernoulli_t all = factors(projection, coupling, offset, scale, nu, n_threads)
+    if all.K == 0:
         return
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-        at = block * DATA_BLOCK
+    all.out = &out[0]
+    with nogil:
         if floating is float:
-            kernels.f32.bernoulli_energy(
-                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, &nu[0, at],
-                &out[at])
+            kernels.f32.bernoulli_energy(&all)
         else:
-            kernels.f64.bernoulli_energy(
-                K, stride, &projection[0, at], &coupling[0, 0], &offset[0], scale, &nu[0, at],
-                &out[at])
+            kernels.f64.bernoulli_energy(&all)
 
 
 def entropy(
@@ -122,14 +115,15 @@ def entropy(
 ):
     """Entropy of the factors of each datum."""
     cdef:
-        Py_ssize_t n_blocks = nu.shape[1] // DATA_BLOCK, block, at
-        int K = nu.shape[0]
-        int64_t stride = nu.shape[1]
-    if K == 0:
+        const floating[::1] none
+        bernoulli_t all
+    if nu.shape[0] == 0 or nu.shape[1] == 0:
         return
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-        at = block * DATA_BLOCK
+    none = nu[0]
+    all = factors(nu, nu, none, 1, nu, n_threads)
+    all.out = &out[0]
+    with nogil:
         if floating is float:
-            kernels.f32.bernoulli_entropy(K, stride, &nu[0, at], &out[at])
+            kernels.f32.bernoulli_entropy(&all)
         else:
-            kernels.f64.bernoulli_entropy(K, stride, &nu[0, at], &out[at])
+            kernels.f64.bernoulli_entropy(&all)

@@ -36,13 +36,22 @@ INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *in
     return -logit;
 }
 
-/* One Gauss-Seidel sweep over a block of DATA_BLOCK data.  `held` is known at compile time; if
- * it is 0, the last four arguments are not used. */
-INLINE void FN(sweep_block)(int K, int64_t stride, const REAL *projection, const REAL *coupling,
-                            const REAL *offset, REAL scale, const REAL *b, int64_t b_row,
-                            int b_each, REAL *nu, const int held, const REAL *centre,
-                            const REAL *lower, const REAL *upper, REAL *inverse)
+/* One Gauss-Seidel sweep over a block of DATA_BLOCK data, from datum `start` on.  `held` is known
+ * at compile time. */
+INLINE void FN(sweep_block)(const annealvi_bernoulli *all, int64_t start, const int held)
 {
+    const int K = all->K, b_each = all->b_each;
+    const int64_t stride = all->stride, b_row = all->b_row;
+    const REAL *projection = (const REAL *)all->projection + start, *coupling = all->coupling;
+    const REAL *offset = all->offset, *b = (const REAL *)all->b + (b_each ? start : 0);
+    const REAL *centre = all->centre, *lower = all->lower, *upper = all->upper;
+    const REAL scale = (REAL)all->scale;
+    REAL *nu = (REAL *)all->nu + start, *inverse = all->inverse;
+    if (held) {
+        lower += start;
+        upper += start;
+        inverse += start;
+    }
     for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += UNROLL * LANES) {
         REAL *own = nu + first;
         const int64_t next = first + ANNEALVI_DATA_BLOCK; /* the same place in the next block */
@@ -92,49 +101,27 @@ INLINE void FN(sweep_block)(int K, int64_t stride, const REAL *projection, const
     }
 }
 
-/* The tempered sweep: logit nu = b a. */
-static void FN(bernoulli_sweep)(int K, int64_t stride, /* numbers between rows          */
-                                const REAL *projection, /* IN  rows k, the block's start */
-                                const REAL *coupling,   /* IN  (K, K), diagonal 0        */
-                                const REAL *offset,     /* IN  (K,)                      */
-                                REAL scale,             /* IN                            */
-                                const REAL *b,          /* IN  inverse temperatures      */
-                                int64_t b_row,          /* IN  numbers between its rows  */
-                                int b_each,             /* IN  whether each datum has one */
-                                REAL *nu)               /* IN/OUT rows k, likewise       */
+/* A sweep over all data, held if there are limits; see kernels.h. */
+static void FN(bernoulli_sweep)(const annealvi_bernoulli *all)
 {
-    FN(sweep_block)(K, stride, projection, coupling, offset, scale, b, b_row, b_each, nu, 0, NULL,
-                    NULL, NULL, NULL);
+    SHARE_OUT(all->n_threads, static, 1)
+    for (int64_t start = 0; start < all->stride; start += ANNEALVI_DATA_BLOCK)
+        if (all->lower)
+            FN(sweep_block)(all, start, 1);
+        else
+            FN(sweep_block)(all, start, 0);
 }
 
-/* The held sweep; the temperature of each factor follows from its logit a. */
-static void FN(bernoulli_held_sweep)(int K, int64_t stride, /* numbers between rows          */
-                                     const REAL *projection, /* IN  rows k, the block's start */
-                                     const REAL *coupling,   /* IN  (K, K), diagonal 0        */
-                                     const REAL *offset,     /* IN  (K,)                      */
-                                     REAL scale,             /* IN                            */
-                                     REAL b,                 /* IN  of the hottest factors    */
-                                     const REAL *centre,     /* IN  (K,)                      */
-                                     const REAL *lower,      /* IN  rows k, likewise          */
-                                     const REAL *upper,      /* IN  rows k, likewise          */
-                                     REAL *nu,               /* IN/OUT rows k, likewise       */
-                                     REAL *inverse)          /* OUT rows k: the 1/T of each   */
+/* E_q[E_n(z)] of each datum. */
+static void FN(bernoulli_energy)(const annealvi_bernoulli *all)
 {
-    FN(sweep_block)(K, stride, projection, coupling, offset, scale, &b, 0, 0, nu, 1, centre, lower,
-                    upper, inverse);
-}
-
-/* E_q[E_n(z)] of each datum of a block. */
-static void FN(bernoulli_energy)(int K, int64_t stride,  /* numbers between rows          */
-                                 const REAL *projection, /* IN  rows k, the block's start */
-                                 const REAL *coupling,   /* IN  (K, K), diagonal 0        */
-                                 const REAL *offset,     /* IN  (K,)                      */
-                                 REAL scale,             /* IN                            */
-                                 const REAL *nu,         /* IN  rows k, likewise          */
-                                 double *energy          /* OUT (DATA_BLOCK,)             */)
-{
-    for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {
-        const REAL *own = nu + first;
+    const int K = all->K;
+    const int64_t stride = all->stride;
+    const REAL *projection = all->projection, *coupling = all->coupling, *offset = all->offset;
+    const REAL scale = (REAL)all->scale;
+    SHARE_OUT(all->n_threads, static, ANNEALVI_DATA_BLOCK)
+    for (int64_t first = 0; first < stride; first += LANES) {
+        const REAL *own = (const REAL *)all->nu + first;
         double total[LANES] = {0};
         for (int k = 0; k < K; k++) {
             const REAL *row = coupling + (int64_t)k * K;
@@ -148,28 +135,25 @@ static void FN(bernoulli_energy)(int K, int64_t stride,  /* numbers between rows
             for (int l = 0; l < LANES; l++)
                 total[l] += e[l];
         }
-        for (int l = 0; l < LANES; l++)
-            energy[first + l] = total[l];
+        memcpy(all->out + first, total, sizeof(total));
     }
 }
 
-/* The entropy of the factors of each datum of a block. */
-static void FN(bernoulli_entropy)(int K, int64_t stride, /* numbers between rows          */
-                                  const REAL *nu,        /* IN  rows k, the block's start */
-                                  double *entropy        /* OUT (DATA_BLOCK,)             */)
+/* The entropy of the factors of each datum. */
+static void FN(bernoulli_entropy)(const annealvi_bernoulli *all)
 {
     const V tiny = FN(splat)((REAL)TINY); /* so that 0 log 0 is 0 */
-    for (int first = 0; first < ANNEALVI_DATA_BLOCK; first += LANES) {
+    SHARE_OUT(all->n_threads, static, ANNEALVI_DATA_BLOCK)
+    for (int64_t first = 0; first < all->stride; first += LANES) {
         double total[LANES] = {0};
-        for (int k = 0; k < K; k++) {
-            const V p = FN(load)(nu + first + k * stride);
+        for (int k = 0; k < all->K; k++) {
+            const V p = FN(load)((const REAL *)all->nu + first + k * all->stride);
             const V left = 1 - p;
             const V h = FN(fma)(p, FN(log)(FN(max)(p, tiny)),
                                 left * FN(log)(FN(max)(left, tiny)));
             for (int l = 0; l < LANES; l++)
                 total[l] -= h[l];
         }
-        for (int l = 0; l < LANES; l++)
-            entropy[first + l] = total[l];
+        memcpy(all->out + first, total, sizeof(total));
     }
 }

@@ -150,6 +150,26 @@ typedef struct {
     int32_t *n_iter;         /* OUT (n,) sweeps made */
 } annealvi_collapse;
 
+/* Bernoulli factors of data, see fmm_rows.h; N is the number of data, padded. */
+typedef struct {
+    int K;
+    int64_t stride;          /* N */
+    const void *projection;  /* (K, N) */
+    const void *coupling;    /* (K, K), diagonal 0 */
+    const void *offset;      /* (K,) */
+    double scale;
+    const void *b;           /* inverse temperatures */
+    int64_t b_row;           /* numbers between their rows, perhaps 0 */
+    int b_each;              /* whether each datum has one */
+    const void *centre;      /* (K,), and (K, N) limits of a held sweep; or NULL */
+    const void *lower;
+    const void *upper;
+    void *inverse;           /* OUT (K, N) the 1/T of each factor of a held sweep */
+    void *nu;                /* (K, N), OUT of a sweep */
+    double *out;             /* OUT (N,) energies or entropies */
+    int n_threads;
+} annealvi_bernoulli;
+
 /* All kernels for one floating type: KERNEL(what it returns, name, arguments).  setup.py makes
  * Cython's declarations of these lists, kernels.c the tables. */
 #define ANNEALVI_KERNELS(KERNEL, REAL)                                                           \
@@ -160,13 +180,9 @@ typedef struct {
     KERNEL(void, add_statistics, (const annealvi_sums *))                                        \
     KERNEL(void, step_words, (const annealvi_step *))                                            \
     KERNEL(void, mixture, (int64_t, int, const REAL *const *, const REAL *, REAL *))             \
-    KERNEL(void, bernoulli_sweep, (int, int64_t, const REAL *, const REAL *, const REAL *, REAL, \
-        const REAL *, int64_t, int, REAL *))                                                     \
-    KERNEL(void, bernoulli_held_sweep, (int, int64_t, const REAL *, const REAL *, const REAL *,  \
-        REAL, REAL, const REAL *, const REAL *, const REAL *, REAL *, REAL *))                   \
-    KERNEL(void, bernoulli_energy, (int, int64_t, const REAL *, const REAL *, const REAL *,      \
-        REAL, const REAL *, double *))                                                           \
-    KERNEL(void, bernoulli_entropy, (int, int64_t, const REAL *, double *))                      \
+    KERNEL(void, bernoulli_sweep, (const annealvi_bernoulli *))                                  \
+    KERNEL(void, bernoulli_energy, (const annealvi_bernoulli *))                                 \
+    KERNEL(void, bernoulli_entropy, (const annealvi_bernoulli *))                                \
     KERNEL(void, product, (int64_t, int64_t, int64_t, const REAL *, int64_t, int64_t,            \
         const REAL *, int64_t, int64_t, int, REAL *, int64_t))                                   \
     KERNEL(void, exp_array, (int64_t, const REAL *, REAL *))                                     \

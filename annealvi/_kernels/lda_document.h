@@ -568,7 +568,7 @@ static void FN(fit_documents)(const annealvi_documents *all)
     SHARE_OUT(all->n_threads, dynamic, 2)
     for (int64_t first = 0; first < n; first += TOGETHER) {
         const int together = n - first < TOGETHER ? (int)(n - first) : TOGETHER;
-        FN(document) docs[TOGETHER];
+        FN(document) docs[TOGETHER] = {{0}};
         for (int j = 0; j < together; j++)
             FN(begin_document)(all, TOGETHER * omp_get_thread_num() + j, all->order[first + j],
                                docs + j);

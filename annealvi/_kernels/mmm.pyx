@@ -7,13 +7,9 @@ everything else is in double.
 
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
-from annealvi._kernels._dispatch cimport MOVED, kernels, shared_among
-
-ctypedef fused index_t:
-    int32_t
-    int64_t
+from annealvi._kernels._dispatch cimport MOVED, index_t, kernels, shared_among
 
 
 def add_product(
