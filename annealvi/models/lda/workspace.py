@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import le
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -172,9 +173,7 @@ class Workspace:
     def reserve(self, index: WordIndex) -> None:
         """Make room for a block of documents."""
         needed = len(index.order), len(index.position), index.longest
-        if self._capacity != (0, 0, 0) and all(
-            n <= room for n, room in zip(needed, self._capacity, strict=True)
-        ):
+        if self._capacity != (0, 0, 0) and all(map(le, needed, self._capacity)):
             return
         # some more than needed, which takes no memory until it is used: portions of a stream have
         # about as many words each
@@ -278,7 +277,7 @@ class WordIndices:
 
 
 def _n_bytes(index: WordIndex | None) -> int:
-    return 0 if index is None else sum(array.nbytes for array in index[:-1])
+    return 0 if index is None else 8 * sum(map(len, index[:-1]))
 
 
 class Local(NamedTuple):
