@@ -49,7 +49,6 @@ KERNELS = (
     (lda, "index_words"),
     (lda_topics, "refresh_weights"),
     (lda, "fit_documents"),
-    (lda_topics, "accumulate_and_step"),
     (lda_topics, "accumulate_statistics"),
     (lda_topics, "step_topics"),
     (lda_topics, "sum_topics"),
