@@ -474,13 +474,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 self._show(columns, _state=fit.state)
 
             try:
-                (best,) = runs.run(
-                    lambda number: Fit.begin(plan, number, rngs[number], runs.halt),
-                    n_runs,
-                    n_workers=plan.n_workers,
-                    show=show if in_turn else None,
-                    follow=MergedFit if plan.merges else None,
-                )
+                with plan.buffers.used():
+                    (best,) = runs.run(
+                        lambda number: Fit.begin(plan, number, rngs[number], runs.halt),
+                        n_runs,
+                        n_workers=plan.n_workers,
+                        show=show if in_turn else None,
+                        follow=MergedFit if plan.merges else None,
+                    )
                 if not runs.finished and not plan.merges:
                     best.state.results["init_scores"] = np.array(runs.scores)
                 best.conclude()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -53,6 +53,8 @@ from annealvi.lda.settings import (
 )
 from annealvi.lda.state import LDAState, no_results, some_documents
 from annealvi.models.lda.merging import Largest, support
+from annealvi.models.lda.starts import Corpus
+from annealvi.models.lda.workspace import Buffers
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 
@@ -89,6 +91,9 @@ class Plan:
     callbacks: Callbacks
     #: Entered while a fit changes that other threads can see.
     changing: AbstractContextManager
+    #: The corpus and the buffers that runs share; those side by side have buffers of their own.
+    corpus: Corpus
+    buffers: Buffers = field(default_factory=Buffers)
 
     @property
     def merges(self) -> bool:
@@ -166,7 +171,9 @@ class Fit:
         state = LDAState.begin(
             shape, X.dtype, settings, rng, n_threads // plan.n_workers, plan.shown, X
         )
-        state.model.set_corpus(X, n_samples, float(X.sum(dtype=np.float64)))
+        state.model.set_corpus(plan.corpus)
+        if plan.n_workers == 1:
+            state.model.buffers = plan.buffers
         state.planned_for = clone(plan.temperature)
         state.temperature = plan.temperature.plan(
             plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
@@ -193,7 +200,8 @@ class Fit:
         """All passes, from the position on."""
         plan, X, state, passes = self.plan, self.plan.training, self.state, self.passes
         try:
-            with state.training(keep=False, repeated=passes.n_passes + passes.n_full > 1):
+            n_passes = (passes.n_passes + passes.n_full) * plan.settings.n_init
+            with state.training(keep=False, repeated=n_passes > 1):
                 optimise(
                     state.model,
                     X,
@@ -441,6 +449,7 @@ def plan_fit(
         keep_gamma=keep_gamma or local,
         n_workers=n_workers,
         n_threads=n_threads,
+        corpus=Corpus(training, n_samples, float(training.sum(dtype=np.float64))),
         **others,
     )
 
@@ -456,7 +465,7 @@ def prepare_portion(
     The state is changed only if there is no error.
     """
     check_counts(X, population, "total_samples")
-    state.model.set_corpus(X, population)
+    state.model.set_corpus(Corpus(X, population))
     wanted, planned = None, state.temperature
     if settings is not state.streamed_with:  # if it is, the temperature is the same, too
         wanted = settings.wanted_temperature()

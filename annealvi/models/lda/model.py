@@ -119,7 +119,7 @@ class LDA:
         self.n_words: float | None = None
         self.learned_priors: LearnedPriors | None = None
         self.buffers = Buffers()
-        self._corpus: Any = None
+        self._corpus: starts.Corpus | None = None
         #: Number of steps of the topics with rho = 1.
         self.n_full_steps = 0
         #: log C of documents, if the temperature is learned from it.
@@ -272,19 +272,16 @@ class LDA:
         )
         return prior.log_mean_word(inverse)
 
-    def set_corpus(
-        self, X: Any, n_documents: float | None = None, n_words: float | None = None
-    ) -> None:
-        """Store the corpus, or its first documents, and its size."""
-        self._corpus, self.n_documents, self.n_words = X, n_documents, n_words
+    def set_corpus(self, corpus: starts.Corpus) -> None:
+        """Store the corpus and its size."""
+        self._corpus = corpus
+        self.n_documents, self.n_words = corpus.n_documents, corpus.n_words
 
     def critical_temperature(self, form: Form = "likelihood") -> float:
-        """See :mod:`annealvi.models.lda.starts`; a constant if too few documents were seen."""
-        X = self._corpus
-        if X is None or X.shape[0] < min(starts.LEAST_DOCUMENTS, self.n_documents or 0):
+        """See :mod:`annealvi.models.lda.starts`; a constant if no documents were seen."""
+        if self._corpus is None:
             return starts.DEFAULT_CRITICAL
-        alpha = float(np.mean(self.alpha))
-        return starts.critical_temperature(X, self.n_topics, alpha, form)
+        return self._corpus.critical_temperature(self.n_topics, float(np.mean(self.alpha)), form)
 
     def hyperparameters(self) -> dict[str, Any]:
         """What log C(T) depends on."""

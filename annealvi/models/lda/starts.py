@@ -40,6 +40,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from annealvi._kernels import lda_seeds, special
 from annealvi.model import Form
+from annealvi.threads import writing
 
 #: Documents for each topic, and the weight of their counts, if topics start from documents.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
@@ -199,6 +200,26 @@ DEFAULT_CRITICAL = 3.3
 RANK = 2
 #: The largest critical temperature that is returned.
 MAX_CRITICAL = 100.0
+
+
+class Corpus:
+    """The documents of a fit, or the first ones of a stream.  The runs of a fit share them."""
+
+    def __init__(
+        self, X: Any, n_documents: float | None = None, n_words: float | None = None
+    ) -> None:
+        self.X, self.n_documents, self.n_words = X, n_documents, n_words
+        self._critical: dict[tuple[int, float, Form], float] = {}
+
+    def critical_temperature(self, n_topics: int, alpha: float, form: Form) -> float:
+        """A constant if too few documents were seen."""
+        if self.X.shape[0] < min(LEAST_DOCUMENTS, self.n_documents or 0):
+            return DEFAULT_CRITICAL
+        asked = n_topics, alpha, form
+        with writing(self):
+            if asked not in self._critical:
+                self._critical[asked] = critical_temperature(self.X, *asked)
+            return self._critical[asked]
 
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:

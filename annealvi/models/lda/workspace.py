@@ -371,22 +371,27 @@ class Buffers:
 
     @contextmanager
     def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
-        """Return the context of a fit, which releases the buffers at its end."""
+        """Return the context of a fit, which releases the buffers at its end.
+
+        Within another one, as those of the runs of a fit, it does so only after an error.
+        """
         before, self._repeated = self._repeated, repeated
         outer = self._process if self.in_use else None  # of a callback that fits once more
         if outer is None and self._process is not None:
             self.release()  # in a forked child, of a step of the parent's that was not its own
         kept = False
+        if self.training is not None:
+            self.training.weights.outdate()  # they may be of other topics
         try:
             self._process = os.getpid()
             yield
-            kept = keep
+            kept = keep or outer is not None
         finally:
             self._process, self._repeated = outer, before
             if not kept:
                 self.release()
-            elif self.training is not None:  # the next call may bring other documents in this X
-                self.training.work.indices.forget()
+            elif outer is None and self.training is not None:
+                self.training.work.indices.forget()  # the next call may bring others in this X
 
     def release(self) -> None:
         """Give the memory back.  The next step makes new ones."""
@@ -417,8 +422,6 @@ def lent_buffers() -> Iterator[Buffers]:
         buffers = Buffers()
     try:
         with buffers.used(keep=True):
-            if buffers.training is not None:
-                buffers.training.weights.outdate()  # they may be of other topics
             yield buffers
     finally:
         _free.append(buffers)
