@@ -36,6 +36,7 @@ from annealvi.topics.vectorizer import (
     TopicVectorizer,
     are_texts,
     check_texts,
+    copied,
     count_words,
     different_ints,
     with_stop_words,
@@ -314,7 +315,7 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
         raise BadParameter("model", "a TemperedLDA, a TopicModel or None", model)
     if not of_texts and not are_texts(X, "X"):
         return check_csr(X), lda
-    vectorizer = TopicVectorizer() if vectorizer is None else clone(vectorizer)
+    vectorizer = TopicVectorizer() if vectorizer is None else copied(vectorizer)
     return count_words(with_stop_words(vectorizer, stop_words), check_texts(X, "X", least=2))[
         1
     ], lda

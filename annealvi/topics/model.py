@@ -59,10 +59,12 @@ from annealvi.topics.vectorizer import (
     blocks_of,
     check_given,
     check_texts,
+    copied,
     count_words,
     different_ints,
     of_each,
     of_words,
+    readable,
     with_stop_words,
     with_vocabulary,
 )
@@ -102,19 +104,25 @@ PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
     """Count the words of texts, which are checked first."""
-    return sparse.csr_matrix(vectorizer.transform(check_texts(texts)))
+    return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, check_texts(texts))))
 
 
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
     """Count the words of texts; warn if some have none, and say what these get."""
     X = _counts(vectorizer, texts)
-    n = int((np.asarray(X.sum(axis=1)).ravel() == 0).sum())
-    if n:
-        warn_user(
-            f"{n:,} of the {X.shape[0]:,} texts have no word of the model's vocabulary. "
-            f"They get {what}, which says nothing about them.",
-        )
+    _warn_of_empty(X, f"They get {what}, which says nothing about them.")
     return X
+
+
+def _warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
+    """Warn of texts without a counted word; say which these are, and what becomes of them."""
+    empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
+    if len(empty):
+        some = ", ".join(str(number) for number in empty[:5]) + ", ..." * (len(empty) > 5)
+        warn_user(
+            f"{len(empty):,} of the {X.shape[0]:,} texts have no word of the model's vocabulary "
+            f"(numbers {some}, from 0). {what}"
+        )
 
 
 def _clusters_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
@@ -425,7 +433,9 @@ class TopicModel(
                 for name in OF_TOPICS:
                     self.__dict__.pop(name, None)
                 if self.__sklearn_is_fitted__():
-                    self.lda_.partial_fit(sparse.csr_matrix(self.vectorizer_.transform(block)))
+                    X = _counts(self.vectorizer_, block)
+                    _warn_of_empty(X, "Nothing is learned from them.")
+                    self.lda_.partial_fit(X)
                 else:
                     found, X = self._begin(check_texts(block, least=2), stream=True)
                     self._show(found, partial(found["lda_"].partial_fit, X))
@@ -472,7 +482,7 @@ class TopicModel(
             raise BadParameter("vectorizer", "a CountVectorizer", vectorizer)
         words = vectorizer.get_feature_names_out()
         _check_lda(lda, len(words))
-        parts = {"vectorizer": clone(vectorizer), "lda": clone(lda)}
+        parts = {"vectorizer": copied(vectorizer), "lda": clone(lda)}
         model = cls(number_of_topics(lda), **parts, stop_words=None)
         vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, 0))
         fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
@@ -779,7 +789,7 @@ class TopicModel(
         if _reads_files(vectorizer):
             raise damaged("state.vectorizer", "with input='content'", vectorizer.input)
         try:  # it looks at its parameters only in a fit
-            clone(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
+            copied(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
         except Exception as error:  # of any library that a strange parameter has reached
             raise ValueError(
                 f"The file is damaged: its vectorizer cannot count: {error}"
@@ -856,7 +866,7 @@ class TopicModel(
 
     def _new_vectorizer(self) -> Any:
         """A clone of the vectorizer, with the stop words."""
-        vectorizer = TopicVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        vectorizer = TopicVectorizer() if self.vectorizer is None else copied(self.vectorizer)
         return with_stop_words(vectorizer, self.stop_words)
 
     def _fit(
@@ -898,6 +908,7 @@ class TopicModel(
         if words is None:
             kept = frozenset(word for own in seed_words.values() for word in own)
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
+            _warn_of_empty(X, "Nothing is learned from them; their shares are the prior's.")
         else:
             X, vocabulary = documents, Vocabulary(words, 0)
         if vocabulary.very_short:

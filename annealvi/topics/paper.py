@@ -177,7 +177,7 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
         if left_out:
             said.append(f"Words left out: {_joined(left_out)}.")
         if n.get("stop_words"):
-            said.append(f"A list of {n['stop_words']:,} stop words was not counted.")
+            said.append(f"{n['stop_words']:,} stop words were not counted.")
         said.append(f"The vocabulary is that of {vocabulary.n_documents:,} documents.")
     if facts["choice"] is not None:
         ks, by = ", ".join(map(str, facts["choice"].ks)), facts["choice"].criterion

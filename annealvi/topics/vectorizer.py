@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from functools import cache, partial
+from itertools import chain, groupby, islice
 from numbers import Integral
 from os import PathLike
 from typing import Any, ClassVar, Literal
@@ -16,20 +18,39 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context, clone
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 
 ALLOWED = "a list, a Series of pandas or polars, or another iterable of str"
 
 
+class Tokens(str):
+    """A text that was given as a list of its words; as a str, these with spaces between them."""
+
+    tokens: list[str]
+
+    def __new__(cls, tokens: Iterable[str]) -> Tokens:
+        words = list(tokens)
+        text = super().__new__(cls, " ".join(words))
+        text.tokens = words
+        return text
+
+
+def are_tokens(text: Any) -> bool:
+    """Whether a text is a list of words, or of what should be words."""
+    return isinstance(text, list | tuple) or (isinstance(text, np.ndarray) and text.ndim == 1)
+
+
 def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]:
-    """Check raw texts and return them as a list."""
+    """Check raw texts, or lists of their words, and return them as a list."""
     found = []
     for number, text in enumerate(_items(texts, name)):
+        if are_tokens(text):
+            text = Tokens(check_texts(text, f"{name}[{number}]", least=0))
         if not isinstance(text, str):
             missing = text is None or (isinstance(text, float) and text != text)
             missing = missing or type(text).__name__ in ("NAType", "NaTType")
@@ -65,7 +86,8 @@ def _items(texts: Any, name: str) -> Iterable:
 def blocks_of(texts: Any) -> Iterator[list[str]]:
     """Yield blocks of checked texts: one if `texts` holds str, else each of its items.
 
-    An iterator of blocks is read as far as blocks are asked for.
+    An iterator of blocks is read as far as blocks are asked for.  Lists of words are texts too, so
+    a list of lists of str is either: of words if none has a space, of texts if most have.
     """
     items = iter(_items(texts, "texts"))
     first = list(islice(items, 1))
@@ -73,6 +95,27 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     if not first or isinstance(first[0], single) or not isinstance(first[0], Iterable):
         yield check_texts(chain(first, items))
         return
+    if are_tokens(first[0]):
+        looked_at = [first[0]] if iter(texts) is texts else [*islice(texts, 1000)]
+        words = [text for part in looked_at if are_tokens(part) for text in part]
+        spaced = [" " in text.strip() for text in words if isinstance(text, str)]
+        share = sum(spaced) / max(1, len(spaced))
+        hint = (
+            "Give texts as str, words as a list of lists, and blocks of texts as a generator of "
+            "lists."
+        )
+        if iter(texts) is texts and spaced and not share:
+            wanted = "blocks of texts of several words, or a list of lists of words"
+            raise BadParameter("texts", wanted, f"an iterator, first {first[0][:4]!r}", hint)
+        if spaced and share < 0.5:
+            if share > 0.2:
+                wanted = "lists of words, or blocks of texts of several words"
+                raise BadParameter(
+                    "texts", wanted, f"a list of lists, first {first[0][:4]!r}", hint
+                )
+            warn_user(f"Each list of 'texts' is read as the words of one document. {hint}")
+            yield check_texts(chain(first, items))
+            return
     for number, block in enumerate(chain(first, items)):
         yield check_texts(block, f"texts[{number}]")
 
@@ -91,8 +134,10 @@ def are_texts(documents: Any, name: str) -> bool:
     if hasattr(documents, "shape"):  # an array, a Series
         return len(documents.shape) == 1
     if isinstance(documents, list | tuple) and documents:
-        first = documents[0]
-        return not (isinstance(first, list | tuple) or len(getattr(first, "shape", ())) > 0)
+        first = next((row for row in documents if np.size(row)), documents[0])
+        if are_tokens(first):
+            return len(first) > 0 and isinstance(first[0], str)
+        return not len(getattr(first, "shape", ())) > 0
     return True  # an iterator, or nothing
 
 
@@ -126,8 +171,72 @@ def different_ints(values: Any, name: str, what: str, least: int, most: int) -> 
     return [int(value) for value in found]
 
 
-#: Words of two letters or more: they begin with a letter and may go on with digits.
-WORDS = r"(?u)\b[^\W\d_]\w+\b"
+#: Words of two letters or more: they begin with a letter and may go on with digits.  What stands
+#: before 't is no word: don't, isn't.
+WORDS = r"\b[^\W\d_]\w++(?!['’‘ʼ＇`´]t\b)"
+#: The same in ASCII, which takes half as long.
+PLAIN = r"(?a)\b[a-zA-Z]\w++(?!['`]t\b)"
+#: Scripts without spaces between words, as Python's regular expressions have them, and the mean
+#: length of their words above which texts have not been split into words.
+UNSPACED = {
+    "Chinese or Japanese": ("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]", 5.0),
+    "Thai, Lao, Khmer or Burmese": ("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]", 12.0),
+}
+#: Such words are looked at if they have at least this share of the characters of all.
+ENOUGH = 0.02
+#: Words with a meaning of their own on scikit-learn's list of English stop words, which stay, and
+#: the ends of contractions, which it lacks (we'll, we've).
+_CONTENT = """amount bill bottom cry detail empty fire interest mill serious sincere system thick
+thin"""
+CONTENT = frozenset(_CONTENT.split())
+ENDINGS = ("ll", "ve")
+
+
+@cache
+def marks() -> str:
+    """The signs that combine with letters, and the joiners, as a set in regular expressions.
+
+    Python's \\w lacks them, and cuts words at them.
+    """
+    signs = [code for code in range(0x300, 0x1E95B) if unicodedata.category(chr(code))[0] == "M"]
+    runs = groupby(enumerate([*signs, 0x200C, 0x200D]), lambda pair: pair[1] - pair[0])
+    ends = [[code for _, code in run] for _, run in runs]
+    return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in ends)
+
+
+@cache
+def words_with_marks() -> str:
+    """WORDS in which letters may have marks."""
+    return WORDS.replace(r"\w++", rf"(?:\w|[{marks()}])++")
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text into words."""
+    if text.isascii():
+        return re.findall(PLAIN, text)
+    marked = re.search(f"[{marks()}]", text)
+    return re.findall(words_with_marks() if marked else WORDS, text)
+
+
+def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
+    """Preprocess a text in its composed form."""
+    if clean:
+        text = MARKUP.sub(" ", text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text).replace("\u00ad", "")  # soft hyphens
+        if lowercase:  # else the dot would stay, as a mark
+            text = text.replace("İ", "i")
+    return preprocess(text)
+
+
+def analyzed(text: str, analyze: Callable, preprocess: Callable, vectorizer: Any) -> list[str]:
+    """What is counted of a text, or of the words that it was given as."""
+    if not isinstance(text, Tokens):
+        return analyze(text)
+    stop_words = vectorizer.get_stop_words()
+    return vectorizer._word_ngrams([preprocess(word) for word in text.tokens], stop_words)
+
+
 #: What `clean` takes out of texts, by its name in a note.
 MARKUP = re.compile(
     r"(?P<links>(?:https?://|www\.)\S+)"
@@ -141,6 +250,8 @@ _LANGUAGES = """arabic bulgarian catalan czech danish dutch english finnish fren
 gujarati hebrew hindi hungarian indonesian italian malaysian norwegian persian polish portuguese
 romanian russian slovak spanish swedish turkish ukrainian vietnamese"""
 LANGUAGES = frozenset(_LANGUAGES.split())
+#: Stop words of the texts are looked for in so many of these.
+LOOKED_AT = 200
 #: For each reason at most so many of the words that were left out are remembered.
 REMEMBERED = 10_000
 #: The largest share of the documents that a word may be in, and a number that is always allowed.
@@ -195,7 +306,7 @@ class Vocabulary:
     def note(self) -> str:
         """What was left out and why, and what is peculiar to the texts, in a few sentences."""
         what = {
-            "stop_words": "{words} listed as stop words",  # whether or not the texts have them
+            "stop_words": "{words} on the list of stop words",
             "max_df": "{words} in more than {limit:,} documents",
             "min_df": "{words} in fewer than {limit:,}",
             "max_features": "{words} rarer than the {limit:,} that are kept",
@@ -239,7 +350,8 @@ class TopicVectorizer(CountVectorizer):
 
     It is scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer` with three other
     defaults.  `min_df` and `max_df` follow from the number of documents, and words begin with
-    a letter.
+    a letter.  Composed and decomposed accents are the same (Unicode's form NFC).  A document may
+    also be a list of its words, which are counted as they are, in lower case.
 
     Parameters
     ----------
@@ -247,8 +359,9 @@ class TopicVectorizer(CountVectorizer):
         As in CountVectorizer.
     stop_words : {"english"} or list of str, default=None
         Words that are left out.
-    token_pattern : str
-        Regular expression of a word.  By default two letters or more, with digits behind them.
+    token_pattern : str, default="auto"
+        Regular expression of a word.  ``"auto"`` is two letters or more, with their accents, vowel
+        signs and points, and digits behind them.  ``n't`` and the word before it are left out.
     ngram_range, analyzer : objects
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
@@ -300,7 +413,7 @@ class TopicVectorizer(CountVectorizer):
         preprocessor: Callable | None = None,
         tokenizer: Callable | None = None,
         stop_words: str | list[str] | None = None,
-        token_pattern: str | None = WORDS,
+        token_pattern: str | None = "auto",
         ngram_range: tuple[int, int] = (1, 1),
         analyzer: str | Callable = "word",
         max_df: float | Literal["auto"] = "auto",
@@ -319,9 +432,25 @@ class TopicVectorizer(CountVectorizer):
     def build_preprocessor(self) -> Callable[[str], str]:
         """Return the function that a text passes through before it is split into words."""
         preprocess = super().build_preprocessor()
-        if not self.clean:
+        if self.preprocessor is not None and not self.clean:
             return preprocess
-        return lambda text: preprocess(MARKUP.sub(" ", text))
+        options = {"clean": self.clean, "lowercase": self.lowercase, "preprocess": preprocess}
+        return partial(compose, **options)
+
+    def build_tokenizer(self) -> Callable[[str], list[str]]:
+        """Return the function that splits a text into words."""
+        automatic = self.token_pattern in ("auto", words_with_marks())
+        if self.tokenizer is None and automatic:
+            return split_words
+        return super().build_tokenizer()
+
+    def build_analyzer(self) -> Callable[[str], list[str]]:
+        """Return the function that makes of a text what is counted."""
+        analyze = super().build_analyzer()
+        if self.analyzer != "word":
+            return analyze
+        preprocess = self.build_preprocessor()
+        return partial(analyzed, analyze=analyze, preprocess=preprocess, vectorizer=self)
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -355,25 +484,39 @@ def count_words(
     vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
 ) -> tuple[Any, sparse.csr_matrix, Vocabulary]:
     """Learn the vocabulary of texts, and count its words; `kept` are never left out."""
-    counter = clone(vectorizer)
+    counter = copied(vectorizer)
     _check_parameters(counter)
     limited = getattr(type(counter), "fit_transform", None) in (
         CountVectorizer.fit_transform,
         TopicVectorizer.fit_transform,
     )
     if limited:  # counted without limits, to know what the limits leave out
+        words_only = counter.analyzer == "word" and counter.tokenizer is None
+        if counter.token_pattern == "auto":  # a file keeps the pattern
+            counter.set_params(token_pattern=words_with_marks() if words_only else None)
         # this checks the limits; the counting below sees others
-        CountVectorizer.fit_transform(clone(counter).set_params(vocabulary=["word"]), [])
+        CountVectorizer.fit_transform(copied(counter).set_params(vocabulary=["word"]), [])
         given = {name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")}
         counter.set_params(min_df=1, max_df=1.0, max_features=None)
-        X = CountVectorizer.fit_transform(counter, texts)
+        try:
+            X = CountVectorizer.fit_transform(counter, readable(counter, texts))
+        except ValueError as error:
+            if "empty vocabulary" not in str(error):
+                raise
+            raise ValueError(
+                f"empty vocabulary: the {len(texts)} texts, such as {texts[0][:60]!r}, have no "
+                "words but stop words. By default a word has two letters or more. Are these the right "
+                f"texts? If so, set 'token_pattern' of {type(counter).__name__}, or 'stop_words'."
+            ) from error
         counter.set_params(**given)
     else:
-        X = sparse.csr_matrix(counter.fit_transform(texts))
+        X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
     words = counter.get_feature_names_out()
     for word in words.tolist():
         if not isinstance(word, str):
             raise BadParameter("vectorizer", "one whose words are str", word)
+    if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
+        _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
     vocabulary = Vocabulary(words, len(texts))
     if limited and not counter.fixed_vocabulary_:
         limits, left_out = _left_out(X, given, np.isin(words, list(kept)))
@@ -383,9 +526,8 @@ def count_words(
             columns = np.flatnonzero(mask)
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
-        stop_words = sorted(counter.get_stop_words() or ())
-        dropped["stop_words"] = stop_words[:REMEMBERED]
         n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
+        dropped["stop_words"] = stop_words = _stop_words_in(counter, texts)
         n_dropped["stop_words"] = len(stop_words)
         keep = ~np.logical_or.reduce(list(left_out.values()))
         vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
@@ -408,6 +550,49 @@ def count_words(
         vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(cleaned) or None
     )
     return counter, X, vocabulary
+
+
+def readable(vectorizer: Any, texts: list[str]) -> list:
+    """Texts as a vectorizer takes them: an analyzer of the user's gets lists of words as lists."""
+    if not callable(getattr(vectorizer, "analyzer", None)):
+        return texts
+    return [text.tokens if isinstance(text, Tokens) else text for text in texts]
+
+
+def copied(vectorizer: Any) -> Any:
+    """A clone; one of a CountVectorizer has the same functions, which may not be copied."""
+    if isinstance(vectorizer, CountVectorizer):
+        return type(vectorizer)(**vectorizer.get_params(deep=False))
+    return clone(vectorizer)
+
+
+def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
+    """Those stop words that a part of the texts has, the most frequent ones first."""
+    listed = counter.get_stop_words()
+    if not listed or counter.analyzer != "word":
+        return []
+    analyze = copied(counter).set_params(stop_words=None, ngram_range=(1, 1)).build_analyzer()
+    some = readable(counter, texts[:: -(-len(texts) // LOOKED_AT)])
+    found = Counter(chain.from_iterable(listed & set(analyze(text)) for text in some))
+    return sorted(found, key=lambda word: (-found[word], word))
+
+
+def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
+    """Warn if words are whole sentences, of scripts without spaces between words."""
+    total = sum(len(word) * n for word, n in zip(words, counts.tolist(), strict=True))
+    for script, (letters, longest) in UNSPACED.items():
+        has = re.compile(letters).search
+        own = [
+            (len(word) * n, n) for word, n in zip(words, counts.tolist(), strict=True) if has(word)
+        ]
+        length, n = np.sum(own, axis=0) if own else (0, 1)
+        if length > ENOUGH * total and length / n > longest:
+            warn_user(
+                f"Texts in {script} have 'words' of {length / n:.0f} signs on average: these "
+                "scripts have no spaces between words, so sentences are counted as words. Split "
+                "the texts first: pass a tokenizer, as TopicModel(vectorizer=TopicVectorizer("
+                "tokenizer=jieba.lcut)), or each text as a list of its words."
+            )
 
 
 def _columns(words: NDArray) -> dict[str, int]:
@@ -433,7 +618,7 @@ def of_words(vectorizer: Any, words: NDArray) -> Any:
     """
     if not isinstance(vectorizer, CountVectorizer | None):
         raise BadParameter("vectorizer", "a CountVectorizer or None for counts", vectorizer)
-    counter = TopicVectorizer() if vectorizer is None else clone(vectorizer)
+    counter = TopicVectorizer() if vectorizer is None else copied(vectorizer)
     _check_parameters(counter.set_params(stop_words=None))
     if any(word != word.lower() for word in words):
         counter.set_params(lowercase=False)
@@ -442,7 +627,7 @@ def of_words(vectorizer: Any, words: NDArray) -> Any:
 
 def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
     """Return a clone of a CountVectorizer that is fitted, to these words."""
-    fitted = clone(vectorizer)
+    fitted = copied(vectorizer)
     fitted.vocabulary_ = _columns(words)
     fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
     return fitted
@@ -453,23 +638,25 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
     if stop_words is None or parameters.get("stop_words", 0) is not None:
         return vectorizer
-    if isinstance(stop_words, str) and stop_words != "english":
+    if callable(parameters.get("analyzer")):  # which decides for itself
+        return vectorizer
+    if isinstance(stop_words, str) and stop_words == "english":
+        stop_words = [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
+    if isinstance(stop_words, str):
         if stop_words not in LANGUAGES:
             wanted = f"'english', another of {sorted(LANGUAGES)}, a list of str or None"
             raise BadParameter("stop_words", wanted, stop_words)
         package = import_optional("stop_words", f"stop_words={stop_words!r}")
         stop_words = package.get_stop_words(stop_words)
-    if not isinstance(stop_words, str):
-        array = as_array(stop_words)
-        words = array.tolist() if array.ndim == 1 else [None]
-        if not all(isinstance(word, str) for word in words):
-            raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
-        if isinstance(parameters.get("analyzer"), str):  # as the vectorizer writes words
-            plain = clone(vectorizer).set_params(analyzer="word", ngram_range=(1, 1))
-            analyze = plain.build_analyzer()
-            words += [token for word in words for token in analyze(word)]
-        stop_words = sorted(set(words))
-    return vectorizer.set_params(stop_words=stop_words)
+    array = as_array(stop_words)
+    words = array.tolist() if array.ndim == 1 else [None]
+    if not all(isinstance(word, str) for word in words):
+        raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
+    if isinstance(parameters.get("analyzer"), str):  # as the vectorizer writes words
+        plain = copied(vectorizer).set_params(analyzer="word", ngram_range=(1, 1), input="content")
+        analyze = plain.build_analyzer()
+        words += [token for word in words for token in analyze(word)]
+    return vectorizer.set_params(stop_words=sorted(set(words)))
 
 
 def _check_parameters(vectorizer: Any) -> None:
@@ -514,7 +701,10 @@ def _left_out(
         high = most_documents(n_documents)
         high = high if low <= high else max(low, n_documents)
     if high < low:
-        raise ValueError("max_df corresponds to < documents than min_df")
+        raise ValueError(
+            f"max_df corresponds to < documents than min_df: max_df={given['max_df']!r} to "
+            f"{high:g} of {n_documents}, min_df={given['min_df']!r} to {low:g}."
+        )
     frequency = np.bincount(X.indices, minlength=n_words)
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
     limits = {"min_df": math.ceil(low), "max_df": math.floor(high)}

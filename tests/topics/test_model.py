@@ -4,6 +4,7 @@ import copy
 import pickle
 import re
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -140,12 +141,17 @@ def test_names_of_the_output(model):
 def test_a_stream_of_blocks():
     stream, one_by_one = (make(lda=TemperedLDA(total_samples=60)) for _ in range(2))
     blocks = [TEXTS[:24], [*TEXTS[24:], "unknown words"]]
-    assert stream.partial_fit(iter(block) for block in blocks) is stream
+    with pytest.warns(
+        UserWarning, match=r"1 of the 37 texts have no word .* \(numbers 36, from 0\)"
+    ):
+        assert stream.partial_fit(iter(block) for block in blocks) is stream
     vectorizer = TopicVectorizer(stop_words="english").fit(blocks[0])
     lda = TemperedLDA(3, total_samples=60, random_state=0)
     for block in blocks:
         lda.partial_fit(vectorizer.transform(block))
-        one_by_one.partial_fit(block)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            one_by_one.partial_fit(block)
     assert_array_equal(stream.components_, lda.components_)
     assert_array_equal(one_by_one.components_, lda.components_)
 
@@ -211,7 +217,8 @@ test_corpora_without_words = refusals(
 
 
 def test_documents_without_words_are_allowed():
-    shares = make().fit_transform([*TEXTS, "", "the"])
+    with pytest.warns(UserWarning, match=r"2 of the 62 texts have no word .*60, 61"):
+        shares = make().fit_transform([*TEXTS, "", "the"])
     assert_array_equal(shares[60], shares[61])
     assert shares[60] == pytest.approx(1 / 3)
 
@@ -321,6 +328,7 @@ def same(loaded, model):
     {"stop_words": ["the", "of"], "lda": TemperedLDA(max_iter=2, temperature=Annealed(2.0))},
     {"seed_words": {"sea": ["ship"], "$": ("star",)}, "random_state": np.random.RandomState(1)},
 )
+@pytest.mark.filterwarnings("ignore:7 of the 60 texts")
 def test_a_file_holds_the_words_too(parameters, tmp_path):
     model, path = make(**parameters).fit(TEXTS), tmp_path / "topics.safetensors"
     model.save(path)
@@ -403,6 +411,7 @@ def test_very_short_texts_warn():
     make(2).fit(texts[:50])  # a small example
 
 
+@pytest.mark.filterwarnings("ignore:1 of the 62 texts")
 def test_a_file_holds_stop_words_of_a_language_and_what_was_cleaned(tmp_path, monkeypatch):
     pytest.importorskip("stop_words")
     texts = [*TEXTS, "http://a.b nicht", TEXTS[0]]

@@ -99,7 +99,7 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
     for part in (
         f"with 3 topics over {len(model.feature_names_)} words.",
         "Words left out: 1 in fewer than 2 documents.",
-        "A list of 318 stop words was not counted. The vocabulary is that of 60 documents.",
+        " stop words were not counted. The vocabulary is that of 60 documents.",
         f"prior of the topics of a document is {lda.doc_topic_prior_:.3g}.",
         f"annealed from the temperature {lda.temperature_path_.max():.3g} to 1 (Mandt et al. 2016)",
         f"The topics of {lda.settings_['n_init']} runs were merged",

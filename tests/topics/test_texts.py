@@ -50,7 +50,7 @@ test_what_is_refused = refusals(
     (["a", float("nan")], "Got nan .* Leave"),
     (["a", pd.NA], r"Got <NA> instead. Leave the document out, or put '' in its place"),
     (["a", b"b"], r"'texts\[1\]'.* Got .*bytes.* Decode bytes, for example by text.dec"),
-    (["a", ["b"]], r"texts\[1\].* must be a str. Got .*list"),
+    (["a", ["b", 1]], r"texts\[1\]\[1\].* must be a str. Got .*int"),
     ([1.0, 2.0], r"texts\[0\].* must be a str. Got .*float"),
     *(([], "at least 2 documents. Got 0"), (iter(["a"]), "at least 2 documents. Got 1")),
 )

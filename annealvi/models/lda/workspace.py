@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from annealvi._kernels import lda as kernels
-from annealvi._kernels.layout import aligned_empty, padded_length, padded_rows, separate_rows
+from annealvi._kernels.layout import aligned_empty, padded_rows, separate_rows
 from annealvi.files.schema import Flag, Integer, Number, Optional, Schema, Text
 from annealvi.model import Tempering
 from annealvi.models.lda.topics import Statistics, TopicWeights, WordIndex
