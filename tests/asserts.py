@@ -1,5 +1,7 @@
 """What tests in many folders assert."""
 
+import copy
+
 import pytest
 
 
@@ -19,3 +21,8 @@ def refusals(call, *rows, error=ValueError):
         refused(words, call, *arguments, error=error)
 
     return test
+
+
+def with_topics(lda):
+    """An estimator whose scores include the topics' KL, as the bound of a fit does."""
+    return copy.copy(lda).set_params(preset="sklearn")

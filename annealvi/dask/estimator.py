@@ -242,7 +242,8 @@ class TemperedLDA(LocalLDA):
         check_is_fitted(self)
         tempering = self._state.tempering(temperature)
         with reading(self):
-            return self._state.elbo(self._documents(X), tempering)
+            documents = self._documents(X)
+            return self._state.elbo(documents, tempering, topics=self._scores_topics)
 
     @checked
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
@@ -259,7 +260,8 @@ class TemperedLDA(LocalLDA):
         check_flag(sub_sampling, "sub_sampling")
         population = float(self.total_samples) if sub_sampling else None
         with reading(self):
-            return self._state.perplexity(self._documents(X), population=population)
+            options = {"population": population, "topics": self._scores_topics}
+            return self._state.perplexity(self._documents(X), **options)
 
     def to_local(self) -> LocalLDA:
         """Return a local estimator with this fit and these parameters.

@@ -590,7 +590,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @checked
     @reads
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
-        """Compute the ELBO of documents at T = 1, in nats; it includes the topics' KL.
+        """Compute the ELBO of documents at T = 1, in nats.
+
+        It is a sum over documents, so that scores of more documents are lower.  Under
+        ``preset="sklearn"`` it includes the topics' KL, once, as scikit-learn's score does.
 
         Parameters
         ----------
@@ -609,16 +612,18 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         tempering = self._state.tempering(temperature)
         X = self._check_X(X, "score")
-        return self._state.elbo(X, tempering, n_threads=n_threads(self.n_jobs))
+        threads = n_threads(self.n_jobs)
+        return self._state.elbo(X, tempering, topics=self._scores_topics, n_threads=threads)
 
     @checked
     @reads
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
 
-        It compares fits of the same priors only.  The ELBO contains the priors of topics and
-        shares, so that perplexities of ``preset="sklearn"`` and of the default mean different
-        things.  :func:`annealvi.metrics.document_completion` compares models of any priors.
+        It compares fits of the same priors only, because the ELBO contains the prior of the shares.
+        :func:`annealvi.metrics.document_completion` compares models of any priors.  Under
+        ``preset="sklearn"`` the ELBO includes the topics' KL, as in scikit-learn, so that the
+        perplexity falls the more documents there are.
 
         Parameters
         ----------
@@ -851,7 +856,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "The perplexity, exp(-ELBO per word), needs documents with words. "
                 f"Got n_samples={X.shape[0]} without any."
             )
-        return self._state.perplexity(X, **options)
+        return self._state.perplexity(X, topics=self._scores_topics, **options)
 
     @checked
     @reads
@@ -859,6 +864,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The ELBO at a given gamma, in nats; code for scikit-learn's LDA calls it."""
         X, options = self._bounded(X, doc_topic_distr, sub_sampling)
         return self._state.elbo(X, **options)
+
+    @property
+    def _scores_topics(self) -> bool:
+        """Whether the score of documents includes the topics' KL, which belongs to a fit."""
+        return self.preset == "sklearn"
 
     def _bounded(
         self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool

@@ -351,9 +351,10 @@ class LDAState:
         given: NDArray | None = None,
         out: NDArray | None = None,
         population: float | None = None,
+        topics: bool = True,
         n_threads: int | None = None,
     ) -> float:
-        """The ELBO at T = 1, in nats, of the topics and of `population` documents.
+        """The ELBO at T = 1, in nats, of the `topics` and of `population` documents.
 
         X is a sample of these, by default all of them.  gamma is `given`, or inferred at the
         tempering and written to `out`.
@@ -364,7 +365,7 @@ class LDAState:
             elbo = float(np.sum(self.model.documents.bound(X, given, n_threads=n_threads)))
         if population is not None:
             elbo *= population / X.shape[0]
-        return elbo + self.model.topics.bound()
+        return elbo + self.model.topics.bound() if topics else elbo
 
     def perplexity(self, X: Any, **options: Any) -> float:
         """exp(-ELBO per word) at T = 1; the options are those of :meth:`elbo`."""

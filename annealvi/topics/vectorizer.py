@@ -229,14 +229,6 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     return preprocess(text)
 
 
-def analyzed(text: str, analyze: Callable, preprocess: Callable, vectorizer: Any) -> list[str]:
-    """What is counted of a text, or of the words that it was given as."""
-    if not isinstance(text, Tokens):
-        return analyze(text)
-    stop_words = vectorizer.get_stop_words()
-    return vectorizer._word_ngrams([preprocess(word) for word in text.tokens], stop_words)
-
-
 #: What `clean` takes out of texts, by its name in a note.
 MARKUP = re.compile(
     r"(?P<links>(?:https?://|www\.)\S+)"
@@ -450,7 +442,13 @@ class TopicVectorizer(CountVectorizer):
         if self.analyzer != "word":
             return analyze
         preprocess = self.build_preprocessor()
-        return partial(analyzed, analyze=analyze, preprocess=preprocess, vectorizer=self)
+        return partial(self._analyzed, analyze=analyze, preprocess=preprocess)
+
+    def _analyzed(self, text: str, *, analyze: Callable, preprocess: Callable) -> list[str]:
+        """What is counted of a text, or of the words that it was given as."""
+        if not isinstance(text, Tokens):
+            return analyze(text)
+        return self._word_ngrams([preprocess(word) for word in text.tokens], self.get_stop_words())
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -505,8 +503,9 @@ def count_words(
                 raise
             raise ValueError(
                 f"empty vocabulary: the {len(texts)} texts, such as {texts[0][:60]!r}, have no "
-                "words but stop words. By default a word has two letters or more. Are these the right "
-                f"texts? If so, set 'token_pattern' of {type(counter).__name__}, or 'stop_words'."
+                "words but stop words. By default a word has two letters or more. Are these the "
+                f"right texts? If so, set 'token_pattern' of {type(counter).__name__}, or "
+                "'stop_words'."
             ) from error
         counter.set_params(**given)
     else:
