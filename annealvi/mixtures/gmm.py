@@ -24,7 +24,7 @@ from annealvi.threads import reads
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
-#: A default prior variance is at least this fraction of the mean variance of the features.
+#: The default prior variance of a constant feature, as a fraction of the mean variance of all.
 VARIANCE_FLOOR = 1e-6
 
 
@@ -306,9 +306,9 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             mean_prior = check_numbers(self.mean_prior, "mean_prior", (D,))
             check_squares(mean_prior[None], "mean_prior")
         if self.covariance_prior is None:
-            floor = VARIANCE_FLOOR * (variance.mean() or 1.0)
             unbiased = variance * len(X) / max(len(X) - 1, 1)
-            beta = np.maximum(unbiased.mean() if one else unbiased, floor)
+            unbiased[_constant(X)] = VARIANCE_FLOOR * (variance.mean() or 1.0)
+            beta = unbiased.mean() if one else unbiased
         else:
             shapes = ((),) if one else ((), (D,))
             beta = check_numbers(self.covariance_prior, "covariance_prior", *shapes, positive=True)
@@ -346,6 +346,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         if self.means_init is not None:
             return {"means": self.means_init}
         K, init = int(self.n_components), self.init_params
+        if self.covariance_type == "diag":  # the same clusters in any units
+            X = X / np.where(_constant(X), 1.0, X.std(axis=0))
         return {"responsibilities": initial_responsibilities(X, K, init, rng)}
 
     def _check_X(self, X: Any, reset: bool = False) -> NDArray[np.float64]:
@@ -362,3 +364,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             log_joint = self._state.model.log_joint(X)
         check_rows(log_joint.max(axis=1), X)
         return log_joint
+
+
+def _constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The columns whose numbers differ by rounding errors at most."""
+    return X.std(axis=0) <= 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
