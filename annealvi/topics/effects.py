@@ -17,15 +17,18 @@ from sklearn.utils import check_random_state
 
 from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
-from annealvi.exceptions import BadParameter
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.described import Described
 from annealvi.topics.shares import covariance_of, in_order
+from annealvi.topics.times import are_dates, read_times
 from annealvi.topics.vectorizer import of_each
 
 #: Most points at which `Effects.shares` looks at a number that has more than so many values.
 POINTS, FEW_VALUES = 25, 10
 #: A column that is so much shorter without the other columns than with them depends on them.
 _DEPENDENT = 1e-9
+#: Standard deviation of the errors of shares that are the same in all documents.
+_ROUNDING = 1e-12
 #: Columns of tables of effects, beside which there are those of the covariates.
 _COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "support"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
@@ -290,10 +293,12 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
     except ValueError as error:
         raise BadParameter("data", "a DataFrame, or a dict of columns", str(error)) from None
     frame = _of_documents(frame, known, "data")
+    frame = frame.assign(**_numbers_of_dates(formula, frame, pandas))
 
     def read(frame: Any) -> Any:
         try:
-            return formulaic.model_matrix(formula, frame, context={})
+            with np.errstate(invalid="ignore", divide="ignore"):  # scale of a constant
+                return formulaic.model_matrix(formula, frame, context={})
         except Exception as error:  # a formula is code, and may raise anything
             hint = f"Columns of 'data' are {[str(name) for name in data]}."
             raise BadParameter("formula", _FORMULA, f"{formula!r}: {_plain(error)}", hint) from None
@@ -308,10 +313,43 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
     frame = frame.dropna().copy()
     for name in frame.select_dtypes("category"):
         frame[name] = frame[name].cat.remove_unused_categories()
+    constant = [name for name in frame if len(frame) > 1 and _is_constant(frame[name])]
+    if constant:
+        wanted = "of covariates that differ between documents"
+        raise BadParameter("formula", wanted, constant, "They are constant: leave them out.")
     matrix = read(frame)
     kept = matrix.index.to_numpy()
     values = matrix.to_numpy(np.float64)
     return _solvable(Design(values, list(matrix.columns), kept, frame.loc[kept], matrix.model_spec))
+
+
+def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
+    """Columns of dates that a formula names as numbers of years, and under C as texts."""
+    found = {}
+    for name in frame:
+        named = rf"(?<![\w.]){re.escape(str(name))}(?![\w.])"
+        if not re.search(named, formula) or not are_dates(frame[name]):
+            continue
+        times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
+        if re.search(rf"\bC\(\s*{named}", formula):
+            column = times.dt.strftime("%Y-%m-%d")
+        else:
+            days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
+            column = 1970 + days / 365.2425
+            warn_user(
+                f"{name!r} has dates: its effect is that of a year, and 2020-07-01 is the number "
+                f"2020.5. Write C({name}) for a category of each date."
+            )
+        found[name] = column.set_axis(frame.index)
+    return found
+
+
+def _is_constant(column: Any) -> bool:
+    """Whether all values are the same, numbers up to rounding errors."""
+    if column.dtype.kind in "iuf":
+        values = column.to_numpy(np.float64)
+        return bool(np.ptp(values) <= 8 * np.finfo(np.float64).eps * np.abs(values).max())
+    return column.nunique() == 1
 
 
 def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
@@ -381,6 +419,7 @@ def _pooled(
             sums = np.stack([membership @ (errors * column[:, np.newaxis]) for column in matrix.T])
             meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
             covariance = bread @ meat @ bread
+        covariance = covariance + _ROUNDING**2 * bread
         estimates.append(estimate.T)
         sum_of_covariances = sum_of_covariances + covariance
     m, K = len(estimates), estimates[0].shape[0]

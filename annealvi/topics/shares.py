@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,14 +14,11 @@ from annealvi._optional import import_optional
 from annealvi.checks import check_flag
 from annealvi.exceptions import BadParameter
 from annealvi.topics.described import Described
+from annealvi.topics.times import read_times
 from annealvi.topics.vectorizer import of_each
 
 #: Most periods that times may be cut into.
 MOST_PERIODS = 100_000
-_TIMES = (
-    "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020; read others with "
-    "pandas.to_datetime and its format"
-)
 _PERIODS = (
     "a period such as 'year', '5 years', 'quarter', 'month', 'week' or 'day', a name of pandas "
     "such as 'YE', or one of its offsets"
@@ -90,7 +84,7 @@ def over_time(
     """Compute the share of each topic in each period of time: `TopicSummary.over_time`."""
     pandas = import_optional("pandas", "TopicSummary.over_time")
     times = in_order(times, summary.index, "times")
-    index = _parsed(of_each(times, len(summary.lengths), "times"), pandas)
+    index = read_times(of_each(times, len(summary.lengths), "times"), pandas)
     offset = None
     with suppress(ValueError, TypeError):
         words = _IN_WORDS.fullmatch(freq) if isinstance(freq, str) else None
@@ -195,39 +189,3 @@ def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> N
         sums = np.einsum("mkp,mkq->kpq", deviations, deviations)
         factor = np.where(m > 1, (1 + 1 / m) / (m - 1), np.nan)
     return sums * factor[:, np.newaxis, np.newaxis]
-
-
-def _parsed(times: list, pandas: Any) -> Any:
-    """A DatetimeIndex of times in UTC, of periods their start; NaT where one is missing."""
-    values = pandas.Series([getattr(time, "start_time", time) for time in times], dtype=object)
-    missing = values.isna().to_numpy()
-    if missing.all():
-        raise BadParameter("times", "the time of a document at least once", None)
-    if all(isinstance(value, Real) for value in values[~missing]):
-        values = values.map(_of_year, na_action="ignore")
-    try:
-        found = pandas.DatetimeIndex(pandas.to_datetime(values, format="ISO8601", utc=True))
-    except (ValueError, TypeError, OverflowError):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it reads them one by one
-            found, other = (
-                pandas.DatetimeIndex(
-                    pandas.to_datetime(values, errors="coerce", utc=True, dayfirst=dayfirst)
-                )
-                for dayfirst in (False, True)
-            )
-        # 03/04/2020 is a day of March or of April, unless another time can be read in one way only
-        either = all((way.notna() | missing).all() for way in (found, other))
-        for place in np.flatnonzero(either & (found != other) & ~missing):
-            hint = f"It may be {found[place]:%Y-%m-%d} or {other[place]:%Y-%m-%d}."
-            raise BadParameter(f"times[{place}]", _TIMES, times[place], hint) from None
-    for place in np.flatnonzero(found.isna() & ~missing):
-        raise BadParameter(f"times[{place}]", _TIMES, times[place])
-    return found.tz_localize(None)
-
-
-def _of_year(number: Any) -> datetime:
-    """The first day of a year."""
-    if isinstance(number, bool) or not 1000 <= number <= 9999 or number != number // 1:
-        raise BadParameter("times", _TIMES, number)
-    return datetime(int(number), 1, 1)

@@ -66,6 +66,7 @@ def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl)
     assert a == b and set(a) == tables | {"topics.pdf", "map.pdf", "methods.txt"}
 
 
+@pytest.mark.filterwarnings("ignore:'date' has dates")
 def test_effects(call, model, jsonl, rows):
     more = ("--formula", "~ kind + date", "--refits", 2, "--folder", "out")
     done = call("paper", model, jsonl, *more)

@@ -1,0 +1,100 @@
+"""Dates as people write them; what could be read in two ways, or has no year, is refused."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from datetime import date, datetime
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from annealvi.exceptions import BadParameter
+
+WANTED = (
+    "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020; write others so, or "
+    "read them with pandas.to_datetime and its format"
+)
+_YEAR = re.compile(r"[1-9]\d{3}(?:\.0+)?")
+_ISO = re.compile(r"[1-9]\d{3}(?:-\d\d?(?:-\d\d?(?:[T ]\d.*)?)?|\d{4}(?:T\d.*)?|-W\d\d.*)?")
+_YEAR_FIRST = re.compile(r"([1-9]\d{3})[/.](\d\d?)[/.](\d\d?)(.*)")
+_YEAR_LAST = re.compile(r"(\d\d?)([/.-])(\d\d?)\2([1-9]\d{3})((?:[ T,]+\d.*)?)")
+_NAMED = re.compile(
+    r"(?=.*(?<!\d)[1-9]\d{3}(?!\d))(?=.*\b\d{0,2}(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)).*",
+    re.I,
+)
+
+
+def read_times(times: list, pandas: Any, name: str = "times") -> Any:
+    """A DatetimeIndex of times in UTC, of periods their start; NaT where one is missing."""
+    values = pandas.Series([getattr(time, "start_time", time) for time in times], dtype=object)
+    missing = values.isna().to_numpy()
+    if missing.all():
+        raise BadParameter(name, "the time of a document at least once", None)
+    texts = [str(v).strip() if isinstance(v, str) else None for v in values]
+    days_first = _days_first(texts, times, name)
+    found = [pandas.NaT] * len(values)
+    for place in np.flatnonzero(~missing):
+        value, text = values[place], texts[place]
+        if text is not None:
+            value = _of_text(text, days_first)
+        elif isinstance(value, Real) and not isinstance(value, bool):
+            value = f"{int(value)}" if value == value // 1 and 1000 <= value <= 9999 else None
+        elif not isinstance(value, date | datetime | np.datetime64):
+            value = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            time = pandas.to_datetime(value, errors="coerce", utc=True)
+        if value is None or pandas.isna(time):
+            raise BadParameter(f"{name}[{place}]", WANTED, times[place])
+        found[place] = time
+    return pandas.DatetimeIndex(pandas.to_datetime(pandas.Series(found), utc=True)).tz_localize(
+        None
+    )
+
+
+def are_dates(values: Any) -> bool:
+    """Whether all values of a column are dates, or texts of whole dates; years alone are not."""
+    if getattr(values.dtype, "kind", "") == "M" or hasattr(values.dtype, "tz"):
+        return True
+    listed = values.dropna().tolist()
+    if not listed or values.dtype.kind != "O":
+        return False
+    if all(isinstance(value, date | datetime) or hasattr(value, "start_time") for value in listed):
+        return True
+    texts = [value.strip() for value in listed if isinstance(value, str)]
+    forms = (_ISO, _YEAR_FIRST, _YEAR_LAST, _NAMED)
+    return len(texts) == len(listed) and all(
+        not _YEAR.fullmatch(text) and any(form.fullmatch(text) for form in forms) for text in texts
+    )
+
+
+def _days_first(texts: list, times: list, name: str) -> bool:
+    """Whether 03/04/2020 is a day of April, as the whole column decides."""
+    parts = {place: _YEAR_LAST.fullmatch(text) for place, text in enumerate(texts) if text}
+    written = {place: (int(m[1]), int(m[3])) for place, m in parts.items() if m}
+    first = [place for place, (one, other) in written.items() if one > 12]
+    second = [place for place, (one, other) in written.items() if other > 12]
+    unclear = [place for place, (one, other) in written.items() if one != other]
+    if (first and second) or (unclear and not first and not second):
+        place = first[0] if first else unclear[0]
+        one, other, year = *written[place], parts[place][4]
+        hint = f"It may be {year}-{one:02}-{other:02} or {year}-{other:02}-{one:02}: give a format."
+        if first:
+            hint = f"The day comes first here and second in {times[second[0]]!r}: give a format."
+        raise BadParameter(f"{name}[{place}]", WANTED, times[place], hint)
+    return bool(first)
+
+
+def _of_text(text: str, days_first: bool) -> str | None:
+    """A time as pandas reads it in one way only; None if it has no year, or is none."""
+    if _YEAR.fullmatch(text):
+        return text[:4]
+    if match := _YEAR_FIRST.fullmatch(text):
+        return "{}-{:0>2}-{:0>2}{}".format(*match.groups())
+    if match := _YEAR_LAST.fullmatch(text):
+        one, _, other, year, rest = match.groups()
+        day, month = (one, other) if days_first else (other, one)
+        return f"{year}-{month:0>2}-{day:0>2}{rest.replace(',', '')}"
+    return text if _ISO.fullmatch(text) or _NAMED.fullmatch(text) else None
