@@ -19,6 +19,7 @@ from annealvi.checks import Interval
 from annealvi.exceptions import BadParameter
 from annealvi.plot import pictures
 from annealvi.plot.estimators import one_axes, several_axes
+from annealvi.plot.fonts import legible
 
 N_WORDS = [Interval(Integral, 1, None, closed="left")]
 RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
@@ -36,6 +37,7 @@ def _tall(n_lines: int) -> float:
     return max(3.0, 1 + n_lines * LINE / 72)
 
 
+@legible
 @validate_params(
     {"n_words": N_WORDS, "relevance": RELEVANCE, "n_columns": N_WORDS},
     prefer_skip_nested_validation=True,
@@ -92,6 +94,7 @@ def plot_topic_words(
     return axes
 
 
+@legible
 @validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
 def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
@@ -135,6 +138,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
     return ax
 
 
+@legible
 def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
     """Draw the Hellinger distances between all topics, those that are alike side by side.
 
@@ -168,6 +172,7 @@ def _draw_grid(
     ax.figure.colorbar(image, ax=ax, label=what, shrink=0.6)
 
 
+@legible
 def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
     """Draw the hierarchy of topics: which are joined first because they are most alike.
 
@@ -198,6 +203,7 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
     return ax
 
 
+@legible
 def plot_topics_over_time(
     summary: Any, times: ArrayLike, *, freq: Any = "year", topics: Any = None, ax: Any = None
 ) -> Any:
@@ -247,6 +253,7 @@ def _legend(ax: Any) -> None:
         text.set_parse_math(False)
 
 
+@legible
 def plot_topics_by_group(
     summary: Any, groups: ArrayLike, *, topics: Any = None, ax: Any = None
 ) -> Any:
@@ -278,6 +285,7 @@ def plot_topics_by_group(
     return ax
 
 
+@legible
 def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = None) -> Any:
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
@@ -389,6 +397,7 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
     return found
 
 
+@legible
 @validate_params(
     {"n_words": N_WORDS, "prior": PRIOR, "n_columns": N_WORDS}, prefer_skip_nested_validation=True
 )
@@ -455,6 +464,7 @@ def plot_words_by_group(
     return axes
 
 
+@legible
 @validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: Any = None) -> Any:
     """Draw how fast the probabilities of a topic's words fall.
@@ -492,6 +502,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
     return ax
 
 
+@legible
 def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     """Draw which topics of one fit recur in another fit: cosines of their words.
 

@@ -40,7 +40,8 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
         if text is not None:
             value = _of_text(text, days_first)
         elif isinstance(value, Real) and not isinstance(value, bool):
-            value = f"{int(value)}" if value == value // 1 and 1000 <= value <= 9999 else None
+            year = float(value)
+            value = f"{year:.0f}" if year.is_integer() and 1000 <= year <= 9999 else None
         elif not isinstance(value, date | datetime | np.datetime64):
             value = None
         with warnings.catch_warnings():
@@ -72,8 +73,9 @@ def are_dates(values: Any) -> bool:
 
 def _days_first(texts: list, times: list, name: str) -> bool:
     """Whether 03/04/2020 is a day of April, as the whole column decides."""
-    parts = {place: _YEAR_LAST.fullmatch(text) for place, text in enumerate(texts) if text}
-    written = {place: (int(m[1]), int(m[3])) for place, m in parts.items() if m}
+    found = {place: _YEAR_LAST.fullmatch(text) for place, text in enumerate(texts) if text}
+    parts = {place: match for place, match in found.items() if match}
+    written = {place: (int(match[1]), int(match[3])) for place, match in parts.items()}
     first = [place for place, (one, other) in written.items() if one > 12]
     second = [place for place, (one, other) in written.items() if other > 12]
     unclear = [place for place, (one, other) in written.items() if one != other]

@@ -95,8 +95,9 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     if not first or isinstance(first[0], single) or not isinstance(first[0], Iterable):
         yield check_texts(chain(first, items))
         return
-    if are_tokens(first[0]):
-        looked_at = [first[0]] if iter(texts) is texts else [*islice(texts, 1000)]
+    head: Any = first[0]
+    if are_tokens(head):
+        looked_at = [head] if iter(texts) is texts else [*islice(texts, 1000)]
         words = [text for part in looked_at if are_tokens(part) for text in part]
         spaced = [" " in text.strip() for text in words if isinstance(text, str)]
         share = sum(spaced) / max(1, len(spaced))
@@ -106,13 +107,11 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
         )
         if iter(texts) is texts and spaced and not share:
             wanted = "blocks of texts of several words, or a list of lists of words"
-            raise BadParameter("texts", wanted, f"an iterator, first {first[0][:4]!r}", hint)
+            raise BadParameter("texts", wanted, f"an iterator, first {head[:4]!r}", hint)
         if spaced and share < 0.5:
             if share > 0.2:
                 wanted = "lists of words, or blocks of texts of several words"
-                raise BadParameter(
-                    "texts", wanted, f"a list of lists, first {first[0][:4]!r}", hint
-                )
+                raise BadParameter("texts", wanted, f"a list of lists, first {head[:4]!r}", hint)
             warn_user(f"Each list of 'texts' is read as the words of one document. {hint}")
             yield check_texts(chain(first, items))
             return

@@ -390,7 +390,9 @@ class Buffers:
             self._process, self._repeated = outer, before
             if not kept:
                 self.release()
-            elif outer is None and self.training is not None:
+            elif outer is not None:
+                self.release_large()
+            elif self.training is not None:
                 self.training.work.indices.forget()  # the next call may bring others in this X
 
     def release(self) -> None:
