@@ -32,10 +32,12 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 from annealvi import TemperedLDA, TopicModel
 from annealvi.datasets import DATA_VARIABLE
 from annealvi.topics import TopicVectorizer
+from annealvi.topics.vectorizer import with_stop_words
 from bench import CHECKOUT, parser
 
 FIXED, TEN, GROWING, ALL = "first block", "first ten", "growing", "fit on all"
@@ -90,12 +92,11 @@ def moved(model: TopicModel, first: sparse.csr_matrix, n_new: int) -> float:
 
 
 def study(texts: list[str], n_topics: int, size: int) -> dict[str, Predictions]:
-    analyze = TopicVectorizer(stop_words="english").build_analyzer()
-    words = [analyze(text) for text in texts]
+    plain = with_stop_words(TopicVectorizer(), "english")  # as TopicModel has it
+    words = [*map(plain.build_analyzer(), texts)]
     n_words = len({word for own in words for word in own})
     blocks = [slice(start, start + size) for start in range(0, len(texts), size)]
-    ten = TopicVectorizer(stop_words="english").fit(texts[: 10 * size]).vocabulary_
-    one = TopicVectorizer(stop_words="english").fit(texts[:size]).vocabulary_
+    one, ten = (clone(plain).fit(texts[:n]).vocabulary_ for n in (size, 10 * size))
     vectorizers = {
         FIXED: TopicVectorizer(vocabulary=one),
         TEN: TopicVectorizer(vocabulary=ten),
@@ -164,7 +165,7 @@ def draw(found: dict[str, Predictions], path: Path) -> None:
     axes[0].set_ylabel("gain, nats a token")
     axes[1].set_ylabel("unknown tokens, %")
     axes[1].set_ylim(0)
-    axes[1].legend(frameon=False)
+    fig.legend(*axes[1].get_legend_handles_labels(), frameon=False, loc="outside right center")
     for axis in axes:
         axis.set_xlabel("block of abstracts, 1990 to 2019")
         axis.spines[["top", "right"]].set_visible(False)
