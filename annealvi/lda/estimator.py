@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -418,6 +418,45 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 if not state.monitor.step:
                     self._show(before)
                 raise
+        return self
+
+    @checked
+    def add_words(self, n_words: int) -> Self:
+        """Add columns at the end, for words that later portions of a stream have.
+
+        Old columns keep their places and their counts.  `components_` has the new words at a
+        thousandth of their prior, so that documents of other words keep their shares, and the
+        steps of `partial_fit` bring the rest.  Until then `score` is lower.  If the prior is an
+        array, of shape (V,) or (K, V), a new word's is the least one of each topic.  Column names
+        of a DataFrame are forgotten.
+
+        Parameters
+        ----------
+        n_words : int
+            Number of words, at least 1.
+
+        Returns
+        -------
+        self : TemperedLDA
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `n_words` is no positive int, or in a callback.
+        """
+        check_is_fitted(self)
+        if not isinstance(n_words, Integral) or isinstance(n_words, bool) or n_words < 1:
+            raise BadParameter("n_words", "a positive int", n_words)
+        with writing(self), changing(self):
+            if self._state.under_way:
+                raise ValueError("'add_words' must be called between two portions of documents.")
+            self._state.add_words(int(n_words))
+            if as_array(self.topic_word_prior).ndim:
+                self.topic_word_prior = self._state.topic_word_prior
+            self.n_features_in_ = self._state.model.n_features
+            vars(self).pop("feature_names_in_", None)
         return self
 
     def release_buffers(self) -> None:

@@ -22,7 +22,14 @@ from sklearn.utils import check_random_state, gen_batches
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import padded_rows
-from annealvi.checks import as_array, as_float, check_prior, check_priors, check_topics
+from annealvi.checks import (
+    as_array,
+    as_float,
+    check_prior,
+    check_priors,
+    check_topics,
+    unchanged_on_error,
+)
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.parameters import Parameter
 from annealvi.files.schema import (
@@ -275,6 +282,16 @@ class LDAState:
         """Move the topics of a fit under way."""
         self.model.topics.assign(components)
         self.results |= {"sample": None, "support": None}
+
+    def add_words(self, n: int) -> None:
+        """Add words, without counts, to the topics of a stream between two portions."""
+        with unchanged_on_error(self.model.topics):  # log C(T) may be given, for fewer words
+            self.model.topics.add_words(n)
+            self.temperature.attach(self.model)
+        if self.model.eta.ndim:
+            self.eta = _read_only(self.model.eta.copy())
+        self.results = no_results()
+        self.kept.clear()
 
     @property
     def doc_topic_prior(self) -> Prior:

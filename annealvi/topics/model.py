@@ -6,6 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -49,6 +50,14 @@ from annealvi.models.lda.collapsed import Method
 from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
 from annealvi.threads import changing, reading, reads, shallow, writing
 from annealvi.topics.choice import CHOICE, choose_for, matched
+from annealvi.topics.growing import (
+    Candidates,
+    candidates_of_fit,
+    first_candidates,
+    grows,
+    next_block,
+    with_dropped,
+)
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.source import lda_in, number_of_topics
 from annealvi.topics.summary import TopicSummary, describe
@@ -85,6 +94,7 @@ STATE = Schema(
         n_dropped=Named(Integer()),
         cleaned=Optional(Named(Integer())),
     ),
+    candidates=Optional(Named(Integer())),
     seeds=Listed(Text()),
     seed_topics=Listed(Integer()),
     labels=Optional(Listed(Text())),
@@ -98,6 +108,10 @@ STATE = Schema(
 )
 #: What a model has of a fit, and not of other topics.
 OF_TOPICS = ("mixture_", "topic_similarity_")
+#: What a model has of an earlier fit or stream, and not of a new one.
+OF_BEFORE = ("choice_", "_candidates", *OF_TOPICS)
+#: What becomes of texts of a block that have no counted word.
+NOTHING_LEARNED = "Nothing is learned from them."
 #: What the parameters `vectorizer` and `lda` are if they are None.
 PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
@@ -208,7 +222,8 @@ class TopicModel(
     dropped_words_ : dict of str to list of str
         Words of the texts that are not counted, by the parameter of the vectorizer that left them
         out: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
-        first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.
+        first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.  Of a
+        stream they are the words that may still come in.
     vocabulary_ : Vocabulary
         The words with the limits on them, `limits` and `n_dropped`, and `n_documents`, from which
         they are.
@@ -248,6 +263,8 @@ class TopicModel(
     seed_topics_: dict[str, int]
     topic_labels_: dict[int, str]
     _vocabulary: Vocabulary
+    #: Of a stream, words that may come in.
+    _candidates: Candidates
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -407,8 +424,16 @@ class TopicModel(
     def partial_fit(self, texts: Iterable[Any], y: Any = None) -> Self:
         """Learn from more texts: one block of them, or an iterable of blocks.
 
-        The first block decides which words are counted, for good.  Make it large, some thousands
-        of texts.  `lda__total_samples` is the number of texts in all blocks together.
+        `lda__total_samples` is the number of texts in all blocks together.
+
+        The first block decides which words are counted, and later ones add words: each is counted
+        from the block on in which the limits of the vectorizer, on the number of documents that
+        have a word, let it in for all texts so far.  Words are never let go, and keep their places
+        in `feature_names_`.  Words that were given stay as they are, as in
+        ``TopicVectorizer(vocabulary=words)`` and after `fit_counts`; so do those of a transformer
+        that is no CountVectorizer, or counts in its own way.  Words that are not yet in enough
+        texts are in `dropped_words_`; at most 200,000 are remembered.  The first block must have
+        as many words as there are topics.
 
         Parameters
         ----------
@@ -433,11 +458,12 @@ class TopicModel(
                 for name in OF_TOPICS:
                     self.__dict__.pop(name, None)
                 if self.__sklearn_is_fitted__():
-                    X = _counts(self.vectorizer_, block)
-                    _warn_of_empty(X, "Nothing is learned from them.")
-                    self.lda_.partial_fit(X)
+                    self._go_on(block)
                 else:
                     found, X = self._begin(check_texts(block, least=2), stream=True)
+                    parts = found["vectorizer_"], found["_vocabulary"]
+                    if grows(*parts):
+                        found["_candidates"] = first_candidates(*parts, block)
                     self._show(found, partial(found["lda_"].partial_fit, X))
         return self
 
@@ -492,6 +518,7 @@ class TopicModel(
     # --------------------------------------------------------------- inference
 
     @checked
+    @reads
     def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
         """Infer the shares of the topics in texts.
 
@@ -520,6 +547,7 @@ class TopicModel(
         return lda.transform(X, method=method)
 
     @checked
+    @reads
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """Return the cluster of each text, which is the number of a topic.
 
@@ -536,9 +564,8 @@ class TopicModel(
             For a text without words the largest cluster; a warning says how many these are.
         """
         check_is_fitted(self)
-        with reading(self):
-            vectorizer, classifier = self.vectorizer_, vars(self).get("mixture_", self.lda_)
-        return classifier.predict(_known_counts(vectorizer, texts, "the largest cluster"))
+        classifier = vars(self).get("mixture_", self.lda_)
+        return classifier.predict(_known_counts(self.vectorizer_, texts, "the largest cluster"))
 
     def describe(self, documents: Any, **options: Any) -> TopicSummary:
         """Say what the model has found in documents: :func:`annealvi.topics.describe`.
@@ -558,6 +585,7 @@ class TopicModel(
         return describe(self, documents, **options)
 
     @checked
+    @reads
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
@@ -759,6 +787,7 @@ class TopicModel(
             {
                 "vectorizer": None if functions else parameter_tree(vectorizer, "vectorizer_"),
                 "vocabulary": self._vocabulary,
+                "candidates": vars(self).get("_candidates"),
                 "seeds": self.seed_topics_.keys(),
                 "seed_topics": self.seed_topics_.values(),
                 "labels": list(self.topic_labels_.values()),
@@ -796,6 +825,8 @@ class TopicModel(
             ) from error
         self._vocabulary, self.vectorizer_ = vocabulary, with_vocabulary(vectorizer, words)
         self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
+        if found["candidates"] is not None:
+            self._candidates = found["candidates"]
         labels, labelled = found["labels"] or [], found["labelled"] or []
         self.topic_labels_ = {}
         try:
@@ -826,15 +857,16 @@ class TopicModel(
 
     @property
     def vocabulary_(self) -> Vocabulary:
-        return self._vocabulary
+        left = vars(self).get("_candidates")
+        return self._vocabulary if left is None else with_dropped(self._vocabulary, left)
 
     @property
     def dropped_words_(self) -> dict[str, list[str]]:
-        return self._vocabulary.dropped
+        return self.vocabulary_.dropped
 
     @property
     def vocabulary_note_(self) -> str:
-        return self._vocabulary.note()
+        return self.vocabulary_.note()
 
     @property
     def _n_features_out(self) -> int:
@@ -946,9 +978,31 @@ class TopicModel(
                 if "choice_" in found:
                     found |= matched(found["choice_"], found["lda_"].components_)
                 with changing(self):
-                    for name in ("choice_", *OF_TOPICS):
+                    for name in OF_BEFORE:
                         self.__dict__.pop(name, None)
                     self.__dict__.update(found)
+
+    def _go_on(self, texts: list[str]) -> None:
+        """Learn from one more block of a stream, with the words that it brings in."""
+        vectorizer, vocabulary = self.vectorizer_, self._vocabulary
+        if not grows(vectorizer, vocabulary):
+            X = _counts(vectorizer, texts)
+            _warn_of_empty(X, NOTHING_LEARNED)
+            self.lda_.partial_fit(X)
+            return
+        before = vars(self).get("_candidates")
+        before = candidates_of_fit(vocabulary) if before is None else before
+        vectorizer, after, candidates, X = next_block(vectorizer, vocabulary, before, texts)
+        _warn_of_empty(X, NOTHING_LEARNED)
+        n_new = len(after.words) - len(vocabulary.words)
+        if n_new:
+            with writing(self.lda_), changing(self):
+                self.lda_.add_words(n_new)
+                self.vectorizer_ = vectorizer
+                self._vocabulary = replace(vocabulary, words=after.words)
+        self.lda_.partial_fit(X)
+        with changing(self):  # texts count only once they are learned
+            self._vocabulary, self._candidates = after, candidates
 
     def _restore_parameters(self, lda: TemperedLDA) -> None:
         """Take back what was set for the fit alone."""

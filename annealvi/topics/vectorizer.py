@@ -540,9 +540,7 @@ def count_words(
     n_counted = None  # of weights it would say nothing
     if np.array_equal(X.data, np.floor(X.data)):
         n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
-    cleaned: Counter = Counter()
-    if getattr(counter, "clean", False):
-        cleaned.update(str(match.lastgroup) for text in texts for match in MARKUP.finditer(text))
+    cleaned = markup_in(counter, texts)
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
         vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(cleaned) or None
@@ -591,6 +589,13 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
                 "the texts first: pass a tokenizer, as TopicModel(vectorizer=TopicVectorizer("
                 "tokenizer=jieba.lcut)), or each text as a list of its words."
             )
+
+
+def markup_in(vectorizer: Any, texts: list[str]) -> Counter[str]:
+    """What `clean` takes out of texts, if the vectorizer is to, and how often."""
+    if not getattr(vectorizer, "clean", False):
+        return Counter()
+    return Counter(str(match.lastgroup) for text in texts for match in MARKUP.finditer(text))
 
 
 def _columns(words: NDArray) -> dict[str, int]:
@@ -687,7 +692,26 @@ def _left_out(
     X: sparse.csr_matrix, given: dict[str, Any], kept: NDArray
 ) -> tuple[dict[str, int], dict[str, NDArray]]:
     """The limits as numbers, and for each a mask of the words that it leaves out."""
-    n_documents, n_words = X.shape
+    limits, n_words = limits_of(given, X.shape[0]), X.shape[1]
+    low, high, most = limits["min_df"], limits["max_df"], limits.get("max_features")
+    if high < low:
+        raise ValueError(
+            f"max_df corresponds to < documents than min_df: max_df={given['max_df']!r} to "
+            f"{high} of {X.shape[0]}, min_df={given['min_df']!r} to {low}."
+        )
+    frequency = np.bincount(X.indices, minlength=n_words)
+    dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
+    if most is not None:
+        left = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
+        counts = np.asarray(X.sum(axis=0)).ravel()[left]
+        counts = np.where(kept[left], np.inf, counts)  # these stay
+        rest = left[np.argsort(-counts, kind="stable")[most:]]
+        dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
+    return limits, dropped
+
+
+def limits_of(given: Mapping[str, Any], n_documents: int) -> dict[str, int]:
+    """The limits on words, which a vectorizer has as parameters, as whole numbers."""
     low, high, most = given["min_df"], given["max_df"], given["max_features"]
     low = low * n_documents if isinstance(low, float) else low
     high = high * n_documents if isinstance(high, float) else high
@@ -698,19 +722,5 @@ def _left_out(
     if high == "auto":
         high = most_documents(n_documents)
         high = high if low <= high else max(low, n_documents)
-    if high < low:
-        raise ValueError(
-            f"max_df corresponds to < documents than min_df: max_df={given['max_df']!r} to "
-            f"{high:g} of {n_documents}, min_df={given['min_df']!r} to {low:g}."
-        )
-    frequency = np.bincount(X.indices, minlength=n_words)
-    dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
     limits = {"min_df": math.ceil(low), "max_df": math.floor(high)}
-    if most is not None:
-        left = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
-        counts = np.asarray(X.sum(axis=0)).ravel()[left]
-        counts = np.where(kept[left], np.inf, counts)  # these stay
-        rest = left[np.argsort(-counts, kind="stable")[most:]]
-        dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
-        limits["max_features"] = int(most)
-    return limits, dropped
+    return limits if most is None else limits | {"max_features": int(most)}

@@ -280,6 +280,9 @@ CANCELS = 1e6
 #: Which topics are merged depends on words that they have more often than this, or this share of
 #: a topic if that is less.
 LEAST_COUNT, LEAST_SHARE = 0.1, 2.5e-4
+#: Rows of added words start at this share of the prior, and steps bring the rest.  With all of it
+#: the sums of small topics would jump, and with them the shares of documents of other words.
+NEW_SHARE = 1e-3
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
@@ -319,6 +322,7 @@ class Topics:
         self.width = padded_length(n_topics, self.dtype)
         #: See :class:`Rows`; read-only if they are parts of a file.
         self.stored = aligned_empty((n_features, self.width), self.dtype)
+        self._room: NDArray | None = None  # of which `stored` are the first rows; see add_words
         self.decay, self.now = np.ones(n_features), 1.0
         self.eta = np.array(eta, dtype=np.float64)
         self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
@@ -344,6 +348,7 @@ class Topics:
         """Topics that go on for themselves."""
         copied = shallow(self)
         copied.stored, copied.decay, copied.weights = self._copied(), self.decay.copy(), {}
+        copied._room = None
         return copied
 
     def _copied(self) -> NDArray:
@@ -453,7 +458,26 @@ class Topics:
         lam[:, self.n_topics :] = 0
         yield lam[:, : self.n_topics].T
         self.stored, self.decay, self.now = lam, np.ones(self.n_features), 1.0
-        self._sums = None
+        self._room = self._sums = None
+        self._changed(replaced=True)
+
+    def add_words(self, n: int) -> None:
+        """Add words without counts; their prior is the least one of a topic, if words differ.
+
+        The room for rows doubles when it is full, so that few calls copy lambda.
+        """
+        V, K, sums, room = self.n_features + n, self.n_topics, self.sums, self._room
+        if room is None or self.stored.base is not room.base or len(room) < V:
+            room = aligned_empty((2 * V, self.width), self.dtype)
+            room[: self.n_features] = self.stored
+        if self.eta.ndim:
+            least = np.repeat(self.eta.min(axis=-1, keepdims=True), n, axis=-1)
+            self.eta = np.concatenate([self.eta, least], axis=-1)
+        self.decay = np.append(self.decay, np.full(n, self.now))
+        self.n_features, self.stored, self._room, self._prior = V, room[:V], room, None
+        new = self.stored[-n:]
+        new[:, :K], new[:, K:] = NEW_SHARE * self.eta_rows(self.dtype)[-n:], 0
+        self._sums = sums + new[:, :K].sum(axis=0, dtype=np.float64)
         self._changed(replaced=True)
 
     @property
@@ -582,4 +606,4 @@ class Topics:
         self._changed(replaced=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_prior": None, "weights": {}}
+        return vars(self) | {"_prior": None, "_room": None, "weights": {}}

@@ -1,0 +1,113 @@
+"""Words that come later in a stream: candidates, until enough documents have them.
+
+The limits of the vectorizer hold for the documents of the stream so far.  A word is counted from
+the block on in which they would let it in; it then stays, and so do the words of before.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from annealvi.topics.vectorizer import (
+    REMEMBERED,
+    Vocabulary,
+    limits_of,
+    markup_in,
+    readable,
+    with_vocabulary,
+)
+
+#: The number of documents that had each word which is not counted, the word seen last at the end.
+Candidates = dict[str, int]
+#: Of more candidates, half as many are kept: those in most documents, and of these the latest.
+MOST = 200_000
+
+
+def grows(vectorizer: Any, vocabulary: Vocabulary) -> bool:
+    """Whether new words may come in: not if words were given, or it counts in its own way."""
+    return bool(vocabulary.limits) and type(vectorizer).transform is CountVectorizer.transform
+
+
+def first_candidates(vectorizer: Any, vocabulary: Vocabulary, texts: list[str]) -> Candidates:
+    """The words of the first block of a stream that its vocabulary leaves out."""
+    return _bounded(dict(_unknown(_words_of(vectorizer, texts), vectorizer.vocabulary_)))
+
+
+def candidates_of_fit(vocabulary: Vocabulary) -> Candidates:
+    """The words that a fit has left out; those in too many documents count as if all had them."""
+    times = {"max_df": vocabulary.n_documents, "min_df": 0, "max_features": 0}
+    of = vocabulary.dropped
+    return {word: n for reason, n in times.items() for word in of.get(reason, ())}
+
+
+def next_block(
+    vectorizer: Any, vocabulary: Vocabulary, candidates: Candidates, texts: list[str]
+) -> tuple[Any, Vocabulary, Candidates, sparse.csr_matrix]:
+    """Count a block of texts, with the words that it brings in: what each is afterwards."""
+    words, known = _words_of(vectorizer, texts), vectorizer.vocabulary_
+    unknown, candidates = _unknown(words, known), dict(candidates)
+    for word, n in unknown.items():
+        candidates[word] = candidates.pop(word, 0) + n
+    n_before = vocabulary.n_documents
+    n_documents = n_before + len(texts)
+    limits = limits_of(vectorizer.get_params(deep=False), n_documents)
+    new = [word for word in unknown if limits["min_df"] <= candidates[word] <= limits["max_df"]]
+    new.sort(key=lambda word: (-candidates[word], word))
+    new = new[: max(0, limits.get("max_features", len(known) + len(new)) - len(known))]
+    if new:
+        both = np.array([*vocabulary.words, *new], dtype=object)
+        vectorizer, vocabulary = with_vocabulary(vectorizer, both), replace(vocabulary, words=both)
+    for word in new:
+        del candidates[word]
+    X = sparse.csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
+    n_counted = None if vocabulary.n_counted is None else vocabulary.n_counted * n_before + X.sum()
+    cleaned = Counter(vocabulary.cleaned) + markup_in(vectorizer, texts)
+    vocabulary = replace(
+        vocabulary,
+        n_documents=n_documents,
+        limits=limits,
+        n_counted=None if n_counted is None else float(n_counted) / n_documents,
+        n_repeated=None,  # earlier texts are not kept
+        cleaned=dict(cleaned) or None,
+    )
+    return vectorizer, vocabulary, _bounded(candidates), X
+
+
+def with_dropped(vocabulary: Vocabulary, candidates: Candidates) -> Vocabulary:
+    """The vocabulary of a stream, with its candidates as what was left out, and why."""
+    limits = vocabulary.limits
+    left: dict[str, list[str]] = {reason: [] for reason in limits}
+    for word, n in sorted(candidates.items(), key=lambda item: -item[1]):
+        common = "max_features" if n <= limits["max_df"] and "max_features" in limits else "max_df"
+        left["min_df" if n < limits["min_df"] else common].append(word)
+    return replace(
+        vocabulary,
+        dropped=vocabulary.dropped | {reason: some[:REMEMBERED] for reason, some in left.items()},
+        n_dropped=vocabulary.n_dropped | {reason: len(some) for reason, some in left.items()},
+    )
+
+
+def _words_of(vectorizer: Any, texts: list[str]) -> list[list[str]]:
+    """The words of each text, as the vectorizer finds them."""
+    return [*map(vectorizer.build_analyzer(), readable(vectorizer, texts))]
+
+
+def _unknown(words: list[list[str]], known: Mapping[str, int]) -> Counter[str]:
+    """How many of some texts have each word that is not counted."""
+    return Counter(word for own in words for word in dict.fromkeys(own) if word not in known)
+
+
+def _bounded(candidates: Candidates) -> Candidates:
+    """The candidates, or half of the most that there may be."""
+    if len(candidates) <= MOST:
+        return candidates
+    kept = {*sorted(candidates, key=candidates.__getitem__)[-(MOST // 2) :]}
+    return {word: n for word, n in candidates.items() if word in kept}

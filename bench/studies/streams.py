@@ -1,0 +1,214 @@
+"""A stream whose words change: does a vocabulary that grows predict what comes next?
+
+    python -m bench.studies.streams                     # about five minutes on one core
+    python -m bench.studies.streams --texts 3000 --topics 10
+    python -m bench.studies.streams --random 10000000   # memory under so many random words
+
+20,000 abstracts of arXiv (arxiv_texts20k.jsonl.gz) in the order of their dates, 1990 to 2019, in
+blocks of 500.  Before a block is learned it is predicted, in nats a token: the shares of a document
+follow from every other token, and the others are scored.  Every token that is no stop word counts.
+A word of the vocabulary has probability (1 - u) sum_k theta_k beta_kw.  u is the share of tokens
+that were unknown in the block predicted before, and is spread evenly over all words of the
+20,000 abstracts that are not in the vocabulary.  The rows:
+
+first block      the words of the first block, by the limits of TopicVectorizer
+first ten        those of the first ten blocks, which are known from the beginning
+growing          `TopicModel.partial_fit` as it is
+fit on all       `TopicModel.fit` to all 20,000, also those that it predicts
+
+Beside them are the processor's seconds a block takes, and how much the shares of the first block's
+documents change by the words alone that each block adds, before their counts are learned.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import os
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from annealvi import TemperedLDA, TopicModel
+from annealvi.datasets import DATA_VARIABLE
+from annealvi.topics import TopicVectorizer
+from annealvi.topics.vectorizer import with_stop_words
+from bench import CHECKOUT, parser
+
+FIXED, TEN, GROWING, ALL = "first block", "first ten", "growing", "fit on all"
+
+
+def abstracts(n: int) -> list[str]:
+    """Evenly spaced abstracts, in the order of time."""
+    path = Path(os.environ[DATA_VARIABLE], "arxiv_texts20k.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        found = sorted(map(json.loads, file), key=lambda row: row["created"])
+    return [f"{row['title']}. {row['abstract']}" for row in found[:: len(found) // n]][:n]
+
+
+def counts(model: TopicModel, words: list[list[str]]) -> sparse.csr_matrix:
+    """Counts of texts that are split into words already."""
+    return copy.copy(model.vectorizer_).set_params(analyzer=list).transform(words)
+
+
+class Predictions:
+    """The scores of a method, block after block."""
+
+    def __init__(self, n_words: int, unknown: float) -> None:
+        self.n_words, self.unknown = n_words, unknown
+        self.scores: list[float] = []
+        self.shares: list[float] = []
+        self.seconds: list[float] = []
+
+    def predict(self, model: TopicModel, words: list[list[str]]) -> None:
+        known = model.vectorizer_.vocabulary_
+        shares = model.lda_.transform(counts(model, [own[::2] for own in words]))
+        topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
+        of_unknown = np.log(self.unknown / max(1, self.n_words - len(known)))
+        total, n, n_unknown = 0.0, 0, 0
+        for own, theta in zip(words, shares, strict=True):
+            columns = [known[word] for word in own[1::2] if word in known]
+            total += np.log((1 - self.unknown) * (theta @ topics[:, columns])).sum()
+            rest = len(own[1::2]) - len(columns)
+            total, n, n_unknown = total + rest * of_unknown, n + len(own[1::2]), n_unknown + rest
+        self.scores.append(total / n)
+        self.shares.append(n_unknown / n)
+        self.unknown = max(n_unknown, 1) / n
+
+
+def moved(model: TopicModel, first: sparse.csr_matrix, n_new: int) -> float:
+    """How far shares change by words that are added without counts."""
+    lda = copy.copy(model.lda_)
+    before = lda.transform(first)
+    after = lda.add_words(n_new).transform(
+        sparse.hstack([first, sparse.csr_matrix((first.shape[0], n_new))], format="csr")
+    )
+    return float(np.abs(after - before).max())
+
+
+def study(texts: list[str], n_topics: int, size: int) -> dict[str, Predictions]:
+    plain = with_stop_words(TopicVectorizer(), "english")  # as TopicModel has it
+    words = [*map(plain.build_analyzer(), texts)]
+    n_words = len({word for own in words for word in own})
+    blocks = [slice(start, start + size) for start in range(0, len(texts), size)]
+    one, ten = (clone(plain).fit(texts[:n]).vocabulary_ for n in (size, 10 * size))
+    vectorizers = {
+        FIXED: TopicVectorizer(vocabulary=one),
+        TEN: TopicVectorizer(vocabulary=ten),
+        GROWING: None,
+        ALL: None,
+    }
+    found, steps = {}, []
+    for name, vectorizer in vectorizers.items():
+        lda = TemperedLDA(total_samples=len(texts))
+        model = TopicModel(n_topics, vectorizer=vectorizer, lda=lda, random_state=0, clusters=False)
+        if name == ALL:
+            model.fit(texts)
+        unknown, first = 0.0, None
+        for number, rows in enumerate(blocks):
+            if number:
+                found[name].predict(model, words[rows])
+            begin, n_before = time.process_time(), 0
+            if name != ALL:
+                if number:
+                    n_before, before = len(model.feature_names_), copy.copy(model)
+                    begin = time.process_time()
+                model.partial_fit(texts[rows])
+            seconds = time.process_time() - begin
+            if not number:
+                known = model.vectorizer_.vocabulary_
+                unknown = np.mean([word not in known for own in words[rows] for word in own])
+                found[name] = Predictions(n_words, float(unknown))
+            elif name == GROWING and len(model.feature_names_) > n_before:
+                first = counts(before, words[blocks[0]])
+                n_new = len(model.feature_names_) - n_before
+                steps.append((number + 1, n_new, moved(before, first, n_new)))
+            found[name].seconds.append(seconds)
+        print(f"{name}: {len(model.feature_names_):,} words at the end", flush=True)
+    number, n_new, change = max(steps, key=lambda step: step[-1])
+    print(f"\nlargest change of a share in the first block by added words: {change:.1e}")
+    print(f"(the {n_new} words of block {number}; median of the blocks ", end="")
+    print(f"{np.median([step[-1] for step in steps]):.1e})")
+    return found
+
+
+def table(found: dict[str, Predictions]) -> None:
+    n = len(found[FIXED].scores)
+    spans = {f"blocks {a + 2} to {b + 1}": slice(a, b) for a, b in ((0, 10), (10, n), (n - 10, n))}
+    print(f"\n| vocabulary | {' | '.join(spans)} | unknown at the end | ms a block |")
+    print("|---|" + "---|" * (len(spans) + 2))
+    for name, own in found.items():
+        means = " | ".join(f"{np.mean(own.scores[span]):.3f}" for span in spans.values())
+        time_each = "" if name == ALL else f"{1000 * np.median(own.seconds[1:]):.0f}"
+        print(f"| {name} | {means} | {100 * np.mean(own.shares[-10:]):.1f}% | {time_each} |")
+
+
+def draw(found: dict[str, Predictions], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colours = {FIXED: "#0072b2", TEN: "#56b4e9", GROWING: "#d55e00", ALL: "#444444"}
+    fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+    base = np.array(found[FIXED].scores)
+    for name, own in found.items():
+        style = {"color": colours[name], "label": name, "ls": "--" if name == ALL else "-"}
+        blocks = np.arange(2, len(base) + 2)
+        axes[0].plot(blocks, np.array(own.scores) - base, **style)
+        axes[1].plot(blocks, 100 * np.array(own.shares), **style)
+    axes[0].set_ylabel("gain, nats a token")
+    axes[1].set_ylabel("unknown tokens, %")
+    axes[1].set_ylim(0)
+    fig.legend(*axes[1].get_legend_handles_labels(), frameon=False, loc="outside right center")
+    for axis in axes:
+        axis.set_xlabel("block of abstracts, 1990 to 2019")
+        axis.spines[["top", "right"]].set_visible(False)
+    fig.savefig(path, dpi=110)
+
+
+def random_words(n: int) -> None:
+    """Stream random words beside texts; print the memory that is in use."""
+    rng, texts = np.random.RandomState(0), abstracts(1000)
+    model = TopicModel(20, lda=TemperedLDA(total_samples=n // 200), random_state=0)
+    model.partial_fit(texts)
+    size, done = 100_000, 0
+    while done < n:
+        own = rng.randint(26, size=(size, 10), dtype=np.uint8) + ord("a")
+        letters = own.tobytes().decode()
+        strange = [letters[10 * i : 10 * i + 10] for i in range(size)]
+        parts = zip(texts[:500], range(0, size, size // 500), strict=True)
+        block = [" ".join([text, *strange[i : i + size // 500]]) for text, i in parts]
+        model.partial_fit(block)
+        done += size
+        if done % (n // 10) < size:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            n_left = sum(model.vocabulary_.n_dropped[name] for name in ("min_df", "max_df"))
+            print(
+                f"{done:,} words: {n_left:,} candidates, peak of memory {peak:.0f} MB", flush=True
+            )
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--texts", type=int, default=20_000)
+    options.add_argument("--topics", type=int, default=50)
+    options.add_argument("--block", type=int, default=500)
+    options.add_argument("--random", type=int, default=0)
+    options.add_argument("--figure", type=Path, default=CHECKOUT / "docs" / "streams.png")
+    given = options.parse_args()
+    if given.random:
+        random_words(given.random)
+        return
+    found = study(abstracts(given.texts), given.topics, given.block)
+    table(found)
+    draw(found, given.figure)
+
+
+if __name__ == "__main__":
+    main()
