@@ -39,6 +39,7 @@ from annealvi.topics.vectorizer import (
     copied,
     count_words,
     different_ints,
+    warn_of_empty,
     with_stop_words,
 )
 
@@ -316,9 +317,10 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     if not of_texts and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else copied(vectorizer)
-    return count_words(with_stop_words(vectorizer, stop_words), check_texts(X, "X", least=2))[
-        1
-    ], lda
+    texts = check_texts(X, "X", least=2)
+    counts = count_words(with_stop_words(vectorizer, stop_words), texts)[1]
+    warn_of_empty(counts, "They say nothing about the number of topics.")
+    return counts, lda
 
 
 def _measure(

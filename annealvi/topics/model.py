@@ -74,6 +74,7 @@ from annealvi.topics.vectorizer import (
     of_each,
     of_words,
     readable,
+    warn_of_empty,
     with_stop_words,
     with_vocabulary,
 )
@@ -124,19 +125,8 @@ def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
     """Count the words of texts; warn if some have none, and say what these get."""
     X = _counts(vectorizer, texts)
-    _warn_of_empty(X, f"They get {what}, which says nothing about them.")
+    warn_of_empty(X, f"They get {what}, which says nothing about them.")
     return X
-
-
-def _warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
-    """Warn of texts without a counted word; say which these are, and what becomes of them."""
-    empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
-    if len(empty):
-        some = ", ".join(str(number) for number in empty[:5]) + ", ..." * (len(empty) > 5)
-        warn_user(
-            f"{len(empty):,} of the {X.shape[0]:,} texts have no word of the model's vocabulary "
-            f"(numbers {some}, from 0). {what}"
-        )
 
 
 def _clusters_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
@@ -604,7 +594,7 @@ class TopicModel(
             Higher is better.
         """
         vectorizer, lda = self._parts()
-        return lda.score(_counts(vectorizer, texts))
+        return lda.score(_known_counts(vectorizer, texts, "a score of 0"))
 
     @checked
     def counts(self, texts: Iterable[str]) -> sparse.csr_matrix:
@@ -940,9 +930,9 @@ class TopicModel(
         if words is None:
             kept = frozenset(word for own in seed_words.values() for word in own)
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
-            _warn_of_empty(X, "Nothing is learned from them; their shares are the prior's.")
         else:
             X, vocabulary = documents, Vocabulary(words, 0)
+        warn_of_empty(X, f"{NOTHING_LEARNED} Their shares are the prior's.")
         if vocabulary.very_short:
             warn_user(vocabulary.shortness())
         n_words, K = len(vocabulary.words), max(len(seed_words), 1) if auto else int(self.n_topics)
@@ -987,13 +977,13 @@ class TopicModel(
         vectorizer, vocabulary = self.vectorizer_, self._vocabulary
         if not grows(vectorizer, vocabulary):
             X = _counts(vectorizer, texts)
-            _warn_of_empty(X, NOTHING_LEARNED)
+            warn_of_empty(X, NOTHING_LEARNED)
             self.lda_.partial_fit(X)
             return
         before = vars(self).get("_candidates")
         before = candidates_of_fit(vocabulary) if before is None else before
         vectorizer, after, candidates, X = next_block(vectorizer, vocabulary, before, texts)
-        _warn_of_empty(X, NOTHING_LEARNED)
+        warn_of_empty(X, NOTHING_LEARNED)
         n_new = len(after.words) - len(vocabulary.words)
         if n_new:
             with writing(self.lda_), changing(self):

@@ -23,7 +23,7 @@ from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
 from annealvi.metrics.topics import RELEVANCE, check_topic_model, topic_weights, word_names
-from annealvi.topics.vectorizer import are_texts, check_texts
+from annealvi.topics.vectorizer import are_texts, check_texts, warn_of_empty
 from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
 
 
@@ -56,7 +56,11 @@ def number_of_topics(lda: Any) -> int:
 def counts_of(model: Any, documents: Any, name: str) -> Any:
     """Word counts of documents, which may be texts if the model takes them; nothing is checked."""
     texts = takes_texts(model) and are_texts(documents, name)
-    return model.counts(documents) if texts else documents
+    if not texts:
+        return documents
+    X = model.counts(documents)
+    warn_of_empty(X, "Nothing is learned from them.")
+    return X
 
 
 def with_topics(model: Any, lda: Any, parts: Sequence[Sequence[int]]) -> Any:
@@ -210,6 +214,7 @@ class Source:
                 raise BadParameter(name, f"word counts, as {kind} takes", type(documents), hint)
             texts = check_texts(documents, name)
             documents = self.count(texts)
+            warn_of_empty(documents, "Their shares say nothing about them.")
         counts = check_csr(documents, name=name)
         check_non_negative(counts, f"describe as {name}")
         check_counts(counts)

@@ -42,7 +42,7 @@ class Tokens(str):
 
 def are_tokens(text: Any) -> bool:
     """Whether a text is a list of words, or of what should be words."""
-    return isinstance(text, list | tuple) or (isinstance(text, np.ndarray) and text.ndim == 1)
+    return isinstance(text, list | tuple) or len(getattr(text, "shape", ())) == 1
 
 
 def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]:
@@ -57,6 +57,8 @@ def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]
             hint = "Leave the document out, or put '' in its place." if missing else ""
             if isinstance(text, bytes | bytearray):
                 hint = "Decode bytes, for example by text.decode('utf-8')."
+            elif isinstance(text, Iterable) and not hasattr(text, "shape"):
+                hint = "Give the words of a document as a list."
             got = text if missing else type(text)
             raise BadParameter(f"{name}[{number}]", "a str", got, hint)
         found.append(text)
@@ -179,7 +181,12 @@ PLAIN = r"(?a)\b[a-zA-Z]\w++(?!['`]t\b)"
 #: length of their words above which texts have not been split into words.
 UNSPACED = {
     "Chinese or Japanese": ("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]", 5.0),
-    "Thai, Lao, Khmer or Burmese": ("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]", 12.0),
+    "Chinese": (r"^[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]+\Z", 3.0),
+    "Thai or Lao": ("[\u0e00-\u0eff]", 8.0),
+    "a script of South-East Asia": (
+        "[\u1000-\u109f\u1780-\u17ff\u1980-\u19df\u1a20-\u1aad\u1b00-\u1b7f\ua980-\ua9df]",
+        12.0,
+    ),
 }
 #: Such words are looked at if they have at least this share of the characters of all.
 ENOUGH = 0.02
@@ -191,30 +198,40 @@ CONTENT = frozenset(_CONTENT.split())
 ENDINGS = ("ll", "ve")
 
 
-@cache
-def marks() -> str:
-    """The signs that combine with letters, and the joiners, as a set in regular expressions.
+#: Signs within words, each with what people type in its place: Ukrainian and Belarusian, Hebrew
+#: acronyms and foreign sounds, Uzbek.
+INNER = {
+    "ʼ": "['’](?<=[Ѐ-ӿ].)(?=[Ѐ-ӿ])",
+    "״": '["”](?<=[א-ת].)(?=[א-ת])',
+    "׳": "['’](?<=[א-ת].)(?=[א-ת])",
+    "ʻ": r"‘(?<=[oOgG].)(?=\w)",
+}
 
-    Python's \\w lacks them, and cuts words at them.
-    """
-    signs = [code for code in range(0x300, 0x1E95B) if unicodedata.category(chr(code))[0] == "M"]
-    runs = groupby(enumerate([*signs, 0x200C, 0x200D]), lambda pair: pair[1] - pair[0])
+
+def marks(first: int, last: int) -> str:
+    """The signs that combine with letters, as a set in regular expressions."""
+    signs = [code for code in range(first, last) if unicodedata.category(chr(code))[0] == "M"]
+    runs = groupby(enumerate(signs), lambda pair: pair[1] - pair[0])
     ends = [[code for _, code in run] for _, run in runs]
     return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in ends)
 
 
 @cache
 def words_with_marks() -> str:
-    """WORDS in which letters may have marks."""
-    return WORDS.replace(r"\w++", rf"(?:\w|[{marks()}])++")
+    """WORDS whose letters may have marks and joiners, at which Python's \\w cuts them.
+
+    And signs within words: Hebrew ones, Catalan l·l.  Marks beyond U+FFFF are a set of their own, as
+    one set of all takes five times as long.
+    """
+    far = rf"(?=[\U00010000-\U0001ffff])[{marks(0x10000, 0x1E95B)}]"
+    inside = r"[׳״](?=\w)|·(?<=[lL].)(?=[lL])"
+    letters = rf"(?:\w|[{marks(0x300, 0xFFFF)}\u200c\u200d]|{far}|{inside})++"
+    return WORDS.replace(r"\w++", letters)
 
 
 def split_words(text: str) -> list[str]:
     """Split a text into words."""
-    if text.isascii():
-        return re.findall(PLAIN, text)
-    marked = re.search(f"[{marks()}]", text)
-    return re.findall(words_with_marks() if marked else WORDS, text)
+    return re.findall(PLAIN if text.isascii() else words_with_marks(), text)
 
 
 def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
@@ -222,7 +239,10 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     if clean:
         text = MARKUP.sub(" ", text)
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text).replace("\u00ad", "")  # soft hyphens
+        text = unicodedata.normalize("NFC", text)
+        text = text.replace("\u00ad", "").replace("\u0640", "")  # soft hyphens, Arabic kashida
+        for sign, typed in INNER.items():
+            text = re.sub(typed, sign, text)
         if lowercase:  # else the dot would stay, as a mark
             text = text.replace("İ", "i")
     return preprocess(text)
@@ -420,6 +440,9 @@ class TopicVectorizer(CountVectorizer):
         super().__init__(**{name: given[name] for name in names})
         self.clean = clean
 
+    def __sklearn_clone__(self) -> TopicVectorizer:
+        return copied(self)
+
     def build_preprocessor(self) -> Callable[[str], str]:
         """Return the function that a text passes through before it is split into words."""
         preprocess = super().build_preprocessor()
@@ -548,6 +571,17 @@ def count_words(
     return counter, X, vocabulary
 
 
+def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
+    """Warn of texts without a counted word; say which these are, and what becomes of them."""
+    empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
+    if len(empty):
+        some = ", ".join(str(number) for number in empty[:5]) + ", ..." * (len(empty) > 5)
+        warn_user(
+            f"{len(empty):,} of the {X.shape[0]:,} texts have no word of the model's vocabulary "
+            f"(numbers {some}, from 0). {what}"
+        )
+
+
 def readable(vectorizer: Any, texts: list[str]) -> list:
     """Texts as a vectorizer takes them: an analyzer of the user's gets lists of words as lists."""
     if not callable(getattr(vectorizer, "analyzer", None)):
@@ -587,8 +621,10 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
                 f"Texts in {script} have 'words' of {length / n:.0f} signs on average: these "
                 "scripts have no spaces between words, so sentences are counted as words. Split "
                 "the texts first: pass a tokenizer, as TopicModel(vectorizer=TopicVectorizer("
-                "tokenizer=jieba.lcut)), or each text as a list of its words."
+                "tokenizer=jieba.lcut)), or each text as a list of its words, or put spaces "
+                "between words."
             )
+            return
 
 
 def markup_in(vectorizer: Any, texts: list[str]) -> Counter[str]:

@@ -3,14 +3,17 @@
 import threading
 import unicodedata
 import warnings
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 import annealvi
-from annealvi.topics import TopicModel, TopicVectorizer, choose_n_topics
+from annealvi.topics import TopicModel, TopicVectorizer, choose_n_topics, refine_topics
 from tests.asserts import refused
 
 WRITTEN = {
@@ -68,6 +71,22 @@ def test_no_piece_of_a_contraction_is_counted(text):
     assert {*model.feature_names_} - {"bread", "butter", "un"} == CONTRACTIONS[text]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    {
+        "м'ята п’ять мʼята 'слово'": {"мʼята", "пʼять", "слово"},  # Ukrainian
+        'צה"ל צה״ל ג\'ירפה "שלום" ״שלום״': {"צה״ל", "ג׳ירפה", "שלום"},
+        "o‘zbek oʻzbek ‘kitob’": {"oʻzbek", "kitob"},
+        "COL·LEGI il·lusió N·m": {"col·legi", "il·lusió"},
+        "كتـــاب كتاب": {"كتاب"},
+        "l'eau d’accord ‘orage’": {"eau", "accord", "orage"},
+        "𞤢𞤣𞤤𞤢𞤥𞥄 𞤆𞤵𞤤": {"𞤢𞤣𞤤𞤢𞤥𞥄", "𞤨𞤵𞤤"},  # Adlam, beyond U+FFFF
+    }.items(),
+)
+def test_signs_within_words(text, words):
+    assert TopicVectorizer().fit([text]).vocabulary_.keys() == words
+
+
 SENTENCES = {
     "Chinese": ["我喜欢看星星和行星", "面包和黄油很好吃", "科学家发现了新的行星"],
     "Japanese": [
@@ -77,6 +96,9 @@ SENTENCES = {
     ],
     "Thai": ["ฉันชอบดูดาวบนท้องฟ้า", "ขนมปังกับเนยอร่อยมาก", "นักวิทยาศาสตร์พบดาวเคราะห์"],
     "Khmer": ["ខ្ញុំចូលចិត្តមើលផ្កាយនៅលើមេឃ", "នំប៉័ងនិងប៊ឺឆ្ងាញ់ណាស់", "អ្នកវិទ្យាសាស្ត្របានរកឃើញភពថ្មី"],
+    "short Chinese": ["很好吃，味道不错。", "天空很美", "我喜歡看星星"],
+    "Lao": ["ພວກເຮົາມັກເບິ່ງດາວ", "ເຂົ້າຈີ່ແລະເນີຍແຊບ"],
+    "Burmese": ["ကျွန်တော်ကြယ်တွေကိုကြည့်ရတာကြိုက်တယ်", "ပေါင်မုန့်နဲ့ထောပတ်ကအရမ်းအရသာရှိတယ်"],
     "Chinese beside English": ["stars and planets", "我喜欢看星星和行星", "bread with butter"],
 }
 
@@ -123,6 +145,12 @@ def test_functions_that_cannot_be_copied(kind, what, tmp_path):
     assert "星星" in model.feature_names_
 
 
+def test_a_clone_has_the_same_functions():
+    model = TopicModel(2, vectorizer=TopicVectorizer(tokenizer=Locked()))
+    assert clone(model).vectorizer.tokenizer is model.vectorizer.tokenizer
+    assert clone(model).vectorizer is not model.vectorizer
+
+
 TOKENS = [["star", "planet", "New York"], ["bread", "butter", "c++"], ["Star", "moon", "bread"]] * 8
 
 
@@ -143,6 +171,23 @@ def test_lists_of_words_are_texts():
         r"'texts\[1\]\[1\]' .* must be a str. Got .*int",
         model.fit,
         [["a"], ["b", 1]],
+        error=TypeError,
+    )
+
+
+@pytest.mark.parametrize("kind", [tuple, list, np.array, pd.Series, pd.Index])
+def test_lists_of_words_of_any_kind(kind):
+    model = TopicModel(2, random_state=0).fit(pd.Series([kind(words) for words in TOKENS]))
+    assert model.counts([kind(["star", "c++"])]).sum() == 2
+
+
+@pytest.mark.parametrize("kind", [set, iter, dict.fromkeys])
+def test_words_without_an_order_or_a_length(kind):
+    documents = [kind(words) for words in TOKENS]
+    refused(
+        "must be a str.* words of a document as a list",
+        TopicModel(2).fit,
+        documents,
         error=TypeError,
     )
 
@@ -175,6 +220,11 @@ def test_texts_without_words_are_told_wherever_they_come_in():
         model.fit_transform,
         model.transform,
         model.predict,
+        model.score,
+        model.describe,
+        partial(refine_topics, model),
+        lambda texts: choose_n_topics(texts, [2, 3], random_state=0),
+        lambda texts: TopicModel(1).fit_counts(model.counts(texts), model.feature_names_),
         model.partial_fit,
     ):
         with pytest.warns(UserWarning, match=empty) as told:
