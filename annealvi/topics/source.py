@@ -214,7 +214,6 @@ class Source:
                 raise BadParameter(name, f"word counts, as {kind} takes", type(documents), hint)
             texts = check_texts(documents, name)
             documents = self.count(texts)
-            warn_of_empty(documents, "Their shares say nothing about them.")
         counts = check_csr(documents, name=name)
         check_non_negative(counts, f"describe as {name}")
         check_counts(counts)
@@ -226,6 +225,8 @@ class Source:
         if not counts.data.any():
             wanted = f"documents with a word of the vocabulary of {n_features} words of {kind}"
             raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")
+        if texts is not None:
+            warn_of_empty(counts, "Their shares say nothing about them.")
         return Documents(documents, counts, texts, index)
 
     def transform(self, X: Any) -> NDArray[np.float64]:

@@ -220,8 +220,8 @@ def marks(first: int, last: int) -> str:
 def words_with_marks() -> str:
     """WORDS whose letters may have marks and joiners, at which Python's \\w cuts them.
 
-    And signs within words: Hebrew ones, Catalan l·l.  Marks beyond U+FFFF are a set of their own, as
-    one set of all takes five times as long.
+    And signs within words: Hebrew ones, Catalan l·l.  Marks beyond U+FFFF are a set of their own,
+    as one set of all takes five times as long.
     """
     far = rf"(?=[\U00010000-\U0001ffff])[{marks(0x10000, 0x1E95B)}]"
     inside = r"[׳״](?=\w)|·(?<=[lL].)(?=[lL])"

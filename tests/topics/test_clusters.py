@@ -79,7 +79,8 @@ def test_classes_in_a_file(model, tmp_path):
 
 def test_classes_in_a_summary(model):
     texts = [*TEXTS, "nothing that is known"]
-    summary = describe(model, texts)
+    with pytest.warns(UserWarning, match="1 of the 61 texts"):
+        summary = describe(model, texts)
     with pytest.warns(UserWarning, match="1 of the 61 texts"):
         assert_array_equal(summary.clusters, model.predict(texts))
     counts = np.bincount(model.predict(TEXTS), minlength=3)  # a text without words is left out
