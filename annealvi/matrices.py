@@ -100,11 +100,14 @@ def check_whole(X: Any, method: str) -> sparse.csr_matrix:
 
 
 def _are_texts(X: Any) -> bool:
-    """Whether X is a list, a Series or an array of str."""
+    """Whether X is a list, a Series or an array of str, or of lists of str."""
     if isinstance(X, str) or sparse.issparse(X):  # a sparse array is read only once it is checked
         return False
     one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
-    return one_dimensional and isinstance(next(iter(X), None), str)
+    first = next(iter(X), None) if one_dimensional else None
+    if isinstance(first, list | tuple):
+        first = next(iter(first), None)
+    return isinstance(first, str)
 
 
 def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:

@@ -692,6 +692,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     if not all(isinstance(word, str) for word in words):
         raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
     if isinstance(parameters.get("analyzer"), str):  # as the vectorizer writes words
+        _check_parameters(vectorizer)
         plain = copied(vectorizer).set_params(analyzer="word", ngram_range=(1, 1), input="content")
         analyze = plain.build_analyzer()
         words += [token for word in words for token in analyze(word)]
@@ -712,8 +713,15 @@ def _check_parameters(vectorizer: Any) -> None:
         words = getattr(vectorizer, name, None)
         if isinstance(words, Collection) and not all(isinstance(word, str) for word in words):
             wrong = name, "a list of str", words
-    split = getattr(vectorizer, "analyzer", None) == "word" and vectorizer.tokenizer is None
-    pattern = vectorizer.token_pattern if split else ""
+    by_words = getattr(vectorizer, "analyzer", None) == "word"
+    tokenizer = vectorizer.tokenizer if by_words else None
+    if tokenizer is not None:
+        found = tokenizer("a word") if callable(tokenizer) else tokenizer
+        found = list(found) if isinstance(found, Iterable) and not isinstance(found, str) else found
+        if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+            got = [type(word) for word in found] if isinstance(found, list) else found
+            wrong = "tokenizer", "a function that returns the words of a text, a list of str", got
+    pattern = vectorizer.token_pattern if by_words and tokenizer is None else ""
     try:
         re.compile(pattern)
     except (re.error, TypeError):

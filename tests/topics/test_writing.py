@@ -145,6 +145,16 @@ def test_functions_that_cannot_be_copied(kind, what, tmp_path):
     assert "星星" in model.feature_names_
 
 
+@pytest.mark.parametrize(
+    "tokenizer", ["jieba", lambda text: None, lambda text: text, lambda text: [1], lambda text: 3]
+)
+def test_tokenizers_return_words(tokenizer):
+    wanted = "'tokenizer' parameter of .*Vectorizer must be .* a list of str"
+    for kind in (TopicVectorizer, CountVectorizer):
+        model = TopicModel(2, vectorizer=kind(tokenizer=tokenizer, token_pattern=None))
+        refused(wanted, model.fit, ["a star", "a moon"], error=(TypeError, ValueError))
+
+
 def test_a_clone_has_the_same_functions():
     model = TopicModel(2, vectorizer=TopicVectorizer(tokenizer=Locked()))
     assert clone(model).vectorizer.tokenizer is model.vectorizer.tokenizer
