@@ -119,9 +119,9 @@ def _are_texts(X: Any) -> bool:
 
 def _are_pairs(X: Any) -> bool:
     """Whether X is a list of documents as lists of (word, count)."""
-    rows = next((row for row in X if row), None) if type(X) in (list, tuple) else None
-    return type(rows) in (list, tuple) and all(
-        type(pair) in (list, tuple) and len(pair) == 2 for pair in rows
+    row: Any = next((row for row in X if row), None) if type(X) in (list, tuple) else None
+    return type(row) in (list, tuple) and all(
+        type(pair) in (list, tuple) and len(pair) == 2 for pair in row
     )
 
 

@@ -247,7 +247,8 @@ def _separator(text: str) -> str:
         n = len(rows[0]) if rows else 1
         if n == 1:
             return 0.0, 1
-        return float(np.mean([len(row) == n for row in rows[1:]] or [1])), n
+        agree = [len(row) == n for row in rows[1:]]
+        return (sum(agree) / len(agree) if agree else 1.0), n
 
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     best = max(SEPARATORS, key=agreement)

@@ -68,4 +68,4 @@ def test_a_state_of_mallet_is_no_text(tmp_path):
     path.write_text(
         "#doc source pos typeindex type topic\n#alpha : 0.5\n#beta : 0.01\n0 a 0 0 star 0\n"
     )
-    refused("is a state of MALLET, no text. .* read_mallet_state", read_text, path, "utf-8")
+    refused("is a state of MALLET, no text. .*read_mallet_state", read_text, path, "utf-8")
