@@ -44,6 +44,11 @@ def check_matrix(
     matrix must not change, from another thread or a callback, until that function has returned.
     """
     dtype = list(dtype) if isinstance(dtype, tuple) else dtype
+    if _are_pairs(X):
+        raise ValueError(
+            f"{name} must be a matrix of counts. Got lists of pairs, as gensim has them: "
+            f"annealvi.corpus.from_gensim({name}).data is their matrix."
+        )
     if sparse.issparse(X):
         if not accept_sparse:  # scikit-learn may print the matrix, and so read its arrays
             raise TypeError(
@@ -92,6 +97,11 @@ def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> 
 
 def check_whole(X: Any, method: str) -> sparse.csr_matrix:
     """Check counts of whole words and return them as a canonical CSR matrix."""
+    if _are_texts(X):
+        raise TypeError(
+            f"The X of {method} must be a matrix of word counts. Got texts: TopicModel.fit takes "
+            "these, `counts` of a fitted one counts them, and `lda_` has its topics of counts."
+        )
     X = check_csr(X)
     check_non_negative(X, method)
     for broken in X.data[X.data != np.floor(X.data)]:
@@ -108,6 +118,14 @@ def _are_texts(X: Any) -> bool:
     if isinstance(first, list | tuple):
         first = next(iter(first), None)
     return isinstance(first, str)
+
+
+def _are_pairs(X: Any) -> bool:
+    """Whether X is a list of documents as lists of (word, count)."""
+    row: Any = next((row for row in X if row), None) if type(X) in (list, tuple) else None
+    return type(row) in (list, tuple) and all(
+        type(pair) in (list, tuple) and len(pair) == 2 for pair in row
+    )
 
 
 def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:

@@ -61,6 +61,11 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
     """The TopicModel that the options describe."""
     stop_words: Any = None if chosen.stop_words == "none" else chosen.stop_words
     if chosen.stop_words not in {"none", *LANGUAGES}:
+        if not Path(chosen.stop_words).is_file():
+            raise ValueError(
+                f"--stop-words must be 'none', a file, or one of {', '.join(sorted(LANGUAGES))}. "
+                f"Got {chosen.stop_words!r}."
+            )
         stop_words = read_text(chosen.stop_words, chosen.encoding).split("\n")
         stop_words = [word.strip() for word in stop_words if word.strip()]
     seeds = chosen.seed_words

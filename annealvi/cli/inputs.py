@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,8 @@ FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 #: What may separate the columns of a .csv file.
 SEPARATORS = ",;\t|"
+#: The separator of a single column, which no text has; and the rows that decide what it is.
+ALONE, LOOKED_AT = "\x1f", 1000
 #: Names of the words in an .npz file, and of files of words beside other counts.
 WORDS = ("vocab", "feature_names", "vocabulary", "words")
 BESIDE = ("vocab.txt", "vocabulary.txt")
@@ -107,8 +111,25 @@ def kind_of(path: Path) -> str:
 
 def read_text(path: str | Path, encoding: str) -> str:
     """Read a file of text, which may be packed by gzip."""
-    with opened(path, "text") as stream, io.TextIOWrapper(stream, encoding) as text:
-        return text.read()
+    with opened(path, "text") as stream, io.TextIOWrapper(stream, encoding) as file:
+        text = file.read()
+    return _is_text(text, path, encoding)
+
+
+def _is_text(text: str, path: str | Path, encoding: str) -> str:
+    """What was read, if it is text, without a byte-order mark."""
+    text = text.removeprefix("\ufeff")
+    if "\0" in text:
+        raise ValueError(
+            f"{str(path)!r} is no text, or not in the encoding {encoding}: it has NUL characters, "
+            "as pictures and other binary files have, and texts in UTF-16."
+        )
+    if text.startswith("#doc source pos typeindex type topic"):
+        raise ValueError(
+            f"{str(path)!r} is a state of MALLET, no text. annealvi.corpus.read_mallet_state reads "
+            "its counts and topics."
+        )
+    return text
 
 
 # ------------------------------------------------------------------------------ texts
@@ -118,8 +139,8 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
     if kind == "folder":
         table: Any = _folder(path, chosen.files or "*", chosen.encoding)
     elif kind == "lines":
-        lines = read_text(path, chosen.encoding).split("\n")
-        table = {"text": [line for line in lines if line.strip()]}
+        lines = read_text(path, chosen.encoding).removesuffix("\n").split("\n")
+        table = {"text": lines if any(map(str.strip, lines)) else []}
     else:
         table = _table(path, kind, chosen.encoding)
     names, origin = list(table), repr(chosen.path)
@@ -172,8 +193,15 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     within = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
     shown = [file for file in within if not any(part.startswith(".") for part in file.parts)]
     files = sorted(shown, key=Path.as_posix)
+    texts = []
+    for file in files:
+        try:
+            texts.append(read_text(path / file, encoding))
+        except ValueError as error:
+            hint = "Choose the files that are texts by --files, such as --files '*.txt'."
+            raise ValueError(f"{error} {hint}") from error
     return {
-        "text": [read_text(path / file, encoding) for file in files],
+        "text": texts,
         "name": [file.as_posix() for file in files],
         "folder": [file.parent.as_posix() for file in files],
     }
@@ -195,12 +223,49 @@ def _table(path: Path, kind: str, encoding: str) -> Any:
         else:
             options = dict(encoding=encoding, dtype=str, keep_default_na=False, index_col=False)
             options["skipinitialspace"] = True
-            heads = {
-                separator: len(pandas.read_csv(path, sep=separator, nrows=0, **options).columns)
-                for separator in ("\t" if kind == "tsv" else SEPARATORS)
-            }
-            table = pandas.read_csv(path, sep=max(heads, key=heads.__getitem__), **options)
+            with pandas.io.common.get_handle(
+                path, "r", encoding=encoding, compression="infer"
+            ) as handle:
+                text = _is_text(handle.handle.read(), path, encoding)
+            separator = "\t" if kind == "tsv" else _separator(text)
+            _check_rows(text, separator)
+            options["skip_blank_lines"] = separator != ALONE  # else they are empty cells
+            table = pandas.read_csv(io.StringIO(text), sep=separator, **options)
     return table.astype(object).where(table.notna(), None)
+
+
+def _rows(text: str, separator: str) -> Iterator[list[str]]:
+    lines = io.StringIO(text, newline="")
+    return (row for row in csv.reader(lines, delimiter=separator, skipinitialspace=True) if row)
+
+
+def _separator(text: str) -> str:
+    """What separates the columns: the first rows agree with the header.  ALONE if nothing does."""
+
+    def agreement(separator: str) -> tuple[float, int]:
+        rows = list(islice(_rows(text, separator), LOOKED_AT))
+        n = len(rows[0]) if rows else 1
+        if n == 1:
+            return 0.0, 1
+        agree = [len(row) == n for row in rows[1:]]
+        return (sum(agree) / len(agree) if agree else 1.0), n
+
+    csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
+    best = max(SEPARATORS, key=agreement)
+    return best if agreement(best) > (0.0, 1) else ALONE
+
+
+def _check_rows(text: str, separator: str) -> None:
+    """Raise ValueError if a row has more columns than the header."""
+    n = None
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    for row in rows:
+        n = len(row) if n is None else n
+        if len(row) > n and any(row[n:]):
+            raise ValueError(
+                f"the row that ends in line {rows.line_num} has {len(row)} columns, and the header "
+                f"{n}: texts with the separator {separator!r} need quotation marks."
+            )
 
 
 # ----------------------------------------------------------------------------- counts
@@ -224,7 +289,7 @@ def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
     if file is None and words is None:
         file = next((candidate for candidate in beside if candidate.is_file()), None)
     if file is not None:
-        words = read_vocabulary(file, X.shape[1], chosen.encoding)
+        words = read_vocabulary(file, X.shape[1], chosen.encoding, exact=kind != "lda-c")
     X, words = with_words(X, words)
     columns = {n: array.tolist() for n, array in arrays.items() if array.shape == (X.shape[0],)}
     return Corpus(

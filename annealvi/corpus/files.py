@@ -49,9 +49,9 @@ def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:
-    """The lines of a text in UTF-8, without those that are empty."""
-    lines = stream.read().decode("utf-8").splitlines()
-    return [line for line in lines if line.strip()]
+    """The lines of a text in UTF-8, without those that are empty; only a line feed ends one."""
+    lines = stream.read().decode("utf-8-sig").split("\n")
+    return [line.removesuffix("\r") for line in lines if line.strip()]
 
 
 def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matrix:
@@ -74,17 +74,20 @@ def check_gaps(most: int, n: int, what: str) -> int:
 
 
 def read_vocabulary(
-    path: str | os.PathLike | None, n_words: int, encoding: str = "utf-8"
+    path: str | os.PathLike | None, n_words: int, encoding: str = "utf-8", *, exact: bool = True
 ) -> NDArray | None:
-    """Read the words of a corpus, one on each line."""
+    """Read the words of a corpus, one on each line: `exact`-ly so many, or perhaps more."""
     if path is None:
         return None
     with opened(path, "a vocabulary") as stream:
-        words = [line.strip() for line in stream.read().decode(encoding).splitlines()]
+        text = stream.read().decode(encoding).removeprefix("\ufeff")
+        words = [line.strip() for line in text.split("\n")]
         while words and not words[-1]:
             words.pop()
-        if len(words) < n_words:
-            raise ValueError(f"it has {len(words)} words, and the counts have {n_words}.")
+        if len(words) < n_words or (exact and len(words) > n_words):
+            first = f" Its first line is {words[0]!r}: is that a headline?" if words else ""
+            first = first if len(words) > n_words else ""
+            raise ValueError(f"it has {len(words)} words, and the counts have {n_words}.{first}")
     return np.array(words, dtype=object)
 
 
@@ -150,7 +153,7 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
     with opened(path, "UCI bag of words") as stream:
         shape, n_entries = read_header(stream)
         X = matrix_of(np.concatenate([*triples(stream, shape, n_entries)]), shape)
-    return _corpus(X, vocabulary)
+    return _corpus(X, vocabulary, exact=True)
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, int], int]:
@@ -231,14 +234,16 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
     """
     with opened(path, "LDA-C counts") as stream:
         X = parse_lda_c(stream.read())
-    return _corpus(X, vocabulary)
+    return _corpus(X, vocabulary, exact=False)
 
 
 def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
     """Parse lines of a file of LDA-C."""
-    # SVMlight's lines are the same, with a target in the place of the number of words
+    # SVMlight's lines are the same, with a target in the place of the number of words, and sorted
+    lines = (line.split() for line in content.split(b"\n"))
+    sorted_lines = [b" ".join([*line[:1], *sorted(line[1:], key=_word)]) for line in lines]
     X, n_different = load_svmlight_file(
-        io.BytesIO(content), n_features=n_words, zero_based=True, dtype=np.float64
+        io.BytesIO(b"\n".join(sorted_lines)), n_features=n_words, zero_based=True, dtype=np.float64
     )
     wrong = np.flatnonzero(np.diff(X.indptr) != n_different)
     if len(wrong):
@@ -248,6 +253,12 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
             f"It has {X.indptr[row + 1] - X.indptr[row]}."
         )
     return check_counts(sparse.csr_matrix(X))
+
+
+def _word(entry: bytes) -> int:
+    """The number of the word of an entry of LDA-C."""
+    word = entry.partition(b":")[0]
+    return int(word) if word.isdigit() else -1
 
 
 def with_words(X: sparse.csr_matrix, words: Any) -> tuple[sparse.csr_matrix, NDArray | None]:
@@ -260,6 +271,6 @@ def with_words(X: sparse.csr_matrix, words: Any) -> tuple[sparse.csr_matrix, NDA
     return X, words
 
 
-def _corpus(X: sparse.csr_matrix, vocabulary: str | os.PathLike | None) -> Bunch:
-    X, words = with_words(X, read_vocabulary(vocabulary, X.shape[1]))
+def _corpus(X: sparse.csr_matrix, vocabulary: str | os.PathLike | None, *, exact: bool) -> Bunch:
+    X, words = with_words(X, read_vocabulary(vocabulary, X.shape[1], exact=exact))
     return Bunch(data=X, feature_names=words)

@@ -73,12 +73,15 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
     documents = []
     for number, document in enumerate(corpus):
         try:
-            documents.append(np.array(list(document), dtype=np.float64).reshape(-1, 2))
-        except (TypeError, ValueError) as error:
+            pairs = np.array(list(document), dtype=np.float64)
+        except (TypeError, ValueError):
+            pairs = np.empty(1)
+        if pairs.size and pairs.shape[1:] != (2,):
             raise ValueError(
                 f"Each document of 'corpus' must be a list of (id, count). Got {document!r} for "
-                f"document {number}."
-            ) from error
+                f"document {number}. A single document goes into a list."
+            )
+        documents.append(pairs.reshape(-1, 2))
     ids, counts = np.concatenate([*documents, np.empty((0, 2))]).T
     most = MOST_WORDS if n_words is None else n_words
     wrong = ~((ids >= 0) & (ids < most) & (ids == np.floor(ids)))

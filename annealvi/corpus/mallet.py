@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import Bunch
 
 from annealvi.corpus.files import check_gaps, opened, read_lines
+from annealvi.exceptions import warn_user
 
 
 def read_mallet_state(path: str | os.PathLike) -> Bunch:
@@ -55,7 +56,12 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         if head != b"#doc source pos typeindex type topic".split():
             raise ValueError("its first line must be '#doc source pos typeindex type topic'.")
         alpha, beta = _prior(stream, b"#alpha"), float(_prior(stream, b"#beta")[0])
-        tokens = [(line.split(b" ", 1)[0], *line.rsplit(b" ", 3)[1:]) for line in stream]
+        tokens = []
+        for number, line in enumerate(stream, start=4):
+            if line.strip():
+                tokens.append((line.split(b" ", 1)[0], *line.rsplit(b" ", 3)[1:]))
+                if len(line.split()) < 6:
+                    raise ValueError(f"line {number} must have six parts. Got {line.decode()!r}.")
         if not tokens:
             raise ValueError("it has no words.")
         numbers = np.array([(doc, word, topic) for doc, word, _, topic in tokens], dtype=np.int64)
@@ -136,22 +142,37 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
     """
     with opened(path, "document topics of MALLET") as stream:
         rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
-        names = [row[1] for row in rows]
-        values = np.array([row[2:] for row in rows], dtype=np.float64)
-        if not values.size:
+        if not any(row[2:] for row in rows):
             raise ValueError("it has no documents.")
-        if not np.allclose(values.sum(axis=1), 1, atol=1e-3):  # pairs of topic, proportion
-            pairs = values.reshape(len(values), -1, 2)
-            topics, values = pairs[:, :, 0], np.zeros(pairs.shape[:2])
-            if not np.isin(topics, np.arange(topics.shape[1])).all():
-                raise ValueError(
-                    "the proportions of a document must sum to 1, or each must follow its topic, "
-                    f"from 0 to {topics.shape[1] - 1}."
-                )
-            np.put_along_axis(values, topics.astype(int), pairs[:, :, 1], axis=1)
-            if not np.allclose(values.sum(axis=1), 1, atol=1e-3):
-                raise ValueError("the proportions of a document must sum to 1.")
-    return Bunch(doc_topic=values, names=names)
+        in_pairs = all(part.isdigit() for row in rows for part in row[2::2])
+        values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
+        if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
+            raise ValueError(
+                "the proportions of a document must sum to 1, or each must follow the number of "
+                "its topic."
+            )
+    if values.sum(axis=1).min() < 1 - 1e-3:
+        warn_user(
+            f"{os.fspath(path)!r} was written with a threshold: shares below it are 0 here, and "
+            f"topics are counted up to the largest number, {values.shape[1] - 1}."
+        )
+    return Bunch(doc_topic=values, names=[row[1] for row in rows])
+
+
+def _of_pairs(rows: list[list[str]]) -> NDArray[np.float64]:
+    """The proportions of documents, each of which follows the number of its topic."""
+    n_topics = 1 + max(int(topic) for row in rows for topic in row[2::2])
+    n_topics = check_gaps(n_topics - 1, sum(map(len, rows)), "numbers of topics")
+    values = np.zeros((len(rows), n_topics))
+    for own, (number, name, *parts) in zip(values, rows, strict=True):
+        topics, shares = list(map(int, parts[::2])), np.array(parts[1::2], dtype=np.float64)
+        if len(topics) != len(shares) or len(set(topics)) < len(topics) or shares.sum() > 1.001:
+            raise ValueError(
+                f"document {number}, {name!r}, must have pairs of different topics and their "
+                "proportions, which sum to 1 at most."
+            )
+        own[topics] = shares
+    return values
 
 
 def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:

@@ -308,7 +308,13 @@ def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> 
 
 def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) -> NDArray:
     """What the `transform` of a topic model gives, checked."""
-    theta = as_array(estimator.transform(X, **options))
+    try:
+        theta = as_array(estimator.transform(X, **options))
+    except (TypeError, ValueError) as error:
+        if getattr(error, "name", None) != "texts":
+            raise
+        hint = "Of a TopicModel, give `lda_`."
+        raise BadParameter("estimator", "a model of word counts", estimator, hint) from error
     wanted = "one for each document and topic"
     if theta.shape != shape or theta.dtype.kind not in "fiu":
         raise BadParameter(

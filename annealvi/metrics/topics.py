@@ -93,6 +93,12 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
         if hasattr(topics, "fit"):
             check_topic_model(topics, name, "components_")
         topics = getattr(topics, "components_", topics)
+    first = topics
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    if isinstance(first, str):
+        wanted = "a fitted estimator, or for each topic a weight of each word, in columns"
+        raise BadParameter(name, wanted, first, "Words alone have no columns.")
     weights = check_matrix(topics, accept_sparse=False, name=name)
     if weights.min() < 0:
         raise BadParameter(name, "non-negative", weights.min())

@@ -16,11 +16,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
+from annealvi.topics.markup import markup_in
 from annealvi.topics.vectorizer import (
     REMEMBERED,
     Vocabulary,
     limits_of,
-    markup_in,
     readable,
     with_vocabulary,
 )
@@ -69,7 +69,8 @@ def next_block(
         del candidates[word]
     X = sparse.csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
     n_counted = None if vocabulary.n_counted is None else vocabulary.n_counted * n_before + X.sum()
-    cleaned = Counter(vocabulary.cleaned) + markup_in(vectorizer, texts)
+    taken_out = markup_in(texts if getattr(vectorizer, "clean", False) else ())
+    cleaned = Counter(vocabulary.cleaned) + taken_out
     vocabulary = replace(
         vocabulary,
         n_documents=n_documents,

@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import StrOptions
 from annealvi._optional import import_optional
 from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
+from annealvi.topics.markup import cleaned, markup_in
 
 ALLOWED = "a list, a Series of pandas or polars, or another iterable of str"
 
@@ -237,7 +238,7 @@ def split_words(text: str) -> list[str]:
 def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
     """Preprocess a text in its composed form."""
     if clean:
-        text = MARKUP.sub(" ", text)
+        text = cleaned(text)
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
         text = text.replace("\u00ad", "").replace("\u0640", "")  # soft hyphens, Arabic kashida
@@ -248,14 +249,6 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
     return preprocess(text)
 
 
-#: What `clean` takes out of texts, by its name in a note.
-MARKUP = re.compile(
-    r"(?P<links>(?:https?://|www\.)\S+)"
-    r"|(?P<retweets>\b(?:RT|rt)(?=\s+@\w))"
-    r"|(?P<mentions>(?<![\w.])@\w+)"
-    r"|(?P<entities>&(?:[A-Za-z]{2,8}|\#\d{1,7}|\#x[0-9A-Fa-f]{1,6});)"
-    r"|(?P<commands>\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+)"
-)
 #: Languages whose stop words are known: of scikit-learn the English ones, else of stop-words.
 _LANGUAGES = """arabic bulgarian catalan czech danish dutch english finnish french german greek
 gujarati hebrew hindi hungarian indonesian italian malaysian norwegian persian polish portuguese
@@ -384,9 +377,10 @@ class TopicVectorizer(CountVectorizer):
     max_features, vocabulary, binary, dtype : objects
         As in CountVectorizer.
     clean : bool, default=False
-        Whether to take out links, the names of tweets (``@name``, and ``RT`` before them),
-        entities of HTML (``&amp;``) and commands of LaTeX (``\\alpha``, ``\\begin{figure}``),
-        which else become words such as `http`, `amp` or `alpha`.  ``dropped_.cleaned`` counts them.
+        Whether to take out the tags, scripts and comments of HTML, links, the names of tweets
+        (``@name``, and ``RT`` before them) and commands of LaTeX (``\\alpha``,
+        ``\\begin{figure}``), which else become words such as `href`, `http` or `alpha`.  Letters
+        written as entities (``caf&eacute;``) are read.  ``dropped_.cleaned`` counts all of these.
 
     Attributes
     ----------
@@ -563,10 +557,10 @@ def count_words(
     n_counted = None  # of weights it would say nothing
     if np.array_equal(X.data, np.floor(X.data)):
         n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
-    cleaned = markup_in(counter, texts)
+    taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
     n_repeated = len(texts) - len(set(texts))
     vocabulary = replace(
-        vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(cleaned) or None
+        vocabulary, n_counted=n_counted, n_repeated=n_repeated, cleaned=dict(taken_out) or None
     )
     return counter, X, vocabulary
 
@@ -625,13 +619,6 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
                 "between words."
             )
             return
-
-
-def markup_in(vectorizer: Any, texts: list[str]) -> Counter[str]:
-    """What `clean` takes out of texts, if the vectorizer is to, and how often."""
-    if not getattr(vectorizer, "clean", False):
-        return Counter()
-    return Counter(str(match.lastgroup) for text in texts for match in MARKUP.finditer(text))
 
 
 def _columns(words: NDArray) -> dict[str, int]:

@@ -106,8 +106,12 @@ def test_parquet(tmp_path, write, rows):
     ("a.csv", "", "cannot be read as a .csv file: No columns"),
     ("a.csv", "text,n\n", "has no documents"),
     ("a.csv", "title,body\na,b\n", "no column 'text'. Its columns are: title, body"),
-    ("a.csv", "text,n\na,1\na,1,2\n", "Expected 2 fields in line 3, saw 3"),
-    ("a.csv", "text,n\na,1,2\n", "cannot be read as a .csv file: Length of header"),
+    (
+        "a.csv",
+        "text,n\na,1\na,1,2\n",
+        "line 3 has 3 columns, and the header 2: .* need quotation marks",
+    ),
+    ("a.csv", "text,n\na,1,2\n", "the row that ends in line 2 has 3 columns"),
     ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
     ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
     ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
@@ -185,8 +189,11 @@ def test_counts(tmp_path, kind, packed):
     assert corpus.words is None and corpus.texts is None and len(corpus) == 3
     words = tmp_path / "words.txt"
     words.write_text("\n".join([*WORDS, "more"]) + "\n")
-    corpus = read(path, "--vocabulary", words)
-    assert list(corpus.words) == [*WORDS, "more"] and corpus.counts.shape == (3, 5)
+    if kind == "lda-c":  # which does not say how many words there are
+        corpus = read(path, "--vocabulary", words)
+        assert list(corpus.words) == [*WORDS, "more"] and corpus.counts.shape == (3, 5)
+    else:
+        refused("it has 5 words, and the counts have 4", read, path, "--vocabulary", words)
     refused(r"--text needs texts. Got '.*x", read, path, "--text", "a")
 
 

@@ -1,0 +1,108 @@
+"""What `clean` takes out of texts: HTML, links, names of tweets, commands of LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from html import unescape
+from html.parser import HTMLParser
+
+#: What is taken out, by its name in a note; tags and entities of HTML come before.
+MARKUP = re.compile(
+    r"(?P<links>(?:https?://|www\.)\S+)"
+    r"|(?P<retweets>\b(?:RT|rt)(?=\s+@\w))"
+    r"|(?P<mentions>(?<![\w.])@\w+)"
+    r"|(?P<entities>&(?:[A-Za-z]\w{1,31}|\#\d{1,7}|\#x[0-9A-Fa-f]{1,6});)"
+    r"|(?P<commands>\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+)"
+)
+_VALUE = r"""(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))"""
+_ALONE = "async|checked|controls|defer|disabled|hidden|loop|muted|nowrap|open|required|selected"
+#: A tag or the beginning of a comment; `<` and `>` in `a < b and c > d` are none.
+TAG = re.compile(
+    r"<(?:!--|!doctype\b|\?xml\b|/[a-z][\w:-]*\s*>"
+    rf"|[a-z][\w:-]*(?:\s+(?:[\w:@.-]+{_VALUE}|(?:{_ALONE})\b))*\s*/?>)",
+    re.IGNORECASE,
+)
+#: What no reader sees, and what stands within a word.
+HIDDEN = frozenset({"script", "style", "template", "noscript"})
+WITHIN = frozenset(
+    ("b", "big", "em", "font", "i", "mark", "small", "strong", "sub", "sup", "u", "wbr")
+)
+#: Texts of web pages may have been escaped more than once.
+MOST_TIMES = 3
+
+
+class _Shown(HTMLParser):
+    """Collects what a reader sees."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.shown: list[str] = []
+        self.hidden: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in HIDDEN:
+            self.hidden.append(tag)
+        self._leave_room(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        self._leave_room(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.hidden:
+            del self.hidden[self.hidden.index(tag) :]
+        self._leave_room(tag)
+
+    def handle_data(self, data: str) -> None:
+        if not self.hidden:
+            self.shown.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self._leave_room("")
+
+    def handle_decl(self, decl: str) -> None:
+        self._leave_room("")
+
+    def _leave_room(self, tag: str) -> None:
+        if tag not in WITHIN:
+            self.shown.append(" ")
+
+
+def cleaned(text: str) -> str:
+    """A text without its markup; the letters that entities stand for stay."""
+    for _ in range(MOST_TIMES):
+        before = text
+        if "<" in text and TAG.search(text):
+            ends = [0, *(match.start() for match in TAG.finditer(text))]
+            parts = [text[a:b] for a, b in zip(ends, [*ends[1:], len(text)], strict=True)]
+
+            page = _Shown()
+            for part in parts:
+                page.feed(_escaped(part, page))
+            page.close()
+            text = "".join(page.shown)
+        if "&" in text:
+            text = unescape(text)
+        if text == before:
+            break
+    return MARKUP.sub(" ", text)
+
+
+def _escaped(part: str, page: _Shown) -> str:
+    """A part of a page that begins with a tag; each further `<` belongs to the text."""
+    if page.cdata_elem or page.rawdata.startswith("<!--") or part.startswith("<!--"):
+        return part
+    match = TAG.match(part)
+    end = match.end() if match else 0
+    return part[:end] + part[end:].replace("<", "&lt;")
+
+
+def markup_in(texts: Iterable[str]) -> Counter[str]:
+    """What :func:`cleaned` takes out of texts, and how often."""
+    found: Counter[str] = Counter()
+    for text in texts:
+        if "<" in text:
+            found["tags"] += sum(1 for _ in TAG.finditer(text))
+        found.update(str(match.lastgroup) for match in MARKUP.finditer(text))
+    return +found
