@@ -322,7 +322,8 @@ class Vocabulary:
             if n:
                 words = f"{n:,} {'word is' if n == 1 else 'words are'}"
                 sentence = sentence.format(words=words, limit=self.limits.get(name, 0))
-                some = ", ".join(self.dropped.get(name, [])[:8])
+                words_out = self.dropped.get(name, [])[:8]
+                some = ", ".join(w if len(w) <= 40 else f"{w[:39]}…" for w in words_out)
                 more = ", ..." if n > 8 else ""
                 text += f" {name}: {sentence} ({some}{more})."
         if self.cleaned:
