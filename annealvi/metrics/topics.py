@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -93,10 +94,10 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
         if hasattr(topics, "fit"):
             check_topic_model(topics, name, "components_")
         topics = getattr(topics, "components_", topics)
-    first = topics
-    while isinstance(first, list | tuple) and first:
+    first = topics.to_numpy() if hasattr(topics, "to_numpy") else topics
+    while isinstance(first, list | tuple | np.ndarray) and len(first):
         first = first[0]
-    if isinstance(first, str):
+    if isinstance(first, str | Mapping):
         wanted = "a fitted estimator, or for each topic a weight of each word, in columns"
         raise BadParameter(name, wanted, first, "Words alone have no columns.")
     weights = check_matrix(topics, accept_sparse=False, name=name)

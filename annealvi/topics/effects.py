@@ -348,7 +348,9 @@ def _is_constant(column: Any) -> bool:
     """Whether all values are the same, numbers up to rounding errors."""
     if column.dtype.kind in "iuf":
         values = column.to_numpy(np.float64)
-        return bool(np.ptp(values) <= 8 * np.finfo(np.float64).eps * np.abs(values).max())
+        return np.isfinite(values).all() and bool(
+            np.ptp(values) <= 8 * np.finfo(np.float64).eps * np.abs(values).max()
+        )
     return column.nunique() == 1
 
 

@@ -73,6 +73,7 @@ def cleaned(text: str) -> str:
     """A text without its markup; the letters that entities stand for stay."""
     for _ in range(MOST_TIMES):
         before = text
+        text = text.replace("<![CDATA[", " ").replace("]]>", " ")
         if "<" in text and TAG.search(text):
             ends = [0, *(match.start() for match in TAG.finditer(text))]
             parts = [text[a:b] for a, b in zip(ends, [*ends[1:], len(text)], strict=True)]

@@ -75,6 +75,12 @@ def _items(texts: Any, name: str) -> Iterable:
         hint = "Put a single text in a list; if it is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
         hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
+    elif (
+        getattr(texts, "ndim", 1) == 2
+        and getattr(texts, "dtype", None)
+        and texts.dtype.kind in "UT"
+    ):
+        return texts  # lists of words of one length
     elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
         hint = "Word counts go to TemperedLDA, or with their words to TopicModel.fit_counts."
     elif isinstance(texts, PathLike):

@@ -3,6 +3,7 @@
 import gzip
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -154,10 +155,16 @@ def test_a_state_of_mallet_that_is_cut_off(cut, tmp_path):
     refused("line 7 must have six parts", read_mallet_state, tmp_path / "s")
 
 
-TOPICS = [[["stars", "moon"], ["bread", "jam"]], [["stars"], ["bread", "jam"]], [[("stars", 0.2)]]]
+TOPICS = [
+    np.array([["stars", "moon"]]),
+    pd.DataFrame([["stars", "moon"]]),
+    [["stars", "moon"], ["bread", "jam"]],
+    [["stars"], ["bread", "jam"]],
+    [[("stars", 0.2)]],
+]
 
 
-@pytest.mark.parametrize("topics", TOPICS, ids=range(3))
+@pytest.mark.parametrize("topics", TOPICS, ids=range(5))
 def test_topics_as_words(topics):
     for measure in (
         lambda: topic_coherence(topics, np.ones((3, 4))),

@@ -167,6 +167,7 @@ def test_splines_and_levels():
     ("~ scale(x)", {"data": {"x": [2020] * N}}, r"Got \['x'\] .* constant"),
     ("~ land", {"data": {"land": ["Chile"] * N}}, r"Got \['land'\] .* constant"),
     ("~ C(x)", {"data": {"x": [True] * N}}, r"Got \['x'\] .* constant"),
+    ("~ x", {"data": {"x": [np.inf] + [1.0] * (N - 1)}}, r"values are finite. Got \['x'\]"),
     ("~ label", {"data": {"label": range(N)}}, r"with other names. Got \['label'\]"),
     ("~ {1 / n}", {}, r"values are finite. Got \['1 / n'\]"),
     ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),

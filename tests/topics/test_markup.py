@@ -18,6 +18,7 @@ PAGES = {
     "caf&eacute; M&uuml;nchen cr&#232;me &#353;koda": "café münchen crème škoda",
     "planets&nbsp moon&amp;nbsp;sun &amp;amp; &amp;mdash; sky&nbsp": "planets moon sun sky",
     "bread&NonBreakingSpace;butter &amp;quot;toast&amp;quot; jam": "bread butter toast jam",
+    "text <![CDATA[moon <b>sun</b>]]> end": "text moon sun end",
     "&lt;p&gt;bread &lt;br&gt; butter&lt;/p&gt;": "bread butter",
     "Привет<br>мир &laquo;слово&raquo;": "привет мир слово",
     "<p>星星 行星</p>": "星星 行星",

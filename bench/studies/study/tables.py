@@ -134,7 +134,15 @@ BARS = [
     Bar("held out: ahead by .006 on average", ONE, _gain("test"), 0.006, 0, average=True),
     Bar("held out: worse by .003 at most", ONE, _gain("test"), -0.003, 21),
     *(
-        Bar(f"stability at K = {K}: ahead by {least:.2g}", ONE, _gain("stability"), least, 0, True, topics=(K,))
+        Bar(
+            f"stability at K = {K}: ahead by {least:.2g}",
+            ONE,
+            _gain("stability"),
+            least,
+            0,
+            True,
+            topics=(K,),
+        )
         for K, least in ((20, 0.05), (100, 0.04))
     ),
     *(
