@@ -1,6 +1,5 @@
 """Parameters that are left open, what they stand for, and fits under the recommended ones."""
 
-import ast
 import re
 
 import numpy as np
@@ -14,8 +13,6 @@ from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda.settings import (
     CONSTRAINTS,
-    RECIPE,
-    SKLEARN,
     Settings,
     batch_size,
     passes,
@@ -24,7 +21,6 @@ from annealvi.lda.settings import (
     stream_settings,
     words_per_entry,
 )
-from bench import CHECKOUT
 from tests.lda.fits import assert_identical
 
 PRESETS = ("annealvi", "sklearn")
@@ -133,17 +129,6 @@ def test_limits_that_are_given_are_the_only_ones(preset):
     options = settled(density=3.0, preset=preset, max_doc_update_iter=7).local_options()
     assert options.inference_iter is None and not options.over_relaxed
     assert settled(density=3.0).over_relaxed and settled().token_change_tol == 0.01
-
-
-def test_the_page_has_the_values_of_both_tables():
-    page = (CHECKOUT / "docs" / "defaults.md").read_text(encoding="utf-8")
-    compared = 0
-    for name, *cells in re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page, flags=re.MULTILINE):
-        for cell, values in zip(cells, (RECIPE, SKLEARN), strict=True):
-            if re.fullmatch(r'`"[^"`]+"`|\d+', cell) and name != "temperature":
-                assert values[name] == ast.literal_eval(cell.strip("`"))
-                compared += 1
-    assert compared == 7
 
 
 # ------------------------------------------------------------- the rules
