@@ -208,7 +208,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for part in arguments.parts:
         for seed in range(arguments.seeds):
             found = PARTS[part](seed, **size)
-            kept.setdefault(part, {})[f"seed {seed}"] = found
+            sized = f"{part}, {arguments.documents} documents" if size else part
+            kept.setdefault(sized, {})[f"seed {seed}"] = found
             arguments.results.write_text(json.dumps(kept, indent=1) + "\n")
             print(part, seed, json.dumps(found), flush=True)
 
