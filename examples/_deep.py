@@ -105,7 +105,9 @@ def method_options(
         return {}
     k0, gamma = magnitudes[k]
     if name != ANNEALED:
-        return {"proximity": ProximityPenalty(statistics[name], magnitude=k0, gamma=gamma)}
+        # as in the text of the paper, by which the tables of docs/deep_models.md were made
+        options = dict(magnitude=k0, gamma=gamma, average="parameters")
+        return {"proximity": ProximityPenalty(statistics[name], **options)}
     first = max(1.0, abs(first_elbo) if k0 is None else k0)
     length = min(1.0, math.log(first) / -math.log(gamma)) or None
     return {"temperature": Annealed(first, length, shape="exponential")}

@@ -25,6 +25,8 @@ Options
 --choose
     First try k = 1, .1, ..., 1e-5 with one seed and a tenth of the iterations, and take
     the k with the best score of the validation images.
+--average
+    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
 --results
     A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
@@ -81,7 +83,9 @@ def load() -> Digits:
     return Digits(binary.data[:n_train], binary.data[n_train:], test, binary.shape)
 
 
-def fit(digits: Digits, k: float, seed: int, iterations: int) -> VariationalAutoencoder:
+def fit(
+    digits: Digits, k: float, seed: int, iterations: int, average: str
+) -> VariationalAutoencoder:
     """Fit once; k = 0 is plain variational inference."""
     validation, train = digits.validation[:N_WATCHED], digits.train[: 10 * N_WATCHED]
 
@@ -89,8 +93,9 @@ def fit(digits: Digits, k: float, seed: int, iterations: int) -> VariationalAuto
         dead = np.concatenate(list(vae.dead_units(train).values()))
         return {"validation": vae.score(validation), "dead": float(np.mean(dead))}
 
+    penalty = ProximityPenalty("orthogonal", magnitude=k, gamma=1.0, average=average)
     return VariationalAutoencoder(
-        proximity=ProximityPenalty("orthogonal", magnitude=k, gamma=1.0) if k else None,
+        proximity=penalty if k else None,
         max_iter=iterations,
         callback=watcher(iterations, POINTS, measure),
         random_state=seed,
@@ -104,9 +109,9 @@ def below_zero(vae: VariationalAutoencoder, X: NDArray[np.float32]) -> list[floa
     return [float((layer == 0).float().mean()) for layer in layers]
 
 
-def run(digits: Digits, k: float, seed: int, iterations: int) -> Run:
+def run(digits: Digits, k: float, seed: int, iterations: int, average: str) -> Run:
     """Fit once, and return what it reached in numbers that JSON can hold."""
-    vae = fit(digits, k, seed, iterations)
+    vae = fit(digits, k, seed, iterations, average)
     names = ("step", "validation", "dead")
     probabilities = vae.inverse_transform(vae.sample(SIDE**2)[1])
     return {
@@ -122,12 +127,12 @@ def run(digits: Digits, k: float, seed: int, iterations: int) -> Run:
     }
 
 
-def choose(digits: Digits, iterations: int) -> float:
+def choose(digits: Digits, iterations: int, average: str) -> float:
     """The magnitude of the best validation score after a short fit."""
     print(f"| k | validation -ELBO after {iterations} iterations | dead units |\n|---|---|---|")
     scores = []
     for k in MAGNITUDES:
-        vae = fit(digits, k, 0, iterations)
+        vae = fit(digits, k, 0, iterations, average)
         scores.append(vae.score(digits.validation))
         print(f"| {k:g} | {-scores[-1]:.2f} | {vae.history_['dead'][-1]:.3f} |", flush=True)
     return MAGNITUDES[int(np.argmax(scores))]
@@ -206,19 +211,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser((__doc__ or "").partition("\n")[0], 2000, "dead_relus.png")
     options.add_argument("--magnitude", type=float, default=1e-5, help="k")
     options.add_argument("--choose", action="store_true", help="try magnitudes first")
+    averages = ["parameters", "statistic"]
+    options.add_argument("--average", default="parameters", choices=averages, help="of the penalty")
     options.add_argument("--full", action="store_true", help="50,000 iterations and 3 seeds")
     arguments = parse(options, argv, iterations=50_000, seeds=3)
     if min(arguments.seeds, arguments.iterations) < 1 or arguments.magnitude <= 0:
         options.error("--seeds and --iterations must be at least 1, --magnitude positive")
     digits, iterations = load(), arguments.iterations
-    k = choose(digits, max(1, iterations // 10)) if arguments.choose else arguments.magnitude
+    k, average = arguments.magnitude, arguments.average
+    if arguments.choose:
+        k = choose(digits, max(1, iterations // 10), average)
     runs = Runs(arguments.results)
-    about = {"iterations": iterations}
+    about = {"iterations": iterations, "average": average}
     for seed in range(arguments.seeds):
         for magnitude in (0.0, k):
             key = about | {"k": magnitude, "seed": seed}
             if key not in runs:
-                runs.add(key | run(digits, magnitude, seed, iterations))
+                runs.add(key | run(digits, magnitude, seed, iterations, average))
     print(table(runs.matching(about)))
     save(draw(runs.matching(about), digits.shape), arguments.output)
 

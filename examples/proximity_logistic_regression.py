@@ -115,10 +115,11 @@ def methods(data: Data, gamma: float) -> dict[str, ProximityPenalty | None]:
         "PVI, mean and variance": "mean_variance",
         "PVI, predictions": predictions,
     }
+    options: dict[str, Any] = dict(gamma=gamma, average="parameters")  # as in the paper's text
     penalties: dict[str, ProximityPenalty | None] = {"VI": None, "annealing": None}
     for name, statistic in statistics.items():
-        penalties[name] = ProximityPenalty(statistic, gamma=gamma)
-    own = ProximityPenalty(predictions, distance=smooth, gamma=gamma)
+        penalties[name] = ProximityPenalty(statistic, **options)
+    own = ProximityPenalty(predictions, distance=smooth, **options)
     return penalties | {"PVI, predictions, smooth": own}
 
 

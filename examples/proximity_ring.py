@@ -81,7 +81,7 @@ def gradient(**options: Any) -> Method:
     """A gradient method, all starts at once."""
 
     def run(X: NDArray, starts: NDArray) -> tuple[NDArray, NDArray]:
-        ascent = ProximityAscent(**options, random_state=0)
+        ascent = ProximityAscent(**options, average="parameters", random_state=0)  # as in the text
         end = ascent.ascend(BernoulliFactorModel(X), starts[:, :, None])
         return end.means[:, :, 0], end.elbo
 

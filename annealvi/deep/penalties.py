@@ -11,7 +11,7 @@ average of q's parameters and d a distance, usually the inverse Huber distance:
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2).  In an amortised
 model :math:`\lambda` are the weights of the networks, and the statistic is first averaged over the
 minibatch and the draws.  Each latent unit u then has one distance, and the penalty is their sum.
-Only the parameters of q get a gradient from it.  The average can be that of f instead.
+Only the parameters of q get a gradient from it.  By default f itself is averaged instead.
 
 A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
 whose parameters are detached.  It returns a Tensor, or several, whose last axis runs over the
@@ -316,10 +316,10 @@ class ProximityPenalty(BaseEstimator):
         :math:`\alpha`, in (0, 1]: the weight of the past in the moving average.  Smaller values
         forget the past sooner; 1 gives the mean of all steps.  The average is corrected for its
         start at zero.
-    average : {"parameters", "statistic"}, default="parameters"
-        What is averaged.  ``"parameters"``: all parameters of the model, as in the paper, and f is
-        computed of their average.  ``"statistic"``: f itself, which saves computing f a second
-        time.
+    average : {"statistic", "parameters"}, default="statistic"
+        What is averaged.  ``"statistic"``: f itself, as in the authors' code, which made the tables
+        of the paper.  ``"parameters"``: all parameters of the model, as in its text, and f is
+        computed of their average, a second time in each step.
 
     References
     ----------
@@ -351,7 +351,7 @@ class ProximityPenalty(BaseEstimator):
     shape: str = "exponential"
     gamma: float = 1e-5
     decay: float = 0.9999
-    average: Literal["parameters", "statistic"] = "parameters"
+    average: Literal["parameters", "statistic"] = "statistic"
 
     def plan(self, n_steps: int) -> RunningPenalty:
         """Return the penalty of one fit of so many steps."""

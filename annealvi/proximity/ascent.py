@@ -130,9 +130,9 @@ class ProximityAscent(BaseEstimator):
         used with ``shape="linear"``.
     decay : float, default=0.9999
         :math:`\alpha` of the moving average, in (0, 1].
-    average : {"parameters", "statistic"}, default="parameters"
-        What is averaged: the logits of q, and f is computed of their average, as in the paper; or
-        f itself.
+    average : {"statistic", "parameters"}, default="statistic"
+        What is averaged: f, as in the authors' code, which made the tables of the paper; or the
+        logits of q, as in its text, and f is computed of their average.
     n_steps : int, default=10000
         Number of steps T.
     optimizer : {"adam", "gradient"}, default="adam"
@@ -192,7 +192,7 @@ class ProximityAscent(BaseEstimator):
         shape: Literal["exponential", "linear"] = "exponential",
         gamma: float = 1e-10,
         decay: float = 0.9999,
-        average: Literal["parameters", "statistic"] = "parameters",
+        average: Literal["parameters", "statistic"] = "statistic",
         n_steps: int = 10_000,
         optimizer: Literal["adam", "gradient"] = "adam",
         learning_rate: float = 0.1,

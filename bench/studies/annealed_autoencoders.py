@@ -6,6 +6,8 @@
         [--units gated-elu] [--decoder last] [--shares 0 .2 .5] [--width 300] [--transitions 5]
         [--steps 1500] [--search-steps 500] [--draws 1000] [--scored 500] [--seeds 1]
         [--device cpu] [--full] [--results FILE.json]
+    python -m bench.studies.annealed_autoencoders --together --device cuda --width 300
+        --steps 64000 --scored 10000 --seeds 2 [--rates 1e-3 3e-4] [--start-free] [--results FILE.json]
 
 It repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
 variational inference with annealed variational objectives*.  The posterior is a Gaussian (T = 0) or
@@ -32,6 +34,12 @@ Options
     Latent variables: 40 for MNIST and 200 for OMNIGLOT in the paper.
 --search-steps
     Steps of each fit of the search; 0 takes minibatches of 128, .001 and a warm-up over .2.
+--together
+    Fit all posteriors at all --rates and seeds side by side, without a search: minibatches of 128,
+    a warm-up over 20,000 of 64,000 steps, the state with the best ELBO of validation images out of 32 checks.
+    On a GPU each step is a CUDA graph.  The file's own test images are scored, if it has some.
+--start-free
+    With --together: leave J_0, which pulls q_0 to the prior, out of the annealed objectives.
 --full
     For a GPU: 200,000 steps, a search with 20,000 over more settings, 3 seeds, all test images.
 --results
@@ -43,17 +51,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from annealvi.datasets import load_images
-from annealvi.deep import VariationalAutoencoder
+from annealvi.deep import VariationalAutoencoder, objectives
+from annealvi.deep.objectives import standard_log_density
+from annealvi.deep.vae import AutoencoderNetwork
 from bench.markdown import spread, table
 
 #: What is tried: sizes of minibatches, learning rates, shares of the fit that warm up.
@@ -170,6 +181,162 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
+# ------------------------------------------------------------- all fits side by side
+
+BATCH, WARM_UP, CHECKS = 128, 0.3125, 32
+
+
+def terms(path: Any, log_f: Any, *, beta: Any = 1.0, prior_weight: Any = 1.0) -> Any:
+    """J_1, ..., J_T as in `annealvi.deep.objectives`, of a beta that a device counts itself."""
+    z, n = path.z[1:], len(path.log_forward)
+    alpha = (torch.arange(1, n + 1, dtype=z.dtype, device=z.device) / n)[:, None, None]
+    target = alpha * log_f + prior_weight * (1 - alpha) * standard_log_density(z)
+    return target + beta * (path.log_reverse - path.log_forward)
+
+
+def without_start(path: Any, log_f: Any, **weights: Any) -> Any:
+    """The annealed objectives without J_0."""
+    return terms(path, log_f, **weights).sum(dim=0)
+
+
+class DeviceNoise:
+    """Random numbers drawn on a device, and coins that are tossed before the step."""
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self.device, self.heads = device, False
+        self.generator = torch.Generator(device).manual_seed(seed)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        return torch.randn(*shape, device=self.device, generator=self.generator)
+
+    def coin(self, _: float) -> bool:
+        return self.heads
+
+
+class Running:
+    """A fit that is moved step by step beside others."""
+
+    def __init__(self, key: dict[str, Any], kind: dict[str, Any], X: torch.Tensor) -> None:
+        self.key, self.X, device = key, X, X.device
+        self.a, self.warm_up = kind.get("calibration", 0.0), WARM_UP * key["steps"]
+        torch.manual_seed(key["seed"])
+        self.net = AutoencoderNetwork(
+            X.shape[1],
+            key["components"],
+            (key["width"],) * 2,
+            n_transitions=kind["n_transitions"],
+            transition_hidden=key["width"],
+            units=key["units"],
+        ).to(device)
+        on_device = dict(capturable=True, fused=True) if device.type == "cuda" else {}
+        parameters = list(self.net.parameters())
+        self.adam = torch.optim.Adam(parameters, lr=key["learning_rate"], **on_device)
+        self.noise, self.coins = DeviceNoise(key["seed"], device), np.random.default_rng(key["seed"])
+        self.step, self.graphs = torch.zeros((), device=device), {}
+        self.best: tuple[float, int, dict[str, Any]] = (-np.inf, 0, {})
+        for parameter in parameters:
+            parameter.grad = torch.zeros_like(parameter)
+
+    def move(self, heads: bool) -> None:
+        """One step of Adam, annealed or not."""
+        self.step += 1
+        for parameter in self.net.parameters():
+            parameter.grad.zero_()
+        beta = torch.clamp(0.01 + 0.99 * self.step / self.warm_up, max=1.0)
+        noise, net = self.noise, self.net
+        rows = torch.randint(len(self.X), (BATCH,), device=noise.device, generator=noise.generator)
+        x, noise.heads = self.X[rows], heads
+        context = net.encoder(x)
+        if net.chain is None:
+            mean, sd = net.head.moments(context)
+            kl = (0.5 * (mean * mean + sd * sd) - sd.log() - 0.5).sum(-1)
+            bound = (net.log_likelihood(x, mean + sd * noise.normal(*mean.shape)) - beta * kl).mean()
+        else:
+            bound = net.chain_bound(x, context, noise, 1.0, beta, 0.5 if heads else 0.0)[0]
+        (-bound).backward()
+        self.adam.step()
+
+    def capture(self) -> None:
+        """Make both kinds of step CUDA graphs."""
+        self.stream = torch.cuda.Stream()
+        for heads in {self.a > 0, self.a == 1}:
+            with torch.cuda.stream(self.stream):
+                for _ in range(3):
+                    self.move(heads)
+            torch.cuda.synchronize()
+            self.graphs[heads] = torch.cuda.CUDAGraph()
+            self.graphs[heads].register_generator_state(self.noise.generator)
+            with torch.cuda.graph(self.graphs[heads], stream=self.stream):
+                self.move(heads)
+
+    def go(self) -> None:
+        heads = bool(self.coins.random() < self.a)
+        if not self.graphs:
+            return self.move(heads)
+        with torch.cuda.stream(self.stream):
+            self.graphs[heads].replay()
+
+    @torch.no_grad()
+    def score(self, X: torch.Tensor, draws: int, size: int, log_p: bool = False) -> float:
+        """The mean ELBO, or log p by importance sampling."""
+        found = []
+        for x in X.split(size):
+            parts = [min(250, draws - i) for i in range(0, draws, 250)]
+            log_w = torch.cat([self.net.log_weights(x, n, self.noise)[1] for n in parts])
+            found.append(torch.logsumexp(log_w, 0) - np.log(draws) if log_p else log_w.mean(0))
+        return float(torch.cat(found).mean())
+
+    def check(self, step: int, validation: torch.Tensor) -> None:
+        """Keep the weights if they are the best so far."""
+        score = self.score(validation, 1, 5000)
+        if score > self.best[0]:
+            weights = {name: value.clone() for name, value in self.net.state_dict().items()}
+            self.best = score, step, weights
+
+
+def together(options: argparse.Namespace, kept: Kept) -> None:
+    """Fit the whole sweep side by side, and print what each fit reached."""
+    found, device = load_images(options.data), torch.device(options.device)
+    X = (found.data > 0.5).astype(np.float32)
+    n = len(X) // 6
+    test = (found.data_test > 0.5).astype(np.float32) if "data_test" in found else X[-n:]
+    train, validation, test = (torch.as_tensor(a, device=device) for a in (X[:-n], X[-n:], test))
+    about_all = about(options) | {"together": True, "steps": options.steps}
+    about_all["start_free"] = options.start_free
+    fits = [
+        Running(about_all | dict(name=name, seed=seed, learning_rate=rate), kind, train)
+        for rate, seed in product(options.rates, range(options.seeds))
+        for name, kind in posteriors(options.transitions, options.shares).items()
+    ]
+    with patch.object(objectives, "avo_terms", terms), ExitStack() as stack:
+        if options.start_free:
+            stack.enter_context(patch("annealvi.deep.vae.avo", without_start))
+        if device.type == "cuda":
+            for one in fits:
+                one.capture()
+        for step in range(1, options.steps + 1):
+            for one in fits:
+                one.go()
+            if step % max(1, options.steps // CHECKS) == 0 or step == options.steps:
+                if device.type == "cuda":
+                    torch.cuda.synchronize()
+                for one in fits:
+                    one.check(step, validation)
+    rows = []
+    for one in fits:
+        one.net.load_state_dict(one.best[2] or one.net.state_dict())
+        bounds = [one.score(part, 4, 5000) for part in (train[: len(test)], validation, test)]
+        run = one.key | dict(zip(("train", "validation", "test"), bounds, strict=True))
+        run["log_p"] = one.score(test[: options.scored], options.draws, 100, log_p=True)
+        kept.add(run | {"best_step": one.best[1], "scored": options.scored})
+        numbers = (-run["test"], -run["log_p"], run["log_p"] - run["test"], bounds[0] - bounds[2])
+        names = (one.key["name"], f"{one.key['learning_rate']:g}", one.key["seed"], one.best[1])
+        rows.append([*names, *(f"{number:.2f}" for number in numbers)])
+    gaps = ["variational gap", "generalisation gap"]
+    header = ["posterior", "learning rate", "seed", "best at", "test -ELBO", "test -log p", *gaps]
+    print(table(header, rows))
+
+
 def rows_of(name: str, setting: dict[str, Any], runs: list[dict[str, Any]]) -> list[str]:
     """The row of a posterior in the last table."""
     numbers = (
@@ -193,6 +360,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--decoder", default="last", choices=["last", "elbo", "every"])
     parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.2, 0.5])
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--together", action="store_true")
+    parser.add_argument("--start-free", action="store_true")
+    parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 3e-4])
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--results", type=Path)
     parser.add_argument("--components", type=int, default=40)
@@ -206,7 +376,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if parser.parse_known_args(argv)[0].full:
         parser.set_defaults(**FULL)
     options = parser.parse_args(argv)
-    images, kept = load(options.data), Kept(options.results)
+    kept = Kept(options.results)
+    if options.together:
+        return together(options, kept)
+    images = load(options.data)
     tried, rows = [], []
     for name, kind in posteriors(options.transitions, options.shares).items():
         setting = USUAL

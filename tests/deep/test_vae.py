@@ -218,7 +218,8 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
 def test_the_penalty_is_taken_from_the_average_of_the_parameters(x, name):
     """f of the averaged weights, the newest among them, not the average of f (Algorithm 2)."""
     net, nets, alpha = network(), [], 0.6
-    penalty = ProximityPenalty(name, magnitude=3.0, gamma=1.0, decay=alpha).plan(9)
+    options = dict(magnitude=3.0, gamma=1.0, decay=alpha, average="parameters")
+    penalty = ProximityPenalty(name, **options).plan(9)
     vae = VariationalAutoencoder(max_iter=9)
     held = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), penalty)
     free = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), None)

@@ -228,6 +228,7 @@ def test_algorithm_2_with_another_distance_against_plain_numpy(distance):
         gradient = gradient - k * slope_of(q.probability - past(theta)) * q.variance
         theta, mu = theta + rate * gradient, mu + rate * slope
     options = dict(decay=decay, magnitude=k, gamma=1.0, optimizer="gradient", learning_rate=rate)
+    options["average"] = "parameters"
     ascent = ProximityAscent("mean", distance=distance, n_steps=20, **options)
     found = ascent.ascend(MODEL, START, LOGITS)
     assert_allclose(found.logits, theta, rtol=1e-9, atol=1e-12)
