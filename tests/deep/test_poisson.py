@@ -227,7 +227,8 @@ def test_new_documents_are_fitted_by_the_method_of_the_fit():
     X, options = planted(60, 0)[0], dict(max_iter=30, n_local_steps=30)
     found = {}
     for magnitude in (0.0, 1e4):
-        held = tiny(proximity=ProximityPenalty("mean", magnitude=magnitude, gamma=1.0), **options)
+        penalty = ProximityPenalty("mean", magnitude=magnitude, gamma=1.0, average="parameters")
+        held = tiny(proximity=penalty, **options)
         held.fit(X).network_.load_state_dict(tiny(**options).fit(X).network_.state_dict())
         found[magnitude] = np.abs(held.transform(X) - held.prior_rate).mean()
         assert np.isfinite(held.perplexity(X))
