@@ -6,8 +6,8 @@
         [--units gated-elu] [--decoder last] [--shares 0 .2 .5] [--width 300] [--transitions 5]
         [--steps 1500] [--search-steps 500] [--draws 1000] [--scored 500] [--seeds 1]
         [--device cpu] [--full] [--results FILE.json]
-    python -m bench.studies.annealed_autoencoders --together --device cuda --width 300
-        --steps 64000 --scored 10000 --seeds 2 [--rates 1e-3 3e-4] [--start-free] [--results FILE.json]
+    python -m bench.studies.annealed_autoencoders --together --device cuda --steps 64000
+        --scored 10000 --seeds 2 [--rates 1e-3 3e-4] [--start-free] [--results FILE.json]
 
 It repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
 variational inference with annealed variational objectives*.  The posterior is a Gaussian (T = 0) or
@@ -36,8 +36,8 @@ Options
     Steps of each fit of the search; 0 takes minibatches of 128, .001 and a warm-up over .2.
 --together
     Fit all posteriors at all --rates and seeds side by side, without a search: minibatches of 128,
-    a warm-up over 20,000 of 64,000 steps, the state with the best ELBO of validation images out of 32 checks.
-    On a GPU each step is a CUDA graph.  The file's own test images are scored, if it has some.
+    a warm-up over 20,000 of 64,000 steps, and of 32 checks the state with the best ELBO of
+    validation images.  On a GPU each step is a CUDA graph.  The file's own test images are scored, if it has some.
 --start-free
     With --together: leave J_0, which pulls q_0 to the prior, out of the annealed objectives.
 --full
@@ -231,7 +231,8 @@ class Running:
         on_device = dict(capturable=True, fused=True) if device.type == "cuda" else {}
         parameters = list(self.net.parameters())
         self.adam = torch.optim.Adam(parameters, lr=key["learning_rate"], **on_device)
-        self.noise, self.coins = DeviceNoise(key["seed"], device), np.random.default_rng(key["seed"])
+        self.noise = DeviceNoise(key["seed"], device)
+        self.coins = np.random.default_rng(key["seed"])
         self.step, self.graphs = torch.zeros((), device=device), {}
         self.best: tuple[float, int, dict[str, Any]] = (-np.inf, 0, {})
         for parameter in parameters:
@@ -250,7 +251,8 @@ class Running:
         if net.chain is None:
             mean, sd = net.head.moments(context)
             kl = (0.5 * (mean * mean + sd * sd) - sd.log() - 0.5).sum(-1)
-            bound = (net.log_likelihood(x, mean + sd * noise.normal(*mean.shape)) - beta * kl).mean()
+            z = mean + sd * noise.normal(*mean.shape)
+            bound = (net.log_likelihood(x, z) - beta * kl).mean()
         else:
             bound = net.chain_bound(x, context, noise, 1.0, beta, 0.5 if heads else 0.0)[0]
         (-bound).backward()
