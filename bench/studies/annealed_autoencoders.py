@@ -37,7 +37,8 @@ Options
 --together
     Fit all posteriors at all --rates and seeds side by side, without a search: minibatches of 128,
     a warm-up over 20,000 of 64,000 steps, and of 32 checks the state with the best ELBO of
-    validation images.  On a GPU each step is a CUDA graph.  The file's own test images are scored, if it has some.
+    validation images.  On a GPU each step is a CUDA graph.  The file's own test images are scored,
+    if it has some.
 --start-free
     With --together: leave J_0, which pulls q_0 to the prior, out of the annealed objectives.
 --full
