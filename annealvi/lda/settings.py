@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from inspect import isfunction
@@ -282,7 +283,8 @@ def _budget(preset: Values, given: Values, corpus: Corpus) -> Values:
     values, usual = preset | given, preset["max_iter"]
     online = _steps(preset, given, corpus)["learning_method"] == "online"
     per_pass = -(-corpus.n_samples // values["batch_size"]) if online else 1
-    cooling = int(np.ceil(getattr(values["temperature"], "passes", None) or 0))
+    temperature = as_temperature(values["temperature"], TEMPERATURES)
+    cooling = int(np.ceil(getattr(temperature, "passes", None) or 0))
     short = given.get("max_iter", min(usual, max(SHORT, -(-LEAST_STEPS // per_pass), cooling)))
     mergeable = corpus.density is not None and short > 0 and _can_be_merged(values)
     n_init = int(values["n_init"])
@@ -427,7 +429,7 @@ def _checked(
 ) -> Settings:
     parameters = dict(zip(names, values, strict=True))
     check(parameters)
-    return resolve(parameters, int(min(float(parameters["total_samples"]), 2**53)))
+    return resolve(parameters, math.ceil(min(float(parameters["total_samples"]), 2**53)))
 
 
 # ------------------------------------------------------------------- word counts and dtypes

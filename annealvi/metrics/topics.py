@@ -95,7 +95,12 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
             check_topic_model(topics, name, "components_")
         topics = getattr(topics, "components_", topics)
     first = topics.to_numpy() if hasattr(topics, "to_numpy") else topics
-    while isinstance(first, list | tuple | np.ndarray) and len(first):
+    # An array without dimensions has no length.
+    while (
+        isinstance(first, list | tuple | np.ndarray)
+        and getattr(first, "shape", True)
+        and len(first)
+    ):
         first = first[0]
     if isinstance(first, str | Mapping):
         wanted = "a fitted estimator, or for each topic a weight of each word, in columns"

@@ -390,7 +390,12 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
         return default
     given = [topics] if isinstance(topics, str) or not hasattr(topics, "__iter__") else [*topics]
     known = dict(zip(frame["topic"], frame["label"], strict=True))
-    found = [k for topic in given for k, label in known.items() if topic in (k, label)]
+    found = [
+        k
+        for topic in given
+        for k, label in known.items()
+        if np.ndim(topic) == 0 and topic in (k, label)
+    ]
     if not found or len(found) < len(given):
         wanted = f"numbers or labels of the topics {list(known.values())}"
         raise BadParameter("topics", wanted, topics)

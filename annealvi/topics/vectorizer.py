@@ -142,7 +142,7 @@ def are_texts(documents: Any, name: str) -> bool:
     if hasattr(documents, "shape"):  # an array, a Series
         return len(documents.shape) == 1
     if isinstance(documents, list | tuple) and documents:
-        first = next((row for row in documents if np.size(row)), documents[0])
+        first = next((row for row in documents if not are_tokens(row) or len(row)), documents[0])
         if are_tokens(first):
             return len(first) > 0 and isinstance(first[0], str)
         return not len(getattr(first, "shape", ())) > 0
@@ -461,6 +461,7 @@ class TopicVectorizer(CountVectorizer):
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
         """Return the function that makes of a text what is counted."""
+        self._validate_params()
         analyze = super().build_analyzer()
         if self.analyzer != "word":
             return analyze

@@ -48,7 +48,7 @@ odd = st.one_of(
 #: The largest good value of numbers that set how long a call takes.
 MOST = {
     **dict.fromkeys(["n_components", "n_topics", "n_theta", "n_inner", "n_draws", "dim"], 4),
-    **dict.fromkeys(["max_iter", "n_init", "rounds", "n_runs", "n_reverse"], 3),
+    **dict.fromkeys(["max_iter", "n_init", "rounds", "n_runs", "n_reverse", "refits"], 3),
     **dict.fromkeys(["n_transitions", "transition_hidden", "n_local_steps"], 3),
     **dict.fromkeys(["grid", "n_documents", "n_features", "size", "max_doc_update_iter"], 20),
     **dict.fromkeys(["n_samples", "n_steps", "n_columns", "hidden", "n_jobs"], 6),

@@ -38,6 +38,7 @@ def spoil(value):
         (dict(topic_word_prior=np.zeros((3, 20))), "'topic_word_prior' .* positive .* Got 0"),
         (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
         (dict(temperature=Annealed(passes=11), max_iter=10), "'passes' .* at most the 10 passes"),
+        (dict(temperature=Annealed(passes={})), r"'passes' .* in the range \(0.0, inf\). Got {}"),
         (dict(init=np.ones((3, 19))), r"'init' .* \(3, 20\).* Got shape \(3, 19\)"),
         (dict(init=np.full((3, 20), math.inf)), "'init' .* positive and finite. Got inf"),
         (dict(init="documents", n_components=31), "n_components=31 must be at most n_samples=30"),
@@ -310,6 +311,8 @@ def test_populations_out_of_range(total_samples):
     with pytest.raises(ValueError, match="total_samples"):
         lda.partial_fit(X)
     assert not hasattr(lda, "components_")
+    part = TemperedLDA(3, total_samples=0.1, learning_method="online", random_state=0)
+    assert np.all(np.isfinite(part.partial_fit(X).components_))
     lda = TemperedLDA(3, random_state=0).fit(X).set_params(total_samples=1e305)
     with pytest.raises(ValueError, match="total_samples"):
         lda.perplexity(X, sub_sampling=True)

@@ -346,6 +346,7 @@ def test_topics_that_are_none(X, name):
         (broken(np.inf), f"Input {name} contains infinity"),
         (broken(-1), f"'{name}' parameter of topic_.* must be non-negative. Got -1"),
         (np.ones(30), "Expected 2D array, got 1D"),
+        (np.ma.masked, "Expected 2D array, got scalar"),
         (np.ones((0, 30)), "minimum of 1 is required"),
         (
             np.repeat([[1.0], [0.0]], 30, axis=1),

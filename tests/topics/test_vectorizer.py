@@ -114,6 +114,8 @@ def test_another_vectorizer_counts_as_it_does():
 def test_errors(vectorizer, message):
     if isinstance(vectorizer, TopicVectorizer):
         refused(message, vectorizer.fit_transform, TEXTS)
+        if vectorizer.stop_words == "german":
+            refused(message, vectorizer.build_analyzer)
     else:
         refused(message, count_words, vectorizer, TEXTS)
 
