@@ -2,6 +2,7 @@
 
     python -m bench.structure [FOLDER]        the figures of a checkout, by default of this one
     python -m bench.structure BEFORE AFTER    both and their ratio, as a table in Markdown
+    python -m bench.structure --pages         the words of the pages and habits of writing (pages.py)
 
 The source of any commit is read, never imported.  Two rows come from a small fit in a process of
 its own, if the kernels of the checkout are built.  Circles, upward imports and private uses are
@@ -22,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench import CHECKOUT, parser
+from bench import CHECKOUT, pages, parser
 from bench.markdown import table
 
 PACKAGE = "annealvi"
@@ -398,7 +399,7 @@ def figures(folder: Path) -> dict[str, object]:
     files, graph = sources(folder), imports(folder)
     heart = sources(folder, "lda", "models/lda", "inference")
     classes, frames, frame_files, calls = fit_figures(folder)
-    pages = (folder / "docs").glob("*.md")
+    docs = (folder / "docs").rglob("*.md")
     return {
         "lines of code of the package": n_code(files),
         "lines of docstrings": sum(len(lines_of(path)[1]) for path in files),
@@ -424,7 +425,7 @@ def figures(folder: Path) -> dict[str, object]:
         "places that name the kernel add_statistics": places_of(folder),
         "lines of tests": n_lines((folder / "tests").rglob("*.py")),
         "lines of bench": n_lines((folder / "bench").rglob("*.py")),
-        "words of docs/*.md": sum(len(path.read_text("utf-8").split()) for path in pages),
+        "words of docs/": sum(len(path.read_text("utf-8").split()) for path in docs),
     }
 
 
@@ -436,10 +437,18 @@ def ratio(before: object, after: object) -> str:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("folders", nargs="*", type=Path, default=[CHECKOUT], metavar="FOLDER")
-    folders = options.parse_args().folders
+    options.add_argument("--pages", action="store_true", help="the words of the pages instead")
+    options.add_argument(
+        "--places", action="store_true", help="with --pages, each place of a habit"
+    )
+    chosen = options.parse_args()
+    folders = chosen.folders
     for folder in folders:
         if not (folder / PACKAGE / "__init__.py").is_file():
             options.error(f"there is no package {PACKAGE} in {folder}")
+    if chosen.pages:
+        print(*(pages.report(folder, places=chosen.places) for folder in folders), sep="\n\n")
+        return
     found = [figures(folder) for folder in folders]
     rows = [(name, *(one[name] for one in found)) for name in found[0]]
     if len(found) == 2:
