@@ -89,14 +89,14 @@ test-newest: $(VENV)-newest/source
 	$(VENV)-newest/bin/pip install --pre --upgrade numpy
 	cd $< && ../bin/$(PYTEST) -m 'not deep'
 
-# Ends with the tables of docs/benchmarks.md.
+# Ends with the tables of docs/record/benchmarks.md.
 bench: $(VENV)/.rivals
 	mkdir -p build
 	$(BIN)/pytest bench --benchmark-only --benchmark-sort=fullname \
 		--benchmark-json=build/bench.json
 	$(BIN)/python -m bench.speed.report build/bench.json
 
-# Ends with the tables of docs/quality.md and the figure beside it; what is there is not redone.
+# Ends with the tables of docs/record/quality.md and the figure beside it; what is there is not redone.
 quality: $(VENV)/.rivals
 	$(BIN)/python -m bench.studies.quality fit
 	$(BIN)/python -m bench.studies.quality report

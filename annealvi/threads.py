@@ -1,4 +1,4 @@
-"""One lock for each estimator, and light copies.  docs/threads.md has the policy.
+"""One lock for each estimator, and light copies.  docs/look_up/threads.md has the policy.
 
 Threads that change an estimator take turns (:func:`writing`), maybe for hours.  Readers share the
 estimator (:func:`reading`); a step of a fit, or an assignment, has it alone for a moment

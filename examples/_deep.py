@@ -105,7 +105,7 @@ def method_options(
         return {}
     k0, gamma = magnitudes[k]
     if name != ANNEALED:
-        # as in the text of the paper, by which the tables of docs/deep_models.md were made
+        # as in the text of the paper, by which the tables of docs/record/deep_models.md were made
         options = dict(magnitude=k0, gamma=gamma, average="parameters")
         return {"proximity": ProximityPenalty(statistics[name], **options)}
     first = max(1.0, abs(first_elbo) if k0 is None else k0)

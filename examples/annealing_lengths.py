@@ -44,7 +44,7 @@ default
     about 1,000 for its large ones.  A step of the posterior form keeps 1 - rho T of the old topics,
     so rho T is at most 1: from T0 = 5 it is if tau >= 9.
 
-docs/evidence.md has the results.
+docs/record/evidence.md has the results.
 """
 
 from __future__ import annotations

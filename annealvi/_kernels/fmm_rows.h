@@ -24,7 +24,7 @@
  * whichever lies further out.  So its inverse temperature (logit - c) / (a - c) is 1 within the
  * limits and b far out; in between it is the one that leads to the limit.  This is the effect of
  * a penalty on a KL from c: k times the amount by which it exceeds its running average.  Then
- * b = 1/(1 + k), and the limits are where the KL equals the average (docs/proximity.md).
+ * b = 1/(1 + k), and the limits are where the KL equals the average (docs/record/proximity.md).
  */
 INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *inverse)
 {

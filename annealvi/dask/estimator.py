@@ -50,7 +50,7 @@ class TemperedLDA(LocalLDA):
     order that :func:`document_order` gives, with the same `shard_size` and `batch_size`.
 
     A step puts the topics on all workers, and each worker fits its shards of the minibatch.  What
-    they found is added up over a tree, and this process moves the topics.  docs/scale.md says what
+    they found is added up over a tree, and this process moves the topics.  docs/do/scale.md says what
     that costs.
 
     Parameters

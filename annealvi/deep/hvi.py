@@ -85,7 +85,7 @@ def inverse_softplus(value: float) -> float:
 
 #: Options of a :class:`Chain` that starts near the identity.  In many dimensions an amortised chain
 #: learns from there only; in one or two it finds several modes from the usual start only
-#: (docs/deep_models.md).
+#: (docs/record/deep_models.md).
 NEAR_IDENTITY: dict[str, Any] = {"sigma": 0.05, "gate_bias": -4.0}
 
 

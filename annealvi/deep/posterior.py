@@ -30,7 +30,7 @@ from annealvi.threads import writing
 #: Number of draws along an untrained chain at which a log density is tried before the fit.
 TRIALS = 64
 #: Start of the transitions.  A transition that does little at first does not mix up the modes that
-#: earlier transitions have separated (docs/deep_models.md compares starts).
+#: earlier transitions have separated (docs/record/deep_models.md compares starts).
 GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
 #: Draws, and draws of the reverse chain for each, that are used to rank fits.
 RANKING = (500, 50)

@@ -70,7 +70,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     at `max_iter`, `validation_fraction`, `n_init` and `temperature`.
 
     Parameters that are left open, None or ``"auto"``, follow a recipe that depends on the corpus
-    (docs/defaults.md).  With ``preset="sklearn"`` they have scikit-learn's defaults, and the
+    (docs/look_up/defaults.md).  With ``preset="sklearn"`` they have scikit-learn's defaults, and the
     results are the same numbers; below, its values stand in brackets.
 
     Parameters
@@ -104,11 +104,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         [1].
 
         The topics of all runs are put together and merged to K.  Ten small steps or more follow,
-        one pass at least, and passes in batch at T = 1 where words are plenty (docs/defaults.md).
+        one pass at least, and passes in batch at T = 1 where words are plenty (docs/look_up/defaults.md).
         Each run needs memory for its topics.  Where topics cannot be merged, ``"auto"`` is 1, and
         of several runs that with the lowest `bound_` is kept or, with `validation_fraction`, the
         highest `validation_score_`: with a prior for each topic or learned priors, with an array as
-        `init`, and if T does not end at 1 by a schedule.  docs/runs.md has what both gain.
+        `init`, and if T does not end at 1 by a schedule.  docs/record/runs.md has what both gain.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
         after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
@@ -155,7 +155,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     learning_decay, learning_offset : float, default=None
         For experts, as all that follow.  :math:`\kappa` and :math:`\tau` of the online step size
         :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If neither is given, the step
-        size of `fit` falls linearly, see docs/defaults.md [as if given].
+        size of `fit` falls linearly, see docs/look_up/defaults.md [as if given].
     mean_change_tol : float, default=None
         A document's local step stops when the mean absolute change of its :math:`\gamma` falls
         below this.  None means that it stops when :math:`\sum_k |\Delta\gamma_{dk}|` falls below
@@ -193,7 +193,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     topic_support_ : ndarray of shape (n_components,)
         The share of runs that have found each topic: their best match has a cosine of at least 0.8
         over the 50 largest words.  Topics of high support come back in new fits, those of low
-        support often do not (docs/runs.md).  Only if runs are merged; topics that are assigned, and
+        support often do not (docs/record/runs.md).  Only if runs are merged; topics that are assigned, and
         those of `partial_fit`, have none.
     settings_ : dict
         The parameters of the last fit, with values for those that were left open, and whether runs
@@ -562,7 +562,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             How theta is inferred.  ``"variational"`` is the mean field of the fit, with its
             `max_doc_update_iter` and tolerances.  ``"cvb0"`` is collapsed inference at E[beta],
             which is closer to the exact posterior mean.  Use it where documents are short for
-            their topics; docs/inference.md has the measurements.
+            their topics; docs/record/inference.md has the measurements.
 
         Returns
         -------
@@ -603,7 +603,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         \log p(v \mid k)`.  It agrees better with known labels than the largest share of
         `transform`, which is often of a topic of common words.  Still better is
         ``TemperedMultinomialMixture(K, init=lda.components_)``, fitted to the same documents:
-        docs/classes.md has the measurements.
+        docs/do/classes.md has the measurements.
 
         Parameters
         ----------

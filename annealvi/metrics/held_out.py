@@ -187,7 +187,7 @@ def document_completion(
 
     How E[theta] is inferred matters as much as many a choice of the fit.  To compare the topics
     of two fits, infer alike: ``method="cvb0"`` gives every model the same inference, from its
-    topics alone and with one prior (docs/inference.md).
+    topics alone and with one prior (docs/record/inference.md).
 
     Parameters
     ----------

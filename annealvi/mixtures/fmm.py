@@ -39,7 +39,7 @@ DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
 #: ``"annealed"`` starts at HOTTEST N pi / D, but not above HOTTEST and not below MILDEST.  The
 #: uncertainty of the components costs D / (2 N pi) nats in every logit of nu, at any T.  The
 #: contribution of the data to the logit is divided by T.  So if there are more dimensions than
-#: data, a hot start switches components off for good (docs/evidence.md).
+#: data, a hot start switches components off for good (docs/record/evidence.md).
 HOTTEST, MILDEST = 10.0, 1.5
 VARIATIONAL = Variational(t_max=100.0)
 #: D^2 sampling uses at most this many rows, or this many per component if that is more.  On
@@ -110,7 +110,7 @@ class TemperedFMM(
         - ``"kmeans++"``: rows of X by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`),
           scaled to the length of the short vectors.  It samples from at most 2,000 random
           rows, or 10 for each component if that is more.  It mostly helps plain inference
-          and makes no difference to an annealed fit (docs/evidence.md).
+          and makes no difference to an annealed fit (docs/record/evidence.md).
         - An array of shape (n_components, n_features).
     n_init : int, default=1
         Number of runs.  The fit with the best ELBO is kept.

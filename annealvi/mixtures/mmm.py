@@ -29,7 +29,7 @@ from annealvi.threads import reads, shallow
 
 #: Runs that are merged, and the passes of each.
 RUNS, PASSES = 12, 6
-#: T of these, unless the fit is plain inference; docs/classes.md has how all three were chosen.
+#: T of these, unless the fit is plain inference; docs/do/classes.md has how all three were chosen.
 COOLING = Annealed(3.0, length=1.0)
 #: The temperatures that their names stand for.
 KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Variational()}
@@ -47,7 +47,7 @@ class TemperedMultinomialMixture(
 
     with Dirichlet priors of w and of :math:`\beta_k` (the Dirichlet-multinomial mixture).  Use it
     where each document is about one thing: to group documents into classes, and for short texts,
-    where LDA has too few words to learn shares from.  docs/classes.md compares both.
+    where LDA has too few words to learn shares from.  docs/do/classes.md compares both.
 
     The classes of the topics of a fitted :class:`TemperedLDA` are those of
     ``TemperedMultinomialMixture(K, init=lda.components_)``.

@@ -67,7 +67,7 @@ ROWS = 1024
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
 #: Their first sweeps cool exponentially from this T.  For given components nu has as many poor
-#: optima as the whole fit has (docs/evidence.md has the gain).
+#: optima as the whole fit has (docs/record/evidence.md has the gain).
 COOLING_START, COOLING_SWEEPS = 10.0, 10
 #: A learned noise variance stays above NOISE_FLOOR times the variance of X, and above
 #: RESOLUTION times the mean square of X, below which rounding hides it.  A learned probability

@@ -76,7 +76,7 @@ class Proximity(Temperature):
     References
     ----------
     Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, AISTATS.  The paper
-    leaves the coordinate-wise form to future work; docs/proximity.md derives it.
+    leaves the coordinate-wise form to future work; docs/record/proximity.md derives it.
     """
 
     _parameter_constraints: ClassVar[dict] = {

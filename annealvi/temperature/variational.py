@@ -247,7 +247,7 @@ class Variational(Learned):
             estimate in the form that has topics summed out.  To use it, compute a LogPartition
             with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, see Examples.
             On 1,000 abstracts T then jumps to 10 after the first step and stays there
-            (docs/temperatures.md).
+            (docs/understand/temperatures.md).
 
         Examples
         --------
@@ -313,7 +313,7 @@ class Variational(Learned):
         self.posterior_ = special.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
         # the best start and damping differ between topic models and mixtures, whose components a
-        # hot start switches off (docs/evidence.md)
+        # hot start switches off (docs/record/evidence.md)
         topics = isinstance(model, LocallyNormalised)
         if self.start is not None:
             self._b = 1.0 / self.start

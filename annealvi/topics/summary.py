@@ -687,7 +687,7 @@ class TopicSummary:
         -----
         The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, takes words
         for independent.  They are not: a document that has a word once has it again, and where
-        groups are drawn at random up to 12% of such intervals exclude 0 (docs/summary.md).  Here
+        groups are drawn at random up to 12% of such intervals exclude 0 (docs/do/summary.md).  Here
         documents are independent, and so are the words of the prior.  Each of the two log-odds has
         the variance
 

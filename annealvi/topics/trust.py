@@ -14,7 +14,7 @@ from annealvi._optional import import_optional
 from annealvi.topics.described import Described, Judged
 
 #: Topics that fewer runs have found come back in a new fit in .24 to .60 of the cases, those
-#: that more have found in .59 to 1 (docs/runs.md).
+#: that more have found in .59 to 1 (docs/record/runs.md).
 LEAST_SUPPORT = 1 / 3
 #: The cosine from which a topic of another fit counts as the same one.
 LEAST_STABILITY = 0.7

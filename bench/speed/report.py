@@ -1,6 +1,6 @@
-"""Write the tables of docs/benchmarks.md from what `make bench` measured.
+"""Write the tables of docs/record/benchmarks.md from what `make bench` measured.
 
-    python -m bench.speed.report build/bench.json [--docs docs/benchmarks.md]
+    python -m bench.speed.report build/bench.json [--docs docs/record/benchmarks.md]
 
 Replaces the text between the markers of that document.  Groups that were not measured are left
 out; libraries and corpora that were missing are listed with the reason.
@@ -19,7 +19,7 @@ from bench.adapters import RIVALS, SCIKIT_LEARN
 from bench.markdown import between_markers, table
 from bench.speed.pairs import ratio
 
-DOCS = CHECKOUT / "docs" / "benchmarks.md"
+DOCS = CHECKOUT / "docs" / "record" / "benchmarks.md"
 LIBRARIES = [library.name for library in (SCIKIT_LEARN, *RIVALS)]
 #: The library and priors whose final score is the one to reach.
 TARGET, TARGET_PRIOR = "tomotopy", (0.1, 0.01)

@@ -9,7 +9,7 @@ The fits are those of fits.py.  A digest is the SHA-256 of what a fit has found 
 components, temperatures, history) and of what it answers (transform, score).  The names of the
 fits that differ are printed, and the exit status is 1 if there are any.  Fits of annealvi.deep are
 left out where PyTorch is not installed, and of the golden values: theirs hold for one machine.
-The others hold for every processor (docs/promises.md).
+The others hold for every processor (docs/look_up/promises.md).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 The protocols are those of the neural topic models and of short-text clustering: fit on the training
 documents, take the class of each test document, or of all documents where there is no test part.
 The first step keeps its results in --folder and does nothing twice; methods whose library is not
-installed are skipped.  The second writes the tables of docs/classes.md; results that are not in the
+installed are skipped.  The second writes the tables of docs/record/classes.md; results that are not in the
 folder come from classes.json, which it writes.  Seconds are CPU seconds of the fit.
 """
 
@@ -40,7 +40,7 @@ from annealvi.metrics import document_completion, purity, topic_coherence, topic
 from bench import CHECKOUT, parser
 from bench.markdown import between_markers, table
 
-DOCS = CHECKOUT / "docs" / "classes.md"
+DOCS = CHECKOUT / "docs" / "record" / "classes.md"
 KEPT = CHECKOUT / "bench" / "studies" / "classes.json"
 
 #: Long and short labelled corpora with the numbers of classes that they are fitted with.

@@ -1,4 +1,4 @@
-"""Does tempering find better optima of the mixtures?  The tables of docs/evidence.md.
+"""Does tempering find better optima of the mixtures?  The tables of docs/record/evidence.md.
 
     python -m bench.studies.mixtures [--seeds 20] [--starts 100] [--parts factors dimensions ...]
 

@@ -6,7 +6,7 @@ K = 100, alpha = .1, eta = .01 (with --sparse both are 1/K = .01), tau = 64, kap
 minibatches of 100, 4 passes.  The corpora are the first 30,000 abstracts of ``arxiv_100k`` (held
 out: rows 30,000 to 33,000) and ``debian_desc`` without its last 1,000 descriptions, which are
 held out.  Every method starts from the same draws, sees the same minibatches and makes the same
-local steps.  A line is printed for each fit, and at the end the table of docs/evidence.md.
+local steps.  A line is printed for each fit, and at the end the table of docs/record/evidence.md.
 """
 
 from __future__ import annotations

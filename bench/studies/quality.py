@@ -9,7 +9,7 @@ or, step by step,
     python -m bench.studies.quality report
 
 The first step fits and scores, the second prints the scores, the third writes the tables of
-docs/quality.md and the figure beside it.  Documents are those of splits.py.  Each rival gets the
+docs/record/quality.md and the figure beside it.  Documents are those of splits.py.  Each rival gets the
 configuration that validates best at seed 0 for that corpus and K, and is fitted with it from the
 other seeds.  Fits and scores are kept in --folder and not done again.  The report takes results
 of rivals that are not there from rivals.json, which it writes.
@@ -29,7 +29,7 @@ from bench.studies.study.methods import FAMILIES, ONE_PASS, OURS
 from bench.studies.study.store import Cell, Store
 
 SIZES = (20, 100, 500)
-DOCS = CHECKOUT / "docs" / "quality.md"
+DOCS = CHECKOUT / "docs" / "record" / "quality.md"
 #: The results of the rivals, for machines that do not have their fits.
 RIVALS = CHECKOUT / "bench" / "studies" / "rivals.json"
 #: What is fitted by default: all but the fits that only measure the seconds of a pass.

@@ -6,7 +6,7 @@
 
 Fits are made on the training documents of splits.py, on one thread; what is held out are the
 validation documents, and the fold-in is chosen on a fit of one start.  `curves` prints means over
-seeds and draws docs/runs.png; tomotopy and topica are fitted from one seed if they are there.
+seeds and draws docs/record/runs.png; tomotopy and topica are fitted from one seed if they are there.
 `spread` prints the standard deviation over seeds.  `support` prints whether topics of high support
 come back, in new fits and on the other half of the documents, and which of planted topics have it.
 """
@@ -37,7 +37,7 @@ CORPORA = ("bbc_news", "20ng_etm", "reuters21578", "debian_desc")
 NUMBERS = (2, 3, 5, 9)
 HEADINGS = ["", "bound", "held out", "sd", "stability", "NPMI", "diversity", "CPU s"]
 SWEEPS = {"tomotopy": (50, 100, 200, 400), "topica": (50, 200, 1000)}
-PICTURE = CHECKOUT / "docs" / "runs.png"
+PICTURE = CHECKOUT / "docs" / "record" / "runs.png"
 #: Two topics are the same from this cosine on.
 SAME = 0.8
 SUPPORTED = {"bbc_news": 20, "reuters21578": 20, "20ng_etm": 50, "kos": 50, "debian_desc": 100}

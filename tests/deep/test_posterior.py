@@ -157,5 +157,5 @@ def test_annealed_objectives_find_all_modes(annealing):
         assert np.sum(missing == 4) <= 2, missing
         below, above = posterior.evidence_bounds(n_draws=200, n_reverse=500)
         assert np.all(below <= above + 1e-6)
-        # measured with K = 2,000: see docs/deep_models.md
+        # measured with K = 2,000: see docs/record/deep_models.md
         assert above.mean() > -0.15

@@ -1,4 +1,4 @@
-"""The state of a fit, and several threads at one estimator (docs/threads.md)."""
+"""The state of a fit, and several threads at one estimator (docs/look_up/threads.md)."""
 
 import copy
 import pickle

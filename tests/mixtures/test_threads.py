@@ -1,4 +1,4 @@
-"""Several threads at one mixture; docs/threads.md has the policy."""
+"""Several threads at one mixture; docs/look_up/threads.md has the policy."""
 
 import copy
 import threading

@@ -1,4 +1,4 @@
-"""The recipes of docs/coming_from.md run, each where its library is installed."""
+"""The recipes of docs/do/coming_from.md run, each where its library is installed."""
 
 import gzip
 import re

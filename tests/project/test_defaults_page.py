@@ -1,4 +1,4 @@
-"""docs/defaults.md has the values of both presets."""
+"""docs/look_up/defaults.md has the values of both presets."""
 
 import ast
 import re

@@ -33,7 +33,7 @@ def snippets(path, *, deep):
 
 
 def pages(*, deep):
-    """The pages with snippets; those of docs/coming_from.md have a test of their own."""
+    """The pages with snippets; those of docs/do/coming_from.md have a test of their own."""
     names = [path.stem for path in sorted(DOCS.glob("*.md")) if snippets(path, deep=deep)]
     return [name for name in names if name != "coming_from"]
 

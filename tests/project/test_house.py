@@ -65,7 +65,7 @@ KINDS = {".py", ".pyx", ".html", ".js", ".rst"}
 
 
 def test_nothing_is_said_to_come_from_an_index_before_the_first_release():
-    """Errors name libraries, and pages the extra and docs/install.md, which tells what will be."""
+    """Errors name libraries, and pages the extra and docs/learn/install.md, which tells what will be."""
     of_package = [path for path in (CHECKOUT / PACKAGE).rglob("*") if path.suffix in KINDS]
     texts = [*of_package, *CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
     texts += [CHECKOUT / "docs" / "api.rst", *(CHECKOUT / "examples").glob("*.py")]

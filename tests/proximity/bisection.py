@@ -1,4 +1,4 @@
-"""Proximity's temperatures by bisection, as docs/proximity.md has them."""
+"""Proximity's temperatures by bisection, as docs/record/proximity.md has them."""
 
 import numpy as np
 from scipy.special import entr, expit

@@ -1,7 +1,7 @@
 """Figure 1 of Altosaar et al. (2018): who comes back from a ring of radius 95 to the truth.
 
 A hundred starts, a third of them for each of three data seeds.  All of `starts x seeds` are in
-docs/proximity.md, by ``python examples/proximity_ring.py --full``.
+docs/record/proximity.md, by ``python examples/proximity_ring.py --full``.
 """
 
 import numpy as np
