@@ -2,7 +2,7 @@
 
     python -m bench.structure [FOLDER]        the figures of a checkout, by default of this one
     python -m bench.structure BEFORE AFTER    both and their ratio, as a table in Markdown
-    python -m bench.structure --pages         the words of the pages and habits of writing (pages.py)
+    python -m bench.structure --pages         the words of the pages and habits of writing
 
 The source of any commit is read, never imported.  Two rows come from a small fit in a process of
 its own, if the kernels of the checkout are built.  Circles, upward imports and private uses are

@@ -9,7 +9,7 @@ The kernel's rate is the best of many runs with twenty iterations per document, 
 thread.  A word and topic count 4 flops per iteration; special functions are not counted.  alpha is
 .1, so that no topic is too small to count.
 
-The bound in the tables of docs/record/benchmarks.md: where the weights of a document do not fit into the
+The bound in the tables of docs/record/benchmarks.md: where a document's weights do not fit into the
 first cache, each iteration reads each weight from the second, so the rate is at most 4 flops per
 weight that the second cache delivers.
 """

@@ -9,7 +9,7 @@
 The protocols are those of the neural topic models and of short-text clustering: fit on the training
 documents, take the class of each test document, or of all documents where there is no test part.
 The first step keeps its results in --folder and does nothing twice; methods whose library is not
-installed are skipped.  The second writes the tables of docs/record/classes.md; results that are not in the
+installed are skipped.  The second writes the tables of docs/record/classes.md; results not in the
 folder come from classes.json, which it writes.  Seconds are CPU seconds of the fit.
 """
 

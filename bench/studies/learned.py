@@ -5,7 +5,7 @@
 
 There are five families of methods: plain inference (SVI), annealed likelihood (AVI), annealed
 posterior (DASVI), one learned temperature (VT) and one per document (LVT).  The last four have
-several variants.  A line is printed for each fit, and two tables at the end (docs/record/evidence.md).
+several variants.  A line is printed for each fit, two tables at the end (docs/record/evidence.md).
 The first has one variant of each family, the one with the best mean held-out log-likelihood on
 validation documents; its scores are those of test documents, which chose nothing.  The second
 table has every variant.  "Warned" counts the fits whose learned temperature was not near 1 at the

@@ -9,7 +9,7 @@ or, step by step,
     python -m bench.studies.quality report
 
 The first step fits and scores, the second prints the scores, the third writes the tables of
-docs/record/quality.md and the figure beside it.  Documents are those of splits.py.  Each rival gets the
+docs/record/quality.md and the figure beside it.  Documents are of splits.py.  Each rival gets the
 configuration that validates best at seed 0 for that corpus and K, and is fitted with it from the
 other seeds.  Fits and scores are kept in --folder and not done again.  The report takes results
 of rivals that are not there from rivals.json, which it writes.

@@ -6,7 +6,7 @@ Words are ranked by Sievert and Shirley's relevance, lambda log p(w|k) + (1 - la
 p(w|k)/p(w).  TemperedLDA's defaults are fitted on a random half of each corpus.  Printed are, for
 each lambda, the NPMI of the ten top words on the other half and on the half that was fitted, their
 diversity, and the share of documents that hold the median one of them.  Of the first number of
-topics the corpora are shown one by one too.  With --write the tables go to docs/record/relevance.md.
+topics the corpora are shown one by one too.  --write writes the tables to docs/record/relevance.md.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 Fits are made on the training documents of splits.py, on one thread; what is held out are the
 validation documents, and the fold-in is chosen on a fit of one start.  `curves` prints means over
-seeds and draws docs/record/runs.png; tomotopy and topica are fitted from one seed if they are there.
+seeds and draws docs/record/runs.png; tomotopy and topica are fitted from one seed, if installed.
 `spread` prints the standard deviation over seeds.  `support` prints whether topics of high support
 come back, in new fits and on the other half of the documents, and which of planted topics have it.
 """

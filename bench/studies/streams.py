@@ -200,7 +200,9 @@ def main() -> None:
     options.add_argument("--topics", type=int, default=50)
     options.add_argument("--block", type=int, default=500)
     options.add_argument("--random", type=int, default=0)
-    options.add_argument("--figure", type=Path, default=CHECKOUT / "docs" / "record" / "streams.png")
+    options.add_argument(
+        "--figure", type=Path, default=CHECKOUT / "docs" / "record" / "streams.png"
+    )
     given = options.parse_args()
     if given.random:
         random_words(given.random)

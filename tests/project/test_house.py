@@ -57,7 +57,7 @@ def test_fits_use_nothing_that_chooses_its_bits_by_processor():
     assert used == NOT_IN_RESULTS
 
 
-INSTALL = CHECKOUT / "docs" / "install.md"
+INSTALL = CHECKOUT / "docs" / "learn" / "install.md"
 #: For those who work on annealvi.
 OF_DEVELOPERS = {"test", "bench", "docs"}
 #: Files of the package that people read parts of.
@@ -65,9 +65,9 @@ KINDS = {".py", ".pyx", ".html", ".js", ".rst"}
 
 
 def test_nothing_is_said_to_come_from_an_index_before_the_first_release():
-    """Errors name libraries, and pages the extra and docs/learn/install.md, which tells what will be."""
+    """Errors name libraries, and pages the extra and the page on installing."""
     of_package = [path for path in (CHECKOUT / PACKAGE).rglob("*") if path.suffix in KINDS]
-    texts = [*of_package, *CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
+    texts = [*of_package, *CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")]
     texts += [CHECKOUT / "docs" / "api.rst", *(CHECKOUT / "examples").glob("*.py")]
     assert [path for path in texts if f"{PACKAGE}[" in path.read_text("utf-8")] == [INSTALL]
     before, _, after = INSTALL.read_text("utf-8").partition("## At the first release")

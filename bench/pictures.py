@@ -1,0 +1,164 @@
+"""The pictures of the manual, one style for all.
+
+    python -m bench.pictures [PART ...]      all, or some of: chart topics report gallery support
+
+They go to docs/pictures.  `report` photographs the report with Chromium, if it is installed; the
+film of the surface is made by `python examples/gmm_surface.py --film`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+
+from annealvi import TopicModel, plot
+from annealvi.datasets import load_arxiv_abstracts
+from annealvi.topics import choose_n_topics
+from bench import CHECKOUT, chart, parser
+
+FOLDER = CHECKOUT / "docs" / "pictures"
+STYLE = {
+    **{"font.size": 11, "svg.hashsalt": "annealvi", "svg.fonttype": "none"},
+    **{"grid.color": "0.9", "axes.axisbelow": True},
+    **{"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 160},
+}
+#: Width, height and scale of the photographs of the report, and whether it is dark.
+PHOTOGRAPHS = {
+    "report": (1280, 900, 1.5, False),
+    "report_dark": (1280, 900, 1.5, True),
+    "report_phone": (500, 1000, 1.5, False),
+}
+
+
+@cache
+def abstracts() -> Any:
+    return load_arxiv_abstracts(texts=True)
+
+
+@cache
+def model(random_state: int = 0) -> TopicModel:
+    """A fit to the bundled abstracts, without their LaTeX."""
+    one = TopicModel(n_topics=20, random_state=random_state)
+    return one.set_params(vectorizer__clean=True).fit(abstracts().texts)
+
+
+@cache
+def summary(**options: Any) -> Any:
+    return model().describe(abstracts().texts, titles=abstracts().titles, **options)
+
+
+def fields() -> list[str]:
+    """The archive of each abstract, such as "cs"."""
+    return [name.split(".")[0] for name in abstracts().target_names[abstracts().target]]
+
+
+def save(name: str, axes: Any) -> None:
+    first = np.ravel(np.asarray(axes, dtype=object))[0]
+    options = {"metadata": {"Date": None}} if name.endswith(".svg") else {}
+    first.figure.savefig(FOLDER / name, bbox_inches="tight", **options)
+    print(FOLDER / name)
+
+
+def draw_chart() -> None:
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(figsize=(7.6, 4.2), layout="constrained")
+    chart.draw(axes)
+    axes.grid()
+    save("quality.svg", axes)
+
+
+def draw_topics() -> None:
+    largest = summary().table.share.nlargest(6).index
+    save("topics.png", plot.plot_topic_words(summary(), topics=sorted(largest)))
+
+
+def draw_support() -> None:
+    """How many topics come back, by their support: the table of docs/record/runs.md."""
+    import matplotlib.pyplot as plt
+
+    text = (chart.RECORD / "runs.md").read_text("utf-8")
+    lines = [line.split(" | ") for line in text.splitlines() if "| a new fit |" in line]
+    shares = np.array([[float(cell.split()[0]) for cell in line[2:5]] for line in lines])
+    _, axes = plt.subplots(figsize=(6.4, 3), layout="constrained")
+    names = ["fewer than 1/3", "1/3 to 2/3", "more than 2/3"]
+    axes.bar(names, shares.mean(axis=0), color=["#D55E00", "#E69F00", "#0072B2"], width=0.6)
+    axes.plot(names, shares.T, "o", color="0.25", markersize=4)
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("share of the runs that found the topic (its support)")
+    axes.set_ylabel("share of topics that\ncame back in a new fit")
+    save("support.svg", axes)
+
+
+def draw_gallery() -> None:
+    """Each kind of picture that the library draws of topics."""
+    texts, one = abstracts(), summary()
+    when = ["from 2015" if day >= "2015" else "to 2014" for day in texts.created]
+    security = int(np.argmax(["security" in words for words in one.table.words]))
+    largest = one.table.share.nlargest(4).index.tolist()
+    save("map.png", plot.plot_topic_map(one))
+    save("heatmap.png", plot.plot_topic_heatmap(one))
+    save("dendrogram.png", plot.plot_topic_dendrogram(one))
+    save("over_time.png", plot.plot_topics_over_time(one, texts.created, topics=largest))
+    save("by_group.png", plot.plot_topics_by_group(one, fields()))
+    save("term_ranks.png", plot.plot_term_ranks(one))
+    save("stability.png", plot.plot_stability(one, model(1).describe(texts.texts)))
+    save("words_by_group.png", plot.plot_words_by_group(one, security, when))
+    save("choice.png", choose_n_topics(texts.data, [5, 10, 20, 50, 100], random_state=0).plot())
+    effects = summary(refits=10).effects(
+        "~ field", {"field": ["physics" if f in PHYSICS else "other" for f in fields()]}
+    )
+    save("effects.png", plot.plot_effects(effects, "field"))
+
+
+PHYSICS = {"cond-mat", "physics", "quant-ph"}
+
+
+def photograph_report() -> None:
+    browser = which("chromium") or which("google-chrome")
+    if browser is None:
+        raise SystemExit("There is no Chromium to photograph the report with.")
+    texts = abstracts()
+    number = int(np.argmax(["security" in words for words in summary().table.words]))
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "topics.html"
+        groups = texts.target_names[texts.target]
+        summary().to_html(page, title="3,000 abstracts", times=texts.created, groups=groups)
+        for name, (width, height, scale, is_dark) in PHOTOGRAPHS.items():
+            options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+            options += ["--virtual-time-budget=4000", f"--window-size={width},{height}"]
+            options += [f"--force-device-scale-factor={scale}"]
+            options += [f"--blink-settings=preferredColorScheme={0 if is_dark else 1}"]
+            options += [f"--screenshot={FOLDER / name}.png", f"{page.as_uri()}#topic-{number}"]
+            subprocess.run([browser, *options], check=True, stderr=subprocess.DEVNULL)
+            print(FOLDER / f"{name}.png")
+
+
+PARTS = {
+    "chart": draw_chart,
+    "topics": draw_topics,
+    "report": photograph_report,
+    "gallery": draw_gallery,
+    "support": draw_support,
+}
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update(STYLE)
+    for name in options.parse_args().parts or PARTS:
+        PARTS[name]()
+
+
+if __name__ == "__main__":
+    main()

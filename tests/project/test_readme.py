@@ -1,0 +1,76 @@
+"""Each number of README comes from a file of the record."""
+
+import json
+import re
+
+import numpy as np
+
+from bench import CHECKOUT, chart
+from bench.pages import prose
+
+README = prose((CHECKOUT / "README.md").read_text("utf-8"), tables=False)
+TEXT = " ".join(README.split())
+RECORD = CHECKOUT / "docs" / "record"
+
+
+def held_out():
+    """Of each method the held-out log-likelihoods of the cells; NaN where it did not run."""
+    rows = chart.rows("quality.md", "### Held-out log-likelihood per word").values()
+    names = [name for name in next(iter(rows)) if name != "corpus, K"]
+    return {
+        name: np.array([float(row[name].replace("–", "nan").rstrip("†")) for row in rows])
+        for name in names
+    }
+
+
+def expected():
+    """Each number as it must stand, and from what."""
+    cells = held_out()
+    ours = cells.pop("annealvi")
+    behind = {name: np.nanmean(ours - theirs) for name, theirs in cells.items()}
+    del behind["annealvi, one run"]
+    assert len(ours) == 21
+    assert all(np.all((ours > theirs) | np.isnan(theirs)) for theirs in cells.values())
+    assert min(behind, key=behind.get) == "tomotopy, averaged"
+    points = chart.points()
+    support = (RECORD / "runs.md").read_text("utf-8")
+    back = [
+        float(x) for x in re.findall(r"a new fit \|.*\| (\d\.\d+) \(\d+%\) \| [\d.]+ \|", support)
+    ]
+    coverage = (RECORD / "effects.md").read_text("utf-8")
+    covered = re.findall(r"\| refits \| ([\d.]+) \|", coverage)
+    parts = chart.rows("defaults.md", "## What each part gains")
+
+    def loss(part):
+        cells = [
+            [float(cell) for name, cell in parts[row].items() if name]
+            for row in ("the default", part)
+        ]
+        lost = np.subtract(*cells)
+        return f"{lost.min():.3f} to {lost.max():.3f}"
+
+    golden = json.loads((CHECKOUT / "tests/project/golden_fits.json").read_text("utf-8"))
+    return [
+        "each of 21 combinations",
+        f"{behind['tomotopy, averaged']:.3f} nats per word behind",
+        f"takes {points['annealvi'][0]} seconds of one core",
+        f"200 sweeps of tomotopy take {points['tomotopy, averaged'][0]}",
+        f"at least {100 * min(back):.0f}% came back in a new fit",
+        f"in {min(covered)} to {max(covered)} of the cases",
+        f"{len(golden)} fits are checked",
+        f"point estimates of the topics {loss('exp(E log β)')}",
+        f"far apart {loss('random topics')}",
+        f"annealing {loss('no cooling')}",
+        f"adds {np.mean(ours - cells['annealvi, one run']):.3f} on average",
+    ]
+
+
+def test_each_number_comes_from_the_record():
+    numbers = [found for text in expected() for found in re.findall(r"\d[\d.,]*\d|\d", text)]
+    missing = [text for text in expected() if text not in TEXT]
+    assert not missing
+    # what no measurement gives: sizes of the examples, versions, and the level of intervals
+    others = ["3,000", "20", "100", "100", "16,000", "95", "3.11", "3"]
+    links = re.sub(r"\]\([^)]*\)", "]", TEXT)
+    stand = re.findall(r"(?<![\w-])\d[\d.,]*\d|(?<![\w-])\d(?![\w-])", links)
+    assert sorted(set(stand) - set(numbers) - set(others)) == []
