@@ -8,7 +8,7 @@ from bench import CHECKOUT
 
 
 def test_the_page_has_the_values_of_both_tables():
-    page = (CHECKOUT / "docs" / "defaults.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs" / "look_up" / "defaults.md").read_text(encoding="utf-8")
     compared = 0
     for name, *cells in re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page, flags=re.MULTILINE):
         for cell, values in zip(cells, (RECIPE, SKLEARN), strict=True):
