@@ -24,7 +24,7 @@ SPEAKERS = "page|table|column|note|report|error|warning|summary|picture|measure|
 HABITS = {
     "things that speak": rf"\b(?:{SPEAKERS})s? (?:also )?(?:says?|tells?|knows?|wants?)\b",
     "intervals that contain it": r"\b[Ii]ntervals?( here)?( that)? contain( that\b| the fit)",
-    "a start for a run": r"\b(\d+|[Ss]everal|[Mm]erged|[Ss]hort|all|the fit's|best of \w+) starts\b",
+    "a start for a run": r"\b(\d+|[Ss]everal|[Mm]erged|[Ss]hort|all|best of \w+) starts\b",
     "decimals without a zero": r"(?<![\w.\d/*'\"-])[-+±−]?\.\d+\b(?!\.)",
     "bits as an object": r"\b(?:[Ss]ame|other|no|last|its|change) bits?\b(?! (?:for|operating))",
     "the short answer": r"[Tt]he short answer",

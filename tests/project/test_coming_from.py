@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.marks import cases, slow_values
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming_from.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "do" / "coming_from.md"
 SECTIONS = dict(
     section.split("\n", 1) for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
 )

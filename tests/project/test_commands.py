@@ -21,7 +21,10 @@ from tests.oldest import lower_bounds
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
-TEXTS = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")}
+TEXTS = {
+    path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8")
+    for path in DOCS.rglob("*.md")
+}
 TEXTS |= {n: (CHECKOUT / n).read_text(encoding="utf-8") for n in ("README.md", "CONTRIBUTING.md")}
 
 
@@ -30,14 +33,16 @@ def recipe(target):
 
 
 def test_commands_that_the_texts_name_exist():
-    """A study that has left the repository says that it is at the tag evidence-1."""
+    """A study that has left the repository names the last commit that has it."""
     missing = []
     for name, text in TEXTS.items():
         for target in re.findall(r"(?:^|`)make ([\w-]+)", text, flags=re.MULTILINE):
             if not re.search(rf"^{target}:", MAKEFILE, flags=re.MULTILINE):
                 missing.append((name, f"make {target}"))
         for module, rest in re.findall(r"python -m (bench\.[\w.]+)(?=((?:.|\n){0,200}))", text):
-            is_old = "at `evidence-1`" in rest.replace("\n", " ") or "# at evidence-1" in rest
+            is_old = (
+                "at commit `47d6b91`" in rest.replace("\n", " ") or "# at commit 47d6b91" in rest
+            )
             if not (CHECKOUT / f"{module.replace('.', '/')}.py").is_file() and not is_old:
                 missing.append((name, module))
         for script in re.findall(r"python (examples/\w+\.py)", text):
@@ -74,10 +79,10 @@ def functions_of(path):
 
 def missing(holder):
     """Why a test or command cannot hold a promise, or None."""
-    if match := re.fullmatch(r"`make ([\w-]+)`", holder):
+    if match := re.fullmatch(r"make ([\w-]+)", holder):
         has = re.search(rf"^{match[1]}:", MAKEFILE, flags=re.MULTILINE)
         return None if has else f"the Makefile has no {match[1]}"
-    if match := re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", holder):
+    if match := re.fullmatch(r"(tests/[\w/]+\.py)::(test_\w+)", holder):
         if not (CHECKOUT / match[1]).is_file():
             return f"there is no file {match[1]}"
         return None if match[2] in functions_of(match[1]) else f"{match[1]} has no {match[2]}"
@@ -85,16 +90,17 @@ def missing(holder):
 
 
 def test_each_promise_is_held_by_tests_that_exist():
-    lines = [line for line in TEXTS["promises.md"].splitlines() if line.startswith("|")]
-    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
-    rows = [cells for cells in rows if cells[0] != "promise" and "---" not in cells[0]]
-    assert len(rows) > 20
-    assert all(len(cells) == 2 for cells in rows)
-    faults = [(cells[0], missing(holder)) for cells in rows for holder in cells[1].split(", ")]
+    """The promises of the page, each with its tests in promises.json."""
+    held = json.loads((Path(__file__).parent / "promises.json").read_text(encoding="utf-8"))
+    page = TEXTS["look_up/promises.md"].partition("## What counts as public")[0]
+    assert re.findall(r"^- (.+)$", page, flags=re.MULTILINE) == list(held)
+    assert len(held) > 20
+    assert all(held.values())
+    faults = [(promise, missing(one)) for promise, holders in held.items() for one in holders]
     assert not [fault for fault in faults if fault[1] is not None]
 
 
-PAGE = TEXTS["command_line.md"]
+PAGE = TEXTS["do/command_line.md"]
 COLUMNS = {"id": "ids", "title": "titles", "abstract": "texts", "created": "created"}
 
 

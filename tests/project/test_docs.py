@@ -12,63 +12,76 @@ import pytest
 
 import annealvi
 from tests.marks import quick_values
+from tests.printed import BLOCK, blocks
 from tests.reference import reference, thing
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
-TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.glob("*.md")]
-BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")]
 #: What PyTorch is needed for.
 NEEDS_TORCH = "annealvi.deep"
-QUICK_PAGES = ["mixtures", "proximity", "runs"]
+QUICK_PAGES = ["do/mixtures", "record/proximity", "understand/runs"]
 SLOW_MODULES = ["topics.choice", "topics.summary", "topics.effects", "topics.refits"]
 SLOW_MODULES += ["proximity.ascent", "temperature.variational"]
 
 
-def snippets(path, *, deep):
-    found = BLOCK.findall(path.read_text(encoding="utf-8"))
-    if find_spec("sklearn.callback") is None:  # before scikit-learn 1.9
-        found = [snippet for snippet in found if "sklearn.callback" not in snippet]
-    return [snippet for snippet in found if (NEEDS_TORCH in snippet) == deep]
-
-
 def pages(*, deep):
-    """The pages with snippets; those of docs/do/coming_from.md have a test of their own."""
-    names = [path.stem for path in sorted(DOCS.glob("*.md")) if snippets(path, deep=deep)]
-    return [name for name in names if name != "coming_from"]
+    """The pages with blocks of Python; those of coming_from.md have a test of their own."""
+    found = []
+    for path in sorted(DOCS.rglob("*.md")):
+        codes = [match["code"] for match in BLOCK.finditer(path.read_text(encoding="utf-8"))]
+        if any((NEEDS_TORCH in code) == deep for code in codes):
+            found.append(path.relative_to(DOCS).with_suffix("").as_posix())
+    return [name for name in found if name != "do/coming_from"]
 
 
-def run(path, folder, monkeypatch, *, deep=False):
+def check(path, folder, monkeypatch, **selection):
+    """Run a page; where it shows output, or prints and is for users, it prints just that."""
     monkeypatch.chdir(folder)  # some write files
-    text = path.read_text(encoding="utf-8")
-    namespace = {"__name__": "__main__" if "__main__" in text else "a page"}
-    for snippet in snippets(path, deep=deep):
-        exec(compile(snippet, path.name, "exec"), namespace)
+    is_shown = path.parent.name in ("learn", "do", CHECKOUT.name)
+    for block in blocks(path, **selection):
+        if block.mark is None and (block.expected or is_shown):
+            assert block.printed == block.expected, block.code
 
 
-def test_readme_snippets(capsys, tmp_path, monkeypatch):
-    run(CHECKOUT / "README.md", tmp_path, monkeypatch)
-    assert capsys.readouterr().out.count("\n") >= 2
+def test_what_readme_prints(tmp_path, monkeypatch):
+    check(CHECKOUT / "README.md", tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("page", quick_values(pages(deep=False), *QUICK_PAGES))
-def test_snippets_of_the_docs(page, tmp_path, monkeypatch):
-    run(DOCS / f"{page}.md", tmp_path, monkeypatch)
+def test_what_the_pages_print(page, tmp_path, monkeypatch):
+    check(DOCS / f"{page}.md", tmp_path, monkeypatch, without=NEEDS_TORCH)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("page", pages(deep=True))
-def test_snippets_of_the_deep_pages(page, tmp_path, monkeypatch):
-    run(DOCS / f"{page}.md", tmp_path, monkeypatch, deep=True)
+def test_what_the_deep_pages_print(page, tmp_path, monkeypatch):
+    check(DOCS / f"{page}.md", tmp_path, monkeypatch)
+
+
+def test_each_page_has_a_way_back_and_each_picture_says_what_it_shows():
+    below = {DOCS / "index.md"}
+    for path in DOCS.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        for tree in re.findall(r"```{toctree}\n(.*?)```", text, flags=re.DOTALL):
+            names = re.findall(r"^(?:.*<)?([\w./]+)>?$", tree.strip(), flags=re.MULTILINE)
+            below |= {(path.parent / f"{name}.md").resolve() for name in names}
+    assert {path.resolve() for path in DOCS.rglob("*.md")} - {
+        one.resolve() for one in below
+    } == set()
+    for path in TEXTS:
+        for alt, picture in re.findall(r"!\[(.*?)\]\((.*?)\)", path.read_text(encoding="utf-8")):
+            assert len(alt.split()) >= 5, (path.name, picture)
 
 
 def test_links_in_the_texts_lead_somewhere():
     for path in TEXTS:
         text = path.read_text(encoding="utf-8")
-        for link, anchor in re.findall(r"\]\(([^):#]+)(?:#([^)]*))?\)", text):
-            assert (path.parent / link).exists(), (path.name, link)
+        for link, anchor in re.findall(r"\]\(([^):#\s]*)(?:#([^)]*))?\)", text):
+            target = path.parent / link if link else path
+            assert target.exists(), (path.name, link)
             if anchor:
-                lines = (path.parent / link).read_text(encoding="utf-8").splitlines()
+                lines = target.read_text(encoding="utf-8").splitlines()
                 headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
                 anchors = [re.sub(r"[^\w\- ]", "", h).replace(" ", "-") for h in headings]
                 assert anchor in anchors, (path.name, link, anchor)
