@@ -80,10 +80,10 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     # the widest table has the whole width
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "features": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "look_up/features": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "start": [], "papers": [], "features": []}
+html_sidebars = {"index": [], "papers": [], "look_up/features": []}
