@@ -19,8 +19,8 @@ class Checkpoint:
     """A callback that writes the whole state of a fit to a file from time to time.
 
     ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, goes on from
-    the last checkpoint.  It ends with the same result as a fit that was never stopped, to the
-    last bit; only the times in `history_` differ.
+    the last checkpoint.  It ends identically to a fit that was never stopped, bit for bit;
+    only the times in `history_` differ.
 
     A checkpoint is written after a step, if `seconds` have passed since the last one, and at the
     end of the fit.  A signal to stop, SIGINT (Ctrl-C) or SIGTERM, waits for the step under way.

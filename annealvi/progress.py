@@ -20,7 +20,7 @@ class ProgressBar:
     temperature and the current bound: for LDA the perplexity of up to 200 training documents, for
     a mixture the ELBO a sample, for a deep model the ELBO of the last step.  A bound that has to
     be computed is computed at most twice a second, in about two percent of the time.  The result
-    of the fit stays the same to the last bit.
+    of the fit stays identical, bit for bit.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
     shows scikit-learn's own bars instead, which need the package rich.  In `partial_fit` nothing

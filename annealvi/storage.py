@@ -38,8 +38,8 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write a fitted estimator to a file.
 
     The file is in the safetensors format and holds arrays, numbers and strings only, so that
-    reading it executes nothing.  What :func:`load` returns predicts, scores and goes on with
-    `partial_fit` as the estimator does, to the last bit.
+    reading it executes nothing.  What :func:`load` returns predicts, scores and continues with
+    `partial_fit` exactly as the estimator does.
 
     Parameters
     ----------

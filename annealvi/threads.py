@@ -146,7 +146,7 @@ def reads(method: Function) -> Function:
 
 
 def _in_child() -> None:
-    """Make all locks anew: the threads that held them are not there."""
+    """Make all locks again: the threads that held them are not there."""
     global _adding
     _adding = threading.RLock()
     _locks.clear()

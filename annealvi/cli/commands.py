@@ -172,7 +172,7 @@ PERIODS = """periods of time: year, quarter, month, week or day, or several of t
 '5 years' (default: year)"""
 FORMULA = """effects of columns on shares, such as '~ party + bs(day, df=5)': bs is a spline, and
 party * day has their interaction too"""
-REFITS = "fit N more times, so that intervals contain the fit; 10 are enough (default: 0)"
+REFITS = "fit N more times, so that intervals allow for it; 10 are enough (default: 0)"
 STOP_WORDS = """english, none, another language such as german (needs pip install stop-words),
 or a file with a word on each line (default: english)"""
 RARE = "leave out words in fewer documents (default: by the size of the corpus)"
@@ -201,7 +201,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
-            "--clean": flag("take out links, names of tweets, entities of HTML, commands of LaTeX"),
+            "--clean": flag("remove links, @-mentions, HTML tags and entities, LaTeX commands"),
         },
         "how to fit": {
             "--passes": value(

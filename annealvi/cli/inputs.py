@@ -96,7 +96,7 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
 
 
 def kind_of(path: Path) -> str:
-    """The format that the name of a file tells."""
+    """The format that belongs to the name of a file."""
     name = Path(path.name.lower())
     name = name.with_suffix("") if name.suffix in PACKED else name
     if name.name.startswith("docword."):

@@ -38,7 +38,7 @@ def paper(chosen: argparse.Namespace) -> None:
     if chosen.formula is not None:  # what is wrong with it is said before the refits
         estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
     if n_refits:
-        say(chosen, f"fits {n_refits} more times, for intervals that contain the fit")
+        say(chosen, f"fits {n_refits} more times, for intervals that allow for the fit")
     X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, refits=n_refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")

@@ -45,8 +45,7 @@ _SIGNATURE = Signature(
 class TemperedLDA(LocalLDA):
     """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
 
-    The topics are the same to the last bit, whatever the number of workers and whichever of them
-    die.  They are also those of a fit to the same documents in memory, without a client, in the
+    The topics are identical, bit for bit, for any number of workers and whichever of them die.  They are also those of a fit to the same documents in memory, without a client, in the
     order that :func:`document_order` gives, with the same `shard_size` and `batch_size`.
 
     A step puts the topics on all workers, and each worker fits its shards of the minibatch.  What

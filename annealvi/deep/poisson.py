@@ -174,7 +174,7 @@ class PoissonDEF(DataEstimator):
 
     prior_rate : float, default=0.1
         :math:`\lambda_0`, the prior rate of each topic in a document.  Small rates give sparse
-        documents, of few topics each.  Down to about .1 they predict words better from a few other
+        documents, of few topics each.  Down to about 0.1 they predict words better from a few other
         words; larger rates explain whole documents better (docs/record/deep_models.md).
 
     background : float, default=0.01

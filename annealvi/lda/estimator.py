@@ -78,11 +78,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_components : int, default=10
         Number of topics K.
     max_iter : int, default=None
-        Number of passes of each run over the D documents, at most so many with
-        `validation_fraction`.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10], and less for
+        Number of passes that each run makes over the D documents; with `validation_fraction`, the
+        maximum.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10], and less for
         runs that are merged: 3, or as many as make 25 steps.
     n_jobs : int, default=None
-        Number of threads, which changes no bit of a result.  None means 1 unless in a
+        Number of threads; the result is identical, bit for bit, for any number.  None means 1 unless in a
         :obj:`joblib.parallel_backend` context, -1 all processors.
     random_state : int, RandomState instance or None, default=None
         Seed of the starting point and of the documents that are held out.

@@ -219,7 +219,7 @@ def topic_coherence(
     a window longer than every document.  So a pair that never occurs together gets
     :math:`-1 + \log(p_i p_j) / \log \epsilon`.  That is above the limit of -1, and further
     above it the rarer the words.  With ``epsilon=0`` such a pair gets -1 under NPMI and -inf
-    under UMass.  If documents are short the mean over topics can change by more than .1, so
+    under UMass.  If documents are short the mean over topics can change by more than 0.1, so
     compare only values computed with the same `epsilon`.
     ``epsilon=1 / n_samples`` under UMass is the paper's :math:`D(w_i, w_j) + 1`; the paper
     takes the sum over pairs instead of the mean.

@@ -39,7 +39,7 @@ DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
 #: ``"annealed"`` starts at HOTTEST N pi / D, but not above HOTTEST and not below MILDEST.  The
 #: uncertainty of the components costs D / (2 N pi) nats in every logit of nu, at any T.  The
 #: contribution of the data to the logit is divided by T.  So if there are more dimensions than
-#: data, a hot start switches components off for good (docs/record/evidence.md).
+#: data, a hot start switches components off permanently (docs/record/evidence.md).
 HOTTEST, MILDEST = 10.0, 1.5
 VARIATIONAL = Variational(t_max=100.0)
 #: D^2 sampling uses at most this many rows, or this many per component if that is more.  On
@@ -105,7 +105,7 @@ class TemperedFMM(
         - ``"random"``: short random vectors.  Their expected square is twice the noise
           variance, or that of the prior if it is less.
         - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions they
-          are so long that the first step may switch off every component for good.
+          are so long that the first step may switch off every component.
         - ``"data"``: random rows of X.
         - ``"kmeans++"``: rows of X by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`),
           scaled to the length of the short vectors.  It samples from at most 2,000 random

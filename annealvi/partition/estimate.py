@@ -153,7 +153,7 @@ SUMMED_ROWS: int = kernels.SUMMED_ROWS
 #: If h = b/17 is not small enough for this, p^b is small; but all p may be small, and for that
 #: case the third number bounds h.  Rougher grids do not pay: (8, 8, 32) has half the points and
 #: saved 2 to 3% of a fit that learns its temperature, but log C(T) of 70,000 words was off by
-#: .08, and the posterior of the temperature with it.
+#: 0.08, and the posterior of the temperature with it.
 _ORDER, _DENSITY, _MOST = 24, 17, 51
 #: The cost of a panel of even points apart from the points, in points: its exponentials.
 _PANEL_COST = 10

@@ -2,7 +2,7 @@
 
 Floating-point sums depend on their order.  Here the order is a binary tree's: node i of a
 level is the sum of nodes 2i and 2i + 1 of the level below, or node 2i alone if it is the last.  So
-the sum has the same bits whoever adds up which part of the leaves.
+the sum is identical whoever adds up which part of the leaves.
 """
 
 from __future__ import annotations

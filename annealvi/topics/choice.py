@@ -175,7 +175,7 @@ SMOOTHING = 0.1
     },
     prefer_skip_nested_validation=True,
 )
-@checked  # below: scikit-learn words errors of its kind anew
+@checked  # below: scikit-learn words errors of its kind again
 def choose_n_topics(
     X: Any,
     ks: Iterable[int] = (10, 20, 50, 100, 200),

@@ -268,7 +268,7 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     topics = np.empty((len(parts), old.shape[1]), old.dtype)
     for row, prior, part in zip(topics, priors, parts, strict=True):
         counts = np.maximum(old[list(part)] - rows[list(part)], 0.0).sum(axis=0)
-        row[:] = old[part[0]] if len(part) == 1 else prior + counts  # one stays, to the last bit
+        row[:] = old[part[0]] if len(part) == 1 else prior + counts  # one stays as it is
     if eta.ndim == 2:
         eta = priors
     # sums, scaled so that the sum of all stays the same

@@ -262,7 +262,7 @@ class Effects:
 
 
 def _plain(error: Exception) -> str:
-    """What an error says, without the colours of a terminal."""
+    """The text of an error, without the colours of a terminal."""
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
@@ -437,14 +437,14 @@ def estimate_effects(
 ) -> Effects:
     r"""Estimate effects on shares of topics that any model has found.
 
-    The topics are taken as given: the intervals do not contain that another fit would find other
-    ones.  :meth:`TopicSummary.effects` has intervals that do, for models of annealvi.
+    The topics are taken as given: the intervals do not allow for the fact that another fit would
+    find other ones.  Those of :meth:`TopicSummary.effects` do, for models of annealvi.
 
     Parameters
     ----------
     shares : array-like of shape (D, K) or (n_draws, D, K)
         Shares of topics in documents, or draws of them from their posterior.  With draws the
-        intervals contain that the shares of each document are not known exactly.
+        intervals allow for the uncertainty of the shares of each document.
     formula, data, clusters
         See :meth:`TopicSummary.effects`.
 

@@ -1,4 +1,4 @@
-"""What `clean` takes out of texts: HTML, links, names of tweets, commands of LaTeX."""
+"""What `clean` removes from texts: HTML, links, @-mentions, LaTeX commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from html import unescape
 from html.parser import HTMLParser
 
-#: What is taken out, by its name in a note; tags and entities of HTML come before.
+#: What is removed, by its name in a note; HTML tags and entities come before.
 MARKUP = re.compile(
     r"(?P<links>(?:https?://|www\.)\S+)"
     r"|(?P<retweets>\b(?:RT|rt)(?=\s+@\w))"

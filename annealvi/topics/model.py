@@ -170,8 +170,8 @@ class TopicModel(
     ----------
     n_topics : int or "auto", default=20
         Number of topics K.  It takes the place of `n_components` of `lda`.  With ``"auto"``,
-        :func:`annealvi.topics.choose_n_topics` first compares 2, 5, 10, 20, 50, 100 and 200 topics,
-        as far as there is a topic for each 20 documents, on a sample of the texts.
+        :func:`annealvi.topics.choose_n_topics` first compares 2, 5, 10, 20, 50, 100 and 200 topics
+        on a sample of the texts, skipping values with fewer than 20 documents per topic.
     vectorizer : CountVectorizer or another transformer of texts, default=None
         Counts the words; it is cloned.  None means
         :class:`annealvi.topics.TopicVectorizer`, whose limits on rare and frequent words depend
@@ -210,8 +210,8 @@ class TopicModel(
     feature_names_ : ndarray of shape (n_words,) of str
         The words that are counted.
     dropped_words_ : dict of str to list of str
-        Words of the texts that are not counted, by the parameter of the vectorizer that left them
-        out: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
+        Words that were excluded, grouped by the parameter of the vectorizer that excluded
+        them: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
         first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.  Of a
         stream they are the words that may still come in.
     vocabulary_ : Vocabulary
@@ -522,8 +522,8 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
-            Rows sum to 1.  For a text without words it is the mean of the prior; a warning says
-            how many these are.
+            Rows sum to 1.  For a text without words it is the mean of the prior; a warning
+            gives the number of such texts.
 
         Raises
         ------
@@ -551,7 +551,7 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples,)
-            For a text without words the largest cluster; a warning says how many these are.
+            For a text without words the largest cluster; a warning gives their number.
         """
         check_is_fitted(self)
         classifier = vars(self).get("mixture_", self.lda_)

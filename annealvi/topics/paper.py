@@ -264,7 +264,7 @@ def _measured(summary: Described) -> list[str]:
             f"The model was fitted {n} more times, from other seeds and to documents drawn with "
             f"replacement; of the {K} topics {int((summary.refits.support >= 0.5).sum())} were "
             "found again by at least half of these fits (cosine of at least 0.7, matched one to "
-            "one). Standard errors contain how much estimates differ between the fits."
+            "one). Standard errors include how much estimates differ between the fits."
         )
     return said
 

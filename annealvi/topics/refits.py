@@ -36,7 +36,7 @@ class Refits:
     similarity : ndarray of shape (n, K)
         Cosine of each topic and its match in each refit.
     found : ndarray of shape (n, K) of bool
-        Where the cosine is at least .7.
+        Where the cosine is at least 0.7.
     support : ndarray of shape (K,)
         Share of the refits that have found a topic.
     shares : ndarray of shape (n, D, K) of float32

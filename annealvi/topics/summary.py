@@ -569,8 +569,8 @@ class TopicSummary:
         r"""Estimate how the shares of topics depend on what is known of the documents.
 
         The share of each topic in each document is regressed on covariates.  Make the summary with
-        ``describe(..., refits=10)``: the intervals then contain that another fit finds other
-        topics.  Without refits, topics are taken as given, and intervals are too narrow wherever
+        ``describe(..., refits=10)``: the intervals then allow for the fact that another
+        fit finds other topics.  Without refits, topics are taken as given, and intervals are too narrow wherever
         another fit would find other topics.
 
         Parameters
@@ -722,10 +722,10 @@ class TopicSummary:
     def trust(self) -> Any:
         """How far to trust each topic, and what speaks against it.
 
-        A fit gives topics for any texts, and repeats them to the last bit; neither says that a
-        topic is there.  A topic is marked as weak if one of four numbers is below a limit: few
-        runs have found it, other fits have nothing like it, its words do not go together, or
-        another topic has the same words.  Read the documents of a weak topic before you report it.
+        A fit finds topics in any texts, and repeats them exactly; neither shows that a topic is
+        there.  A topic is marked as weak if one of four numbers is below a limit: few runs found
+        it, other fits contain nothing like it, its words do not go together, or another topic
+        has the same words.  Read the documents of a weak topic before you report it.
 
         Returns
         -------
@@ -847,7 +847,7 @@ def describe(
     refits: Any = 0,
     random_state: Any = 0,
 ) -> TopicSummary:
-    """Say what a fitted topic model has found in documents.
+    """Summarise a fitted topic model: its topics, its documents, and how reliable each topic is.
 
     Parameters
     ----------
@@ -874,7 +874,8 @@ def describe(
     refits : int or Refits, default=0
         How many times the model is fitted again, with :func:`annealvi.topics.refit`; ten are
         enough.  Or what that function has returned for this model and these documents.  `trust`
-        then says which topics come back, and intervals contain that topics are not known exactly.
+        then reports how often each topic was found again, and intervals include the uncertainty of
+        the topics.
     random_state : int, RandomState instance or None, default=0
         Seed of the split of `held_out`, and of the refits.
 

@@ -13,8 +13,8 @@ from annealvi._kernels import gemm
 from annealvi._optional import import_optional
 from annealvi.topics.described import Described, Judged
 
-#: Topics that fewer runs have found come back in a new fit in .24 to .60 of the cases, those
-#: that more have found in .59 to 1 (docs/record/runs.md).
+#: Topics that fewer runs have found come back in a new fit in 0.24 to 0.60 of the cases, those
+#: that more have found in 0.59 to 1 (docs/record/runs.md).
 LEAST_SUPPORT = 1 / 3
 #: The cosine from which a topic of another fit counts as the same one.
 LEAST_STABILITY = 0.7
@@ -23,8 +23,8 @@ LEAST_STABILITY = 0.7
 LEAST_COHERENCE = 0.08
 #: With fewer words for each topic, its ten most probable words may be those of other topics.
 LEAST_WORDS = 10
-#: Halves of a planted topic are .32 to .42 apart; in fits of 10 to 100 topics of abstracts and of
-#: posts no two topics were nearer than .37.
+#: Halves of a planted topic are 0.32 to 0.42 apart; in fits of 10 to 100 topics of abstracts and of
+#: posts no two topics were nearer than 0.37.
 LEAST_DISTINCTNESS = 0.35
 
 
@@ -75,7 +75,7 @@ def support_of(found: Judged) -> tuple[str, int | None, NDArray | None]:
 
 
 def reasons(found: Judged) -> list[str]:
-    """Say in words why each topic is weak; nothing of a topic that is not."""
+    """State in words why each topic is weak; an empty string for a topic that is not."""
     topics, labels, coherence = found.topics, found.labels, found.coherence
     (what, n, support), stability = support_of(found), stability_of(found)
     distances, others = nearest(topics)
@@ -102,7 +102,7 @@ def reasons(found: Judged) -> list[str]:
 
 
 def trust(summary: Described) -> Any:
-    """Say how far to trust each topic: `TopicSummary.trust`."""
+    """Judge how far to trust each topic: `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     K, (*_, support), said = len(summary.topics), support_of(summary), reasons(summary)
     columns = {

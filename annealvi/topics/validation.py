@@ -28,7 +28,7 @@ _SAMPLED = {"n": _COUNT, "n_words": _COUNT, "n_characters": _COUNT, **_SEED}
 
 
 class Sheet(NamedTuple):
-    """Questions for people, and what a sheet must not show them; both are tables of pandas."""
+    """Questions for people, and what a sheet must not show them; both are pandas DataFrames."""
 
     #: What coders see: a row for each ``question``, with an empty column ``answer``.
     questions: Any

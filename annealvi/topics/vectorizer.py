@@ -384,10 +384,10 @@ class TopicVectorizer(CountVectorizer):
     max_features, vocabulary, binary, dtype : objects
         As in CountVectorizer.
     clean : bool, default=False
-        Whether to take out the tags, scripts and comments of HTML, links, the names of tweets
-        (``@name``, and ``RT`` before them) and commands of LaTeX (``\\alpha``,
-        ``\\begin{figure}``), which else become words such as `href`, `http` or `alpha`.  Letters
-        written as entities (``caf&eacute;``) are read.  ``dropped_.cleaned`` counts all of these.
+        Whether to remove HTML tags, scripts and comments, links, @-mentions (``@name``, and ``RT``
+        before them) and LaTeX commands (``\\alpha``, ``\\begin{figure}``), which would otherwise
+        become words such as `href`, `http` or `alpha`.  HTML entities (``caf&eacute;``) are decoded.
+         ``dropped_.cleaned`` counts all of these.
 
     Attributes
     ----------

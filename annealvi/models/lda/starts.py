@@ -152,7 +152,7 @@ def _unit_vectors(X: Any) -> sparse.csr_matrix:
 
 
 SHAPE, SCALE = 100.0, 0.01
-#: With fewer numbers NumPy is as fast, because reading and setting its state takes .1 ms.
+#: With fewer numbers NumPy is as fast, because reading and setting its state takes 0.1 ms.
 WORTH = 1 << 14
 
 

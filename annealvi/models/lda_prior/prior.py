@@ -588,7 +588,7 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _log_beta(a: Any, b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log B(a, b); SciPy's has other last bits in each version."""
+    """log B(a, b); SciPy's differs in its last digits between versions."""
     return special.lgamma(b) - log_rising(a, b)
 
 
