@@ -386,8 +386,8 @@ class TopicVectorizer(CountVectorizer):
     clean : bool, default=False
         Whether to remove HTML tags, scripts and comments, links, @-mentions (``@name``, and ``RT``
         before them) and LaTeX commands (``\\alpha``, ``\\begin{figure}``), which would otherwise
-        become words such as `href`, `http` or `alpha`.  HTML entities (``caf&eacute;``) are decoded.
-         ``dropped_.cleaned`` counts all of these.
+        become words such as `href`, `http` or `alpha`.  HTML entities (``caf&eacute;``) are
+        decoded.  ``dropped_.cleaned`` counts all of these.
 
     Attributes
     ----------
