@@ -34,8 +34,8 @@ default
 alpha = eta = 1/K and kappa = .7, as in the paper.  The curves show the log-likelihood per word of
 the hidden half of held-out documents, under the current topics at T = 1.  The table gives it at the
 end, with the ELBO per training word at T = 1.  The two do not rank the methods alike: the longer a
-fit stays hot, the smaller are the steps that are left when T reaches 1.  docs/record/evidence.md has the
-results of larger comparisons.
+fit stays hot, the smaller are the steps that are left when T reaches 1.  docs/record/evidence.md
+has the results of larger comparisons.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fits on the workers of Dask, for documents that one machine does not hold or takes too long for.
 
 It needs dask and distributed, on the workers too: ``pip install 'dask[array]' distributed``.
-docs/do/scale.md says how to start workers and what a step costs.
+docs/do/scale.md shows how to start workers.
 """
 
 from annealvi.dask.completion import document_completion

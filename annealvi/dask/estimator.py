@@ -45,12 +45,13 @@ _SIGNATURE = Signature(
 class TemperedLDA(LocalLDA):
     """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
 
-    The topics are identical, bit for bit, for any number of workers and whichever of them die.  They are also those of a fit to the same documents in memory, without a client, in the
-    order that :func:`document_order` gives, with the same `shard_size` and `batch_size`.
+    The topics are identical, bit for bit, for any number of workers and whichever of them die.
+    They are also those of a fit to the same documents in memory, without a client, in the order
+    that :func:`document_order` returns, with the same `shard_size` and `batch_size`.
 
     A step puts the topics on all workers, and each worker fits its shards of the minibatch.  What
-    they found is added up over a tree, and this process moves the topics.  docs/do/scale.md says what
-    that costs.
+    they found is added up over a tree, and this process moves the topics.  docs/record/scale.md has
+    what that costs.
 
     Parameters
     ----------

@@ -70,8 +70,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     at `max_iter`, `validation_fraction`, `n_init` and `temperature`.
 
     Parameters that are left open, None or ``"auto"``, follow a recipe that depends on the corpus
-    (docs/look_up/defaults.md).  With ``preset="sklearn"`` they have scikit-learn's defaults, and the
-    results are the same numbers; below, its values stand in brackets.
+    (docs/look_up/defaults.md).  With ``preset="sklearn"`` they have scikit-learn's defaults, and
+    the results are the same numbers; below, its values stand in brackets.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         maximum.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10], and less for
         runs that are merged: 3, or as many as make 25 steps.
     n_jobs : int, default=None
-        Number of threads; the result is identical, bit for bit, for any number.  None means 1 unless in a
-        :obj:`joblib.parallel_backend` context, -1 all processors.
+        Number of threads; the result is identical, bit for bit, for any number.  None means 1
+        unless in a :obj:`joblib.parallel_backend` context, -1 all processors.
     random_state : int, RandomState instance or None, default=None
         Seed of the starting point and of the documents that are held out.
     verbose : int, default=0
@@ -104,8 +104,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         [1].
 
         The topics of all runs are put together and merged to K.  Ten small steps or more follow,
-        one pass at least, and passes in batch at T = 1 where words are plenty (docs/look_up/defaults.md).
-        Each run needs memory for its topics.  Where topics cannot be merged, ``"auto"`` is 1, and
+        one pass at least, and batch passes at T = 1 if words are plentiful
+        (docs/look_up/defaults.md).  Each run needs memory for its topics.  Where topics cannot be merged, ``"auto"`` is 1, and
         of several runs that with the lowest `bound_` is kept or, with `validation_fraction`, the
         highest `validation_score_`: with a prior for each topic or learned priors, with an array as
         `init`, and if T does not end at 1 by a schedule.  docs/record/runs.md has what both gain.
@@ -193,8 +193,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     topic_support_ : ndarray of shape (n_components,)
         The share of runs that have found each topic: their best match has a cosine of at least 0.8
         over the 50 largest words.  Topics of high support come back in new fits, those of low
-        support often do not (docs/record/runs.md).  Only if runs are merged; topics that are assigned, and
-        those of `partial_fit`, have none.
+        support often do not (docs/record/runs.md).  Only if runs are merged; topics that are
+        assigned, and those of `partial_fit`, have none.
     settings_ : dict
         The parameters of the last fit, with values for those that were left open, and whether runs
         were ``merged``.  A new estimator with these parameters and the same `preset` repeats the
@@ -603,7 +603,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         \log p(v \mid k)`.  It agrees better with known labels than the largest share of
         `transform`, which is often of a topic of common words.  Still better is
         ``TemperedMultinomialMixture(K, init=lda.components_)``, fitted to the same documents:
-        docs/do/classes.md has the measurements.
+        docs/record/classes.md has them measured.
 
         Parameters
         ----------

@@ -208,7 +208,7 @@ SKLEARN: dict[str, Any] = {
     "estimate": "variational",
     "n_init": 1,
 }
-#: What did well on every corpus tested; docs/look_up/defaults.md has the evidence.
+#: What did well on every corpus tested; docs/record/defaults.md has the evidence.
 RECIPE: dict[str, Any] = SKLEARN | {
     "doc_topic_prior": lambda corpus: prior(corpus.n_topics),
     "topic_word_prior": lambda corpus: prior(corpus.n_topics),

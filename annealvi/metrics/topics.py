@@ -23,7 +23,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
 
 #: Weight of the probability of a word against its lift, where words of topics are shown;
-#: docs/do/summary.md says how it was chosen.
+#: docs/record/relevance.md has how it was chosen.
 RELEVANCE = 0.7
 
 

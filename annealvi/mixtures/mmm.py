@@ -29,7 +29,7 @@ from annealvi.threads import reads, shallow
 
 #: Runs that are merged, and the passes of each.
 RUNS, PASSES = 12, 6
-#: T of these, unless the fit is plain inference; docs/do/classes.md has how all three were chosen.
+#: T of these, unless the fit is plain inference; docs/record/classes.md has how they were chosen.
 COOLING = Annealed(3.0, length=1.0)
 #: The temperatures that their names stand for.
 KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Variational()}

@@ -14,7 +14,7 @@ b, which in the posterior form multiplies a and eta too:
 
 With expected logarithms in place of the logarithms of these means (variational Bayes) a word that
 a component has never had would cost 1/eta nats.  Fits from a few documents for each component
-then stay where they began (docs/do/classes.md has the measurement).
+then stay where they began (docs/record/classes.md has the measurement).
 
 **Merged runs.**  The fit is short, and its optima are poor.  So by default it begins from several
 short fits, whose components are put together and merged to K, as :mod:`annealvi.models.lda.merging`

@@ -177,7 +177,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
         \beta_{ab} = \frac{p_a \beta_a + p_b \beta_b}{p_a + p_b}
 
     of the mutual information of topics and words (Slonim and Tishby, "Agglomerative information
-    bottleneck", NIPS 1999).  docs/do/n_topics.md compares this with the loss of prediction.
+    bottleneck", NIPS 1999).  docs/record/n_topics.md compares this with the loss of prediction.
     """
     lda = lda_of(model)
     components = np.asarray(lda.components_, np.float64)

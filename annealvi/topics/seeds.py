@@ -78,7 +78,7 @@ def seeded_prior(
     """The topics' prior with seed words: topic k has the words of the k-th seed.
 
     A seed word's prior in its topic is larger by half the number of times that the corpus has
-    the word.  docs/do/seeds.md says what other weights do.
+    the word.  docs/record/seeds.md has what other weights do.
     """
     shape = n_topics, X.shape[1]
     base = as_array(prior)

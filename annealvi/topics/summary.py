@@ -570,8 +570,8 @@ class TopicSummary:
 
         The share of each topic in each document is regressed on covariates.  Make the summary with
         ``describe(..., refits=10)``: the intervals then allow for the fact that another
-        fit finds other topics.  Without refits, topics are taken as given, and intervals are too narrow wherever
-        another fit would find other topics.
+        fit finds other topics.  Without refits, topics are taken as given, and intervals are too
+        narrow wherever another fit would find other topics.
 
         Parameters
         ----------
@@ -686,8 +686,9 @@ class TopicSummary:
         Notes
         -----
         The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, takes words
-        for independent.  They are not: a document that has a word once has it again, and where
-        groups are drawn at random up to 12% of such intervals exclude 0 (docs/do/summary.md).  Here
+        for independent.  They are not: a document that uses a word once tends to use it again.  If
+        groups are drawn at random, up to 12% of such intervals exclude 0 (docs/record/trust.md).
+        Here
         documents are independent, and so are the words of the prior.  Each of the two log-odds has
         the variance
 

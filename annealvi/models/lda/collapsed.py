@@ -15,8 +15,8 @@ puts the expected counts in the place of the counts,
 The mean field has exp psi(alpha_k + n_k) there, which is about alpha_k + n_k - 1/2 for many tokens
 and almost nothing for fewer than one.  So it drops topics that a document may well have, and the
 exact posterior mean keeps them.  Sato and Nakagawa (2012) derive CVB0 as a projection that keeps
-the mean of the posterior, where the mean field looks for its mode.  docs/record/inference.md compares the
-two with the exact mean.
+the mean of the posterior, where the mean field looks for its mode.  docs/record/inference.md
+compares the two with the exact mean.
 
 A count below 1 is a part of a token: then n_v phi_vk is left out.
 """
