@@ -86,4 +86,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "papers": [], "look_up/features": []}
+html_sidebars = {"index": [], "record/papers": [], "look_up/features": []}

@@ -285,7 +285,7 @@ def most_documents(n_documents: int) -> int:
     return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
 
 
-#: Texts with fewer counted words, on average, are called short; docs/record/classes.md has the reason.
+#: Texts with fewer counted words, on average, are called short (docs/record/classes.md has why).
 #: Below the second number a fit warns, if it has at least so many texts as the third says.
 SHORT, VERY_SHORT, MANY = 25, 8.0, 100
 

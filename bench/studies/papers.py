@@ -5,7 +5,7 @@
     python -m bench.studies.papers [--parts noise locals every hot low growth] [--seeds 2]
         [--documents N] [--results bench/studies/papers.json]
 
-Each part adds its numbers to the file, and docs/papers.md has its numbers from there:
+Each part adds its numbers to the file, and docs/record/papers.md has its numbers from there:
 
 - ``noise``: how tempering changes the variance of the stochastic gradient of the topics.
 - ``locals``: eight shapes with only the local or only the global variables tempered.

@@ -89,7 +89,7 @@ def test_links_in_the_texts_lead_somewhere():
 
 def test_the_tests_of_the_papers_are_there():
     """Each test that stands beside a part of a paper."""
-    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    text = (DOCS / "record" / "papers.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
     assert len(named) > 30
     for path, name in named:
