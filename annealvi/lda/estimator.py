@@ -107,8 +107,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         one pass at least, and batch passes at T = 1 if words are plentiful
         (docs/look_up/defaults.md).  Each run needs memory for its topics.  Where topics cannot be
         merged, ``"auto"`` is 1, and of several runs that with the lowest `bound_` is kept or, with
-        `validation_fraction`, the highest `validation_score_`: with a prior for each topic or learned priors, with an array as
-        `init`, and if T does not end at 1 by a schedule.  docs/record/runs.md has what both gain.
+        `validation_fraction`, the highest `validation_score_`: with a prior for each topic or
+        learned priors, with an array as `init`, and if T does not end at 1 by a schedule.
+        docs/record/runs.md has what both gain.
     validation_fraction : float, default=None
         If given, this share of the documents is drawn at random, held out of `fit` and scored
         after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
