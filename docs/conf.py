@@ -27,6 +27,7 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "live_report",
     "repository",
 ]
 exclude_patterns = ["_build"]

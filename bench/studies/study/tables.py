@@ -191,8 +191,9 @@ def sections(results: Results) -> Iterable[tuple[str, str, str]]:
     for heading, text, make in (
         (
             "The bars",
-            "Ours minus theirs, means over seeds; CPU seconds: theirs divided by ours. "
-            "*So far*: cells are missing, and the others do not decide the bar.",
+            "annealvi minus the other, means over seeds. CPU seconds are ratios: the other divided by "
+            "annealvi, and for one run minus annealvi divided by it. *So far*: some combinations were "
+            "not run, and the rest are not enough to decide whether the target is met.",
             bars,
         ),
         (
