@@ -191,9 +191,9 @@ def sections(results: Results) -> Iterable[tuple[str, str, str]]:
     for heading, text, make in (
         (
             "The bars",
-            "annealvi minus the other, means over seeds. CPU seconds are ratios: the other divided by "
-            "annealvi, and for one run minus annealvi divided by it. *So far*: some combinations were "
-            "not run, and the rest are not enough to decide whether the target is met.",
+            "annealvi minus the other, means over seeds; CPU seconds: the other's divided by "
+            "annealvi's, for one run minus the inverse. *So far*: too few combinations were run to "
+            "decide.",
             bars,
         ),
         (
