@@ -35,10 +35,7 @@ def usual_prior(n_topics: int) -> float:
 
 
 def proportions(
-    components: NDArray,
-    X: sparse.csr_matrix,
-    method: Method,
-    doc_topic_prior: ArrayLike | None,
+    components: NDArray, X: sparse.csr_matrix, method: Method, doc_topic_prior: ArrayLike | None
 ) -> NDArray[np.float64]:
     """Infer E[theta] of documents at given topics, at T = 1 and in double precision."""
     n_topics, n_features = components.shape
@@ -81,8 +78,7 @@ _SPLIT = {
 
 
 @validate_params(
-    {"X": ["array-like", "sparse matrix"], **_SPLIT},
-    prefer_skip_nested_validation=True,
+    {"X": ["array-like", "sparse matrix"], **_SPLIT}, prefer_skip_nested_validation=True
 )
 @checked
 def split_tokens(
@@ -369,10 +365,7 @@ def _log_likelihood(
 
 
 def word_probabilities(
-    X: sparse.csr_matrix,
-    theta: NDArray[np.float64],
-    topics: TopicRows,
-    sums: NDArray[np.float64],
+    X: sparse.csr_matrix, theta: NDArray[np.float64], topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """sum_k E[theta_dk] E[beta_kv] of each entry of X."""
 

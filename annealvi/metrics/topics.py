@@ -49,11 +49,7 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
 
 
 def top_words(
-    topics: NDArray,
-    n: int,
-    feature_names: ArrayLike | None,
-    estimator: Any,
-    relevance: float = 1.0,
+    topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any, relevance: float = 1.0
 ) -> list[list[Any]]:
     """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
     if not isinstance(n, Integral) or n < 1:
@@ -450,8 +446,7 @@ def topic_checksum(topics: Any) -> str:
 
 
 @validate_params(
-    {"threshold": [Interval(Real, 0, 1, closed="both")]},
-    prefer_skip_nested_validation=True,
+    {"threshold": [Interval(Real, 0, 1, closed="both")]}, prefer_skip_nested_validation=True
 )
 @checked
 def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:

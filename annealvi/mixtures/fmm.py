@@ -326,12 +326,7 @@ class TemperedFMM(
     @checked
     @reads
     def predictive_score(
-        self,
-        X: Any,
-        observed: ArrayLike,
-        *,
-        n_draws: int = 100,
-        per_sample: bool = False,
+        self, X: Any, observed: ArrayLike, *, n_draws: int = 100, per_sample: bool = False
     ) -> float | NDArray[np.float64]:
         r"""Estimate the log-likelihood of hidden dimensions given the observed ones.
 
@@ -469,14 +464,14 @@ class TemperedFMM(
             warn_user(
                 f"All {found.n_components} components are switched off: no sum of them explains "
                 f"X better than noise of variance {found.noise_variance:.3g} does. Try "
-                "init='random', a lower temperature, or a smaller 'noise_variance'.",
+                "init='random', a lower temperature, or a smaller 'noise_variance'."
             )
         mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
         if mean_square > most * found.noise_variance:
             warn_user(
                 f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
                 f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
-                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
+                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}."
             )
 
     def _ready(self) -> FMM:

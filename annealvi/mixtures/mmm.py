@@ -199,11 +199,7 @@ class TemperedMultinomialMixture(
     @checked
     @reads
     def top_words(
-        self,
-        n: int = 10,
-        feature_names: ArrayLike | None = None,
-        *,
-        relevance: float = RELEVANCE,
+        self, n: int = 10, feature_names: ArrayLike | None = None, *, relevance: float = RELEVANCE
     ) -> list[list[Any]]:
         """Return the n most relevant words of each class, best first.
 

@@ -31,12 +31,7 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
 from annealvi.checks import Interval, as_array, checked, n_threads
 from annealvi.exceptions import warn_user
-from annealvi.partition.result import (
-    LogPartition,
-    OutOfReach,
-    check_inverse_temperatures,
-    shown,
-)
+from annealvi.partition.result import LogPartition, OutOfReach, check_inverse_temperatures, shown
 
 #: Draws of a thread in a kernel that cannot be interrupted.
 DRAWS_AT_ONCE = 8
@@ -262,11 +257,7 @@ class PowerGrid:
         return kernels.Grid(*given)
 
     def row_sums(
-        self,
-        logs: NDArray[np.float64],
-        weights: NDArray | None = None,
-        *,
-        n_threads: int = 1,
+        self, logs: NDArray[np.float64], weights: NDArray | None = None, *, n_threads: int = 1
     ) -> NDArray[np.float64]:
         """sum_i w_ji exp(b_j l_ri) at the points, of shape (R, n_points).
 
@@ -558,6 +549,6 @@ def _monte_carlo(
         warn_user(
             f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
             f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
-            "standard error can be trusted; more draws hardly help where there are many data.",
+            "standard error can be trusted; more draws hardly help where there are many data."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

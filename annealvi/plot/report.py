@@ -28,12 +28,7 @@ from annealvi.plot import interactive, pictures
 __all__ = ["write_report"]
 
 #: Headlines of the sections that depend on what is known.
-SECTIONS = {
-    "time": "Over time",
-    "groups": "Classes",
-    "stability": "Another fit",
-    "fit": "The fit",
-}
+SECTIONS = {"time": "Over time", "groups": "Classes", "stability": "Another fit", "fit": "The fit"}
 #: Where the slider of relevance can stand.
 STEPS = np.arange(21) / 20
 #: The topics whose course is drawn together, and the neighbours of a topic that are named.

@@ -159,11 +159,7 @@ def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
 
 
 def _draw_grid(
-    ax: Any,
-    drawn: pictures.Grid,
-    what: str,
-    cmap: str,
-    most: float | None = None,
+    ax: Any, drawn: pictures.Grid, what: str, cmap: str, most: float | None = None
 ) -> None:
     image = ax.imshow(drawn.values, cmap=cmap, vmin=0, vmax=most, aspect="auto")
     ax.set_xticks(np.arange(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)

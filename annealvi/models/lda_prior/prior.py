@@ -531,11 +531,7 @@ class LDAPrior:
         return math.log(self.n_features / log_beta.shape[1])
 
     def _draw(
-        self,
-        grid: PowerGrid,
-        draws: Draws,
-        lengths: NDArray[np.int64],
-        shares: NDArray[np.float64],
+        self, grid: PowerGrid, draws: Draws, lengths: NDArray[np.int64], shares: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The logarithm of each draw's estimate of C, and its mean of log S, of shape (n, M)."""
         kernel = kernels.DrawsOfLDA(
