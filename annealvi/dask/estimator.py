@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from inspect import Parameter, Signature, signature
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -36,12 +36,9 @@ OWN = ("client", "checkpoint", "shard_size")
 SHARD_SIZE = [None, Interval(Integral, 1, 2**31 - 1, closed="both")]
 #: A pass has at least about so many steps, and a fit.
 LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
-_LOCAL = list(signature(LocalLDA.__init__).parameters.values())
-_SIGNATURE = Signature(
-    [*_LOCAL, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in OWN)]
-)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TemperedLDA(LocalLDA):
     """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
 
@@ -88,22 +85,9 @@ class TemperedLDA(LocalLDA):
         "shard_size": SHARD_SIZE,
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        client: Any = None,
-        checkpoint: str | os.PathLike | None = None,
-        shard_size: int | None = None,
-        **parameters: Any,
-    ) -> None:
-        super().__init__(n_components, **parameters)
-        self.client = client
-        self.checkpoint = checkpoint
-        self.shard_size = shard_size
-
-    # scikit-learn and help() read the parameters from it
-    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
+    client: Any = None
+    checkpoint: str | os.PathLike | None = None
+    shard_size: int | None = None
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)

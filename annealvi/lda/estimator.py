@@ -6,6 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -60,6 +61,7 @@ from annealvi.threads import changing, reads, shallow, writing
 HOOKS = {"_init_latent_vars", "_e_step", "_em_step", "_unnormalized_transform"}
 
 
+@dataclass(eq=False, repr=False)
 class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
@@ -244,58 +246,31 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "TemperedLDA does not: use a callback, or fit with scikit-learn's class."
             )
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None,
-        topic_word_prior: float | ArrayLike | Literal["learn"] | None = None,
-        learning_method: Literal["auto", "batch", "online"] = "auto",
-        learning_decay: float | None = None,
-        learning_offset: float | None = None,
-        max_iter: int | None = None,
-        batch_size: int | None = None,
-        evaluate_every: int = -1,
-        total_samples: float = 1e6,
-        perp_tol: float = 1e-1,
-        mean_change_tol: float | None = None,
-        max_doc_update_iter: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        temperature: float | str | Temperature = "auto",
-        estimate: Literal["auto", "map", "variational"] = "auto",
-        init: str | ArrayLike = "auto",
-        preset: Literal["annealvi", "sklearn"] = "annealvi",
-        n_init: int | Literal["auto"] = "auto",
-        validation_fraction: float | None = None,
-        dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
-        callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learning_method = learning_method
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.evaluate_every = evaluate_every
-        self.total_samples = total_samples
-        self.perp_tol = perp_tol
-        self.mean_change_tol = mean_change_tol
-        self.max_doc_update_iter = max_doc_update_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.temperature = temperature
-        self.estimate = estimate
-        self.init = init
-        self.preset = preset
-        self.n_init = n_init
-        self.validation_fraction = validation_fraction
-        self.dtype = dtype
-        self.callback = callback
+    n_components: int = 10
+    _: KW_ONLY
+    doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None
+    topic_word_prior: float | ArrayLike | Literal["learn"] | None = None
+    learning_method: Literal["auto", "batch", "online"] = "auto"
+    learning_decay: float | None = None
+    learning_offset: float | None = None
+    max_iter: int | None = None
+    batch_size: int | None = None
+    evaluate_every: int = -1
+    total_samples: float = 1e6
+    perp_tol: float = 1e-1
+    mean_change_tol: float | None = None
+    max_doc_update_iter: int | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: int | np.random.RandomState | None = None
+    temperature: float | str | Temperature = "auto"
+    estimate: Literal["auto", "map", "variational"] = "auto"
+    init: str | ArrayLike = "auto"
+    preset: Literal["annealvi", "sklearn"] = "annealvi"
+    n_init: int | Literal["auto"] = "auto"
+    validation_fraction: float | None = None
+    dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto"
+    callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None
 
     # ----------------------------------------------------------------- fitting
 

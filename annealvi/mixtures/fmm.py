@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -47,6 +48,7 @@ VARIATIONAL = Variational(t_max=100.0)
 SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 
 
+@dataclass(eq=False, repr=False)
 class TemperedFMM(
     TemperedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -213,38 +215,21 @@ class TemperedFMM(
         "n_jobs": [None, Integral],
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        prior_probability: float | ArrayLike | Literal["learn"] = 0.3,
-        noise_variance: float | Literal["learn"] = "learn",
-        component_variance: float | None = None,
-        temperature: float | str | Temperature = "annealed",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        init: str | ArrayLike = "random",
-        n_init: int = 1,
-        covariance: Literal["diag", "full"] = "diag",
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable | Sequence[Callable] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.prior_probability = prior_probability
-        self.noise_variance = noise_variance
-        self.component_variance = component_variance
-        self.temperature = temperature
-        self.max_iter = max_iter
-        self.tol = tol
-        self.init = init
-        self.n_init = n_init
-        self.covariance = covariance
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int = 10
+    _: KW_ONLY
+    prior_probability: float | ArrayLike | Literal["learn"] = 0.3
+    noise_variance: float | Literal["learn"] = "learn"
+    component_variance: float | None = None
+    temperature: float | str | Temperature = "annealed"
+    max_iter: int = 200
+    tol: float = 1e-4
+    init: str | ArrayLike = "random"
+    n_init: int = 1
+    covariance: Literal["diag", "full"] = "diag"
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable | Sequence[Callable] | None = None
 
     @reads
     def transform(self, X: Any) -> NDArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -37,6 +38,7 @@ KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Varia
 TINY = float(np.finfo(np.float64).tiny)
 
 
+@dataclass(eq=False, repr=False)
 class TemperedMultinomialMixture(
     FiniteMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -152,34 +154,19 @@ class TemperedMultinomialMixture(
         "n_jobs": [None, Integral],
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        max_iter: int = 30,
-        tol: float = 1e-3,
-        temperature: float | str | Temperature = "annealed",
-        init: str | ArrayLike = "merged",
-        n_init: int = 1,
-        weight_concentration_prior: float = 1.0,
-        word_prior: float = 0.1,
-        random_state: int | RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable | Sequence[Callable] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.temperature = temperature
-        self.init = init
-        self.n_init = n_init
-        self.weight_concentration_prior = weight_concentration_prior
-        self.word_prior = word_prior
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int = 10
+    _: KW_ONLY
+    max_iter: int = 30
+    tol: float = 1e-3
+    temperature: float | str | Temperature = "annealed"
+    init: str | ArrayLike = "merged"
+    n_init: int = 1
+    weight_concentration_prior: float = 1.0
+    word_prior: float = 0.1
+    random_state: int | RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable | Sequence[Callable] | None = None
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities of the classes, as `predict_proba`.

@@ -21,7 +21,7 @@ deterministic annealing are gradient ascent on L (Altosaar, Ranganath, Blei 2018
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -105,6 +105,7 @@ class Ascent:
     magnitude_path: Array
 
 
+@dataclass(eq=False, repr=False)
 class ProximityAscent(BaseEstimator):
     r"""Gradient ascent on the ELBO with a constraint on its path.
 
@@ -182,40 +183,22 @@ class ProximityAscent(BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        statistic: str | Statistic = "entropy",
-        *,
-        distance: str | Distance = "inverse_huber",
-        method: Literal["fast", "inner", "annealing"] = "fast",
-        magnitude: float | None = None,
-        shape: Literal["exponential", "linear"] = "exponential",
-        gamma: float = 1e-10,
-        decay: float = 0.9999,
-        average: Literal["parameters", "statistic"] = "statistic",
-        n_steps: int = 10_000,
-        optimizer: Literal["adam", "gradient"] = "adam",
-        learning_rate: float = 0.1,
-        n_inner: int = 10,
-        noise: float = 0.1,
-        n_records: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.statistic = statistic
-        self.distance = distance
-        self.method = method
-        self.magnitude = magnitude
-        self.shape = shape
-        self.gamma = gamma
-        self.decay = decay
-        self.average = average
-        self.n_steps = n_steps
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.n_inner = n_inner
-        self.noise = noise
-        self.n_records = n_records
-        self.random_state = random_state
+    statistic: str | Statistic = "entropy"
+    _: KW_ONLY
+    distance: str | Distance = "inverse_huber"
+    method: Literal["fast", "inner", "annealing"] = "fast"
+    magnitude: float | None = None
+    shape: Literal["exponential", "linear"] = "exponential"
+    gamma: float = 1e-10
+    decay: float = 0.9999
+    average: Literal["parameters", "statistic"] = "statistic"
+    n_steps: int = 10_000
+    optimizer: Literal["adam", "gradient"] = "adam"
+    learning_rate: float = 0.1
+    n_inner: int = 10
+    noise: float = 0.1
+    n_records: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     @checked
     def ascend(

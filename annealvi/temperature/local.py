@@ -3,7 +3,7 @@ r"""A temperature for each document, learned from how well the model explains it
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -57,6 +57,7 @@ class DocumentRule:
         return np.clip(b, self.floor, 1.0)
 
 
+@dataclass(eq=False, repr=False)
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
@@ -153,30 +154,17 @@ class LocalVariational(Learned):
         "final_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        grid: int = 100,
-        *,
-        prior: ArrayLike | None = None,
-        continuous: bool = False,
-        normaliser: Normaliser = "document",
-        undamped: bool = False,
-        damping: float | None = None,
-        start: float = 3.9,
-        rounds: int = 2,
-        energy_average: float = 0.1,
-        final_fraction: float = 0.25,
-    ) -> None:
-        self.grid = grid
-        self.prior = prior
-        self.continuous = continuous
-        self.normaliser = normaliser
-        self.undamped = undamped
-        self.damping = damping
-        self.start = start
-        self.rounds = rounds
-        self.energy_average = energy_average
-        self.final_fraction = final_fraction
+    grid: int = 100
+    _: KW_ONLY
+    prior: ArrayLike | None = None
+    continuous: bool = False
+    normaliser: Normaliser = "document"
+    undamped: bool = False
+    damping: float | None = None
+    start: float = 3.9
+    rounds: int = 2
+    energy_average: float = 0.1
+    final_fraction: float = 0.25
 
     @checked
     def check(self) -> None:
