@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import joblib
@@ -67,6 +67,22 @@ def checked(function: Function) -> Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+#: Constraints of parameters that count something, or are a part of a whole.
+COUNT = [Interval(Integral, 1, None, closed="left")]
+SHARE = [Interval(Real, 0, 1, closed="both")]
+
+
+def validated(**constraints: Any) -> Callable[[Function], Function]:
+    """Check the parameters of a function by scikit-learn's constraints, and :func:`checked` too."""
+
+    def decorate(function: Function) -> Function:
+        # `checked` inside: scikit-learn words errors of its kind anew
+        check = _param_validation.validate_params(constraints, prefer_skip_nested_validation=True)
+        return check(checked(function))
+
+    return decorate
 
 
 @contextmanager

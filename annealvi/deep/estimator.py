@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
-from annealvi.checks import Interval, checked, unchanged_on_error
+from annealvi.checks import COUNT, Interval, checked, unchanged_on_error
 from annealvi.deep.objectives import importance_weighted
 from annealvi.deep.penalties import ProximityLike, ProximityPenalty, RunningPenalty, as_penalty
 from annealvi.deep.training import Noise, Objective, Outcome, Training, as_rows, numbers, tensors_of
@@ -73,8 +73,8 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     #: Constraints of these parameters.
     _parameter_constraints: ClassVar[dict] = {
         "learning_rate": [Interval(Real, 0, LARGEST, closed="right")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": COUNT,
+        "max_iter": COUNT,
         "device": "no_validation",  # as_device raises the error
         "random_state": ["random_state"],
         "verbose": ["verbose"],

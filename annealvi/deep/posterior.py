@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
-from annealvi.checks import Interval, checked, unchanged_on_error
+from annealvi.checks import COUNT, SHARE, checked, unchanged_on_error
 from annealvi.deep.estimator import DeepEstimator, plan_beta, positive
 from annealvi.deep.hvi import Chain, FlowPosterior, LayeredPosterior
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
@@ -169,15 +168,15 @@ class HierarchicalPosterior(DeepEstimator):
     _parameter_constraints: ClassVar[dict] = {
         **DeepEstimator._parameter_constraints,
         "log_density": [callable],
-        "dim": [Interval(Integral, 1, None, closed="left")],
-        "n_transitions": [Interval(Integral, 1, None, closed="left")],
+        "dim": COUNT,
+        "n_transitions": COUNT,
         "transition": [StrOptions(set(POSTERIORS))],
         "objective": [StrOptions({"avo", "elbo"})],
-        "calibration": [Interval(Real, 0, 1, closed="both")],
-        "annealing": [Interval(Real, 0, 1, closed="both")],
+        "calibration": SHARE,
+        "annealing": SHARE,
         "schedule": [None, callable],
-        "hidden": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "hidden": COUNT,
+        "n_init": COUNT,
     }
 
     log_density: Callable[[Tensor], Tensor]

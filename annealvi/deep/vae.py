@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from annealvi.checks import Interval
+from annealvi.checks import COUNT, SHARE, Interval
 from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths, plan_beta
 from annealvi.deep.hvi import (
     LEAST_SIGMA,
@@ -385,14 +385,14 @@ class VariationalAutoencoder(AmortisedEstimator):
     }
     _parameter_constraints: ClassVar[dict] = {
         **AmortisedEstimator._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": COUNT,
         "hidden": "no_validation",  # Widths has the message
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
-        "transition_hidden": [Interval(Integral, 1, None, closed="left")],
+        "transition_hidden": COUNT,
         "units": [StrOptions(set(UNITS))],
-        "calibration": [Interval(Real, 0, 1, closed="both")],
+        "calibration": SHARE,
         "decoder_steps": [StrOptions({"all", "elbo"})],
-        "annealing": [Interval(Real, 0, 1, closed="both")],
+        "annealing": SHARE,
         "schedule": [None, callable],
     }
 

@@ -14,13 +14,12 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import (
     RealNotInt,
     validate_parameter_constraints,
-    validate_params,
 )
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import padded_length, padded_rows
-from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
+from annealvi.checks import Interval, as_array, check_flag, check_prior, checked, validated
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor
 from annealvi.matrices import check_csr, check_whole, sound_csr
@@ -77,10 +76,7 @@ _SPLIT = {
 }
 
 
-@validate_params(
-    {"X": ["array-like", "sparse matrix"], **_SPLIT}, prefer_skip_nested_validation=True
-)
-@checked
+@validated(X=["array-like", "sparse matrix"], **_SPLIT)
 def split_tokens(
     X: Any, *, observed: float = 0.5, random_state: Any = None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:

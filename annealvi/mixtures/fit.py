@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
+from annealvi.checks import COUNT, Interval, checked, n_threads, unchanged_on_error
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.schema import Flag, Number, Optional, Schema, Tree, damaged
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Run, Runs, optimise
@@ -225,11 +225,11 @@ class TemperedMixture(Fitted):
     #: The class of its model.
     Model: ClassVar[type[Any]]
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": COUNT,
         "temperature": "no_validation",  # as_temperature has the message
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": COUNT,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "callback": [None, callable, list],

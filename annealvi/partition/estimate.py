@@ -29,7 +29,7 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 from annealvi._kernels import partition as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
-from annealvi.checks import Interval, as_array, checked, n_threads
+from annealvi.checks import COUNT, Interval, as_array, checked, n_threads
 from annealvi.exceptions import warn_user
 from annealvi.partition.result import LogPartition, OutOfReach, check_inverse_temperatures, shown
 
@@ -476,7 +476,7 @@ def log_partition(
     constraints = {
         "method": [StrOptions({"auto", *_NEEDS})],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
-        "n_theta": [Interval(Integral, 1, None, closed="left")],
+        "n_theta": COUNT,
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "callback": [callable, None],

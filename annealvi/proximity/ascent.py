@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import Interval, check_numbers, checked
+from annealvi.checks import COUNT, Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter, DivergenceError
 from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty, check_statistic
@@ -174,12 +174,12 @@ class ProximityAscent(BaseEstimator):
         "gamma": [Interval(Real, 0, 1, closed="right")],
         "decay": [Interval(Real, 0, 1, closed="right")],
         "average": [StrOptions({"parameters", "statistic"})],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_steps": COUNT,
         "optimizer": [StrOptions({"adam", "gradient"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "n_inner": [Interval(Integral, 1, None, closed="left")],
+        "n_inner": COUNT,
         "noise": [Interval(Real, 0, None, closed="left")],
-        "n_records": [Interval(Integral, 1, None, closed="left")],
+        "n_records": COUNT,
         "random_state": ["random_state"],
     }
 

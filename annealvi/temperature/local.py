@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, check_numbers, checked
+from annealvi.checks import COUNT, Interval, check_numbers, checked
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
 from annealvi.temperature.variational import LEARNED, Learned, log_weights
@@ -149,7 +149,7 @@ class LocalVariational(Learned):
         "undamped": ["boolean"],
         "damping": [None, Interval(Real, 0, 1, closed="right")],
         "start": [Interval(Real, 1, None, closed="left")],
-        "rounds": [Interval(Integral, 1, None, closed="left")],
+        "rounds": COUNT,
         "energy_average": [Interval(Real, 0, 1, closed="right")],
         "final_fraction": [Interval(Real, 0, 1, closed="left")],
     }

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -45,7 +44,7 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 from annealvi._kernels import gemm, special
 from annealvi._kernels import partition as kernels
 from annealvi._kernels.layout import padded_rows
-from annealvi.checks import Interval, as_array, check_inverses, check_priors, checked
+from annealvi.checks import COUNT, as_array, check_inverses, check_priors, checked
 from annealvi.matrices import check_matrix
 from annealvi.models.dirichlet import centre, log_rising
 from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
@@ -342,9 +341,7 @@ class LDAPrior:
         form: LogPartitionForm = "explicit",
     ) -> None:
         sizes = dict(n_components=n_components, n_features=n_features)
-        constraints: dict[str, Any] = {
-            name: [Interval(Integral, 1, None, closed="left")] for name in sizes
-        }
+        constraints: dict[str, Any] = {name: COUNT for name in sizes}
         constraints["form"] = [StrOptions({"explicit", "collapsed"})]
         validate_parameter_constraints(constraints, {**sizes, "form": form}, "LDAPrior")
         K, V = int(n_components), int(n_features)
