@@ -147,6 +147,14 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(None)
 
 
+def check_width(
+    X: Any, n: int, owner: str, what: str = " features as input", name: str = "X"
+) -> None:
+    """Raise scikit-learn's error if a matrix has another number of features."""
+    if X.shape[1] != n:
+        raise ValueError(f"{name} has {X.shape[1]} features, but {owner} is expecting {n}{what}.")
+
+
 def check_flag(value: Any, name: str) -> bool:
     """Check a parameter that switches something on or off."""
     if not isinstance(value, bool | np.bool_ | Integral):

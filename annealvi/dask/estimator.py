@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checkpoint import Checkpoint
-from annealvi.checks import Interval, as_array, check_flag, checked, n_threads
+from annealvi.checks import Interval, as_array, check_flag, check_width, checked, n_threads
 from annealvi.corpus.mapped import open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
 from annealvi.exceptions import BadParameter
@@ -308,12 +308,7 @@ class TemperedLDA(LocalLDA):
         """The documents of X for a method of the fitted estimator."""
         engine = as_engine(self.client)
         partitions = Partitions(engine, sources_of(X))
-        n_features = partitions.shape[1]
-        if n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        check_width(partitions, self.n_features_in_, type(self).__name__)
         parameters = vars(self) | sizes(vars(self), partitions.shape[0])
         return self._sharded(partitions, self.dtype_, parameters)
 

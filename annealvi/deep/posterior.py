@@ -15,7 +15,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
-from annealvi.checks import COUNT, SHARE, checked, unchanged_on_error
+from annealvi.checks import COUNT, SHARE, check_width, checked, unchanged_on_error
 from annealvi.deep.estimator import DeepEstimator, plan_beta, positive
 from annealvi.deep.hvi import Chain, FlowPosterior, LayeredPosterior
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
@@ -304,11 +304,7 @@ class HierarchicalPosterior(DeepEstimator):
         noise, n_reverse = self._draws(), positive(n_reverse, "n_reverse")
         chain = self._chain()
         Z = check_matrix(Z, dtype=np.float32, accept_sparse=False, name="Z")
-        if Z.shape[1] != chain.dim:
-            raise ValueError(
-                f"Z has {Z.shape[1]} features, but {type(self).__name__} is expecting {chain.dim} "
-                "features as input."
-            )
+        check_width(Z, chain.dim, type(self).__name__, name="Z")
         return numbers(chain.log_marginal(self._tensor(Z)[None], n_reverse, noise)[0])
 
     def score(

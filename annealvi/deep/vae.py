@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from annealvi.checks import COUNT, SHARE, Interval
+from annealvi.checks import COUNT, SHARE, Interval, check_width
 from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths, plan_beta
 from annealvi.deep.hvi import (
     LEAST_SIGMA,
@@ -450,11 +450,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         """
         check_is_fitted(self)
         Z = check_matrix(X, dtype=np.float32, accept_sparse=False)
-        if Z.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"X has {Z.shape[1]} features, but inverse_transform of {type(self).__name__} "
-                f"is expecting {self._n_features_out}, the number of components."
-            )
+        owner = f"inverse_transform of {type(self).__name__}"
+        check_width(Z, self._n_features_out, owner, ", the number of components")
         with torch.no_grad():
             return numbers(self.network_.logits(self._tensor(Z)).sigmoid())
 

@@ -29,7 +29,7 @@ from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Metho
 
 
 def usual_prior(n_topics: int) -> float:
-    """The `doc_topic_prior` that :class:`annealvi.TemperedLDA` has if it is left open."""
+    """The priors of TemperedLDA left open: 1/K up to ten topics, 0.1 up to thirty, 3/K beyond."""
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 

@@ -23,6 +23,7 @@ from annealvi.checks import (
     check_flag,
     check_numbers,
     check_squares,
+    check_width,
     checked,
     n_threads,
 )
@@ -277,11 +278,8 @@ class TemperedFMM(
         """
         check_is_fitted(self)
         components, X = self.components_, check_matrix(X, accept_sparse=False)
-        if X.shape[1] != len(components):
-            raise ValueError(
-                f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
-                f"is expecting {len(components)}, the number of components."
-            )
+        owner = f"inverse_transform of {type(self).__name__}"
+        check_width(X, len(components), owner, ", the number of components")
         with np.errstate(over="ignore", invalid="ignore"):
             data = gemm.product(X, components).astype(X.dtype)
             if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
@@ -475,9 +473,7 @@ class TemperedFMM(
         _check_range(square, model.noise_variance, X.dtype)
         return X
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
+    _n_features_out = Found(lambda state: state.model.n_components)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

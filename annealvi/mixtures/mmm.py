@@ -279,9 +279,7 @@ class TemperedMultinomialMixture(
         model.n_threads = n_threads(self.n_jobs)
         return model.log_joint(X)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.weights_)
+    _n_features_out = Found(lambda state: state.model.n_components)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

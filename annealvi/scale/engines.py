@@ -70,6 +70,10 @@ class _NotThereError(Exception):
     """A value that was put is not there any more."""
 
 
+#: What sending a value may raise if a worker dies, or cannot be reached.
+SENDING_FAILED = OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError
+
+
 class DaskEngine(SerialEngine):
     """Computes on the workers of a client of Dask.
 
@@ -123,7 +127,7 @@ class DaskEngine(SerialEngine):
         sending = self._client.scatter(value, hash=False, direct=self._direct, asynchronous=True)
         try:
             self._shared = self._ended(sending, self._longest_put)
-        except (OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError) as e:
+        except SENDING_FAILED as e:
             if time.monotonic() - started > self._longest_put:
                 self._longest_put *= 2
             self._look()
@@ -218,7 +222,7 @@ class DaskEngine(SerialEngine):
         sending = self._client.scatter(0, hash=False, direct=True, asynchronous=True)
         try:
             self._ended(sending, LONGEST_PUT)
-        except (OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError):
+        except SENDING_FAILED:
             return False
         return True
 

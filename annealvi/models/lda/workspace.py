@@ -243,12 +243,7 @@ class WordIndices:
             if not self.repeated:
                 return index
         if self._bytes + _n_bytes(index) <= MOST_BYTES:
-            index = index._replace(
-                words=index.words.copy(),
-                first=index.first.copy(),
-                document=index.document.copy(),
-                position=index.position.copy(),
-            )
+            index = WordIndex._make([*(part.copy() for part in index[:-1]), index.longest])
             self._kept[key] = digest, index
             self._bytes += _n_bytes(index)
         return index
