@@ -183,11 +183,12 @@ def _shown(value: Any, array: NDArray) -> Any:
     return array if array.ndim else value
 
 
-def check_inverses(value: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Check inverse temperatures in any order: positive numbers, of shape (M,)."""
+def check_inverses(value: ArrayLike, name: str, least: int = 1) -> NDArray[np.float64]:
+    """Check inverse temperatures in any order: at least so many positive numbers."""
     array = as_array(value)
-    if array.dtype.kind not in "fiu" or array.ndim != 1 or not array.size:
-        raise BadParameter(name, "a one-dimensional array of numbers", array)
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or len(array) < least:
+        several = f"at least {least} " * (least > 1)
+        raise BadParameter(name, f"a one-dimensional array of {several}numbers", array)
     array = array.astype(np.float64)
     wrong = array[~(np.isfinite(array) & (array > 0))]
     if wrong.size:

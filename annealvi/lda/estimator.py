@@ -37,7 +37,7 @@ from annealvi.checks import (
 )
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Runs
-from annealvi.inference.fitted import Fitted, Found
+from annealvi.inference.fitted import Fitted, Found, reads
 from annealvi.lda.fit import Fit, MergedFit, fit_portion, plan_fit, prepare_portion
 from annealvi.lda.settings import (
     CONSTRAINTS,
@@ -55,7 +55,7 @@ from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
 from annealvi.models.mmm import MMM
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
-from annealvi.threads import changing, reads, shallow, writing
+from annealvi.threads import changing, shallow, writing
 
 #: Methods that scikit-learn's LDA calls in a fit and in `transform`, and that subclasses replace.
 HOOKS = {"_init_latent_vars", "_e_step", "_em_step", "_unnormalized_transform"}
@@ -510,7 +510,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     # --------------------------------------------------------------- inference
 
-    @checked
     @reads
     def transform(
         self,
@@ -569,7 +568,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             gamma = state.model.documents.infer(X, tempering, n_threads=threads)
         return _shares(gamma, normalize, counts.dtype)
 
-    @checked
     @reads
     def predict(self, X: Any) -> NDArray[np.int64]:
         r"""Return the most probable topic of each document, if it had only one.
@@ -601,7 +599,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         mixture.assign(sums, np.ascontiguousarray(topics.T, np.float64), sums)
         return mixture.predict(X)
 
-    @checked
     @reads
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats.
@@ -629,7 +626,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         threads = n_threads(self.n_jobs)
         return self._state.elbo(X, tempering, topics=self._scores_topics, n_threads=threads)
 
-    @checked
     @reads
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
@@ -659,7 +655,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_flag(sub_sampling, "sub_sampling")
         return self._perplexity_precomp_distr(X, None, sub_sampling)
 
-    @checked
     @reads
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
         r"""Compute how unusual documents are, as the temperature that each would choose.
@@ -696,7 +691,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         X = self._check_X(X, "document_temperatures")
         return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
 
-    @checked
     @reads
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Compute log C(T) of documents at the fitted q.
@@ -725,7 +719,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         documents = self._state.model.documents
         return documents.posterior_log_partition(inverses, X, n_threads=threads)
 
-    @checked
     @reads
     def top_words(
         self,
@@ -858,7 +851,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         values = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
         return stream_settings(self._check_values, values)
 
-    @checked
     @reads
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
@@ -872,7 +864,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             )
         return self._state.perplexity(X, topics=self._scores_topics, **options)
 
-    @checked
     @reads
     def _approx_bound(self, X: Any, doc_topic_distr: NDArray, sub_sampling: bool) -> float:
         """The ELBO at a given gamma, in nats; code for scikit-learn's LDA calls it."""

@@ -270,12 +270,17 @@ def document_completion(
             found.append(log_likelihood.sum())
     if per_document:
         return np.concatenate(found)
+    return mean_per_word(float(sum(found)), n_words)
+
+
+def mean_per_word(total: float, n_words: float) -> float:
+    """A log-likelihood per hidden word; ValueError if there was none to hide."""
     if not n_words:
         raise ValueError(
             "X has no document with a word to hide: document completion needs documents of at "
             "least two words."
         )
-    return float(sum(found) / n_words)
+    return float(total / n_words)
 
 
 def _blocks(X: Any) -> Iterator[Any]:

@@ -24,17 +24,16 @@ from annealvi.checks import (
     check_numbers,
     check_squares,
     check_width,
-    checked,
     n_threads,
 )
 from annealvi.exceptions import BadParameter, warn_user
-from annealvi.inference.fitted import Found
+from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
 from annealvi.models.kmeans import sampled_rows
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
-from annealvi.threads import reads, shallow, writing
+from annealvi.threads import shallow, writing
 
 #: Largest ratio of the mean square of X to the noise variance at which residuals are accurate.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -306,7 +305,6 @@ class TemperedFMM(
         check_rows(bound, X)
         return bound
 
-    @checked
     @reads
     def predictive_score(
         self, X: Any, observed: ArrayLike, *, n_draws: int = 100, per_sample: bool = False
@@ -347,7 +345,6 @@ class TemperedFMM(
         scores = model.predictive(X, mask, int(n_draws), rng)
         return scores if per_sample else float(np.mean(scores))
 
-    @checked
     @reads
     def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
         """Draw data from the fitted model, with the components at their means.

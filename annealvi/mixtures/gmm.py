@@ -14,14 +14,13 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_numbers, check_squares, checked
+from annealvi.checks import Interval, check_numbers, check_squares
 from annealvi.exceptions import BadParameter
-from annealvi.inference.fitted import Found
+from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import FiniteMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
-from annealvi.threads import reads
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
@@ -245,7 +244,6 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     verbose: int = 0
     callback: Callable | Sequence[Callable] | None = None
 
-    @checked
     @reads
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Draw data from the mixture of `weights_`, `means_` and `covariances_`.

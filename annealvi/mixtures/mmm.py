@@ -17,16 +17,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_counts, check_numbers, checked, n_threads
+from annealvi.checks import Interval, check_counts, check_numbers, n_threads
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference import Monitor, optimise
-from annealvi.inference.fitted import Found
+from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_words
 from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.mixtures.fit import FiniteMixture
 from annealvi.models.mmm import MMM, Counts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
-from annealvi.threads import reads, shallow
+from annealvi.threads import shallow
 
 #: Runs that are merged, and the passes of each.
 RUNS, PASSES = 12, 6
@@ -183,7 +183,6 @@ class TemperedMultinomialMixture(
         """
         return self.predict_proba(X)
 
-    @checked
     @reads
     def top_words(
         self, n: int = 10, feature_names: ArrayLike | None = None, *, relevance: float = RELEVANCE
@@ -270,7 +269,6 @@ class TemperedMultinomialMixture(
         check_counts(X)
         return X
 
-    @checked
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)

@@ -30,7 +30,7 @@ from annealvi._kernels import partition as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
 from annealvi.checks import COUNT, Interval, as_array, checked, n_threads
-from annealvi.exceptions import warn_user
+from annealvi.exceptions import BadParameter, warn_user
 from annealvi.partition.result import LogPartition, OutOfReach, check_inverse_temperatures, shown
 
 #: Draws of a thread in a kernel that cannot be interrupted.
@@ -492,11 +492,8 @@ def log_partition(
         source = model
     offered = [name for name, needed in _NEEDS.items() if hasattr(source, needed)]
     if not offered or (method != "auto" and method not in offered):
-        raise ValueError(
-            f"The 'method' parameter of log_partition must be one that {own} offers: "
-            f"{', '.join(map(repr, offered)) or 'none, see annealvi.partition.Conjugate'}. "
-            f"Got {method!r} instead."
-        )
+        names = ", ".join(map(repr, offered)) or "none, see annealvi.partition.Conjugate"
+        raise BadParameter("method", f"one that {own} offers: {names}", method)
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
             f"C(T) is of at least one datum. Got n_samples={model.n_samples} of {own} instead."

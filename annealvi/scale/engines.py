@@ -14,6 +14,7 @@ from typing import Any
 
 from annealvi._optional import import_optional
 from annealvi._version import __version__
+from annealvi.exceptions import BadParameter
 
 #: A result that stays where it was computed as long as somebody holds this object.
 Handle = Any
@@ -92,10 +93,7 @@ class DaskEngine(SerialEngine):
                     "one first, such as distributed.Client()."
                 ) from error
         if not isinstance(client, distributed.Client) or client.asynchronous:
-            raise TypeError(
-                "The 'client' parameter must be a synchronous distributed.Client or None. Got "
-                f"{client!r} instead."
-            )
+            raise BadParameter("client", "a synchronous distributed.Client or None", client)
         self._client, self._patience = client, patience
         self._distributed = distributed
         self._name, self._counter = uuid.uuid4().hex[:12], itertools.count()
