@@ -162,6 +162,13 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def check_count(value: Any, name: str) -> int:
+    """Check an argument that counts something: an int of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise BadParameter(name, "an int in the range [1, inf)", value)
+    return int(value)
+
+
 def as_float(value: Any) -> float:
     """A number as a float; infinite where no float can hold it."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
@@ -64,11 +64,6 @@ class Stack(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         return self.activations(x)[-1]
-
-
-def never_positive(activations: Iterable[Tensor]) -> Tensor:
-    """Return which units of all layers are dead: positive on no row."""
-    return torch.cat([~(layer.flatten(0, -2) > 0).any(dim=0) for layer in activations])
 
 
 @torch.no_grad()
@@ -512,7 +507,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         def dead(x: Tensor) -> Tensor:
             z, _ = network.log_weights(x, 1, noise)
             layers = [*network.encoder.activations(x), *network.decoder.activations(z)]
-            return never_positive(layers)[None]
+            return torch.cat([~(layer.flatten(0, -2) > 0).any(dim=0) for layer in layers])[None]
 
         every = np.all(self._by_blocks(X, 1, dead), axis=0)
         widths = network.encoder.widths

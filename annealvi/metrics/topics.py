@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from annealvi._kernels import gemm, special
-from annealvi.checks import COUNT, SHARE, Interval, as_array, checked, validated
+from annealvi.checks import COUNT, SHARE, Interval, as_array, check_count, checked, validated
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
 
@@ -52,14 +52,13 @@ def top_words(
     topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any, relevance: float = 1.0
 ) -> list[list[Any]]:
     """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
-    if not isinstance(n, Integral) or n < 1:
-        raise BadParameter("n", "an int in the range [1, inf)", n)
+    n = check_count(n, "n")
     if not isinstance(relevance, Real) or not 0 <= relevance <= 1:
         raise BadParameter("relevance", "a float in the range [0.0, 1.0]", relevance)
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", range(topics.shape[1]))
     names = word_names(feature_names, topics.shape[1])
-    return names[top_columns(topics, int(n), float(relevance))].tolist()
+    return names[top_columns(topics, n, float(relevance))].tolist()
 
 
 def word_names(names: ArrayLike, n_features: int) -> NDArray:
