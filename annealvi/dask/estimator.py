@@ -33,7 +33,6 @@ from annealvi.threads import reading
 SHARD, BATCH = 4096, 65_536
 #: Parameters that the local estimator does not have.
 OWN = ("client", "checkpoint", "shard_size")
-SHARD_SIZE = [None, Interval(Integral, 1, 2**31 - 1, closed="both")]
 #: A pass has at least about so many steps, and a fit.
 LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
 
@@ -82,7 +81,7 @@ class TemperedLDA(LocalLDA):
     _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
         "client": "no_validation",  # as_engine has the messages
         "checkpoint": [None, str, os.PathLike],
-        "shard_size": SHARD_SIZE,
+        "shard_size": [None, Interval(Integral, 1, 2**31 - 1, closed="both")],
     }
 
     client: Any = None
@@ -359,9 +358,7 @@ def document_order(
         If a parameter is not valid.
     """
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
-    constraints = {"shard_size": SHARD_SIZE} | {
-        name: CONSTRAINTS[name] for name in ("batch_size", "max_iter")
-    }
+    constraints = {name: TemperedLDA._parameter_constraints[name] for name in options}
     validate_parameter_constraints(constraints, options, "document_order")
     found = as_array(lengths)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:

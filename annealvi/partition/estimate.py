@@ -486,10 +486,8 @@ def log_partition(
     validate_parameter_constraints(constraints, given, "log_partition")
     b = check_inverse_temperatures(inverse_temperatures)
     own = type(model).__name__
-    if all(hasattr(model, name) for name in ("sample_prior", "local_log_partition", "n_samples")):
-        source: Any = PlateOfData(model)
-    else:
-        source = model
+    of_data = ("sample_prior", "local_log_partition", "n_samples")
+    source: Any = PlateOfData(model) if all(hasattr(model, name) for name in of_data) else model
     offered = [name for name, needed in _NEEDS.items() if hasattr(source, needed)]
     if not offered or (method != "auto" and method not in offered):
         names = ", ".join(map(repr, offered)) or "none, see annealvi.partition.Conjugate"
