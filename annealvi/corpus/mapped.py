@@ -15,8 +15,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
+from annealvi.checks import validated
 from annealvi.corpus.files import check_counts
 from annealvi.files.schema import Integer, Listed, Schema, Text
 from annealvi.matrices import check_csr, sound_csr
@@ -32,9 +33,7 @@ CHUNK = 1 << 22
 _INT32_MAX = np.iinfo(np.int32).max
 
 
-@validate_params(
-    {"dtype": [StrOptions({"float32", "float64"})]}, prefer_skip_nested_validation=True
-)
+@validated(dtype=[StrOptions({"float32", "float64"})])
 def write(
     path: str | os.PathLike,
     blocks: Iterable[Any],

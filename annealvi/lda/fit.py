@@ -20,16 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from annealvi.checks import check_counts, check_total
-from annealvi.files.schema import (
-    Array,
-    Flag,
-    Integer,
-    Listed,
-    Number,
-    Schema,
-    Tree,
-    damaged,
-)
+from annealvi.files.schema import Array, Flag, Integer, Listed, Number, Schema, Tree, damaged
 from annealvi.inference import (
     Callbacks,
     LinearDecay,

@@ -45,8 +45,9 @@ from annealvi.files.schema import (
     damaged,
 )
 from annealvi.inference import Monitor
-from annealvi.lda.settings import Settings, prior
+from annealvi.lda.settings import Settings
 from annealvi.matrices import check_csr
+from annealvi.metrics.held_out import usual_prior
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.priors import LearnedPriors
@@ -224,7 +225,7 @@ class LDAState:
             model.learned_priors = None
         else:
             if model.learned_priors is None:
-                model.learned_priors = LearnedPriors(prior(model.n_topics))
+                model.learned_priors = LearnedPriors(usual_prior(model.n_topics))
             model.learned_priors.alpha = "doc_topic_prior" in settings.learned
             model.learned_priors.eta = "topic_word_prior" in settings.learned
         self.attach_again()

@@ -6,9 +6,10 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -43,12 +44,13 @@ from annealvi.files.schema import (
     damaged,
 )
 from annealvi.inference.callbacks import CallbackSupport, Tasks, as_list
+from annealvi.inference.fitted import reads
 from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_whole
 from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
-from annealvi.threads import changing, reading, reads, shallow, writing
+from annealvi.threads import changing, reading, shallow, writing
 from annealvi.topics.choice import CHOICE, choose_for, matched
 from annealvi.topics.growing import (
     Candidates,
@@ -149,6 +151,7 @@ def _check_lda(lda: Any, n_words: int) -> None:
         raise BadParameter("lda", f"a TemperedLDA of the {n_words} words of the vectorizer", got)
 
 
+@dataclass(eq=False, repr=False)
 class TopicModel(
     Versioned,
     ClassNamePrefixFeaturesOutMixin,
@@ -248,13 +251,13 @@ class TopicModel(
     """
 
     # set by `fit`, `partial_fit` and `with_lda`, all at once
-    vectorizer_: Any
-    lda_: TemperedLDA
-    seed_topics_: dict[str, int]
-    topic_labels_: dict[int, str]
-    _vocabulary: Vocabulary
+    vectorizer_: Any = field(init=False)
+    lda_: TemperedLDA = field(init=False)
+    seed_topics_: dict[str, int] = field(init=False)
+    topic_labels_: dict[int, str] = field(init=False)
+    _vocabulary: Vocabulary = field(init=False)
     #: Of a stream, words that may come in.
-    _candidates: Candidates
+    _candidates: Candidates = field(init=False)
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -266,24 +269,14 @@ class TopicModel(
         "clusters": ["boolean"],
     }
 
-    def __init__(
-        self,
-        n_topics: int | Literal["auto"] = 20,
-        *,
-        vectorizer: Any = None,
-        lda: TemperedLDA | None = None,
-        seed_words: Mapping[str, Iterable[str]] | None = None,
-        stop_words: str | list[str] | None = "english",
-        random_state: int | np.random.RandomState | None = None,
-        clusters: bool = True,
-    ) -> None:
-        self.n_topics = n_topics
-        self.vectorizer = vectorizer
-        self.lda = lda
-        self.seed_words = seed_words
-        self.stop_words = stop_words
-        self.random_state = random_state
-        self.clusters = clusters
+    n_topics: int | Literal["auto"] = 20
+    _: KW_ONLY
+    vectorizer: Any = None
+    lda: TemperedLDA | None = None
+    seed_words: Mapping[str, Iterable[str]] | None = None
+    stop_words: str | list[str] | None = "english"
+    random_state: int | np.random.RandomState | None = None
+    clusters: bool = True
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of `vectorizer` and `lda`.
@@ -507,7 +500,6 @@ class TopicModel(
 
     # --------------------------------------------------------------- inference
 
-    @checked
     @reads
     def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
         """Infer the shares of the topics in texts.
@@ -536,7 +528,6 @@ class TopicModel(
         X = _known_counts(vectorizer, texts, "the mean of the prior")
         return lda.transform(X, method=method)
 
-    @checked
     @reads
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """Return the cluster of each text, which is the number of a topic.
@@ -574,7 +565,6 @@ class TopicModel(
         """
         return describe(self, documents, **options)
 
-    @checked
     @reads
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
@@ -611,7 +601,6 @@ class TopicModel(
         """
         return _counts(self._parts()[0], texts)
 
-    @checked
     @reads
     def top_words(self, n: int = 10, *, relevance: float | None = None) -> list[list[str]]:
         """Return the n most relevant words of each topic, best first.
@@ -630,7 +619,6 @@ class TopicModel(
         check_is_fitted(self)
         return self.lda_.top_words(n, self.feature_names_, relevance=relevance)
 
-    @checked
     @reads
     def with_lda(
         self,
@@ -837,22 +825,14 @@ class TopicModel(
 
     # -------------------------------------------------------------- attributes
 
-    @property
-    def components_(self) -> NDArray:
-        return self.lda_.components_
-
-    @property
-    def feature_names_(self) -> NDArray:
-        return self._vocabulary.words
+    components_ = property(attrgetter("lda_.components_"))
+    feature_names_ = property(attrgetter("_vocabulary.words"))
+    dropped_words_ = property(attrgetter("vocabulary_.dropped"))
 
     @property
     def vocabulary_(self) -> Vocabulary:
         left = vars(self).get("_candidates")
         return self._vocabulary if left is None else with_dropped(self._vocabulary, left)
-
-    @property
-    def dropped_words_(self) -> dict[str, list[str]]:
-        return self.vocabulary_.dropped
 
     @property
     def vocabulary_note_(self) -> str:

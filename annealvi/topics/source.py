@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._kernels import special
-from annealvi.checks import check_counts
+from annealvi.checks import check_counts, check_width
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
@@ -217,11 +217,7 @@ class Source:
         counts = check_csr(documents, name=name)
         check_non_negative(counts, f"describe as {name}")
         check_counts(counts)
-        if counts.shape[1] != n_features:
-            raise ValueError(
-                f"{name} has {counts.shape[1]} features, but {kind} is expecting {n_features} "
-                "features as input."
-            )
+        check_width(counts, n_features, kind, name=name)
         if not counts.data.any():
             wanted = f"documents with a word of the vocabulary of {n_features} words of {kind}"
             raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, check_flag, checked
+from annealvi.checks import COUNT, SHARE, Interval, check_flag, checked, validated
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
@@ -80,8 +79,7 @@ _ODD_WORDS = 10
 #: Below this lengths that are whole numbers are shown as such.
 _MOST_WHOLE = 2.0**53
 
-_COUNT = [Interval(Integral, 1, None, closed="left")]
-_WORDS = {"n": _COUNT, "relevance": [Interval(Real, 0, 1, closed="both")]}
+_WORDS = {"n": COUNT, "relevance": SHARE}
 
 
 class TopicSummary:
@@ -261,8 +259,7 @@ class TopicSummary:
             columns["support"] = self.support
         return pandas.DataFrame(columns, index=pandas.Index(numbers, name="topic"))
 
-    @validate_params(_WORDS, prefer_skip_nested_validation=True)
-    @checked
+    @validated(**_WORDS)
     def words(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> list[str]:
         r"""Return the most relevant words of a topic, best first.
 
@@ -286,8 +283,7 @@ class TopicSummary:
         columns = self._columns(self._labels.number(topic), n, relevance)
         return self.feature_names[columns].tolist()
 
-    @validate_params(_WORDS, prefer_skip_nested_validation=True)
-    @checked
+    @validated(**_WORDS)
     def weights(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> Any:
         """Return the most relevant words of a topic with the numbers that rank them.
 
@@ -317,11 +313,7 @@ class TopicSummary:
     def _columns(self, k: int, n: int, relevance: float) -> NDArray[np.intp]:
         return ranking.most_relevant(self.topics[k], self.word_shares, int(n), float(relevance))
 
-    @validate_params(
-        {"n": _COUNT, "weight": [Interval(Real, 0, 1, closed="both")]},
-        prefer_skip_nested_validation=True,
-    )
-    @checked
+    @validated(n=COUNT, weight=SHARE)
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
         r"""Return the words of a topic that are both frequent and exclusive, best first.
 
@@ -398,8 +390,7 @@ class TopicSummary:
 
     # --------------------------------------------------------------------- documents
 
-    @validate_params({"n": _COUNT}, prefer_skip_nested_validation=True)
-    @checked
+    @validated(n=COUNT)
     def documents(self, topic: int | str, n: int = 5) -> Any:
         """Return the documents that are most about a topic, each once.
 
@@ -432,10 +423,7 @@ class TopicSummary:
         first = np.array(list(found.values()), dtype=np.intp)
         return self._rows(first, share=self.shares[first, k])
 
-    @validate_params(
-        {"n": _COUNT, "min_tokens": [None, Interval(Real, 0, None, closed="left")]},
-        prefer_skip_nested_validation=True,
-    )
+    @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
     def outliers(self, n: int = 10, min_tokens: float | None = None) -> Any:
         """Return the documents that the topics explain worst.
 
@@ -634,11 +622,7 @@ class TopicSummary:
         """
         return effects.of_summary(self, formula, data, topics, clusters, n_draws, random_state)
 
-    @validate_params(
-        {"n": [*_COUNT, None], "prior": [Interval(Real, 1e-6, 1e12, closed="both")]},
-        prefer_skip_nested_validation=True,
-    )
-    @checked
+    @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
     def words_by_group(
         self, topic: int | str, groups: ArrayLike, n: int | None = N_WORDS, prior: float = 500.0
     ) -> Any:
@@ -931,5 +915,7 @@ def describe(
     elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
     else:
-        refits = refit(model, read.given, refits, random_state=random_state) if refits else None
+        refits = (
+            refit(model, read.given, int(refits), random_state=random_state) if refits else None
+        )
     return TopicSummary(source, read, names, texts, titles, quality, refits)

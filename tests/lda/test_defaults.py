@@ -16,11 +16,11 @@ from annealvi.lda.settings import (
     Settings,
     batch_size,
     passes,
-    prior,
     resolve,
     stream_settings,
     words_per_entry,
 )
+from annealvi.metrics.held_out import usual_prior
 from tests.lda.fits import assert_identical
 
 PRESETS = ("annealvi", "sklearn")
@@ -136,11 +136,11 @@ def test_limits_that_are_given_are_the_only_ones(preset):
 
 def test_priors():
     for K in range(1, 11):
-        assert prior(K) == pytest.approx(1 / K)
+        assert usual_prior(K) == pytest.approx(1 / K)
     for K in range(10, 31):
-        assert prior(K) == pytest.approx(0.1)
+        assert usual_prior(K) == pytest.approx(0.1)
     for K in range(31, 2000, 37):
-        assert prior(K) == pytest.approx(3 / K)
+        assert usual_prior(K) == pytest.approx(3 / K)
     assert settled(n_components=50).doc_topic_prior == settled(n_components=50).topic_word_prior
 
 

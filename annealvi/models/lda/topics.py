@@ -129,14 +129,6 @@ class Statistics:
         out[words] = self.rows(words, n_topics)
         return out
 
-    def put(self, words: NDArray[np.int64], rows: NDArray) -> None:
-        """Set the rows of words, of which none was seen before."""
-        own = self.n_rows[0] + np.arange(len(words))
-        self.row_of[words] = own
-        self.values[own] = 0
-        self.values[own, : rows.shape[1]] = rows
-        self.n_rows[0] += len(words)
-
 
 #: Weights of words are kept from block to block up to so many bytes, or up to those of this share
 #: of the vocabulary if that is more.

@@ -187,7 +187,7 @@ class Workspace:
         self.n_active = np.empty(n_samples, dtype=np.int32)
         self.longest, each = longest, np.dtype(self._dtype).itemsize
         self.room = min(longest * self._width, PACKED_BYTES // each)
-        size = kernels.scratch_bytes(self._width, longest, self.room, each == 4)
+        size = kernels.scratch_bytes(self._width, longest, self.room, each)
         n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
         self.scratch = aligned_empty((n_slots, size), np.uint8)
         self.raised = np.empty((1, 1), self._dtype)
@@ -243,12 +243,7 @@ class WordIndices:
             if not self.repeated:
                 return index
         if self._bytes + _n_bytes(index) <= MOST_BYTES:
-            index = index._replace(
-                words=index.words.copy(),
-                first=index.first.copy(),
-                document=index.document.copy(),
-                position=index.position.copy(),
-            )
+            index = WordIndex._make([*(part.copy() for part in index[:-1]), index.longest])
             self._kept[key] = digest, index
             self._bytes += _n_bytes(index)
         return index
