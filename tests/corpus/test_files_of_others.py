@@ -18,6 +18,7 @@ from annealvi.corpus import (
 )
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity
 from tests.asserts import refused
+from tests.marks import cases
 
 WORDS = ["äpfel", "хлеб", "云", "drum"]
 UCI, LDA_C = "2\n4\n5\n1 1 3\n1 2 1\n2 2 2\n2 3 1\n2 4 4\n", "2 0:3 1:1\n3 1:2 2:1 3:4\n"
@@ -102,9 +103,7 @@ def test_malformed_documents_of_gensim(document):
     refused("must be a list of .id, count.. Got .* for document 1", from_gensim, [SINGLE, document])
 
 
-@pytest.mark.parametrize(
-    "corpus", [[SINGLE, [(1, 1)]] * 4, [SINGLE[:2], SINGLE[1:]] * 6, [[], SINGLE]]
-)
+@cases("corpus", [SINGLE, [(1, 1)]] * 4, [SINGLE[:2], SINGLE[1:]] * 6, [[], SINGLE])
 def test_a_corpus_of_gensim_in_the_place_of_counts(corpus):
     fitted = TemperedLDA(2, max_iter=1).fit(np.ones((4, 6)))
     for model in (TemperedLDA(2), TemperedMultinomialMixture(2), TemperedFMM(2)):

@@ -22,6 +22,7 @@ from annealvi.lda.settings import (
     words_per_entry,
 )
 from tests.lda.fits import assert_identical
+from tests.marks import cases
 
 PRESETS = ("annealvi", "sklearn")
 OPEN = [name for name in TemperedLDA().get_params(deep=False) if name in Settings._fields]
@@ -236,9 +237,7 @@ def test_topics_of_another_number_have_their_own_open_priors(stream, preset):
     assert new.partial_fit(stream).transform(stream).shape == (400, 2)
 
 
-@pytest.mark.parametrize(
-    "parameters", [dict(preset="no"), dict(n_components=0), dict(batch_size="many")]
-)
+@cases("parameters", dict(preset="no"), dict(n_components=0), dict(batch_size="many"))
 def test_components_assigned_where_parameters_are_wrong(parameters):
     """An error that names the parameter, as `fit` has it."""
     lda = TemperedLDA(**parameters)

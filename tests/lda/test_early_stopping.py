@@ -17,8 +17,8 @@ from annealvi.lda.hooks import LEAST_GAIN, hold_out, moved_share
 from annealvi.lda.settings import passes, resolve, words_per_entry
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
-from tests.asserts import with_topics
-from tests.marks import slow_values
+from tests.asserts import refused, with_topics
+from tests.marks import cases, slow_values
 
 
 def settings_of(lda, X):
@@ -219,9 +219,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     assert completion.MOST_TOKENS >= 1e9  # users may split more by themselves
 
 
-@pytest.mark.parametrize(
-    ("n_samples", "fraction"), [(1, 0.5), (2, 0.6), (3, 0.9), (10, 0.95), (10, 1e-12)]
-)
+@cases(("n_samples", "fraction"), (1, 0.5), (2, 0.6), (3, 0.9), (10, 0.95), (10, 1e-12))
 def test_too_few_documents(X, n_samples, fraction):
     with pytest.raises(ValueError, match=rf"at least one document .* n_samples={n_samples}, "):
         make(validation_fraction=fraction).fit(X[:n_samples])
@@ -229,8 +227,7 @@ def test_too_few_documents(X, n_samples, fraction):
 
 def test_held_out_documents_without_words(X):
     lda = make(max_iter=1)
-    with pytest.raises(ValueError, match=r"held-out documents must have words. Got 30"):
-        lda.fit(sparse.csr_matrix(X.shape))
+    refused(r"held-out documents must have words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
     assert not hasattr(lda, "components_")
 
 
@@ -286,19 +283,17 @@ def test_where_data_are_plenty(plenty):
     assert settings_of(lda, sparse.csr_matrix(wide)).finish_iter == 12
 
 
-@pytest.mark.parametrize(
+@cases(
     "parameters",
-    [
-        dict(max_iter=0),
-        dict(temperature="variational"),
-        *slow_values(
-            dict(n_components=500),  # few words for each entry
-            dict(learning_method="batch", max_iter=None),
-            dict(validation_fraction=0.2, n_init=1),
-            dict(temperature=1.0),
-            dict(preset="sklearn"),
-        ),
-    ],
+    dict(max_iter=0),
+    dict(temperature="variational"),
+    *slow_values(
+        dict(n_components=500),  # few words for each entry
+        dict(learning_method="batch", max_iter=None),
+        dict(validation_fraction=0.2, n_init=1),
+        dict(temperature=1.0),
+        dict(preset="sklearn"),
+    ),
 )
 def test_nowhere_else(plenty, parameters):
     lda = TemperedLDA(**dict(n_components=5) | parameters, random_state=0).fit(plenty)

@@ -15,6 +15,7 @@ from annealvi.datasets import make_topic_corpus
 from bench.speed.footprint import measured
 from tests.asserts import with_topics
 from tests.lda.fits import METHODS, mean_field
+from tests.marks import cases
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -151,14 +152,12 @@ def test_input_formats(fit, X, method):
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
+@cases(
     "Z",
-    [
-        np.array([[0, 2, 1.0]]),
-        np.array([[3.0]]),
-        np.array([[0.0], [2], [5]]),
-        np.array([[0, 0, 0, 1.0], [0, 0, 0, 0]]),
-    ],
+    np.array([[0, 2, 1.0]]),
+    np.array([[3.0]]),
+    np.array([[0.0], [2], [5]]),
+    np.array([[0, 0, 0, 1.0], [0, 0, 0, 0]]),
     ids=["one document", "one word", "V = 1", "a single count"],
 )
 @pytest.mark.parametrize("n_components", [1, 3])

@@ -19,6 +19,7 @@ from annealvi.model import Tempering
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import LogPartition
 from bench.parameters import mean_field
+from tests.asserts import refused
 from tests.lda.fits import METHODS, assert_identical, without_words
 from tests.lda.learned import LEARNED, STREAM, everything
 from tests.marks import slow_values
@@ -96,10 +97,8 @@ def test_log_c_given(make, X, kind, method):
             (dict(doc_topic_prior=0.1), "doc_topic_prior"),
             (dict(n_components=5), "n_components"),
         ):
-            with pytest.raises(ValueError, match=f"other hyperparameters.*'{name}'"):
-                clone(lda).set_params(**other).fit(X)
-        with pytest.raises(ValueError, match=r"'n_documents' is 80, expected 40"):
-            clone(lda).fit(X[:40])
+            refused(f"other hyperparameters.*'{name}'", clone(lda).set_params(**other).fit, X)
+        refused(r"'n_documents' is 80, expected 40", clone(lda).fit, X[:40])
 
 
 # ------------------------------------------------------------------ extremes
@@ -222,8 +221,7 @@ def test_another_temperature_is_planned_anew(make, X):
     assert not hasattr(lda, "temperature_posterior_")
     lda.set_params(temperature=1).partial_fit(X)
     assert_array_equal(lda.temperature_path_[20:], 1)
-    with pytest.raises(ValueError, match="'learned'"):
-        lda.transform(X, temperature="learned")
+    refused("'learned'", lda.transform, X, temperature="learned")
     lda.set_params(temperature="variational").partial_fit(X)
     assert lda.temperature_path_[25] == pytest.approx(np.mean(np.geomspace(1, 10, 100)))
 
@@ -418,10 +416,8 @@ def test_nothing_was_learned(make, X, temperature):
     lda = make(temperature=temperature, max_iter=2).fit(X)
     message = "'learned' needs a fit whose temperature was learned, 'variational' or 'local'. Got"
     for predict in (lda.transform, lda.score):
-        with pytest.raises(ValueError, match=message):
-            predict(X, temperature="learned")
-    with pytest.raises(ValueError, match=message):
-        document_completion(lda, X, temperature="learned")
+        refused(message, predict, X, temperature="learned")
+    refused(message, document_completion, lda, X, temperature="learned")
     with pytest.raises(ValueError, match=message):
         make(temperature=temperature).partial_fit(X).transform(X, temperature="learned")
 
@@ -477,7 +473,6 @@ def test_document_temperatures_of_any_estimator(make, X):
 
     make(temperature="variational", callback=callback, max_iter=2).fit(X)
     assert np.all(np.isfinite(callback_sees[0][:7]))
-    with pytest.raises(ValueError, match="X has 59 features"):
-        partial.document_temperatures(X[:, :59])
+    refused("X has 59 features", partial.document_temperatures, X[:, :59])
     with pytest.raises(ValueError, match=r"Negative values .*TemperedLDA\.document_temp"):
         partial.document_temperatures(-X.toarray())

@@ -14,6 +14,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import TemperedLDA
+from tests.marks import cases
 
 pytestmark = pytest.mark.oracle
 
@@ -24,15 +25,13 @@ def synthetic():
 
 
 @pytest.mark.parametrize("method", ["batch", "online"])
-@pytest.mark.parametrize(
+@cases(
     ("name", "container"),
-    [
-        ("synthetic", sparse.csr_matrix),
-        pytest.param("synthetic", np.asarray, marks=pytest.mark.slow),
-        pytest.param("arxiv", sparse.csr_matrix, marks=pytest.mark.slow),
-        pytest.param("bbc_news", sparse.csr_matrix, marks=pytest.mark.slow),
-        pytest.param("bbc_news", np.asarray, marks=pytest.mark.slow),
-    ],
+    ("synthetic", sparse.csr_matrix),
+    pytest.param("synthetic", np.asarray, marks=pytest.mark.slow),
+    pytest.param("arxiv", sparse.csr_matrix, marks=pytest.mark.slow),
+    pytest.param("bbc_news", sparse.csr_matrix, marks=pytest.mark.slow),
+    pytest.param("bbc_news", np.asarray, marks=pytest.mark.slow),
 )
 def test_same_topics_after_each_iteration(name, method, container, corpus):
     if name == "synthetic":

@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
+from tests.marks import cases
 
 pytestmark = pytest.mark.statistical
 
@@ -38,12 +39,10 @@ def fit(X, n_topics, seed, temperature, method, **priors):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@cases(
     "temperature",
-    [
-        pytest.param(Annealed(start=5, length=0.75), id="likelihood form"),
-        pytest.param(Annealed(form="posterior"), id="posterior form", marks=pytest.mark.slow),
-    ],
+    pytest.param(Annealed(start=5, length=0.75), id="likelihood form"),
+    pytest.param(Annealed(form="posterior"), id="posterior form", marks=pytest.mark.slow),
 )
 def test_annealing_recovers_planted_topics(temperature):
     priors = dict(doc_topic_prior=0.2, topic_word_prior=0.05)
@@ -87,13 +86,11 @@ def matched(found, planted):
 
 
 # Measured over 4 seeds: 9, 17.8 and 28.5 topics, in 16, 10 and 7 passes.
-@pytest.mark.parametrize(
+@cases(
     ("shape", "length", "most"),
-    [
-        ((600, 300, 10), 60, 8),
-        pytest.param((1500, 500, 20), 30, 15, marks=pytest.mark.slow),
-        pytest.param((3000, 800, 40), 40, 24, marks=pytest.mark.slow),
-    ],
+    ((600, 300, 10), 60, 8),
+    pytest.param((1500, 500, 20), 30, 15, marks=pytest.mark.slow),
+    pytest.param((3000, 800, 40), 40, 24, marks=pytest.mark.slow),
 )
 def test_planted_topics_are_found(shape, length, most):
     """In no more passes than the mean field at T = 1, which finds fewer."""

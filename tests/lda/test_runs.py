@@ -17,10 +17,10 @@ from annealvi.checkpoint import Checkpoint
 from annealvi.files import read, write
 from annealvi.inference import runs
 from annealvi.models.lda import LDA
-from tests.asserts import with_topics
+from tests.asserts import refused, with_topics
 from tests.files.mutations import mutated_tree, outcome
 from tests.lda.resumed import KINDS, Counter, Snapshots, bits, corpus, make, quietly
-from tests.marks import quick_values, slow_values
+from tests.marks import cases, quick_values, slow_values
 
 
 @pytest.fixture
@@ -206,8 +206,7 @@ def test_a_failed_fit_changes_nothing(X, n_jobs):
     lda = several(n_init=3, n_jobs=n_jobs).fit(X)
     before = lda.components_.copy()
     lda.set_params(doc_topic_prior=[1.0, 2.0])
-    with pytest.raises(ValueError, match="doc_topic_prior"):
-        lda.fit(X)
+    refused("doc_topic_prior", lda.fit, X)
     with pytest.raises(ValueError, match="at most the 4 passes"):
         lda.set_params(doc_topic_prior=None, temperature=Annealed(passes=50)).fit(X)
     assert_array_equal(lda.components_, before)
@@ -333,25 +332,22 @@ def checkpoint(tmp_path_factory):
     return snapshots.paths[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "message"),
-    [
-        ({"n_components": 5}, "another 'n_components': it has 4, this TemperedLDA has 5"),
-        ({"max_iter": 8}, "another 'max_iter': it has 4, this TemperedLDA has 8"),
-        ({"random_state": 1}, "another 'random_state'"),
-        ({"random_state": RandomState(0)}, "another 'random_state'"),
-        ({"temperature": Fixed(2)}, "another 'temperature': it has 'local', .* Fixed"),
-        ({"doc_topic_prior": np.ones(4)}, "another 'doc_topic_prior': it has 'learn'"),
-        ({"n_init": 3}, "another 'n_init'"),
-        ({"dtype": "float64"}, "another 'dtype': it has 'auto', this TemperedLDA has 'float64'"),
-        ({"validation_fraction": None}, "another 'validation_fraction': it has 0.2"),
-    ],
+    ({"n_components": 5}, "another 'n_components': it has 4, this TemperedLDA has 5"),
+    ({"max_iter": 8}, "another 'max_iter': it has 4, this TemperedLDA has 8"),
+    ({"random_state": 1}, "another 'random_state'"),
+    ({"random_state": RandomState(0)}, "another 'random_state'"),
+    ({"temperature": Fixed(2)}, "another 'temperature': it has 'local', .* Fixed"),
+    ({"doc_topic_prior": np.ones(4)}, "another 'doc_topic_prior': it has 'learn'"),
+    ({"n_init": 3}, "another 'n_init'"),
+    ({"dtype": "float64"}, "another 'dtype': it has 'auto', this TemperedLDA has 'float64'"),
+    ({"validation_fraction": None}, "another 'validation_fraction': it has 0.2"),
 )
 def test_other_parameters_are_refused(checkpoint, changes, message):
     lda = make("all of it").set_params(**changes)
     before = dict(vars(lda))
-    with pytest.raises(ValueError, match=message):
-        lda.fit(corpus(), resume=checkpoint)
+    refused(message, lda.fit, corpus(), resume=checkpoint)
     assert vars(lda) == before
 
 
@@ -366,8 +362,7 @@ def test_another_corpus_is_refused(checkpoint):
         (X[:79], r"its shape was \(80, 60\), and X has \(79, 60\)"),
         (X[::-1], "the numbers in X differ, or their order"),
     ):
-        with pytest.raises(ValueError, match=message):
-            lda.fit(other, resume=checkpoint)
+        refused(message, lda.fit, other, resume=checkpoint)
 
 
 def test_the_same_corpus_in_another_form(checkpoint):
@@ -395,8 +390,7 @@ def test_other_files_are_refused(checkpoint, tmp_path):
         lda.fit(X, resume=tmp_path / "a")
     tree["fit"]["estimator"] = "TemperedFMM"
     write(tmp_path / "a", "checkpoint", tree)
-    with pytest.raises(ValueError, match="is a checkpoint of TemperedFMM, not of TemperedLDA"):
-        lda.fit(X, resume=tmp_path / "a")
+    refused("is a checkpoint of TemperedFMM, not of TemperedLDA", lda.fit, X, resume=tmp_path / "a")
     assert not hasattr(lda, "components_")
 
 
@@ -404,8 +398,7 @@ def test_another_version_warns(checkpoint, monkeypatch):
     monkeypatch.setattr("annealvi.versions.__version__", "99.0")
     with pytest.warns(UserWarning, match=r"comes from annealvi 0.* is read by annealvi 99.0"):
         quiet = make("all of it", evaluate_every=-1)
-        with pytest.raises(ValueError, match="another 'evaluate_every'"):
-            quiet.fit(corpus(), resume=checkpoint)
+        refused("another 'evaluate_every'", quiet.fit, corpus(), resume=checkpoint)
 
 
 class OwnTemperature(Annealed):
@@ -415,8 +408,7 @@ class OwnTemperature(Annealed):
 def test_what_cannot_be_written(tmp_path):
     X, path = corpus(), tmp_path / "a"
     lda = make(temperature=OwnTemperature(2.0), callback=Checkpoint(path, seconds=0))
-    with pytest.raises(TypeError, match="'temperature' parameter cannot be written"):
-        lda.fit(X)
+    refused("'temperature' parameter cannot be written", lda.fit, X, error=TypeError)
     assert not path.exists()
     generator = RandomState(np.random.PCG64(0))
     make(random_state=generator).fit(X)  # without a checkpoint it may be any
@@ -428,11 +420,9 @@ def test_save_state_is_for_a_fit_under_way(tmp_path):
     lda, path = make(), tmp_path / "a"
     for act in (lambda: None, lambda: lda.fit(corpus()), lambda: lda.partial_fit(corpus())):
         act()
-        with pytest.raises(ValueError, match=r"under way: .* written by annealvi\.save"):
-            lda.save_state(path)
+        refused(r"under way: .* written by annealvi\.save", lda.save_state, path)
     stream = make(callback=Checkpoint(path, seconds=0))
-    with pytest.raises(ValueError, match=r"works in `fit`.*annealvi\.save"):
-        stream.partial_fit(corpus())
+    refused(r"works in `fit`.*annealvi\.save", stream.partial_fit, corpus())
     assert not path.exists()
 
 

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
+from tests.marks import cases
 from tests.models.lda.streams import stream
 
 X = stream(90, seed=1)
@@ -49,13 +50,11 @@ def test_the_same_bits_with_kept_and_with_released_buffers(case, dtype):
     assert_array_equal(kept.transform(X), released.transform(X))
 
 
-@pytest.mark.parametrize(
+@cases(
     "let_go",
-    [
-        TemperedLDA.release_buffers,
-        lambda model: model.fit(X),
-        lambda model: setattr(model, "components_", np.ones((3, X.shape[1]))),
-    ],
+    TemperedLDA.release_buffers,
+    lambda model: model.fit(X),
+    lambda model: setattr(model, "components_", np.ones((3, X.shape[1]))),
     ids=["release_buffers", "fit", "components_"],
 )
 def test_memory_is_given_back(let_go):

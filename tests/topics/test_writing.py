@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import annealvi
 from annealvi.topics import TopicModel, TopicVectorizer, choose_n_topics, refine_topics
 from tests.asserts import refused
+from tests.marks import cases
 
 WRITTEN = {
     "Hindi": "रोटी दूध चीनी कटोरी हिन्दी",
@@ -109,9 +110,7 @@ def test_sentences_without_spaces_are_told(language):
         TopicVectorizer().fit(SENTENCES[language] * 4)
 
 
-@pytest.mark.parametrize(
-    "text", ["我 喜欢 看 星星 和 行星", "ฉัน ชอบ ดู ดาว บน ท้องฟ้า", "コンピューター と 星"]
-)
+@cases("text", "我 喜欢 看 星星 和 行星", "ฉัน ชอบ ดู ดาว บน ท้องฟ้า", "コンピューター と 星")
 def test_texts_that_are_split_are_fine(text):
     TopicVectorizer(token_pattern=r"\S+").fit([text, text])
     TopicVectorizer().fit([text, f"{text} 月亮 星空"])
@@ -145,9 +144,7 @@ def test_functions_that_cannot_be_copied(kind, what, tmp_path):
     assert "星星" in model.feature_names_
 
 
-@pytest.mark.parametrize(
-    "tokenizer", ["jieba", lambda text: None, lambda text: text, lambda text: [1], lambda text: 3]
-)
+@cases("tokenizer", "jieba", lambda text: None, lambda text: text, lambda text: [1], lambda text: 3)
 def test_tokenizers_return_words(tokenizer):
     wanted = "'tokenizer' parameter of .*Vectorizer must be .* a list of str"
     for kind in (TopicVectorizer, CountVectorizer):
