@@ -1,6 +1,5 @@
 """TemperedLDA as a user meets it: temperature, starts, input, history, callbacks."""
 
-import pickle
 import sys
 
 import joblib
@@ -14,6 +13,7 @@ from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from bench.speed.footprint import measured
 from tests.asserts import with_topics
+from tests.callbacks import stop_at
 from tests.lda.fits import METHODS, mean_field
 from tests.marks import cases
 
@@ -38,19 +38,6 @@ def test_a_fixed_temperature_stays(fit, X):
     assert_array_equal(lda.temperature_path_, np.full(lda.n_batch_iter_ - 1, 2.5))
     assert lda.temperature_ == 2.5
     assert_array_equal(lda.components_, fit(X, temperature=Fixed(2.5)).components_)
-
-
-@pytest.mark.thinned
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bit_identical_for_any_n_jobs_and_from_run_to_run(fit, X, method, dtype):
-    results = []
-    for n_jobs in (1, 1, 3, -1):
-        lda = fit(X, dtype=dtype, learning_method=method, n_jobs=n_jobs)
-        results.append((lda.components_.copy(), lda.transform(X), lda.score(X), lda.bound_))
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
-            assert_array_equal(one, two)
 
 
 def test_n_jobs_may_come_from_a_joblib_context(fit, X):
@@ -93,15 +80,6 @@ def test_priors(fit, X):
         other = fit(X, doc_topic_prior=np.full(4, 0.3), topic_word_prior=eta, **batch)
         assert_array_equal(one.components_, other.components_)
         assert one.bound_ == pytest.approx(other.bound_, rel=1e-13)
-
-
-def test_seeded_topics(fit, X):
-    """A word with a large prior in one topic ends in that topic."""
-    eta = np.full((4, 60), 0.01)
-    word = int(np.asarray(X.sum(axis=0)).argmax())
-    eta[2, word] = 500
-    lda = fit(X, topic_word_prior=eta, max_iter=20)
-    assert lda.components_[:, word].argmax() == 2
 
 
 @pytest.mark.slow
@@ -279,32 +257,11 @@ def test_callback_sees_a_usable_estimator(fit, X):
     assert_array_equal(lda.components_, fit(X, learning_method="online", max_iter=3).components_)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_an_interrupt_leaves_a_fitted_estimator(X, method):
-    def callback(estimator, monitor):
-        if monitor.step == 3:
-            raise KeyboardInterrupt
-
-    lda = TemperedLDA(4, learning_method=method, callback=callback, batch_size=16, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        lda.fit(X)
-    assert lda.n_batch_iter_ == 4
-    assert_allclose(lda.transform(X).sum(axis=1), 1)
-    assert lda.temperature_path_.shape == (3,)
-    assert lda.history_["step"].shape == ((3,) if method == "batch" else (1,))
-    assert_array_equal(
-        pickle.loads(pickle.dumps(lda.set_params(callback=None))).transform(X), lda.transform(X)
-    )
-
-
 def test_bound_does_not_outlive_its_fit(fit, X):
-    def callback(estimator, monitor):
-        raise KeyboardInterrupt
-
     lda = fit(X)
     assert hasattr(lda, "bound_")
     with pytest.raises(KeyboardInterrupt):
-        lda.set_params(callback=callback).fit(X)
+        lda.set_params(callback=stop_at(1, KeyboardInterrupt)).fit(X)
     assert not hasattr(lda, "bound_")
     assert not hasattr(fit(X).partial_fit(X), "bound_")
 

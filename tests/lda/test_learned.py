@@ -59,19 +59,6 @@ def test_it_cools_and_ends_at_T_1(make, X, temperature, method):
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("temperature", ["variational", "local"])
-def test_bit_identical_for_any_n_jobs_and_from_run_to_run(make, X, temperature, dtype, method):
-    results = []
-    for n_jobs in (1, 1, 2, 3):
-        lda = make(temperature=temperature, learning_method=method, max_iter=2, n_jobs=n_jobs)
-        results.append(everything(lda.fit(X.astype(dtype)), X))
-    for other in results[1:]:
-        assert_identical(results[0], other)
-
-
-@pytest.mark.thinned
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["array", "LogPartition"])
 def test_log_c_given(make, X, kind, method):
     """The same numbers as when the fit works them out itself."""
@@ -241,38 +228,6 @@ def test_the_prior_of_sparse_topics_does_not_cool(make, X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lda.set_params(temperature="variational", max_iter=40).fit(X)
-
-
-@pytest.mark.thinned
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("temperature", ["variational", "local"])
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, StopIteration, RuntimeError])
-def test_a_fit_that_was_stopped_can_be_used(make, X, stop, temperature, method):
-    def callback(estimator, monitor):
-        if monitor.step == 3:
-            raise stop
-
-    lda = make(temperature=temperature, learning_method=method, callback=callback)
-    if stop is StopIteration:
-        lda.fit(X)
-    else:
-        with pytest.raises(stop):
-            lda.fit(X)
-    assert lda.temperature_path_.shape == (3,)
-    for T in (1, "learned"):
-        assert_allclose(lda.transform(X, temperature=T).sum(axis=1), 1)
-        assert np.isfinite(lda.score(X, temperature=T))
-    assert np.isnan(lda.document_temperatures(X)).sum() == 2
-    if temperature == "variational":
-        assert lda.temperature_posterior_path_.shape == (3, 100)
-    copy = pickle.loads(pickle.dumps(lda.set_params(callback=None)))
-    assert_array_equal(
-        copy.transform(X, temperature="learned"), lda.transform(X, temperature="learned")
-    )
-    for one in (lda, copy):  # and goes on cooling
-        one.partial_fit(X)
-    assert_array_equal(copy.components_, lda.components_)
-    assert lda.temperature_path_[-1] < lda.temperature_path_[2]
 
 
 # ----------------------------------------------------- the tempered ELBO

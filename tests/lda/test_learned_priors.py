@@ -8,7 +8,7 @@ from scipy import sparse
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.models.lda.priors import COLD
-from tests.lda.fits import assert_identical, without_words
+from tests.lda.fits import without_words
 from tests.marks import slow_values
 
 BOTH = dict(doc_topic_prior="learn", topic_word_prior="learn")
@@ -31,11 +31,6 @@ def X():
 def make(**kwargs):
     settings = dict(n_components=4, random_state=0, batch_size=16, max_iter=8)
     return TemperedLDA(**(settings | BOTH | kwargs))
-
-
-def everything(lda, X):
-    found = [lda.components_, lda.doc_topic_prior_, lda.topic_word_prior_, lda.transform(X)]
-    return [np.array(value) for value in found] + [lda.score(X)]
 
 
 def planted(alpha, n_documents, length, seed=0):
@@ -142,23 +137,6 @@ def test_limits_hold_where_there_is_nothing_to_learn_from(
 # ----------------------------------------------------------- as everything else is
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("method", ["batch", "online", "stream"])
-@pytest.mark.parametrize("estimate", ["map", "variational"])
-def test_the_same_for_any_number_of_threads(X, method, estimate, dtype):
-    found = []
-    for n_jobs in (1, 2, 5):
-        streams = method == "stream"
-        lda = make(n_jobs=n_jobs, estimate=estimate, dtype=dtype)
-        lda.set_params(learning_method="auto" if streams else method)
-        for _ in range(3 if streams else 0):
-            lda.partial_fit(X)
-        found.append(everything(lda if streams else lda.fit(X), X))
-    assert_identical(found[0], found[1])
-    assert_identical(found[0], found[2])
-
-
 def test_assigned_priors_are_taken_and_learned_from(X):
     lda = make(total_samples=90).partial_fit(X)
     learned = lda.doc_topic_prior_
@@ -176,18 +154,6 @@ def test_words_may_keep_priors_of_their_own(X):
     lda = make(total_samples=90).partial_fit(X)
     lda.topic_word_prior_ = eta = np.linspace(0.1, 1, 60)
     assert_array_equal(lda.partial_fit(X).topic_word_prior_, eta)
-
-
-def test_an_interrupted_fit_shows_what_it_has_learned(X):
-    def interrupt(lda, monitor):
-        if monitor.step == 20:
-            raise KeyboardInterrupt
-
-    lda = make(temperature=1, callback=interrupt, learning_method="online")
-    with pytest.raises(KeyboardInterrupt):
-        lda.fit(X)
-    assert_array_equal(lda.doc_topic_prior_, lda._state.model.alpha)
-    assert np.ptp(lda.doc_topic_prior_) > 0
 
 
 # ------------------------------------------------------------ learned temperatures

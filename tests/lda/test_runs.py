@@ -1,13 +1,15 @@
 """Several starts, of which the best is kept, and checkpoints, to the same bits."""
 
+import pickle
 import signal
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from numpy.random import RandomState
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,8 +20,9 @@ from annealvi.files import read, write
 from annealvi.inference import runs
 from annealvi.models.lda import LDA
 from tests.asserts import refused, with_topics
+from tests.callbacks import stop_at
 from tests.files.mutations import mutated_tree, outcome
-from tests.lda.resumed import KINDS, Counter, Snapshots, bits, corpus, make, quietly
+from tests.lda.resumed import KINDS, Snapshots, bits, corpus, make, quietly
 from tests.marks import cases, quick_values, slow_values
 
 
@@ -28,6 +31,7 @@ def X(counts):
     return counts
 
 
+LEARNED = {kind for kind in KINDS if kind.startswith(("variational", "local", "over the"))}
 #: Topics of unlike priors are not merged.
 UNLIKE = {"doc_topic_prior": [0.1, 0.1, 0.1, 0.11]}
 
@@ -38,49 +42,39 @@ def several(**parameters):
     return TemperedLDA(**settings | UNLIKE | parameters)
 
 
-def same(one, other, seconds=False):
-    """Whether two fitted estimators hold the same numbers."""
-    assert_array_equal(one.components_, other.components_)
-    assert_array_equal(one.temperature_path_, other.temperature_path_)
-    assert one.bound_ == other.bound_
-    assert (one.n_iter_, one.n_batch_iter_) == (other.n_iter_, other.n_batch_iter_)
-    assert one.history_.keys() == other.history_.keys()
-    for name in one.history_.keys() - {"seconds"}:
-        assert_array_equal(one.history_[name], other.history_[name])
-
-
-SETTINGS = {
-    "default": {},
-    "batch": {"learning_method": "batch"},
-    "sklearn": {"preset": "sklearn"},
-    "variational": {"temperature": "variational", "max_iter": 8},
-    "local": {"temperature": "local", "max_iter": 8},
-    "converges": {"evaluate_every": 2, "perp_tol": 1e9},
-    "held out": {"validation_fraction": 0.2},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_bit_identical_for_any_n_jobs(X, settings, dtype):
-    X, settings = X.astype(dtype), settings | {"dtype": dtype}
-    one = several(n_init=3, **settings)
-    topics = one.fit_transform(X)
-    assert topics.dtype == dtype and one.init_scores_.shape == (3,)
-    for n_jobs in (16, -1):
-        other = several(n_init=3, n_jobs=n_jobs, **settings)
-        assert_array_equal(other.fit_transform(X), topics)
-        same(other, one)
-        assert_array_equal(other.init_scores_, one.init_scores_)
-        assert other.n_jobs == n_jobs
-        if settings.get("temperature") == "local":
-            assert_array_equal(other.document_temperatures_, one.document_temperatures_)
-    same(several(n_init=3, **settings).fit(X.toarray()), one)
-    # what goes on from here does so alike
-    same(*(lda.partial_fit(X).fit(X) for lda in (one, other)))
+@pytest.mark.parametrize("n_init", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bit_identical_for_any_n_jobs(kind, n_init, dtype):
+    """From run to run, for dense and sparse counts, and in what goes on from there."""
+    X, found = corpus(dtype), []
+    for n_jobs, counts in ((1, X), (1, X.toarray()), (3, X), (-1, X)):
+        lda = make(kind, n_init=n_init, dtype=dtype, n_jobs=n_jobs)
+        topics = quietly(lda.fit_transform, counts)
+        assert topics.dtype == dtype and lda.n_jobs == n_jobs
+        found.append([topics.tobytes(), bits(lda, X), bits(quietly(lda.partial_fit, X), X)])
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, ZeroDivisionError])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_that_is_stopped_can_be_used(kind, error):
+    """As it is at that step, and it goes on from there, in a copy too."""
+    X = corpus()
+    lda = make(kind, callback=stop_at(3, error))
+    with nullcontext() if error is StopIteration else pytest.raises(error):
+        quietly(lda.fit, X)
+    assert lda.temperature_path_.shape == (3,) and lda.n_batch_iter_ == 4
+    assert_array_equal(lda.doc_topic_prior_, lda._state.model.alpha)
+    for T in (1, "learned") if kind in LEARNED else (1,):
+        assert_allclose(lda.transform(X, temperature=T).sum(axis=1), 1)
+        assert np.isfinite(lda.score(X, temperature=T))
+    copy = pickle.loads(pickle.dumps(lda.set_params(callback=None)))
+    assert bits(copy, X) == bits(lda, X)
+    assert bits(copy.partial_fit(X), X) == bits(lda.partial_fit(X), X)
+    assert lda.temperature_path_[-1] <= lda.temperature_path_[2]
 
 
 def test_one_start_is_the_first_of_several(X):
@@ -125,7 +119,7 @@ def test_a_generator_is_advanced_as_by_one_start(X, generator):
         ldas.append(several(n_init=n_init, n_jobs=n_jobs, random_state=one).fit(X))
         drawn.append(rest(one))
     assert len(set(drawn)) == 1
-    same(ldas[1], ldas[2])
+    assert bits(ldas[1], X) == bits(ldas[2], X)
 
 
 def test_a_callback_is_handed_each_start_in_turn(X):
@@ -245,19 +239,11 @@ def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
     assert bits(quietly(watched.fit, X), X) == whole
     assert len(snapshots.paths) >= 2
     for number, path in enumerate([*snapshots.paths, last], start=1):
-        counter = Counter()
-        lda = make(kind, dtype=dtype, callback=counter, n_jobs=2)
+        steps = []
+        lda = make(kind, dtype=dtype, callback=lambda *of: steps.append(of), n_jobs=2)  # noqa: B023
         assert bits(quietly(lda.fit, X, resume=path), X) == whole
         made = snapshots.n_steps if path == last else number * snapshots.every
-        assert counter.n_steps == snapshots.n_steps - made
-
-
-def stop_at(step, error):
-    def callback(estimator, monitor):
-        if monitor.step == step:
-            raise error
-
-    return callback
+        assert len(steps) == snapshots.n_steps - made
 
 
 @pytest.mark.slow
@@ -303,7 +289,7 @@ def test_priors_and_topics_that_a_callback_assigns(tmp_path):
 def test_a_callback_that_ends_the_fit(tmp_path):
     X = corpus()
     path = tmp_path / "a"
-    callback = [stop_at(7, StopIteration), Checkpoint(path, seconds=1e6)]
+    callback = [stop_at(7), Checkpoint(path, seconds=1e6)]
     whole = make("starts", callback=callback).fit(X)
     assert len(whole.init_scores_) == 1
     resumed = make("starts").fit(X, resume=path)
@@ -352,7 +338,7 @@ def test_other_parameters_are_refused(checkpoint, changes, message):
 
 
 def test_parameters_that_make_no_difference(checkpoint):
-    lda = make("all of it", n_jobs=2, verbose=0, callback=Counter())
+    lda = make("all of it", n_jobs=2, verbose=0, callback=lambda estimator, monitor: None)
     quietly(lda.fit, corpus(), resume=checkpoint)
 
 
