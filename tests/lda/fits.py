@@ -3,7 +3,6 @@
 from unittest import mock
 
 import numpy as np
-from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi import TemperedLDA
@@ -44,10 +43,3 @@ def without_words(X, documents):
     counts = X.toarray()
     counts[documents] = 0
     return sparse.csr_matrix(counts)
-
-
-def assert_identical(one, other):
-    """Two lists of arrays and numbers are the same, bit for bit."""
-    assert len(one) == len(other)
-    for a, b in zip(one, other, strict=True):
-        assert_array_equal(a, b)

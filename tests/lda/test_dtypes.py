@@ -26,9 +26,6 @@ def computed_in(lda):
     return lda.dtype_
 
 
-# ------------------------------------------------------------------ which dtype
-
-
 @pytest.mark.thinned
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize("given", [np.int64, np.float32, np.float64])
@@ -116,9 +113,6 @@ def test_topics_are_shown_in_the_dtype_of_X(X, method, dtype):
         assert lda.components_.dtype == expected
 
 
-# ------------------------------------------------------- a fit goes on in its dtype
-
-
 @pytest.mark.parametrize("fitted", ["float32", "float64"])
 def test_a_fit_goes_on_in_its_dtype(X, fitted):
     lda = TemperedLDA(3, dtype=fitted, max_iter=1, random_state=0).fit(X)
@@ -145,9 +139,6 @@ def test_files_and_pickles_keep_the_dtype(X, tmp_path):
 
 def clone_of(lda):
     return pickle.loads(pickle.dumps(lda))
-
-
-# ------------------------------------------------------------- dtypes of answers
 
 
 @pytest.mark.slow
@@ -189,9 +180,6 @@ def test_a_fit_keeps_no_copy_in_double_precision(given, most):
         tracemalloc.stop()
     # beside the buffers of the steps
     assert (most - 1) * X.nnz < min(kept) and max(kept) < (most + 0.5) * X.nnz
-
-
-# ------------------------------------------------------- float32 against float64
 
 
 @pytest.fixture(scope="module")

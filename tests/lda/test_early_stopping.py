@@ -35,8 +35,7 @@ def X():
     rng = np.random.RandomState(0)
     topics = rng.dirichlet(np.full(50, 0.1), 3)
     theta = rng.dirichlet(np.full(3, 0.3), 120)
-    counts = [rng.multinomial(20, p) for p in theta @ topics]
-    return sparse.csr_matrix(np.array(counts, dtype=float))
+    return sparse.csr_matrix([rng.multinomial(20, p) for p in theta @ topics], dtype=float)
 
 
 def make(**parameters):
@@ -96,9 +95,8 @@ def test_the_score_is_document_completion(X, dtype):
     rng = generators(check_random_state(lda.random_state), lda.n_init)[1]
     rng.permutation(X.shape[0])
     expected = document_completion(lda, held_out.X, random_state=rng)
-    assert lda.validation_score_ == pytest.approx(
-        expected, rel=1e-12 if dtype is np.float64 else 1e-6
-    )
+    rel = 1e-12 if dtype is np.float64 else 1e-6
+    assert lda.validation_score_ == pytest.approx(expected, rel=rel)
     assert lda.validation_score_ == lda.history_["validation"].max()
 
 
@@ -175,9 +173,7 @@ def test_warnings(X, recwarn, monkeypatch):
     make(temperature=Variational.as_printed(), max_iter=2).fit(X)  # T never settles
     assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
     for method in ("fit", "fit_transform"):
-        with pytest.warns(
-            ConvergenceWarning, match=r"max_iter=2 passes\. Increase max_iter\.$"
-        ) as w:
+        with pytest.warns(ConvergenceWarning, match=r"=2 passes\. Increase max_iter\.$") as w:
             getattr(make(max_iter=2, temperature=1), method)(X)
         assert len(w) == 1 and w[0].filename == __file__
     # patience is not exhausted, but nothing was gained any more
@@ -242,9 +238,6 @@ def test_a_callback_may_end_the_fit_within_a_pass(X):
     assert_allclose(lda.history_["pass"], [1, 2, 220 / 90], rtol=0.1)
     assert np.isfinite(lda.history_["validation"]).all()
     assert lda.validation_score_ == lda.history_["validation"].max()
-
-
-# ------------------------------------------------------ finishing passes
 
 
 @pytest.fixture(scope="module")

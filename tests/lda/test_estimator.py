@@ -51,14 +51,8 @@ def test_n_jobs_may_come_from_a_joblib_context(fit, X):
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 def test_annealing_recovers_planted_documents(fit, method, form):
     corpus = make_topic_corpus(200, 60, 4, document_length=60, random_state=1)
-    lda = fit(
-        corpus.data,
-        learning_method=method,
-        temperature=Annealed(form=form),
-        max_iter=20,
-        n_components=4,
-    )
-    found = lda.transform(corpus.data)
+    options = dict(learning_method=method, temperature=Annealed(form=form), max_iter=20)
+    found = fit(corpus.data, n_components=4, **options).transform(corpus.data)
     # each planted topic correlates with one that was found
     correlation = np.corrcoef(found.T, corpus.document_topics.T)[:4, 4:]
     assert np.all(correlation.max(axis=0) > 0.8)
@@ -192,9 +186,6 @@ def test_a_subclass_whose_constructor_has_few_parameters(X):
     assert given.score(X) == plain.score(X)
 
 
-# --------------------- what a fit records, prints and hands to callbacks
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_history(fit, X):
     lda = fit(X, evaluate_every=2, perp_tol=0, max_iter=6, learning_method="batch")
@@ -273,15 +264,9 @@ def test_a_callback_may_edit_the_topics(fit, X):
         if monitor.step == 1:
             estimator.components_ = topics
 
-    settings = dict(temperature=1, max_iter=4, learning_method="batch")
-    settings["dtype"] = "float64"
-    edited = fit(X, callback=callback, **settings)
-    assert_array_equal(
-        edited.components_, fit(X, init=topics, **settings | dict(max_iter=3)).components_
-    )
-
-
-# ---------------------------------------------------------------- memory
+    settings = dict(temperature=1, learning_method="batch", dtype="float64")
+    edited = fit(X, callback=callback, max_iter=4, **settings)
+    assert_array_equal(edited.components_, fit(X, init=topics, max_iter=3, **settings).components_)
 
 
 @pytest.mark.slow

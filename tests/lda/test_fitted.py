@@ -149,9 +149,6 @@ def test_a_fit_without_a_generator(counts):
     refused("'total_samples' parameter of TemperedLDA", lda.perplexity, X, sub_sampling=True)
 
 
-# --------------------------------------------------- collapsed inference
-
-
 def collapsed(lda, X):
     return lda.transform(X, method="cvb0")
 
@@ -204,8 +201,6 @@ def test_temperatures_that_collapsed_inference_does_not_have(fit, X, temperature
     with pytest.raises(ValueError, match=r"must be 1.0 with method='cvb0'"):
         fit(X).transform(X, method="cvb0", temperature=temperature)
 
-
-# --------------------------------------------------- looking and copying
 
 PRESETS = ("sklearn", "annealvi")
 
@@ -291,9 +286,6 @@ def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_pat
     assert_array_equal(lda.components_, again.components_)
     assert_array_equal(lda._state.model.topics.sums, again._state.model.topics.sums)
     assert_array_equal(lda.transform(X), again.transform(X))
-
-
-# --------------------------------------------------------------------- writing
 
 
 def test_what_was_assigned_is_what_follows():

@@ -42,9 +42,6 @@ def planted(alpha, n_documents, length, seed=0):
     return sparse.csr_matrix(np.array(counts, dtype=float)), topics
 
 
-# ------------------------------------------------------------------- what is found
-
-
 def test_a_planted_alpha_is_recovered_by_a_batch_fit():
     alpha = np.array([0.05, 0.1, 0.2, 0.5])
     X, topics = planted(alpha, 1500, 400)
@@ -67,9 +64,6 @@ def test_a_planted_alpha_is_recovered_by_a_stream():
     for _ in range(4):
         lda.partial_fit(X)
     assert_allclose(lda.doc_topic_prior_, alpha, rtol=0.2)
-
-
-# ------------------------------------------------------------------ when they move
 
 
 @pytest.mark.thinned
@@ -103,9 +97,6 @@ def test_only_what_is_asked_for_is_learned(X):
     assert eta.doc_topic_prior_ == 0.25 and eta.topic_word_prior_ != 0.25
 
 
-# ------------------------------------------------------------ degenerate
-
-
 @pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", ["batch", "online"])
@@ -134,9 +125,6 @@ def test_limits_hold_where_there_is_nothing_to_learn_from(
         assert np.all(alpha == 1)
 
 
-# ----------------------------------------------------------- as everything else is
-
-
 def test_assigned_priors_are_taken_and_learned_from(X):
     lda = make(total_samples=90).partial_fit(X)
     learned = lda.doc_topic_prior_
@@ -154,9 +142,6 @@ def test_words_may_keep_priors_of_their_own(X):
     lda = make(total_samples=90).partial_fit(X)
     lda.topic_word_prior_ = eta = np.linspace(0.1, 1, 60)
     assert_array_equal(lda.partial_fit(X).topic_word_prior_, eta)
-
-
-# ------------------------------------------------------------ learned temperatures
 
 
 @pytest.mark.parametrize("kind", [Variational, LocalVariational])
@@ -177,9 +162,6 @@ def test_a_learned_temperature_starts_anew_only_with_assigned_priors(X, kind, mo
     assert len(attached) == before + 1
     lda.partial_fit(X)
     assert len(attached) == before + 1
-
-
-# ----------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize("name", ["doc_topic_prior_", "topic_word_prior_"])

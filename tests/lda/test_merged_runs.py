@@ -244,9 +244,6 @@ def test_a_default_fit_warns_of_nothing(X, recwarn, finish):
         merged(evaluate_every=1, perp_tol=0.0).fit(X)
 
 
-# ------------------------------------------------------------------------------- support
-
-
 def test_support_by_its_definition():
     rng = np.random.default_rng(0)
     topics, *starts = rng.gamma(0.05, size=(4, 6, 300))

@@ -21,7 +21,7 @@ from annealvi.inference import runs
 from annealvi.models.lda import LDA
 from tests.asserts import refused, with_topics
 from tests.callbacks import stop_at
-from tests.files.mutations import mutated_tree, outcome
+from tests.files.mutations import outcomes
 from tests.lda.resumed import KINDS, Snapshots, bits, corpus, make, quietly
 from tests.marks import cases, quick_values, slow_values
 
@@ -224,9 +224,6 @@ def test_starts_are_ignored_in_a_stream(X):
     assert not hasattr(many, "validation_score_")
 
 
-# ----------------------------------------------------------- checkpoints
-
-
 @pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
 @pytest.mark.parametrize("kind", quick_values(KINDS, "default", "merged", "local", "validation"))
 def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
@@ -305,9 +302,6 @@ def test_a_fit_that_had_ended_warns_again(tmp_path):
         lda.fit(X, resume=tmp_path / "a")
     assert [str(w.message) for w in first] == [str(w.message) for w in again]
     assert again[0].filename == __file__
-
-
-# ------------------------------------------------------------------------- refusals
 
 
 @pytest.fixture(scope="module")
@@ -412,36 +406,23 @@ def test_save_state_is_for_a_fit_under_way(tmp_path):
     assert not path.exists()
 
 
-# ------------------------------------------------------------------ forged checkpoints
-
-
-def outcomes_of_forgeries(kind, n, seed, path, monkeypatch, number=1):
-    """What became of forged checkpoints that are not good, and how many were refused."""
-    X, rng = corpus(), np.random.default_rng(seed)
-    snapshots = Snapshots(path, every=7)
-    quietly(make(kind, callback=snapshots).fit, X)
-    tree = read(snapshots.paths[number], "checkpoint")["tree"]
-    bad, n_refused = [], 0
-    for _ in range(n):
-        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
-        content = {"version": annealvi.__version__, "tree": forged}
-        monkeypatch.setattr(runs, "read", lambda *names: content)  # noqa: B023
-        found = outcome(
-            lambda: make(kind).fit(X, resume="forged"),
-            lambda lda: [lda.components_, lda.transform(X[:5]), lda.score(X[:5])],
-        )
-        n_refused += found == "refused"
-        if found not in ("refused", "sound"):
-            bad.append((ways, found))
-    return bad, n_refused
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "n", "number"),
-    [("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)],
+@cases(
+    "kind, n, number",
+    *(("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)),
 )
 def test_forged_checkpoints(kind, n, number, tmp_path, monkeypatch):
     """An error, or a fit that is sound."""
-    bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch, number)
-    assert not bad and n_refused > n / 3
+    X, snapshots = corpus(), Snapshots(tmp_path, every=7)
+    quietly(make(kind, callback=snapshots).fit, X)
+    tree = read(snapshots.paths[number], "checkpoint")["tree"]
+
+    def resumed(tree):
+        content = {"version": annealvi.__version__, "tree": tree}
+        monkeypatch.setattr(runs, "read", lambda *names: content)
+        return make(kind).fit(X, resume="forged")
+
+    def use(lda):
+        return [lda.components_, lda.transform(X[:5]), lda.score(X[:5])]
+
+    assert outcomes(tree, n, resumed, use)["refused"] > n / 3

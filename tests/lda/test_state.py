@@ -98,8 +98,6 @@ def test_a_wrong_assignment_in_a_callback_is_the_users_error(counts, name, value
     assert lda.n_batch_iter_ == 3 and lda.components_.shape == (3, 41)
 
 
-# --------------------------------------------------------------- threads
-
 X, Z = stream(60), stream(6, seed=1)
 #: Few words a step, so that rows wait for their steps; and all of them.
 SMALL, LARGE = dict(batch_size=4), dict(batch_size=40)
