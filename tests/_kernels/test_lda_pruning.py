@@ -154,16 +154,14 @@ def test_counts_tiny_and_huge(dtype, scale):
 
 
 @pytest.mark.slow
-@given(
-    st.integers(1, 90),
-    st.integers(8, 60),
-    st.sampled_from([1, 2, 3, 4, 6, 10, 20]),
-    st.sampled_from([1.0, 0.7, 0.3]),
-    st.sampled_from([0.05, 0.1, 0.5]),
-    st.integers(0, 2**31 - 1),
-)
-def test_any_problem(n_topics, n_features, n_iterations, b, least, seed):
+@given(st.integers(0, 2**31 - 1), st.integers(1, 90), st.sampled_from([1, 2, 3, 4, 6, 10, 20]))
+def test_any_problem(seed, n_topics, n_iterations):
     rng = np.random.RandomState(seed)
+    n_features, b, least = (
+        rng.randint(8, 61),
+        rng.choice([1, 0.7, 0.3]),
+        rng.choice([0.05, 0.1, 0.5]),
+    )
     lam = rng.gamma(rng.choice([0.03, 0.3]), 40.0, (n_topics, n_features)) + least
     X = sparse.csr_matrix(rng.poisson(rng.choice([0.1, 2.0, 30.0], (6, 1)), (6, n_features)) * 1.0)
     options = dict(b=b, alpha=rng.choice([0.02, 0.1, 1.0], n_topics), n_iterations=n_iterations)

@@ -35,11 +35,8 @@ def files(folder, reader, vocabulary, packed=False):
 @pytest.mark.parametrize("reader", [read_uci, read_lda_c])
 @pytest.mark.parametrize("packed", [False, True])
 def test_vocabularies_with_a_mark_and_other_ends_of_lines(reader, packed, tmp_path):
-    for text in (
-        "\n".join(WORDS),
-        "\r\n".join(WORDS) + "\r\n",
-        "\ufeff" + "\n".join(WORDS) + "\n\n",
-    ):
+    lines = "\n".join(WORDS)
+    for text in (lines, "\r\n".join(WORDS) + "\r\n", "\ufeff" + lines + "\n\n"):
         assert files(tmp_path, reader, text, packed).feature_names.tolist() == WORDS
 
 
@@ -53,13 +50,8 @@ def test_only_a_line_feed_ends_a_word(reader, sign, tmp_path):
 @pytest.mark.parametrize("head", ["word", "4", "", "term", "# words", "слово"])
 def test_a_headline_of_the_vocabulary(head, tmp_path):
     text = "\n".join([head, *WORDS])
-    refused(
-        "'.*vocab' .* it has 5 words, and the counts have 4.* headline",
-        files,
-        tmp_path,
-        read_uci,
-        text,
-    )
+    words = "'.*vocab' .* it has 5 words, and the counts have 4.* headline"
+    refused(words, files, tmp_path, read_uci, text)
 
 
 LINES = {"2 5:1 0:2\n": [2, 0, 0, 0, 0, 1], "3 4:1 1:2 3:7 \n": [0, 2, 0, 7, 1, 0]}
@@ -82,13 +74,7 @@ def test_lda_c_in_any_order(line, tmp_path):
 
 
 SINGLE = [(0, 2), (3, 1), (5, 4)]
-ONE_DOCUMENT = [
-    SINGLE,
-    tuple(SINGLE),
-    [list(pair) for pair in SINGLE],
-    np.array(SINGLE),
-    iter(SINGLE),
-]
+ONE_DOCUMENT = [SINGLE, tuple(SINGLE), [[*pair] for pair in SINGLE], np.array(SINGLE), iter(SINGLE)]
 MALFORMED = [[(0, 1, 2), (3, 4, 5)], [0, 1, 2, 3], np.arange(4), [[0, 1, 2, 3]], [0.0, 1.0], ["ab"]]
 MALFORMED += [[(0, 1), (2,)], [("a", 1)], 3]
 
@@ -175,12 +161,8 @@ def test_topics_as_words(topics):
 def test_completion_of_a_model_of_texts():
     texts = ["stars and planets shine", "bread and butter taste"] * 12
     model = TopicModel(2, random_state=0).fit(texts)
-    refused(
-        "'estimator' .* must be a model of word counts.* `lda_`",
-        document_completion,
-        model,
-        model.counts(texts),
-    )
+    message = "'estimator' .* must be a model of word counts.* `lda_`"
+    refused(message, document_completion, model, model.counts(texts))
     refused(
         "Got texts: TopicModel.fit takes", document_completion, model.lda_, texts, error=TypeError
     )

@@ -15,12 +15,9 @@ METHODS = ("batch", "online")
 def mean_field(X, **kwargs):
     """An annealed fit of the mean field from random topics."""
     is_single = getattr(X, "dtype", None) == np.float32
-    settings = parameters.mean_field(kwargs.get("n_components", 4)) | dict(
-        learning_method="batch",
-        max_iter=10,
-        temperature="annealed",
-        dtype="float32" if is_single else "float64",
-    )
+    settings = parameters.mean_field(kwargs.get("n_components", 4))
+    settings |= dict(learning_method="batch", max_iter=10, temperature="annealed")
+    settings["dtype"] = "float32" if is_single else "float64"
     return recommended(X, **settings | kwargs)
 
 

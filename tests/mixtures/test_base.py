@@ -159,17 +159,15 @@ def test_few_samples_and_constant_dimensions(make, data, temperature):
     assert all_finite(make(temperature=temperature, **options).fit(data), data)
 
 
+MANY, IMPROPER = np.tile(BLOBS, 4), Annealed(100, form="posterior")
+
+
 @cases(
     "make, Z, change, bad",
     (gmm, BLOBS, {}, np.ones((2, 5))),  # fewer than n_components
     (fmm, X, dict(temperature="cold"), X[:, :2]),
     (fmm, X, dict(temperature=Annealed(passes=100)), np.ones((20, 5))),
-    (
-        gmm,
-        np.tile(BLOBS, 4),
-        dict(temperature=Annealed(100, form="posterior"), covariance_type="spherical"),
-        np.tile(BLOBS, 4),
-    ),
+    (gmm, MANY, dict(temperature=IMPROPER, covariance_type="spherical"), MANY),
     (gmm, BLOBS, dict(mean_prior=[1e160] * 3), BLOBS),
 )
 def test_a_fit_that_fails_late_changes_nothing(make, Z, change, bad):

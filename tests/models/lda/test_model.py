@@ -65,12 +65,9 @@ def test_the_objective_never_falls(T, form, seeds):
     tempering = Tempering(1 / T, form)
     for seed in seeds:
         X, shape, rng = random_corpus(seed)
-        model = LDA(
-            *shape,
-            alpha=rng.choice([0.02, 0.3, 2.0]),
-            eta=rng.choice([0.02, 0.3, 2.0]),
-            options=LocalOptions(rng.choice([1, 3, 100]), 1e-3, "warm"),
-        )
+        alpha, eta = rng.choice([0.02, 0.3, 2.0], 2)
+        options = LocalOptions(rng.choice([1, 3, 100]), 1e-3, "warm")
+        model = LDA(*shape, alpha=alpha, eta=eta, options=options)
         model.initialize(rng)
         model.start_documents(30)
         bounds = bounds_of_steps(model, X, tempering, 25)
