@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
+from tests.callbacks import stop_at
 from tests.marks import cases
 from tests.models.lda.streams import stream
 
@@ -86,12 +87,7 @@ def test_pickles_and_copies_are_without_buffers_and_go_on_to_the_same_bits():
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, StopIteration])
 def test_after_an_error_in_a_portion_the_stream_goes_on(error):
-    def callback(model, monitor):
-        if monitor.step == failing:
-            raise error
-
-    failing = 3
-    interrupted, plain = (lda(batch_size=20, callback=c) for c in (callback, None))
+    interrupted, plain = (lda(batch_size=20, callback=c) for c in (stop_at(3, error), None))
     interrupted.partial_fit(PORTIONS[2])  # 2 steps
     if error is StopIteration:
         interrupted.partial_fit(PORTIONS[4])
@@ -99,7 +95,7 @@ def test_after_an_error_in_a_portion_the_stream_goes_on(error):
         with pytest.raises(error):
             interrupted.partial_fit(PORTIONS[4])
         assert buffers(interrupted).training is None
-    assert interrupted.n_batch_iter_ == failing + 1
+    assert interrupted.n_batch_iter_ == 4
     plain.partial_fit(PORTIONS[2]).partial_fit(PORTIONS[4][:20])
     # a step of fewer documents than a minibatch is scaled by their number
     assert_array_equal(interrupted.components_, plain.components_)
