@@ -19,10 +19,12 @@ the file has is not run again.
 - ``gaussians``: of 100 starts of two Gaussians, how many end in the better optimum.
 - ``outliers``: 1,500 abstracts of which 5% are redrawn from the corpus's frequencies, found by the
   temperature of Eq. 10, by that of `document_temperatures`, and by the likelihood of a word.
+- ``layers`` (PyTorch): on energy (d) of Huang et al. (2018), how far neighbouring layers are apart,
+  two bounds of -KL with 10 to 2,000 draws, and the modes that flows find under beta.
 - ``heat``: an autoencoder (PyTorch) whose likelihood is annealed from T0 over half of its steps.
 
-Of ``heat`` --documents are the steps.  ``hot``, ``low``, ``growth`` and ``heat`` take up to an hour
-on one core, the others minutes.
+Of ``layers`` and ``heat`` --documents are the steps.  ``hot``, ``low``, ``growth`` and ``heat``
+take up to an hour on one core, the others minutes.
 """
 
 from __future__ import annotations
@@ -285,10 +287,52 @@ def heat(seed: int, n: int = 20_000) -> dict[str, Any]:
     return found
 
 
+def layers(seed: int, n: int = 2000) -> dict[str, Any]:
+    from annealvi.deep import HierarchicalPosterior  # needs PyTorch
+    from annealvi.deep.energies import ENERGIES, modes_found
+    from annealvi.deep.training import Noise
+
+    energy, found, runs = ENERGIES["d"], {}, 5
+    edges = np.linspace(-energy.extent, energy.extent, 41)
+    for name, objective, transition, beta in (
+        ("ELBO", "elbo", "gaussian", 0.0),
+        ("AVO", "avo", "gaussian", 0.0),
+        ("flow, beta over .8, ELBO", "elbo", "flow", 0.8),
+        ("flow, beta over .8, AVO", "avo", "flow", 0.8),
+    ):
+        posterior = HierarchicalPosterior(
+            energy,
+            dim=2,
+            n_transitions=10,
+            transition=transition,
+            objective=objective,
+            annealing=beta,
+            max_iter=n,
+            n_init=runs,
+            random_state=seed,
+        ).fit()
+        draws = posterior.network_.layers(20_000, Noise(1))
+        found[name] = {"modes": modes_found(draws[-1], energy).tolist()}
+        if transition == "flow":
+            continue
+        counts = [
+            [np.histogram2d(*draws[t, run].numpy().T, bins=edges)[0] + 0.5 for run in range(runs)]
+            for t in range(11)
+        ]
+        q = np.array(counts).reshape(11, runs, -1)
+        q /= q.sum(axis=-1, keepdims=True)
+        kl = np.sum(q[1:] * np.log(q[1:] / q[:-1]), axis=-1).mean(axis=1)
+        found[name]["KL of z_t from z_(t-1), t = 1 to 10"] = kl.tolist()
+        for k in (10, 100, 2000):
+            below, above = posterior.evidence_bounds(n_draws=200, n_reverse=k)
+            found[name][f"bounds of -KL apart, {k} draws"] = float(np.mean(above - below))
+    return found
+
+
 PARTS: dict[str, Callable[..., dict[str, Any]]] = dict(
     noise=noise, locals=tempered_parts, every=printed, hot=hot, low=low, growth=growth
 )
-PARTS |= dict(passes=passes, gaussians=gaussians, outliers=outliers, heat=heat)
+PARTS |= dict(passes=passes, gaussians=gaussians, outliers=outliers, layers=layers, heat=heat)
 
 
 def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
