@@ -40,12 +40,12 @@ RUNS = [
     ("calibrated_autoencoder", "--iterations 20 --transitions 2 --draws 20", {}, 4, DEEP),
     (
         "proximity_belief_network",
-        "--iterations 15 --layers 2 --methods VI 'PVI, KL, k0 = 10'",
+        "--iterations 15 --layers 2 --methods VI 'PVI, KL, k0 = 10' --average statistic",
         {},
         2,
         DEEP,
     ),
-    ("proximity_logistic_regression", "--iterations 150", {}, 7, DEEP),
+    ("proximity_logistic_regression", "--iterations 150 --average statistic", {}, 7, DEEP),
     ("proximity_poisson_def", "--iterations 2 --methods VI", {}, 1, DEEP),
 ]
 
