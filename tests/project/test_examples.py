@@ -28,8 +28,14 @@ RUNS = [
     ("noise_process", "--steps 5 --seeds 2 --batch 8 --transitions 2", FEW, 4, DEEP),
     ("dead_relus", "--iterations 30 --seeds 2 --magnitude 0.5", {}, 2, DEEP),
     ("calibrated_autoencoder", "--iterations 20 --transitions 2 --draws 20", {}, 4, DEEP),
-    ("proximity_belief_network", f"--iterations 15 --layers 2 --methods VI {KL}", {}, 2, DEEP),
-    ("proximity_logistic_regression", "--iterations 150", {}, 7, DEEP),
+    (
+        "proximity_belief_network",
+        f"--iterations 15 --layers 2 --methods VI {KL} --average statistic",
+        {},
+        2,
+        DEEP,
+    ),
+    ("proximity_logistic_regression", "--iterations 150 --average statistic", {}, 7, DEEP),
     ("proximity_poisson_def", "--iterations 2 --methods VI", {}, 1, DEEP),
 ]
 
