@@ -271,6 +271,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         validation_fraction: float | None = None,
         dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
         callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
+        device: str = "cpu",
     ) -> None:
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -296,6 +297,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.validation_fraction = validation_fraction
         self.dtype = dtype
         self.callback = callback
+        self.device = device
 
     # ----------------------------------------------------------------- fitting
 
@@ -588,6 +590,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         tempering = state.tempering(temperature)
         counts = check_words(self, X, "transform")
         X = in_dtype(counts, state.model.dtype)
+        state.model.topics.use(self.device)
         if collapsed:
             gamma = infer_collapsed(state.model.documents, X, n_threads=threads)
         else:
@@ -866,7 +869,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return tags
 
     def _check_X(self, X: Any, method: str) -> sparse.csr_matrix:
-        """X as a canonical CSR matrix of the dtype of the fit."""
+        """X as a canonical CSR matrix of the dtype of the fit, for the device of now."""
+        self._state.model.topics.use(self.device)
         return in_dtype(check_words(self, X, method), self._state.model.dtype)
 
     def _state_of(self, tree: Mapping[str, Any], way: str) -> LDAState:

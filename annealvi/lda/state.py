@@ -220,6 +220,7 @@ class LDAState:
         model.documents.options = settings.local_options()
         model.topics.estimate = settings.estimate
         model.topics.n_threads = n_threads
+        model.topics.use(settings.device)
         if not settings.learned:
             model.learned_priors = None
         else:

@@ -52,9 +52,10 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
+from annealvi.models.lda.device import DeviceWeights, DeviceWork
 from annealvi.models.lda.priors import DocumentPartition
 from annealvi.models.lda.starts import gamma_draws
-from annealvi.models.lda.topics import FittedBlock, Topics, TopicWeights
+from annealvi.models.lda.topics import Topics, TopicWeights
 from annealvi.models.lda.workspace import (
     Call,
     Local,
@@ -71,6 +72,8 @@ from annealvi.threads import shallow
 #: read them word by word.  A block has so many documents nevertheless, if these take no more than
 #: LARGEST_BLOCK bytes: the statistics of each block are added to the sum.
 BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
+#: The same of a block on a GPU, where blocks are to be few.
+DEVICE_BYTES = 1 << 28
 #: Weights of topics are kept for later calls if they take at most so many bytes.
 SHARED_BYTES = 1 << 25
 
@@ -250,7 +253,10 @@ class Documents:
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
         weights = self._shared_weights(float(inverse[0]), exact, want_logs)
-        work = Workspace(*self.topics.shape, self._threads(n_threads))
+        there, n_threads = self.topics.on_device, self._threads(n_threads)
+        work: Any = Workspace(*self.topics.shape, n_threads)
+        if there is not None:
+            work = DeviceWork(there.device, n_threads)
         alpha = self.effective_alpha(tempering)
         call = Call(X, weights, work, float(inverse[0]), alpha, exact, sparsity)
         if rule is not None:
@@ -265,10 +271,12 @@ class Documents:
             )
             self.fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
 
-    def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
+    def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> Any:
         """Weights that calls at the same temperature share, in all threads, unless large."""
         topics = self.topics
         n_features, width, dtype = topics.shape
+        if topics.on_device is not None:  # the last ones alone, which several calls may make anew
+            return topics.weights.setdefault("device", DeviceWeights())
         if want_logs or n_features * width * dtype.itemsize > SHARED_BYTES:
             return TopicWeights(*topics.shape, bounded=True)
         shared, key = topics.weights, (b, exact)
@@ -286,6 +294,8 @@ class Documents:
         """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES."""
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
+        if self.topics.on_device is not None:
+            size = DEVICE_BYTES // row
         return [
             slice(start, min(start + size, rows.stop))
             for start in range(rows.start, rows.stop, size)
@@ -309,16 +319,13 @@ class Documents:
         self,
         call: Call,
         rows: slice,
-        gamma: NDArray,
+        gamma: Any,
         inverse: NDArray,
         wanted: Local,
         max_iter: int | None = None,
     ) -> None:
         """Fit gamma of a block of documents in place, and write the other wanted outputs."""
-        X, weights, work, b0 = call[:4]
-        topics, options, dtype = self.topics, self.options, gamma.dtype
-        index = work.indices.of_block(X, rows)
-        mixed, training = bool(np.any(inverse != b0)), wanted.statistics is not None
+        options, dtype, training = self.options, self.topics.dtype, wanted.statistics is not None
         by_topic, tolerance = options.token_tolerance is None, options.token_tolerance
         tolerance = options.tolerance if tolerance is None else tolerance
         omega, factor = call.relaxation
@@ -332,42 +339,7 @@ class Documents:
             least_share=options.least_share(dtype, training),
             want_statistics=training,
         )
-        work.reserve(index)
-        if mixed:
-            work.make_raised()
-        weights.refresh(
-            index.words,
-            topics.rows(),
-            topics.sums,
-            topics.estimate,
-            b0,
-            call.exact,
-            work.n_threads,
-            mixed or wanted.energy is not None,
-        )
-        kernels.fit_documents(
-            X.data,
-            X.indices,
-            X.indptr,
-            rows.start,
-            rows.stop,
-            index.order,
-            weights,
-            inverse,
-            work.padded(call.alpha),
-            rule,
-            gamma,
-            work,
-            wanted.log_normalizer,
-            wanted.energy,
-        )
-        if wanted.statistics is None:
-            return
-        block = FittedBlock(index, weights, work, inverse)
-        if wanted.deferred:
-            wanted.statistics.defer(block)
-        else:
-            wanted.statistics.add(block, wanted.word_energy)
+        call.work.fit_block(self.topics, call, rows, gamma, inverse, rule, wanted)
 
     def heat(
         self,

@@ -1,13 +1,12 @@
 """The kernels of LDA on a GPU: CUDA sources that CuPy compiles for a number of topics.
 
-They mirror ``lda.pyx``, ``lda_topics.pyx`` and ``bounds.pyx`` name by name, in float32.  A block of
-documents is copied to the device once.  Every sum is in a fixed order, so two runs on a device give
-the same bits.  Arrays are CuPy's unless their names say that they are of the host.
+They mirror ``lda.pyx`` and ``lda_topics.pyx`` name by name, in float32.  Every sum is in a fixed
+order, so two runs on a device give the same bits.  Arrays are CuPy's, but for those of a CSR matrix
+and the sums of topics, which are NumPy's.
 """
 
 from __future__ import annotations
 
-import importlib
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,10 +30,8 @@ def padded(n_topics: int) -> int:
 
 
 class Block(NamedTuple):
-    """Documents on the device, and the same entries in the order of their words."""
+    """Documents on the device and, for statistics, their entries in the order of words."""
 
-    n: int
-    n_entries: int
     #: Documents in launches: their order, and the number of entries of the longest of each.
     order: Any
     launches: list[tuple[int, int, int]]
@@ -43,72 +40,65 @@ class Block(NamedTuple):
     data: Any
     tokens: Any
     #: Chunks of words' entries, and where those of each word begin.
-    first: Any
-    word: Any
-    chunks: Any
-    document: Any
-    position: Any
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes on the device."""
-        return sum(int(array.nbytes) for array in self if hasattr(array, "nbytes"))
+    first: Any = None
+    word: Any = None
+    chunks: Any = None
+    document: Any = None
+    position: Any = None
 
 
 class Device:
     """A GPU, and the kernels that were compiled for it."""
 
-    def __init__(self, number: int = 0, cupy: Any = None) -> None:
-        self.cupy: Any = cupy or importlib.import_module("cupy")
-        self.number = number
-        runtime = self.cupy.cuda.runtime.getDeviceProperties(number)
-        self.name = runtime["name"].decode()
-        self.shared = int(runtime["sharedMemPerBlockOptin"])
-        self.of_processor = int(runtime["sharedMemPerMultiprocessor"])
-        self.memory = int(runtime["totalGlobalMem"])
+    def __init__(self, cupy: Any, number: int = 0) -> None:
+        self.cupy, self.number = cupy, number
+        self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
+        found = cupy.cuda.runtime.getDeviceProperties(number)
+        self.name = found["name"].decode()
+        self.shared = int(found["sharedMemPerBlockOptin"])
+        self.of_processor = int(found["sharedMemPerMultiprocessor"])
         self.compiled = cache(self._compiled)
 
     def used(self) -> Any:
         """Return the context of calls to this device."""
         return self.cupy.cuda.Device(self.number)
 
+    def free(self) -> tuple[int, int]:
+        """Give back what CuPy keeps of memory; return how many bytes are free, and there are."""
+        self.cupy.get_default_memory_pool().free_all_blocks()
+        free, total = self.cupy.cuda.runtime.memGetInfo()
+        return int(free), int(total)
+
     # ------------------------------------------------------------------ documents
 
-    def block(self, X: Any, start: int, stop: int) -> Block:
-        """Copy rows of a CSR matrix to the device, and sort their entries by word."""
+    def block(self, X: Any, start: int, stop: int, by_word: bool) -> Block:
+        """Copy rows of a CSR matrix to the device; sort their entries by word, if it is wanted."""
         cp, n_features = self.cupy, X.shape[1]
         ends = X.indptr[start : stop + 1]
-        own = slice(int(ends[0]), int(ends[-1]))
-        lengths, n = np.diff(ends), stop - start
+        own, n = slice(int(ends[0]), int(ends[-1])), stop - start
+        lengths, ends, tokens = np.diff(ends), ends - ends[0], np.zeros(n)
+        some = lengths > 0
+        if some.any():  # in an order that does not change, as a sum on the device might
+            tokens[some] = np.add.reduceat(X.data[own], ends[:-1][some], dtype=np.float64)
         order = np.argsort(-lengths, kind="stable")
         size = -(-n // min(LAUNCHES, max(1, n // LAUNCH)))
         launches = [(at, min(at + size, n), int(lengths[order[at]])) for at in range(0, n, size)]
-        indptr = cp.asarray((ends - ends[0]).astype(np.int32))
-        indices = cp.asarray(X.indices[own].astype(np.int32, copy=False))
-        data = cp.asarray(X.data[own].astype(np.float32, copy=False))
-        n_entries = own.stop - own.start
+        order, indptr, indices = (
+            cp.asarray(array.astype(np.int32, copy=False))
+            for array in (order, ends, X.indices[own])
+        )
+        data = cp.asarray(X.data[own])
+        documents = order, launches, indptr, indices, data, cp.asarray(tokens)
+        if not by_word:
+            return Block(*documents)
         keys = indices.astype(np.int64) << 32
-        keys += cp.arange(n_entries, dtype=np.int64)
+        keys += cp.arange(len(indices), dtype=np.int64)
         keys.sort()
         begins = cp.searchsorted(keys, cp.arange(n_features + 1, dtype=np.int64) << 32)
         position = (keys & 0xFFFFFFFF).astype(np.int32)
-        del keys
         document = (cp.searchsorted(indptr, position, side="right") - 1).astype(np.int32)
-        sums = cp.concatenate([cp.zeros(1), cp.cumsum(data, dtype=np.float64)])
-        first, word, chunks = _chunks(begins.get())
-        return Block(
-            n,
-            n_entries,
-            cp.asarray(order.astype(np.int32)),
-            launches,
-            indptr,
-            indices,
-            data,
-            sums[indptr[1:]] - sums[indptr[:-1]],
-            *(cp.asarray(array.astype(np.int32)) for array in (first, word, chunks)),
-            document,
-            position,
-        )
+        chunks = (cp.asarray(part.astype(np.int32)) for part in _chunks(begins.get()))
+        return Block(*documents, *chunks, document, position)
 
     # --------------------------------------------------------------------- kernels
 
@@ -225,33 +215,22 @@ class Device:
         amount: float,
         floor: float,
     ) -> NDArray[np.float64]:
-        """Step lambda in place, unless there are no statistics; return its sums to the host."""
-        numbers = (np.float32(number) for number in (factor, amount, floor))
-        arguments = lam, eta, *_strides(eta), _pointer(statistics), *numbers
-        return self._over_words("step_topics", lam, K, arguments)
-
-    def column_terms(self, lam: Any, K: int, prior: Any, psi_sums: Any) -> NDArray[np.float64]:
-        """The terms of the topics' bound, see ``bounds.pyx``; to the host."""
-        return self._over_words("column_terms", lam, K, (lam, prior, *_strides(prior), psi_sums))
-
-    def row_terms(self, gamma: Any, prior: Any, psi_sums: Any) -> NDArray[np.float64]:
-        """The terms of the documents' bound, likewise."""
-        out = self.cupy.empty(len(gamma), np.float64)
-        self._topics(gamma.shape[1])("row_terms")(
-            (len(gamma),), (THREADS,), (gamma, prior, psi_sums, out), shared_mem=8 * (THREADS // 32)
-        )
-        return out.get()
-
-    # --------------------------------------------------------------------- details
-
-    def _over_words(self, name: str, lam: Any, K: int, arguments: tuple) -> NDArray[np.float64]:
+        """Step lambda in place, and return its sums over words."""
         n_blocks, n_parts = -(-len(lam) // WORDS), -(-K // THREADS)
-        partial = self.cupy.empty((n_blocks, K), np.float64)
-        sums = self.cupy.empty(K, np.float64)
-        kernel = self._topics(K)
-        kernel(name)((n_blocks, n_parts), (THREADS,), (np.int32(len(lam)), *arguments, partial))
+        partial, sums = self.cupy.empty((n_blocks, K), np.float64), self.cupy.empty(K, np.float64)
+        rows, columns = eta.shape  # a stride is 0 where all words or topics have the same prior
+        strides = np.int32(columns * (rows > 1)), np.int32(columns > 1)
+        numbers = (np.float32(number) for number in (factor, amount, floor))
+        kernel, n_words = self._topics(K), np.int32(len(lam))
+        kernel("step_topics")(
+            (n_blocks, n_parts),
+            (THREADS,),
+            (n_words, lam, eta, *strides, statistics, *numbers, partial),
+        )
         kernel("add_blocks")((n_parts,), (THREADS,), (np.int32(n_blocks), partial, sums))
         return sums.get()
+
+    # --------------------------------------------------------------------- details
 
     def _topics(self, K: int, mixed: bool = False) -> Any:
         return self.compiled("lda_topics", K, mixed).get_function
@@ -294,12 +273,6 @@ def _chunks(begins: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     word = np.repeat(np.arange(len(n_chunks)), n_chunks)
     first = begins[word] + CHUNK * (np.arange(len(word)) - chunks[word])
     return np.append(first, begins[-1]), word, chunks
-
-
-def _strides(array: Any) -> tuple[np.int32, np.int32]:
-    """Those of a matrix over words and topics, in numbers; 0 where all are the same."""
-    rows, columns = array.shape
-    return np.int32(columns * (rows > 1)), np.int32(columns > 1)
 
 
 def _pointer(array: Any) -> Any:
