@@ -230,6 +230,11 @@ class LDAState:
             model.learned_priors.eta = "topic_word_prior" in settings.learned
         self.attach_again()
 
+    def use(self, device: str) -> None:
+        """Answer on the processor or a GPU; a fit under way stays where it is."""
+        if not self.under_way:
+            self.model.topics.use(device)
+
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
         """The context of steps; after an error, too, they are recorded and buffers released.

@@ -1,4 +1,8 @@
-"""A stand-in of CuPy: its arrays are NumPy's, and its modules are compiled as C++ and emulated."""
+"""A stand-in of CuPy: its arrays are NumPy's, and its modules are compiled as C++ and emulated.
+
+It has what annealvi uses of CuPy and no more, so a name that CuPy does not have is noticed where
+CuPy is installed: test_gpu_sources.py looks each of them up.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +18,28 @@ from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).parent
+from annealvi import _kernels
+
 KERNEL = re.compile(
     r"extern \"C\" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\((.*?)\)\s*\{", re.S
 )
 TYPES = {"int": ctypes.c_int, "float": ctypes.c_float, "double": ctypes.c_double}
+#: Under `make sanitize` the kernels are sanitized, too.
+FLAGS = ("-O1", "-g", *(("-fsanitize=address,undefined",) * _kernels.sanitized_build()))
 
 
 class Array(np.ndarray):
     """An array with what CuPy's have besides."""
 
-    def get(self) -> np.ndarray:
-        return np.array(self)
+    def get(self, out: np.ndarray | None = None) -> np.ndarray:
+        if out is None:
+            return np.array(self)
+        assert out.shape == self.shape and out.dtype == self.dtype and out.flags.c_contiguous
+        out[:] = self
+        return out
 
 
-def _array(values: Any, dtype: Any = None) -> Array:
-    return np.array(values, dtype=dtype, order="C").view(Array)
-
-
-def _parameters(text: str) -> list[list[str]]:
+def parameters_of(text: str) -> list[list[str]]:
     """The types and names of a kernel's parameters."""
     plain = re.sub(r"__restrict__|const", "", text).replace("*", "* ").replace(" *", "*")
     return [part.split() for part in plain.split(",")]
@@ -41,11 +48,9 @@ def _parameters(text: str) -> list[list[str]]:
 class RawModule:
     """Kernels, compiled by g++."""
 
-    flags: tuple[str, ...] = ("-O1",)
-
     def __init__(self, *, code: str, options: tuple[str, ...]) -> None:
         code = re.sub(r"/\*.*?\*/", "", code, flags=re.S)
-        self._kernels = {name: _parameters(text) for name, text in KERNEL.findall(code)}
+        self._kernels = {name: parameters_of(text) for name, text in KERNEL.findall(code)}
         runs = "".join(
             f'extern "C" void run_{name}(int x, int y, int n, long shared, '
             + ", ".join(f"{kind} {own}" for kind, own in parameters)
@@ -53,8 +58,9 @@ class RawModule:
             + f"{name}({', '.join(own for _, own in parameters)}); }}); }}\n"
             for name, parameters in self._kernels.items()
         )
-        text = f'#include "{FOLDER}/emulated.h"\n{code}\n{runs}'
-        given = [*self.flags, *(option for option in options if option.startswith("-D"))]
+        header = Path(__file__).with_name("emulated.h").read_text(encoding="utf-8")
+        text = "\n".join([header, code, runs])
+        given = [*FLAGS, *(option for option in options if option.startswith("-D"))]
         key = hashlib.sha256(repr((text, given)).encode()).hexdigest()[:20]
         folder = Path(tempfile.gettempdir()) / f"annealvi-emulated-{os.getuid()}"
         folder.mkdir(exist_ok=True)
@@ -68,33 +74,37 @@ class RawModule:
         self._library = ctypes.CDLL(str(library))
 
     def get_function(self, name: str) -> Any:
-        function = getattr(self._library, f"run_{name}")
-        function.restype = None
-        kinds = [kind for kind, _ in self._kernels[name]]
-
-        def launch(grid: tuple, block: tuple, arguments: tuple, shared_mem: int = 0) -> None:
-            given = [
-                (
-                    ctypes.c_void_p(a.ctypes.data)
-                    if isinstance(a, np.ndarray)
-                    else ctypes.c_void_p(int(a))
-                )
-                if kind.endswith("*")
-                else TYPES[kind](a.item())
-                for kind, a in zip(kinds, arguments, strict=True)
-            ]
-            x, y = (*grid, 1)[:2]
-            function(x, y, block[0], ctypes.c_long(shared_mem), *given)
-
-        return SimpleNamespaceCall(launch)
+        return Kernel(getattr(self._library, f"run_{name}"), self._kernels[name])
 
 
-class SimpleNamespaceCall(SimpleNamespace):
-    def __init__(self, call: Any) -> None:
-        super().__init__(call=call, max_dynamic_shared_size_bytes=0)
+class Kernel:
+    """A kernel, launched as CuPy does: NumPy scalars and arrays of exactly its types."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        self.call(*args, **kwargs)
+    def __init__(self, function: Any, parameters: list[list[str]]) -> None:
+        self._function, self._parameters = function, parameters
+        self.max_dynamic_shared_size_bytes = 48 << 10
+
+    def __call__(self, grid: tuple, block: tuple, arguments: tuple, shared_mem: int = 0) -> None:
+        assert shared_mem <= self.max_dynamic_shared_size_bytes
+        given = []
+        for (kind, name), value in zip(self._parameters, arguments, strict=True):
+            if not kind.endswith("*"):
+                assert value.dtype == np.dtype(TYPES[kind]), name
+                given.append(TYPES[kind](value.item()))
+            elif isinstance(value, Array):
+                wanted = TYPES[kind.rstrip("*").replace("float4", "float")]
+                assert value.dtype == np.dtype(wanted) and value.flags.c_contiguous, name
+                given.append(ctypes.c_void_p(value.ctypes.data))
+            else:
+                assert isinstance(value, np.intp) and not value, name  # null
+                given.append(None)
+        x, y = (*grid, 1)[:2]
+        assert x > 0 and y > 0  # CUDA launches no empty grid
+        self._function(x, y, block[0], ctypes.c_long(shared_mem), *given)
+
+
+class OutOfMemoryError(MemoryError):
+    """CuPy's."""
 
 
 class _Device:
@@ -115,23 +125,66 @@ PROPERTIES = {
     "name": b"emulated",
     "sharedMemPerBlockOptin": 48 << 10,
     "sharedMemPerMultiprocessor": 100 << 10,
-    "totalGlobalMem": 1 << 30,
 }
-asarray = _array
+#: Most bytes of an array, how many GPUs there are, and the bytes that have been copied to them.
+LIMITS = {"bytes": 1 << 40, "devices": 1, "copied": 0}
+limits = SimpleNamespace(**LIMITS)
+
+
+def _count() -> int:
+    if not limits.devices:
+        raise cuda.runtime.CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+    return limits.devices
+
+
 cuda = SimpleNamespace(
     Device=_Device,
     runtime=SimpleNamespace(
-        getDeviceProperties=lambda number: PROPERTIES, getDeviceCount=lambda: 1
+        getDeviceProperties=lambda number: PROPERTIES,
+        getDeviceCount=_count,
+        memGetInfo=lambda: (1 << 29, 1 << 30),
+        CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
     ),
+    memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
 )
 
 
-def __getattr__(name: str) -> Any:
-    """NumPy's functions, whose results are arrays with what CuPy's have."""
-    function = getattr(np, name)
+def get_default_memory_pool() -> Any:
+    return SimpleNamespace(free_all_blocks=lambda: None)
 
-    def called(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        return result.view(Array) if isinstance(result, np.ndarray) else result
 
-    return called if callable(function) and not isinstance(function, type) else function
+def _own(result: np.ndarray) -> Array:
+    if result.nbytes > limits.bytes:
+        raise OutOfMemoryError(f"Out of memory allocating {result.nbytes:,} bytes")
+    return result.view(Array)
+
+
+def asarray(values: Any, dtype: Any = None) -> Array:
+    limits.copied += np.asarray(values).nbytes
+    return _own(np.array(values, dtype=dtype, order="C"))
+
+
+def empty(shape: Any, dtype: Any) -> Array:
+    """Filled, so that what is read before it is written makes a difference."""
+    return _own(np.full(shape, 77, dtype))
+
+
+def empty_like(array: Array) -> Array:
+    return empty(array.shape, array.dtype)
+
+
+def zeros(shape: Any, dtype: Any = np.float64) -> Array:
+    return _own(np.zeros(shape, dtype))
+
+
+def ones(shape: Any, dtype: Any = np.float64) -> Array:
+    return _own(np.ones(shape, dtype))
+
+
+def arange(*args: Any, dtype: Any = None) -> Array:
+    return _own(np.arange(*args, dtype=dtype))
+
+
+def searchsorted(sorted_: Array, values: Array, side: Any = "left") -> Array:
+    assert isinstance(sorted_, Array) and isinstance(values, Array)
+    return _own(np.searchsorted(sorted_, values, side=side))

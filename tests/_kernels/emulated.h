@@ -1,12 +1,9 @@
-/* CUDA's words for a C++ compiler: the threads of a block are fibers of one thread, which run in
- * turn from barrier to barrier.  Include this before the source of kernels; RUN launches one. */
+/* CUDA's words for a C++ compiler.  The threads of a block are fibers of one thread, which run in
+ * turn from barrier to barrier; emulated::run launches a kernel. */
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <ucontext.h>
 #include <vector>
-
 #define __global__
 #define __device__
 #define __forceinline__ inline
@@ -14,112 +11,70 @@
 #define DYNAMIC_SHARED(type, name) type *const name = (type *)emulated::shared
 struct float4 { float x, y, z, w; };
 struct dim3 { int x, y, z; };
-static dim3 threadIdx, blockIdx, blockDim, gridDim;
+static dim3 threadIdx, blockIdx, blockDim;
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 template <typename T> T __ldg(const T *p) { return *p; }
-
 namespace emulated {
 struct Barrier { int waiting, passed; };
-struct Fiber { ucontext_t start; void *at[5]; bool begun, ended; char *stack; };
-static const size_t STACK = 1 << 17;
+struct Fiber {
+    ucontext_t start;
+    void *at[5]; /* where it waits */
+    int begun, ended, turn;
+    double shown[2]; /* to its warp, in turns */
+    std::vector<char> stack;
+};
 static std::vector<Fiber> fibers;
 static std::vector<Barrier> barriers; /* of the block, and of each warp */
-static std::vector<double> lanes;     /* two for each thread: what it shows to its warp */
-static std::vector<int> shuffles;
 static std::function<void()> kernel;
 static ucontext_t caller;
 static void *shared;
-
-__attribute__((noinline)) static void go_on(Fiber &next) { __builtin_longjmp(next.at, 1); }
-
-__attribute__((noinline)) static void yield()
+__attribute__((noinline)) static void go_on(Fiber &fiber) { __builtin_longjmp(fiber.at, 1); }
+__attribute__((noinline)) static void give_way() /* to the next fiber that has not ended */
 {
-    const int n = (int)fibers.size(), me = threadIdx.x;
-    int next = (me + 1) % n;
-    while (fibers[next].ended && next != me)
-        next = (next + 1) % n;
-    if (next == me)
+    const int n = blockDim.x, me = threadIdx.x;
+    for (threadIdx.x = (me + 1) % n; fibers[threadIdx.x].ended && threadIdx.x != me;)
+        threadIdx.x = (threadIdx.x + 1) % n;
+    if (threadIdx.x == me || __builtin_setjmp(fibers[me].at))
         return;
-    threadIdx.x = next;
-    if (__builtin_setjmp(fibers[me].at))
-        return;
-    if (fibers[next].begun)
-        go_on(fibers[next]);
-    fibers[next].begun = true;
-    setcontext(&fibers[next].start);
+    if (fibers[threadIdx.x].begun)
+        go_on(fibers[threadIdx.x]);
+    fibers[threadIdx.x].begun = true;
+    setcontext(&fibers[threadIdx.x].start);
 }
-
 static void wait_at(Barrier &barrier, int size)
 {
     const int passed = barrier.passed;
-    if (++barrier.waiting == size) {
-        barrier.waiting = 0;
-        barrier.passed++;
-    }
+    if (++barrier.waiting == size)
+        barrier = {0, passed + 1};
     while (barrier.passed == passed)
-        yield();
+        give_way();
 }
-
 static void run_fiber()
 {
-    kernel();
-    fibers[threadIdx.x].ended = true;
-    for (auto &fiber : fibers)
-        if (!fiber.ended)
-            yield(); /* never returns: nobody goes on with a fiber that has ended */
-    setcontext(&caller);
+    kernel(), fibers[threadIdx.x].ended = true, give_way(); /* comes back when all have ended */
 }
-
-static void run_block(int n_threads)
-{
-    volatile bool done = false;
-    for (auto &fiber : fibers) {
-        getcontext(&fiber.start);
-        fiber.begun = fiber.ended = false;
-        fiber.start.uc_stack.ss_sp = fiber.stack;
-        fiber.start.uc_stack.ss_size = STACK;
-        makecontext(&fiber.start, run_fiber, 0);
-    }
-    barriers.assign(1 + n_threads / 32, {0, 0});
-    threadIdx = {0, 0, 0};
-    getcontext(&caller);
-    if (done)
-        return;
-    done = true;
-    fibers[0].begun = true;
-    setcontext(&fibers[0].start);
-}
-
 static void run(dim3 grid, int n_threads, size_t n_shared, std::function<void()> body)
 {
-    kernel = body;
-    blockDim = {n_threads, 1, 1};
-    fibers.resize(n_threads);
-    lanes.resize(2 * n_threads);
-    shuffles.assign(n_threads, 0);
-    for (auto &fiber : fibers)
-        fiber.stack = (char *)malloc(STACK);
-    for (int y = 0; y < grid.y; y++)
-        for (int x = 0; x < grid.x; x++) {
-            shared = malloc(n_shared);
-            memset(shared, 0xff, n_shared); /* NaN, until it is written */
-            blockIdx = {x, y, 0};
-            run_block(n_threads);
-            free(shared);
+    kernel = body, blockDim = {n_threads, 1, 1}, fibers.resize(n_threads);
+    for (int i = 0; i < grid.x * grid.y; i++) {
+        std::vector<char> room(n_shared, -1); /* NaN, until it is written */
+        shared = room.data(), blockIdx = {i % grid.x, i / grid.x, 0}, threadIdx = {0, 0, 0};
+        barriers.assign(1 + n_threads / 32, {0, 0});
+        for (Fiber &fiber : fibers) {
+            getcontext(&fiber.start);
+            fiber.stack.resize(1 << 17), fiber.start.uc_stack = {fiber.stack.data(), 0, 1 << 17};
+            fiber.start.uc_link = &caller, fiber.turn = 0, fiber.ended = false;
+            fiber.begun = &fiber == fibers.data(), makecontext(&fiber.start, run_fiber, 0);
         }
-    for (auto &fiber : fibers)
-        free(fiber.stack);
+        swapcontext(&caller, &fibers[0].start);
+    }
 }
 } // namespace emulated
-
 inline void __syncthreads() { emulated::wait_at(emulated::barriers[0], blockDim.x); }
-
-template <typename T> T __shfl_xor_sync(unsigned, T x, int other)
+template <typename T> T __shfl_xor_sync(unsigned, T x, int other) /* of a float or a double */
 {
-    using namespace emulated;
-    const int me = threadIdx.x, turn = shuffles[me]++ % 2;
-    memcpy(&lanes[2 * me + turn], &x, sizeof x);
-    wait_at(barriers[1 + me / 32], 32);
-    memcpy(&x, &lanes[2 * (me ^ other) + turn], sizeof x);
-    return x;
+    const int me = threadIdx.x, turn = emulated::fibers[me].turn++ % 2;
+    emulated::fibers[me].shown[turn] = (double)x;
+    emulated::wait_at(emulated::barriers[1 + me / 32], 32);
+    return (T)emulated::fibers[me ^ other].shown[turn];
 }

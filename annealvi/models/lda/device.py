@@ -26,6 +26,8 @@ from annealvi.threads import writing
 
 #: Logarithms of the sums of topics may differ by so much in float32, see lda_topics.pyx.
 WIDE = 30
+#: Bytes of gamma in a block of documents, unless memory is short.
+BLOCK_BYTES = 1 << 28
 
 
 def device_of(name: Any) -> gpu.Device | None:
@@ -75,7 +77,7 @@ class DeviceTopics:
     """lambda on a device."""
 
     def __init__(self, device: gpu.Device) -> None:
-        self.device = device
+        self.device, self.block_bytes = device, BLOCK_BYTES
         self.version = -1  # of the topics
         self._prior: tuple[Any, float] = None, 1.0
 
@@ -170,8 +172,9 @@ class DeviceStatistics:
 class DeviceBlocks:
     """Documents on a device; those of `repeated` passes stay there, unless memory is short."""
 
-    def __init__(self, device: gpu.Device) -> None:
-        self.device, self.repeated, self.full = device, False, False
+    def __init__(self, device: gpu.Device, by_word: bool) -> None:
+        self.device, self.by_word = device, by_word
+        self.repeated = self.full = False
         self.forget()
 
     def forget(self) -> None:
@@ -179,7 +182,7 @@ class DeviceBlocks:
         self._corpus: Any = None
         self._kept: dict[tuple[int, int], gpu.Block] = {}
 
-    def of_block(self, X: Any, rows: slice, by_word: bool) -> gpu.Block:
+    def of_block(self, X: Any, rows: slice) -> gpu.Block:
         """A block of documents, copied unless it is kept."""
         key = rows.start, rows.stop
         if self._corpus is None or self._corpus() is not X:
@@ -187,7 +190,7 @@ class DeviceBlocks:
             self._corpus = weakref.ref(X)
         block = self._kept.get(key)
         if block is None:
-            block = self.device.block(X, *key, by_word)
+            block = self.device.block(X, *key, self.by_word)
             if self.repeated and not self.full:
                 self._kept[key] = block
         return block
@@ -196,9 +199,9 @@ class DeviceBlocks:
 class DeviceWork:
     """The local step on a device, see :class:`annealvi.models.lda.workspace.Workspace`."""
 
-    def __init__(self, device: gpu.Device, n_threads: int) -> None:
+    def __init__(self, device: gpu.Device, n_threads: int, by_word: bool = False) -> None:
         self.device, self.n_threads = device, n_threads  # threads of what is done on the host
-        self.indices = DeviceBlocks(device)
+        self.indices = DeviceBlocks(device, by_word)
 
     def fit_block(
         self, topics: Any, call: Any, rows: slice, gamma: Any, b: NDArray, rule: Any, wanted: Any
@@ -221,16 +224,18 @@ class DeviceWork:
             if blocks.full and n == 1:
                 raise too_large(device, "The topics and one document") from error
         # arrays of the attempt are gone only now, with the traceback of the error
-        halves = [slice(0, n // 2), slice(n // 2, n)]
-        if blocks.full:
-            warn_user(
-                f"The memory of {device.name} is short: {n} documents are fitted in two halves. "
-                "Other fits than this one may be without, and differ in their last digits.",
-                RuntimeWarning,
-            )
-        else:  # try without the blocks of before
+        halves, there = [slice(0, n // 2), slice(n // 2, n)], topics.on_device
+        if not blocks.full:  # try without the blocks of before
             halves, blocks.full = [slice(0, n)], True
             blocks.forget()
+        elif there.block_bytes == BLOCK_BYTES:
+            warn_user(
+                f"The memory of {device.name} is short, for {n} documents at a time: blocks are "
+                "halved. Fits with more memory may differ from this one in their last digits.",
+                RuntimeWarning,
+            )
+        if len(halves) == 2:
+            there.block_bytes = 4 * topics.width * (n // 2)
         with device.used():
             device.free()
         for some in halves:
@@ -253,7 +258,7 @@ class DeviceWork:
         mixed: bool,
     ) -> None:
         cp, K, n, t = self.device.cupy, topics.n_topics, len(b), None
-        block = self.indices.of_block(call.X, rows, wanted.statistics is not None)
+        block = self.indices.of_block(call.X, rows)
         found = cp.ones((n, K), np.float32) if gamma is None else cp.asarray(gamma)
         inverse, alpha = cp.asarray(b), cp.asarray(call.alpha.astype(np.float32))
         ratio = cp.empty(len(block.indices), np.float32)

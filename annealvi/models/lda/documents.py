@@ -72,8 +72,6 @@ from annealvi.threads import shallow
 #: read them word by word.  A block has so many documents nevertheless, if these take no more than
 #: LARGEST_BLOCK bytes: the statistics of each block are added to the sum.
 BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
-#: The same of a block on a GPU, where blocks are to be few.
-DEVICE_BYTES = 1 << 28
 #: Weights of topics are kept for later calls if they take at most so many bytes.
 SHARED_BYTES = 1 << 25
 
@@ -295,7 +293,7 @@ class Documents:
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
         if self.topics.on_device is not None:
-            size = DEVICE_BYTES // row
+            size = max(1, self.topics.on_device.block_bytes // row)
         return [
             slice(start, min(start + size, rows.stop))
             for start in range(rows.start, rows.stop, size)

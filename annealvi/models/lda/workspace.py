@@ -412,7 +412,8 @@ class Buffers:
             self._shape = *shape, device
             if device is not None:
                 statistics = DeviceStatistics(device, n_features, width)
-                self.training = Training(DeviceWeights(), DeviceWork(device, n_threads), statistics)
+                work = DeviceWork(device, n_threads, by_word=True)
+                self.training = Training(DeviceWeights(), work, statistics)
             else:
                 weights = TopicWeights(*shape, bounded=True)
                 self.training = Training(weights, Workspace(*shape, n_threads), Statistics(*shape))
