@@ -1,7 +1,6 @@
 """A stand-in of CuPy: its arrays are NumPy's, and its modules are compiled as C++ and emulated.
 
-It has what annealvi uses of CuPy and no more, so a name that CuPy does not have is noticed where
-CuPy is installed: test_gpu_sources.py looks each of them up.
+It has what annealvi uses of CuPy and no more; test_gpu.py looks for each name in CuPy itself.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ KERNEL = re.compile(
     r"extern \"C\" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\((.*?)\)\s*\{", re.S
 )
 TYPES = {"int": ctypes.c_int, "float": ctypes.c_float, "double": ctypes.c_double}
-#: Under `make sanitize` the kernels are sanitized, too.
-FLAGS = ("-O1", "-g", *(("-fsanitize=address,undefined",) * _kernels.sanitized_build()))
+#: Set for the compiler where kernels run under sanitizers, as they do in `make sanitize`.
+VARIABLE, SANITIZERS = "ANNEALVI_EMULATED_FLAGS", "-fsanitize=address,undefined"
+FLAGS = os.environ.get(VARIABLE, SANITIZERS * _kernels.sanitized_build()).split()
 
 
 class Array(np.ndarray):
@@ -60,7 +60,7 @@ class RawModule:
         )
         header = Path(__file__).with_name("emulated.h").read_text(encoding="utf-8")
         text = "\n".join([header, code, runs])
-        given = [*FLAGS, *(option for option in options if option.startswith("-D"))]
+        given = ["-O1", "-g", *FLAGS, *(option for option in options if option.startswith("-D"))]
         key = hashlib.sha256(repr((text, given)).encode()).hexdigest()[:20]
         folder = Path(tempfile.gettempdir()) / f"annealvi-emulated-{os.getuid()}"
         folder.mkdir(exist_ok=True)
