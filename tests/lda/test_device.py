@@ -135,8 +135,11 @@ BAD = [
     (dict(device="gpu"), "'device' .* must be 'cpu', 'cuda' or 'cuda:<index>'. Got 'gpu' instead"),
     (dict(device=0), "Got 0 instead"),
     (dict(device="cuda:7"), "'cpu' or an index below 1, as CuPy sees 1 CUDA devices. Got 'cuda:7'"),
-    (dict(dtype="float64"), "'cpu' for a fit in float64: GPUs compute in float32. Got 'cuda'"),
-    (dict(n_components=2049), "'cpu' for more than 2048 topics. Got 'cuda'"),
+    (
+        dict(dtype="float64"),
+        "'cpu' for a fit in float64. Got 'cuda' instead. GPUs compute in float32",
+    ),
+    (dict(n_components=2049), "'cpu' for a fit of more than 2048 topics. Got 'cuda'"),
 ]
 
 

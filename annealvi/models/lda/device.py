@@ -1,10 +1,10 @@
 """LDA on a GPU: the counterparts there of what ``workspace.py`` and ``topics.py`` have.
 
 :class:`DeviceWork` stands in the place of ``Workspace``, :class:`DeviceStatistics` of
-``Statistics``, :class:`DeviceWeights` of ``TopicWeights``, :class:`DeviceBlocks` of
-``WordIndices``.  :class:`DeviceTopics` has lambda, which steps move there; the host fetches it when
-it is looked at.  All else, the starting points, the merging of runs, log C(T), learned priors and
-the divergences of bounds, is computed on the processor.
+``Statistics`` and :class:`DeviceBlocks` of ``WordIndices``.  :class:`DeviceTopics` has lambda,
+which steps move there, and the weights; the host fetches lambda when somebody looks at it.  All
+else is computed on the processor: where topics start, how runs are merged, log C(T), what priors
+are learned and the divergences in bounds.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def device_of(name: Any) -> gpu.Device | None:
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", name)
     if name == "cpu":
         return None
-    cupy, index = import_optional("cupy", f"device={name!r}"), int(found[1] or 0)
+    cupy, index, reason = import_optional("cupy", f"device={name!r}"), int(found[1] or 0), ""
     try:
-        there, reason = cupy.cuda.runtime.getDeviceCount(), ""
+        there = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         there, reason = 0, f"CUDA says: {error}."
     if index >= there:
@@ -53,41 +53,48 @@ def _opened(index: int) -> gpu.Device:
     return gpu.Device(import_optional("cupy", "a GPU"), index)
 
 
-def too_large(device: gpu.Device, what: str) -> MemoryError:
-    """The error of what a device has no memory for."""
-    with device.used():
-        free, total = (n / 2**30 for n in device.free())
-    return MemoryError(
-        f"{what} need more memory than {device.name} has: {free:.1f} of {total:.1f} GiB are free. "
-        "Use fewer topics or words, or device='cpu'."
-    )
-
-
 @contextmanager
-def used(device: gpu.Device) -> Iterator[None]:
-    """Return the context of calls to a device for what all topics need, one thread at a time."""
+def used(device: gpu.Device, what: str = "The topics") -> Iterator[None]:
+    """Return the context of calls to a device, by one thread at a time."""
     with writing(device), device.used():
         try:
             yield
         except device.out_of_memory as error:
-            raise too_large(device, "The topics") from error
+            free, total = (n / 2**30 for n in device.free())
+            raise MemoryError(
+                f"{what} need more memory than {device.name} has: {free:.1f} of {total:.1f} GiB "
+                "are free. Use fewer topics or words, or device='cpu'."
+            ) from error
 
 
 class DeviceTopics:
-    """lambda on a device."""
+    """lambda on a device, and the weights of its words."""
 
     def __init__(self, device: gpu.Device) -> None:
         self.device, self.block_bytes = device, BLOCK_BYTES
         self.version = -1  # of the topics
+        self._key: Any = None  # what the weights were computed for
         self._prior: tuple[Any, float] = None, 1.0
 
-    def match(self, topics: Any) -> Any:
-        """Bring lambda up to date, and return it."""
+    def match(self, topics: Any) -> None:
+        """Bring lambda up to date."""
         if self.version != topics.version:
             with used(self.device):
                 self.lam = self.device.cupy.asarray(topics.lam)
             self.version = topics.version
-        return self.lam
+
+    def weights(self, topics: Any, b: float, exact: bool, want_logs: bool) -> tuple[Any, Any, Any]:
+        """The weights of all words, their scale and perhaps logarithms."""
+        self.match(topics)
+        if self._key != (key := (self.version, b, exact, want_logs)):
+            mean = topics.estimate == "map"
+            log_sums = (special.log if mean else special.digamma)(topics.sums)
+            kind = int(mean) + (mean and not exact and bool(np.ptp(log_sums) > WIDE))
+            log_sums = self.device.cupy.asarray(log_sums.astype(np.float32))
+            options = kind, b, not exact, want_logs
+            self._weights = self.device.refresh_weights(self.lam, log_sums, *options)
+            self._key = key
+        return self._weights
 
     def step(
         self, topics: Any, statistics: Any, factor: float, amount: float, floor: float, b: float
@@ -99,44 +106,8 @@ class DeviceTopics:
                 rows = eta.reshape(-1, 1) if eta.ndim < 2 else eta.T
                 self._eta = self.device.cupy.asarray(np.array(b * rows, np.float32, order="C"))
                 self._prior = eta, b
-            given = self._eta, statistics.values, factor, amount, floor
-            return self.device.step_topics(self.lam, topics.n_topics, *given)
-
-    def fetch(self, out: NDArray) -> None:
-        """Copy lambda to the host."""
-        with used(self.device):
-            self.lam.get(out=out)
-
-
-class DeviceWeights:
-    """The weights of all words, see :class:`annealvi.models.lda.topics.TopicWeights`."""
-
-    def __init__(self) -> None:
-        self._key: Any = None
-        self._version = -1
-
-    def outdate(self) -> None:
-        """Forget them, because lambda has changed."""
-        self._key = None
-
-    def match(self, version: int) -> None:
-        """Outdate them unless they were computed from this version of the topics."""
-        if version != self._version:
-            self._version = version
-            self.outdate()
-
-    def refresh(self, topics: Any, b: float, exact: bool, want_logs: bool) -> tuple[Any, Any, Any]:
-        """The weights, their scale and perhaps logarithms, brought up to date."""
-        if self._key != (b, exact, want_logs):
-            lam, device, map_ = topics.on_device.match(topics), topics.on_device.device, False
-            log_sums = special.digamma(topics.sums)
-            if topics.estimate == "map":
-                log_sums, map_ = special.log(topics.sums), True
-            kind = 1 + (not exact and np.ptp(log_sums) > WIDE) if map_ else 0
-            log_sums = device.cupy.asarray(log_sums.astype(np.float32))
-            self._arrays = device.refresh_weights(lam, log_sums, kind, b, not exact, want_logs)
-            self._key = b, exact, want_logs
-        return self._arrays
+            options = self._eta, statistics.values, factor, amount, floor
+            return self.device.step_topics(self.lam, topics.n_topics, *options)
 
 
 class DeviceStatistics:
@@ -144,29 +115,22 @@ class DeviceStatistics:
 
     nbytes = 0  # of the host
 
-    def __init__(self, device: gpu.Device, n_features: int, width: int) -> None:
-        self._device, self._shape = device, (n_features, width)
-        self.values: Any = None  # none yet
+    def __init__(self, device: gpu.Device, shape: tuple[int, int]) -> None:
+        self.device, self.shape, self.values = device, shape, None
 
     def clear(self) -> None:
         """Forget all words."""
-        if self.values is not None:
-            self.values.fill(0)
+        with used(self.device):
+            self.values: Any = self.device.cupy.zeros(self.shape, np.float32)
 
     def words(self) -> NDArray[np.int64]:
         """All words: those that were not seen have statistics of 0."""
-        return np.arange(self._shape[0])
+        return np.arange(self.shape[0])
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
         """A copy of the rows of some words, on the host."""
-        with used(self._device):
-            return self.values[self._device.cupy.asarray(words), :n_topics].get()
-
-    def reserve(self) -> Any:
-        """The rows, for which there is room from now on."""
-        if self.values is None:
-            self.values = self._device.cupy.zeros(self._shape, np.float32)
-        return self.values
+        with used(self.device):
+            return self.values[self.device.cupy.asarray(words), :n_topics].get()
 
 
 class DeviceBlocks:
@@ -188,11 +152,9 @@ class DeviceBlocks:
         if self._corpus is None or self._corpus() is not X:
             self.forget()
             self._corpus = weakref.ref(X)
-        block = self._kept.get(key)
-        if block is None:
-            block = self.device.block(X, *key, self.by_word)
-            if self.repeated and not self.full:
-                self._kept[key] = block
+        block = self._kept.get(key) or self.device.block(X, *key, self.by_word)
+        if self.repeated and not self.full:
+            self._kept[key] = block
         return block
 
 
@@ -204,83 +166,68 @@ class DeviceWork:
         self.indices = DeviceBlocks(device, by_word)
 
     def fit_block(
-        self, topics: Any, call: Any, rows: slice, gamma: Any, b: NDArray, rule: Any, wanted: Any
+        self, call: Any, rows: slice, gamma: Any, b: NDArray, rule: Any, wanted: Any
     ) -> None:
         """Fit a block of documents; one that there is no memory for is halved.
 
         Without gamma documents begin at ones, and nobody asks where they end.
         """
-        device, blocks, n = self.device, self.indices, len(b)
-        with used(device):
-            if wanted.statistics is not None:
-                wanted.statistics.reserve()
-            mixed = bool(np.any(b != call.b0))
-            want_logs = mixed or wanted.energy is not None
-            weights = call.weights.refresh(topics, call.b0, call.exact, want_logs)
+        blocks, n, there = self.indices, len(b), call.topics.on_device
+        mixed, what = bool(np.any(b != call.b0)), "The topics and documents"
+        want_logs = mixed or wanted.energy is not None
+        with used(self.device):
+            weights = there.weights(call.topics, call.b0, call.exact, want_logs)
         try:
-            with writing(device), device.used():
-                return self._fit_block(topics, call, rows, gamma, b, rule, wanted, weights, mixed)
-        except device.out_of_memory as error:
+            with writing(self.device), self.device.used():
+                return self._fit_block(call, weights, rows, gamma, b, rule, wanted, mixed)
+        except self.device.out_of_memory:
             if blocks.full and n == 1:
-                raise too_large(device, "The topics and one document") from error
-        # arrays of the attempt are gone only now, with the traceback of the error
-        halves, there = [slice(0, n // 2), slice(n // 2, n)], topics.on_device
-        if not blocks.full:  # try without the blocks of before
-            halves, blocks.full = [slice(0, n)], True
-            blocks.forget()
-        elif there.block_bytes == BLOCK_BYTES:
+                with used(self.device, what):
+                    raise
+        # only now have arrays of the attempt gone, with the traceback of the error
+        parts = [slice(0, n // 2), slice(n // 2, n)] if blocks.full else [slice(0, n)]
+        if blocks.full and there.block_bytes == BLOCK_BYTES:
             warn_user(
-                f"The memory of {device.name} is short, for {n} documents at a time: blocks are "
-                "halved. Fits with more memory may differ from this one in their last digits.",
+                f"The memory of {self.device.name} is short, for {n} documents at a time: blocks "
+                "are halved. Fits with more memory may differ in their last digits.",
                 RuntimeWarning,
             )
-        if len(halves) == 2:
-            there.block_bytes = 4 * topics.width * (n // 2)
-        with device.used():
-            device.free()
-        for some in halves:
-            own = slice(rows.start + some.start, rows.start + some.stop)
-            parts = {name: getattr(wanted, name) for name in ("log_normalizer", "energy")}
-            parts = {name: None if part is None else part[some] for name, part in parts.items()}
-            of_gamma, part = None if gamma is None else gamma[some], wanted._replace(**parts)
-            self.fit_block(topics, call, own, of_gamma, b[some], rule, part)
+        if blocks.full:
+            there.block_bytes = 4 * call.topics.width * (n // 2)
+        blocks.full = True  # nothing is kept from now on
+        blocks.forget()
+        self.device.free()
+        for part in parts:
+            own = slice(rows.start + part.start, rows.start + part.stop)
+            some = [None if a is None else a[part] for a in (gamma, wanted[1], wanted[2])]
+            outputs = wanted._replace(log_normalizer=some[1], energy=some[2])
+            self.fit_block(call, own, some[0], b[part], rule, outputs)
 
     def _fit_block(
         self,
-        topics: Any,
         call: Any,
+        weights: Any,
         rows: slice,
         gamma: Any,
-        b: NDArray,
+        b: Any,
         rule: Any,
-        wanted: Any,
-        weights: tuple[Any, Any, Any],
+        out: Any,
         mixed: bool,
     ) -> None:
-        cp, K, n, t = self.device.cupy, topics.n_topics, len(b), None
+        cp, n, K = self.device.cupy, len(b), call.topics.n_topics
         block = self.indices.of_block(call.X, rows)
         found = cp.ones((n, K), np.float32) if gamma is None else cp.asarray(gamma)
-        inverse, alpha = cp.asarray(b), cp.asarray(call.alpha.astype(np.float32))
-        ratio = cp.empty(len(block.indices), np.float32)
-        outputs = [
-            (part, None if part is None else cp.empty(len(part), np.float64))
-            for part in (wanted.log_normalizer, wanted.energy, wanted.word_energy)
-        ]
-        (_, log_normalizer), (_, energy), (_, word_energy) = outputs
-        if wanted.statistics is not None:
-            t = cp.empty((n, topics.width), np.float32)
-        options = rule.eps, rule.sparsity, rule.relaxation, rule.tolerance, rule.by_topic
-        self.device.fit_documents(
-            *(block, *weights, inverse, alpha, (*options, rule.max_iter)),
-            *(found, t, ratio, log_normalizer, energy, mixed),
-        )
-        if wanted.statistics is not None:
-            self.device.accumulate_statistics(
-                *(block, ratio, t, inverse, call.b0, weights, not call.exact),
-                *(wanted.statistics.values, word_energy, K, mixed),
-            )
-        if gamma is not None:
-            outputs.append((gamma, found))
-        for host, there in outputs:
+        b, alpha = cp.asarray(b), cp.asarray(call.alpha.astype(np.float32))
+        ratio = cp.empty(len(block.documents[1]), np.float32)
+        hosts = out.log_normalizer, out.energy, out.word_energy
+        sums = [None if a is None else cp.empty(len(a), np.float64) for a in hosts]
+        t = None if out.statistics is None else cp.empty((n, call.topics.width), np.float32)
+        outputs = found, t, ratio, *sums[:2]
+        self.device.fit_documents(block, weights, b, alpha, rule, outputs, mixed)
+        if out.statistics is not None:
+            added = K, t, ratio, out.statistics.values, sums[2]
+            options = call.exact, mixed
+            self.device.accumulate_statistics(block, weights, b, call.b0, added, *options)
+        for host, there in zip((gamma, *hosts), (found, *sums), strict=True):
             if host is not None:
                 host[:] = there.get()

@@ -52,7 +52,7 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
-from annealvi.models.lda.device import DeviceWeights, DeviceWork
+from annealvi.models.lda.device import DeviceWork
 from annealvi.models.lda.priors import DocumentPartition
 from annealvi.models.lda.starts import gamma_draws
 from annealvi.models.lda.topics import Topics, TopicWeights
@@ -250,13 +250,14 @@ class Documents:
         inverse = inverse_of_each(tempering, X.shape[0], self.topics.dtype)
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
-        weights = self._shared_weights(float(inverse[0]), exact, want_logs)
-        there, n_threads = self.topics.on_device, self._threads(n_threads)
-        work: Any = Workspace(*self.topics.shape, n_threads)
-        if there is not None:
-            work = DeviceWork(there.device, n_threads)
-        alpha = self.effective_alpha(tempering)
-        call = Call(X, weights, work, float(inverse[0]), alpha, exact, sparsity)
+        there, n, weights = self.topics.on_device, self._threads(n_threads), None
+        work: Any = (
+            Workspace(*self.topics.shape, n) if there is None else DeviceWork(there.device, n)
+        )
+        if there is None:
+            weights = self._shared_weights(float(inverse[0]), exact, want_logs)
+        alpha, b0 = self.effective_alpha(tempering), float(inverse[0])
+        call = Call(X, self.topics, weights, work, b0, alpha, exact, sparsity)
         if rule is not None:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(self.topics)
@@ -269,12 +270,10 @@ class Documents:
             )
             self.fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
 
-    def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> Any:
+    def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
         """Weights that calls at the same temperature share, in all threads, unless large."""
         topics = self.topics
         n_features, width, dtype = topics.shape
-        if topics.on_device is not None:  # the last ones alone, which several calls may make anew
-            return topics.weights.setdefault("device", DeviceWeights())
         if want_logs or n_features * width * dtype.itemsize > SHARED_BYTES:
             return TopicWeights(*topics.shape, bounded=True)
         shared, key = topics.weights, (b, exact)
@@ -337,7 +336,7 @@ class Documents:
             least_share=options.least_share(dtype, training),
             want_statistics=training,
         )
-        call.work.fit_block(self.topics, call, rows, gamma, inverse, rule, wanted)
+        call.work.fit_block(call, rows, gamma, inverse, rule, wanted)
 
     def heat(
         self,

@@ -93,12 +93,13 @@ def fit_batch(
     options, rule, partition = documents.options, tempering.rule, model.partition
     there = None if topics.on_device is None else topics.on_device.device
     weights, work, statistics = model.buffers.ready(*topics.shape, topics.n_threads, there)
-    weights.match(topics.version)
+    if weights is not None:
+        weights.match(topics.version)
     statistics.clear()
     inverse = inverse_of_each(tempering, batch.rows.stop - batch.rows.start, topics.dtype)
     own = options.start == "random", options.sparsity(tempering), options.relaxation(tempering)
     alpha, b0 = documents.effective_alpha(tempering), float(inverse[0])
-    call = Call(batch.data, weights, work, b0, alpha, *own)
+    call = Call(batch.data, topics, weights, work, b0, alpha, *own)
     if learned is not None:
         learned.begin(tempering)
     if rule is not None:

@@ -14,7 +14,7 @@ from annealvi._kernels import lda_topics as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Number, Schema, damaged
-from annealvi.models.lda.device import DeviceTopics, device_of
+from annealvi.models.lda.device import DeviceTopics, device_of, used
 from annealvi.models.lda.merging import NEIGHBOURS, groups_of
 from annealvi.threads import shallow, writing
 
@@ -272,6 +272,8 @@ class TopicWeights:
             )
 
 
+#: What an error says of GPUs.
+GPU_LIMITS = f"GPUs compute in float32, and fit {gpu.MOST_TOPICS:,} topics at most."
 #: Number of words whose logarithms are computed at a time.
 TOPIC_ROWS = 512
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
@@ -347,8 +349,9 @@ class Topics:
         """See :class:`Rows`; read-only if they are parts of a file."""
         if self._moved_there and self.on_device is not None:
             lam = aligned_empty(self._stored.shape, self.dtype)
-            self.on_device.fetch(lam)
-            self._stored, self._moved_there = lam, False
+            with used(self.on_device.device):
+                self.on_device.lam.get(out=lam)
+            self.stored = lam
         return self._stored
 
     @stored.setter
@@ -360,14 +363,22 @@ class Topics:
         found, before = device_of(device), self.on_device
         if found is (None if before is None else before.device):
             return
-        if found is not None and self.dtype != np.float32:
-            wanted = f"'cpu' for a fit in {self.dtype}: GPUs compute in float32"
-            raise BadParameter("device", wanted, device)
+        wanted = "" if found is None or self.dtype == np.float32 else f"in {self.dtype}"
         if found is not None and self.n_topics > gpu.MOST_TOPICS:
-            wanted = f"'cpu' for more than {gpu.MOST_TOPICS} topics"
-            raise BadParameter("device", wanted, device)
-        self.stored = self.stored  # from where it is now
-        self.weights, self.on_device = {}, None if found is None else DeviceTopics(found)
+            wanted = f"of more than {gpu.MOST_TOPICS} topics"
+        if wanted:
+            raise BadParameter("device", f"'cpu' for a fit {wanted}", device, GPU_LIMITS)
+        self._stay(found)
+
+    def _stay(self, device: Any) -> None:
+        """Leave nothing on a GPU; what follows is computed on this device."""
+        self.stored, self.weights = self.stored, {}
+        self.on_device = None if device is None else DeviceTopics(device)
+
+    def leave(self) -> None:
+        """Give back the memory on a GPU until the topics are needed there again."""
+        if self.on_device is not None:
+            self._stay(self.on_device.device)
 
     def _changed(self, replaced: bool = False) -> None:
         """Mark what follows from lambda as outdated."""
@@ -380,8 +391,7 @@ class Topics:
         copied = shallow(self)
         copied.stored, copied.decay, copied.weights = self._copied(), self.decay.copy(), {}
         copied._room = None
-        if self.on_device is not None:
-            copied.on_device = DeviceTopics(self.on_device.device)
+        copied.leave()
         return copied
 
     def _copied(self) -> NDArray:

@@ -18,7 +18,7 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_rows, separate_rows
 from annealvi.files.schema import Flag, Integer, Number, Optional, Schema, Text
 from annealvi.model import Tempering
-from annealvi.models.lda.device import DeviceStatistics, DeviceWeights, DeviceWork
+from annealvi.models.lda.device import DeviceStatistics, DeviceWork
 from annealvi.models.lda.topics import FittedBlock, Statistics, Topics, TopicWeights, WordIndex
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
@@ -200,50 +200,25 @@ class Workspace:
             self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
 
     def fit_block(
-        self,
-        topics: Topics,
-        call: Call,
-        rows: slice,
-        gamma: NDArray,
-        inverse: NDArray,
-        rule: kernels.DocumentRule,
-        wanted: Local,
+        self, call: Call, rows: slice, gamma: NDArray, b: NDArray, rule: Any, wanted: Local
     ) -> None:
         """Fit gamma of a block of documents in place, and write the other wanted outputs."""
-        X, weights, mixed = call.X, call.weights, bool(np.any(inverse != call.b0))
+        X, weights, topics, mixed = call.X, call.weights, call.topics, bool(np.any(b != call.b0))
         index = self.indices.of_block(X, rows)
         self.reserve(index)
         if mixed:
             self.make_raised()
         weights.refresh(
-            index.words,
-            topics.rows(),
-            topics.sums,
-            topics.estimate,
-            call.b0,
-            call.exact,
-            self.n_threads,
-            mixed or wanted.energy is not None,
+            *(index.words, topics.rows(), topics.sums, topics.estimate, call.b0, call.exact),
+            *(self.n_threads, mixed or wanted.energy is not None),
         )
         kernels.fit_documents(
-            X.data,
-            X.indices,
-            X.indptr,
-            rows.start,
-            rows.stop,
-            index.order,
-            weights,
-            inverse,
-            self.padded(call.alpha),
-            rule,
-            gamma,
-            self,
-            wanted.log_normalizer,
-            wanted.energy,
+            *(X.data, X.indices, X.indptr, rows.start, rows.stop, index.order, weights, b),
+            *(self.padded(call.alpha), rule, gamma, self, wanted.log_normalizer, wanted.energy),
         )
         if wanted.statistics is None:
             return
-        block = FittedBlock(index, weights, self, inverse)
+        block = FittedBlock(index, weights, self, b)
         if wanted.deferred:
             wanted.statistics.defer(block)
         else:
@@ -334,7 +309,7 @@ def _n_bytes(index: WordIndex | None) -> int:
 class Local(NamedTuple):
     """The outputs that are wanted from the local step of a block, besides gamma."""
 
-    #: The statistics of the block are added to these: Statistics, or DeviceStatistics.
+    #: The statistics of the block are added to these.
     statistics: Any = None
     #: These are written: sum_v n_v log sum_k exp b (E log theta + E log beta), and the energy
     #: sum_v n_v E[log theta + log beta], with this sign.
@@ -351,7 +326,9 @@ class Call(NamedTuple):
     """What all blocks of one call share: arguments, and what the temperature means for them."""
 
     X: Any
-    weights: TopicWeights | DeviceWeights
+    topics: Topics
+    #: TopicWeights, or None for a GPU.
+    weights: Any
     work: Workspace | DeviceWork
     #: Inverse temperature that the weights are raised to.
     b0: float
@@ -383,9 +360,10 @@ LARGE_BYTES = 1 << 25
 class Training(NamedTuple):
     """What training steps write to."""
 
-    weights: TopicWeights | DeviceWeights
+    #: TopicWeights, or None for a GPU, which has them with the topics.
+    weights: Any
     work: Workspace | DeviceWork
-    statistics: Any
+    statistics: Statistics | DeviceStatistics
 
 
 class Buffers:
@@ -411,9 +389,8 @@ class Buffers:
         if self.training is None or self._shape != (*shape, device):
             self._shape = *shape, device
             if device is not None:
-                statistics = DeviceStatistics(device, n_features, width)
                 work = DeviceWork(device, n_threads, by_word=True)
-                self.training = Training(DeviceWeights(), work, statistics)
+                self.training = Training(None, work, DeviceStatistics(device, shape[:2]))
             else:
                 weights = TopicWeights(*shape, bounded=True)
                 self.training = Training(weights, Workspace(*shape, n_threads), Statistics(*shape))
@@ -438,7 +415,7 @@ class Buffers:
         if outer is None and self._process is not None:
             self.release()  # in a forked child, of a step of the parent's that was not its own
         kept = False
-        if self.training is not None:
+        if self.training is not None and self.training.weights is not None:
             self.training.weights.outdate()  # they may be of other topics
         try:
             self._process = os.getpid()
