@@ -42,9 +42,9 @@ def gpu(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "cupy", cupy_stand_in)
     monkeypatch.setattr(cupy_stand_in, "limits", SimpleNamespace(**cupy_stand_in.LIMITS))
-    device._opened.cache_clear()
+    device.opened.cache_clear()
     yield cupy_stand_in
-    device._opened.cache_clear()
+    device.opened.cache_clear()
 
 
 EXAMPLES = dict(database=None, deadline=None)  # tests do not set these, nor their max_examples

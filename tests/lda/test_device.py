@@ -137,9 +137,9 @@ BAD = [
     (dict(device="cuda:7"), "'cpu' or an index below 1, as CuPy sees 1 CUDA devices. Got 'cuda:7'"),
     (
         dict(dtype="float64"),
-        "'cpu' for a fit in float64. Got 'cuda' instead. GPUs compute in float32",
+        "'cpu' for 5 topics in float64. Got 'cuda' instead. GPUs compute in float32",
     ),
-    (dict(n_components=2049), "'cpu' for a fit of more than 2048 topics. Got 'cuda'"),
+    (dict(n_components=2049), "'cpu' for 2049 topics in float32. Got 'cuda'"),
 ]
 
 

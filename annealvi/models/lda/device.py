@@ -45,12 +45,11 @@ def device_of(name: Any) -> gpu.Device | None:
     if index >= there:
         allowed = f"'cpu'{f' or an index below {there}' * bool(there)}"
         raise BadParameter("device", f"{allowed}, as CuPy sees {there} CUDA devices", name, reason)
-    return _opened(index)
+    return opened(cupy, index)
 
 
-@cache
-def _opened(index: int) -> gpu.Device:
-    return gpu.Device(import_optional("cupy", "a GPU"), index)
+#: One object for each device.
+opened = cache(gpu.Device)
 
 
 @contextmanager
@@ -173,7 +172,7 @@ class DeviceWork:
         Without gamma documents begin at ones, and nobody asks where they end.
         """
         blocks, n, there = self.indices, len(b), call.topics.on_device
-        mixed, what = bool(np.any(b != call.b0)), "The topics and documents"
+        mixed = bool(np.any(b != call.b0))
         want_logs = mixed or wanted.energy is not None
         with used(self.device):
             weights = there.weights(call.topics, call.b0, call.exact, want_logs)
@@ -182,7 +181,7 @@ class DeviceWork:
                 return self._fit_block(call, weights, rows, gamma, b, rule, wanted, mixed)
         except self.device.out_of_memory:
             if blocks.full and n == 1:
-                with used(self.device, what):
+                with used(self.device, "The topics and documents"):
                     raise
         # only now have arrays of the attempt gone, with the traceback of the error
         parts = [slice(0, n // 2), slice(n // 2, n)] if blocks.full else [slice(0, n)]

@@ -250,13 +250,12 @@ class Documents:
         inverse = inverse_of_each(tempering, X.shape[0], self.topics.dtype)
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
-        there, n, weights = self.topics.on_device, self._threads(n_threads), None
+        there, n, b0 = self.topics.on_device, self._threads(n_threads), float(inverse[0])
         work: Any = (
             Workspace(*self.topics.shape, n) if there is None else DeviceWork(there.device, n)
         )
-        if there is None:
-            weights = self._shared_weights(float(inverse[0]), exact, want_logs)
-        alpha, b0 = self.effective_alpha(tempering), float(inverse[0])
+        weights = self._shared_weights(b0, exact, want_logs) if there is None else None
+        alpha = self.effective_alpha(tempering)
         call = Call(X, self.topics, weights, work, b0, alpha, exact, sparsity)
         if rule is not None:
             partition = DocumentPartition(rule.inverses)

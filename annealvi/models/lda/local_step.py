@@ -120,9 +120,9 @@ def fit_batch(
     from_theta = 0.0
     for rows in documents.blocks(batch.rows):
         local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-        gamma, b = None, inverse[local]  # a GPU needs no gamma that nobody looks at
-        if there is None or looked_at:
-            gamma = documents.start(rows, rng)
+        # a GPU needs no gamma that nobody looks at
+        gamma = documents.start(rows, rng) if looked_at or there is None else None
+        b = inverse[local]
         if rule is not None and partition is not None:
             documents.heat(call, rows, gamma, b, rule, partition)
         deferred = rule is None and not moments and rows == batch.rows

@@ -363,11 +363,9 @@ class Topics:
         found, before = device_of(device), self.on_device
         if found is (None if before is None else before.device):
             return
-        wanted = "" if found is None or self.dtype == np.float32 else f"in {self.dtype}"
-        if found is not None and self.n_topics > gpu.MOST_TOPICS:
-            wanted = f"of more than {gpu.MOST_TOPICS} topics"
-        if wanted:
-            raise BadParameter("device", f"'cpu' for a fit {wanted}", device, GPU_LIMITS)
+        if found is not None and (self.dtype != np.float32 or self.n_topics > gpu.MOST_TOPICS):
+            wanted = f"'cpu' for {self.n_topics} topics in {self.dtype}"
+            raise BadParameter("device", wanted, device, GPU_LIMITS)
         self._stay(found)
 
     def _stay(self, device: Any) -> None:
