@@ -465,8 +465,8 @@ def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | 
     wanted = parameters["dtype"]
     if not is_open(wanted):
         return np.dtype(wanted)
-    on_gpu = parameters["device"] != "cpu"  # which has no other than float32
-    return given if parameters["preset"] == "sklearn" and not on_gpu else None
+    alike = parameters["preset"] == "sklearn" and parameters["device"] == "cpu"  # no GPU's float32
+    return given if alike else None
 
 
 def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:

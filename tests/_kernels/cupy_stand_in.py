@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,24 +104,6 @@ class Kernel:
         self._function(x, y, block[0], ctypes.c_long(shared_mem), *given)
 
 
-class OutOfMemoryError(MemoryError):
-    """CuPy's."""
-
-
-class _Device:
-    def __init__(self, number: int = 0) -> None:
-        self.number = number
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
-
-
 PROPERTIES = {
     "name": b"emulated",
     "sharedMemPerBlockOptin": 48 << 10,
@@ -138,14 +121,14 @@ def _count() -> int:
 
 
 cuda = SimpleNamespace(
-    Device=_Device,
+    Device=lambda number: nullcontext(),
     runtime=SimpleNamespace(
         getDeviceProperties=lambda number: PROPERTIES,
         getDeviceCount=_count,
         memGetInfo=lambda: (1 << 29, 1 << 30),
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
     ),
-    memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+    memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),
 )
 
 
@@ -155,13 +138,20 @@ def get_default_memory_pool() -> Any:
 
 def _own(result: np.ndarray) -> Array:
     if result.nbytes > limits.bytes:
-        raise OutOfMemoryError(f"Out of memory allocating {result.nbytes:,} bytes")
+        raise cuda.memory.OutOfMemoryError(f"Out of memory allocating {result.nbytes:,} bytes")
     return result.view(Array)
 
 
-def asarray(values: Any, dtype: Any = None) -> Array:
+def _made(function: Any) -> Any:
+    return lambda *args, **options: _own(function(*args, **options))
+
+
+zeros, ones, arange, searchsorted = map(_made, (np.zeros, np.ones, np.arange, np.searchsorted))
+
+
+def asarray(values: Any) -> Array:
     limits.copied += np.asarray(values).nbytes
-    return _own(np.array(values, dtype=dtype, order="C"))
+    return _own(np.array(values, order="C"))
 
 
 def empty(shape: Any, dtype: Any) -> Array:
@@ -171,20 +161,3 @@ def empty(shape: Any, dtype: Any) -> Array:
 
 def empty_like(array: Array) -> Array:
     return empty(array.shape, array.dtype)
-
-
-def zeros(shape: Any, dtype: Any = np.float64) -> Array:
-    return _own(np.zeros(shape, dtype))
-
-
-def ones(shape: Any, dtype: Any = np.float64) -> Array:
-    return _own(np.ones(shape, dtype))
-
-
-def arange(*args: Any, dtype: Any = None) -> Array:
-    return _own(np.arange(*args, dtype=dtype))
-
-
-def searchsorted(sorted_: Array, values: Array, side: Any = "left") -> Array:
-    assert isinstance(sorted_, Array) and isinstance(values, Array)
-    return _own(np.searchsorted(sorted_, values, side=side))

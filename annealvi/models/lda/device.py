@@ -90,8 +90,8 @@ class DeviceTopics:
             log_sums = (special.log if mean else special.digamma)(topics.sums)
             kind = int(mean) + (mean and not exact and bool(np.ptp(log_sums) > WIDE))
             log_sums = self.device.cupy.asarray(log_sums.astype(np.float32))
-            options = kind, b, not exact, want_logs
-            self._weights = self.device.refresh_weights(self.lam, log_sums, *options)
+            given = self.lam, log_sums, kind, b, not exact, want_logs
+            self._weights = self.device.refresh_weights(*given)
             self._key = key
         return self._weights
 
@@ -172,26 +172,26 @@ class DeviceWork:
         Without gamma documents begin at ones, and nobody asks where they end.
         """
         blocks, n, there = self.indices, len(b), call.topics.on_device
-        mixed = bool(np.any(b != call.b0))
-        want_logs = mixed or wanted.energy is not None
+        want_logs = bool(np.any(b != call.b0)) or wanted.energy is not None
         with used(self.device):
             weights = there.weights(call.topics, call.b0, call.exact, want_logs)
         try:
             with writing(self.device), self.device.used():
-                return self._fit_block(call, weights, rows, gamma, b, rule, wanted, mixed)
+                return self._fit_block(call, weights, rows, gamma, b, rule, wanted)
         except self.device.out_of_memory:
             if blocks.full and n == 1:
                 with used(self.device, "The topics and documents"):
                     raise
         # only now have arrays of the attempt gone, with the traceback of the error
-        parts = [slice(0, n // 2), slice(n // 2, n)] if blocks.full else [slice(0, n)]
-        if blocks.full and there.block_bytes == BLOCK_BYTES:
-            warn_user(
-                f"The memory of {self.device.name} is short, for {n} documents at a time: blocks "
-                "are halved. Fits with more memory may differ in their last digits.",
-                RuntimeWarning,
-            )
+        parts = [slice(0, n)]
         if blocks.full:
+            if there.block_bytes == BLOCK_BYTES:
+                warn_user(
+                    f"The memory of {self.device.name} is short, for {n} documents at a time: "
+                    "blocks are halved. Fits with more memory may differ in their last digits.",
+                    RuntimeWarning,
+                )
+            parts = [slice(0, n // 2), slice(n // 2, n)]
             there.block_bytes = 4 * call.topics.width * (n // 2)
         blocks.full = True  # nothing is kept from now on
         blocks.forget()
@@ -203,17 +203,9 @@ class DeviceWork:
             self.fit_block(call, own, some[0], b[part], rule, outputs)
 
     def _fit_block(
-        self,
-        call: Any,
-        weights: Any,
-        rows: slice,
-        gamma: Any,
-        b: Any,
-        rule: Any,
-        out: Any,
-        mixed: bool,
+        self, call: Any, weights: Any, rows: slice, gamma: Any, b: Any, rule: Any, out: Any
     ) -> None:
-        cp, n, K = self.device.cupy, len(b), call.topics.n_topics
+        cp, n, K, mixed = self.device.cupy, len(b), call.topics.n_topics, bool(np.any(b != call.b0))
         block = self.indices.of_block(call.X, rows)
         found = cp.ones((n, K), np.float32) if gamma is None else cp.asarray(gamma)
         b, alpha = cp.asarray(b), cp.asarray(call.alpha.astype(np.float32))
@@ -224,9 +216,8 @@ class DeviceWork:
         outputs = found, t, ratio, *sums[:2]
         self.device.fit_documents(block, weights, b, alpha, rule, outputs, mixed)
         if out.statistics is not None:
-            added = K, t, ratio, out.statistics.values, sums[2]
-            options = call.exact, mixed
-            self.device.accumulate_statistics(block, weights, b, call.b0, added, *options)
+            added = (K, t, ratio, out.statistics.values, sums[2]), call.exact, mixed
+            self.device.accumulate_statistics(block, weights, b, call.b0, *added)
         for host, there in zip((gamma, *hosts), (found, *sums), strict=True):
             if host is not None:
                 host[:] = there.get()
