@@ -81,7 +81,7 @@ def digest_of_block(
 cdef class DocumentRule:
     """How documents are fitted, see annealvi_documents in kernels.h."""
 
-    cdef:
+    cdef readonly:
         double eps, sparsity, relaxation, tolerance, least_share
         bint by_topic, want_statistics
         int max_iter

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checkpoint import Checkpoint
@@ -70,6 +70,8 @@ class TemperedLDA(LocalLDA):
     learning_offset, max_iter, total_samples, perp_tol, mean_change_tol, evaluate_every : optional
     max_doc_update_iter, verbose, random_state, temperature, estimate, init, preset : optional
     n_init, dtype, callback : optional
+    device : {"cpu"}, default="cpu"
+        Workers compute on their processors.
     validation_fraction : optional
         Validation needs the documents in this process, and is refused where they are elsewhere.
 
@@ -82,6 +84,7 @@ class TemperedLDA(LocalLDA):
         "client": "no_validation",  # as_engine has the messages
         "checkpoint": [None, str, os.PathLike],
         "shard_size": [None, Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "device": [StrOptions({"cpu"})],  # of the workers
     }
 
     client: Any = None

@@ -67,6 +67,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
     "callback": [None, callable, list],
+    "device": "no_validation",  # device_of has the messages
 }
 #: Starts near the critical temperature of the corpus and cools over the whole fit.
 COOLING = Annealed("auto", length=1.0)
@@ -124,6 +125,7 @@ class Settings(NamedTuple):
     n_init: int
     merged: bool
     learned: tuple[str, ...]
+    device: str = "cpu"
     shard_size: int | None = None
 
     def parameters(self) -> dict[str, Any]:
@@ -459,7 +461,8 @@ def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | 
     wanted = parameters["dtype"]
     if not is_open(wanted):
         return np.dtype(wanted)
-    return given if parameters["preset"] == "sklearn" else None
+    alike = parameters["preset"] == "sklearn" and parameters["device"] == "cpu"  # no GPU's float32
+    return given if alike else None
 
 
 def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:

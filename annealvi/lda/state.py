@@ -221,6 +221,7 @@ class LDAState:
         model.documents.options = settings.local_options()
         model.topics.estimate = settings.estimate
         model.topics.n_threads = n_threads
+        model.topics.use(settings.device)
         if not settings.learned:
             model.learned_priors = None
         else:
@@ -229,6 +230,11 @@ class LDAState:
             model.learned_priors.alpha = "doc_topic_prior" in settings.learned
             model.learned_priors.eta = "topic_word_prior" in settings.learned
         self.attach_again()
+
+    def use(self, device: str) -> None:
+        """Answer on the processor or a GPU; a fit under way stays where it is."""
+        if not self.under_way:
+            self.model.topics.use(device)
 
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:

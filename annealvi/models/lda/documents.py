@@ -52,9 +52,10 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
+from annealvi.models.lda.device import DeviceWork
 from annealvi.models.lda.priors import DocumentPartition
 from annealvi.models.lda.starts import gamma_draws
-from annealvi.models.lda.topics import FittedBlock, Topics, TopicWeights
+from annealvi.models.lda.topics import Topics, TopicWeights
 from annealvi.models.lda.workspace import (
     Call,
     Local,
@@ -249,10 +250,13 @@ class Documents:
         inverse = inverse_of_each(tempering, X.shape[0], self.topics.dtype)
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
-        weights = self._shared_weights(float(inverse[0]), exact, want_logs)
-        work = Workspace(*self.topics.shape, self._threads(n_threads))
+        there, n, b0 = self.topics.on_device, self._threads(n_threads), float(inverse[0])
+        work: Any = (
+            Workspace(*self.topics.shape, n) if there is None else DeviceWork(there.device, n)
+        )
+        weights = self._shared_weights(b0, exact, want_logs) if there is None else None
         alpha = self.effective_alpha(tempering)
-        call = Call(X, weights, work, float(inverse[0]), alpha, exact, sparsity)
+        call = Call(X, self.topics, weights, work, b0, alpha, exact, sparsity)
         if rule is not None:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(self.topics)
@@ -286,6 +290,8 @@ class Documents:
         """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES."""
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
+        if self.topics.on_device is not None:
+            size = max(1, self.topics.on_device.block_bytes // row)
         return [
             slice(start, min(start + size, rows.stop))
             for start in range(rows.start, rows.stop, size)
@@ -309,16 +315,13 @@ class Documents:
         self,
         call: Call,
         rows: slice,
-        gamma: NDArray,
+        gamma: Any,
         inverse: NDArray,
         wanted: Local,
         max_iter: int | None = None,
     ) -> None:
         """Fit gamma of a block of documents in place, and write the other wanted outputs."""
-        X, weights, work, b0 = call[:4]
-        topics, options, dtype = self.topics, self.options, gamma.dtype
-        index = work.indices.of_block(X, rows)
-        mixed, training = bool(np.any(inverse != b0)), wanted.statistics is not None
+        options, dtype, training = self.options, self.topics.dtype, wanted.statistics is not None
         by_topic, tolerance = options.token_tolerance is None, options.token_tolerance
         tolerance = options.tolerance if tolerance is None else tolerance
         omega, factor = call.relaxation
@@ -332,42 +335,7 @@ class Documents:
             least_share=options.least_share(dtype, training),
             want_statistics=training,
         )
-        work.reserve(index)
-        if mixed:
-            work.make_raised()
-        weights.refresh(
-            index.words,
-            topics.rows(),
-            topics.sums,
-            topics.estimate,
-            b0,
-            call.exact,
-            work.n_threads,
-            mixed or wanted.energy is not None,
-        )
-        kernels.fit_documents(
-            X.data,
-            X.indices,
-            X.indptr,
-            rows.start,
-            rows.stop,
-            index.order,
-            weights,
-            inverse,
-            work.padded(call.alpha),
-            rule,
-            gamma,
-            work,
-            wanted.log_normalizer,
-            wanted.energy,
-        )
-        if wanted.statistics is None:
-            return
-        block = FittedBlock(index, weights, work, inverse)
-        if wanted.deferred:
-            wanted.statistics.defer(block)
-        else:
-            wanted.statistics.add(block, wanted.word_energy)
+        call.work.fit_block(call, rows, gamma, inverse, rule, wanted)
 
     def heat(
         self,

@@ -348,6 +348,7 @@ class LDA:
     def forget_documents(self) -> None:
         """Release what belongs to the documents of a fit, once it has ended."""
         self.documents.release_buffers()
+        self.topics.leave()
         self._corpus = None
         if self.partition is not None:
             self.partition.release_buffers()
