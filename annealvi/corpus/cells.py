@@ -20,7 +20,7 @@ from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
 from annealvi.corpus.files import check_counts, naming, opened, read_lines
-from annealvi.corpus.mapped import CHUNK, DESCRIPTION, open_folder, write
+from annealvi.corpus.mapped import DESCRIPTION, open_folder, write
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 
@@ -29,6 +29,8 @@ FEATURES, BARCODES = ("features.tsv", "genes.tsv", "peaks.bed"), ("barcodes.tsv"
 MATRIX = "matrix.mtx"
 #: Names that tell what a row or a column is, and how many are looked at.
 BARCODE, REGION, LOOKED_AT = re.compile("[ACGT]{10}"), re.compile(r"chr\w+[:_-]\d+"), 200
+#: Entries that are read from a .h5ad file at a time.
+ENTRIES = 1 << 20
 #: The name for the counts that an AnnData keeps beside its X, with genes of their own.
 RAW = "raw"
 
@@ -246,8 +248,8 @@ def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadPar
 
 
 def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
-    """Rows of a matrix on disk, about CHUNK entries at a time."""
-    step = max(1, CHUNK * X.shape[0] // max(1, n_entries))
+    """Rows of a matrix on disk, with about ENTRIES at a time."""
+    step = max(1, ENTRIES * X.shape[0] // max(1, n_entries))
     for first in range(0, max(1, X.shape[0]), step):
         block = sparse.csr_matrix(X[first : first + step])
         # float32 has all counts that are likely; of fractions it keeps seven digits

@@ -46,11 +46,13 @@ from bench.speed.memory import forget_peak, resident
 
 #: Cells, regions, types, and regions that a cell opens.
 SIZES = {
-    "small": (5_000, 20_000, 10, 1_000),
+    "small": (5_000, 20_000, 12, 1_000),
     "middle": (12_000, 80_000, 30, 2_000),
     "large": (40_000, 200_000, 60, 2_700),
 }
-BATCHES, RARE, RARE_SHARE, LINEAGE = 3, 2, 0.005, 3
+BATCHES, RARE_SHARE, LINEAGE = 3, 0.005, 3
+#: Types of few cells, of two lineages.
+RARE = (0, 3)
 #: Cells that are drawn at a time.
 CHUNK = 1_000
 FOLDER, RESULTS = CHECKOUT / "build" / "cells", Path(__file__).with_suffix(".json")
@@ -74,8 +76,8 @@ def plant(size: str) -> None:
     weights[np.arange(n_types), np.arange(n_types)] = 0.35
     weights[np.arange(n_types), n_types + np.arange(n_types) // LINEAGE] = 0.25
     weights[:, -1] = 0.4
-    sizes = np.full(n_types, (1 - RARE * RARE_SHARE) / (n_types - RARE))
-    sizes[:RARE] = RARE_SHARE
+    sizes = np.full(n_types, (1 - len(RARE) * RARE_SHARE) / (n_types - len(RARE)))
+    sizes[[*RARE]] = RARE_SHARE
     types = rng.choice(n_types, n_cells, p=sizes)
     shares = np.zeros((n_cells, n_programs))
     for t in range(n_types):
@@ -215,7 +217,7 @@ def measure(size: str, name: str) -> dict[str, Any]:
         rows, columns = linear_sum_assignment(-cosines)
         good = {int(k) for k in columns[cosines[rows, columns] > 0.9]}
         found["recovered"] = len(good) / len(programs)
-        found["rare"] = len(good & set(range(RARE))) / RARE
+        found["rare"] = len(good & set(RARE)) / len(RARE)
         place = np.sqrt(np.maximum(shares, 0))
     clusters = KMeans(int(types.max()) + 1, n_init=10, random_state=0).fit_predict(place)
     found["ari"] = float(adjusted_rand_score(types, clusters))

@@ -68,7 +68,7 @@ def test_all_doors_lead_to_the_same_fit(adata, tmp_path):
 
 def test_blocks_of_rows(adata, tmp_path, monkeypatch):
     """Files are read some rows at a time, and those that cannot be are read as a whole."""
-    monkeypatch.setattr("annealvi.corpus.cells.CHUNK", 30)
+    monkeypatch.setattr("annealvi.corpus.cells.ENTRIES", 30)
     adata.write_h5ad(tmp_path / "a.h5ad")
     assert_array_equal(corpus.open_corpus(tmp_path / "a.h5ad").toarray(), X)
     adata.X = adata.X.tocsc()
@@ -78,7 +78,7 @@ def test_blocks_of_rows(adata, tmp_path, monkeypatch):
 
 
 def test_memory_does_not_grow_with_the_file(adata, tmp_path, monkeypatch):
-    monkeypatch.setattr("annealvi.corpus.cells.CHUNK", 1 << 14)
+    monkeypatch.setattr("annealvi.corpus.cells.ENTRIES", 1 << 14)
     anndata = pytest.importorskip("anndata")
     peaks = []
     for n in (100, 1000):

@@ -18,7 +18,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from annealvi.model import Batch, LocalStep, Tempering
-from annealvi.models.lda.documents import BLOCK_BYTES, Documents
+from annealvi.models.lda.documents import BLOCK_BYTES, TRAINING_ENTRIES, Documents
 from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, Seen
 from annealvi.models.lda.topics import Statistics, Topics
 from annealvi.models.lda.workspace import Buffers, Call, Local, inverse_of_each, lengths, of_rows
@@ -115,7 +115,7 @@ def fit_batch(
     n_words = lengths(batch.data, batch.rows)
     log_c: Any = 0.0
     from_theta = 0.0
-    for rows in documents.blocks(batch.rows):
+    for rows in documents.blocks(batch.rows, batch.data.indptr, TRAINING_ENTRIES):
         local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
         gamma, b = documents.start(rows, rng), inverse[local]
         if rule is not None and partition is not None:
