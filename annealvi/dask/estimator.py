@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checkpoint import Checkpoint
 from annealvi.checks import Interval, as_array, check_flag, check_width, checked, n_threads
-from annealvi.corpus.mapped import open_corpus
+from annealvi.corpus.cells import open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
 from annealvi.exceptions import BadParameter
 from annealvi.lda.estimator import TemperedLDA as LocalLDA

@@ -28,6 +28,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, as_float, checked, unchanged_on_error
+from annealvi.corpus.cells import is_named, read_cells
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.parameters import has_function, parameter_of, parameter_tree
 from annealvi.files.schema import (
@@ -337,9 +338,14 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_counts(
-        self, X: Any, words: Iterable[str], *, resume: str | os.PathLike | None = None
+        self,
+        X: Any,
+        words: Iterable[str] | None = None,
+        *,
+        layer: str | None = None,
+        resume: str | os.PathLike | None = None,
     ) -> Self:
-        """Learn the topics of word counts whose words are known.
+        """Learn the topics of word counts whose words are known, or of cells by genes or regions.
 
         The model is then as after `fit`: it takes texts, in which it counts these words, has
         labels, and can be edited and saved.  All words are kept, stop words too.  Counts of other
@@ -347,10 +353,16 @@ class TopicModel(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_words)
-            How often each document has each word: whole numbers, of at least two documents.
-        words : iterable of str, of length n_words
+        X : {array-like, sparse matrix} of shape (n_samples, n_words), AnnData or path
+            How often each document has each word: whole numbers, of at least two documents.  Of an
+            AnnData, or the path of a .h5ad or .mtx file or a folder of 10x, rows are cells, see
+            :func:`annealvi.corpus.read_cells`.
+        words : iterable of str, of length n_words, default=None
             The word of each column.  If one has a capital letter, texts are not put in lower case.
+            None means the names of genes or regions that X has.
+        layer : str, default=None
+            The layer of an AnnData or a .h5ad file that has the counts, or ``"raw"`` for its `raw`.
+            None means its X.
         resume : path, optional
             A checkpoint of a fit of `lda` to the same counts; see :meth:`TemperedLDA.fit`.
 
@@ -378,10 +390,22 @@ class TopicModel(
         >>> model.transform(["planets made of butter"]).shape
         (1, 2)
         """
+        if is_named(X):
+            cells = read_cells(X, layer=layer)
+            X, words = cells.data, cells.feature_names if words is None else words
+        elif layer is not None:
+            raise BadParameter("layer", "None for a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
         if counts.shape[0] < 2 or not counts.data.any():
             got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
             raise BadParameter("X", "at least two documents, with words", got)
+        if words is None:
+            raise BadParameter("words", "the words of the columns, for X has no names", words)
+        words = list(words)
+        if len(words) == counts.shape[0] != counts.shape[1]:
+            wanted = f"the words of the {counts.shape[1]} columns"
+            hint = "There are as many as rows: is X transposed? Then pass X.T."
+            raise BadParameter("words", wanted, f"{len(words)} words", hint)
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
 

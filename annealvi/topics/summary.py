@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from annealvi._optional import import_optional
 from annealvi.checks import COUNT, SHARE, Interval, check_flag, checked, validated
+from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
+from annealvi.topics import cells as outward
 from annealvi.topics import contrasts, effects, paper, shares, trust
 from annealvi.topics import words as ranking
 from annealvi.topics.effects import Effects
 from annealvi.topics.refits import Refits, refit
-from annealvi.topics.source import Documents, Source
+from annealvi.topics.source import Documents, Source, in_columns
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
 
@@ -461,6 +463,90 @@ class TopicSummary:
                 found[name] = [values[document] for document in order]
         return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
 
+    @property
+    def document_table(self) -> Any:
+        """A table of documents, such as cells.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each document, by its name if it has one: ``topic``, the label of its cluster,
+            or None if it has no words; ``certainty``, the share of that topic, 1 if the document
+            has no other; and the shares of all topics, by their labels.
+        """
+        return outward.document_table(self)
+
+    @property
+    def word_table(self) -> Any:
+        """A table of words, such as genes or regions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each word, with its probability p(w | k) in each topic, by their labels.
+        """
+        return outward.word_table(self)
+
+    @validate_params({"n": [*_COUNT, None]}, prefer_skip_nested_validation=True)
+    @checked
+    def members(self, topic: int | str, n: int | None = None) -> Any:
+        r"""Return the words that belong to a topic, if each must be in it or not.
+
+        Parameters
+        ----------
+        topic : int or str
+            Its number or its label.
+        n : int, default=None
+            The number of words.  None means those above Otsu's threshold, which parts the scores
+            into two groups that differ as much as they can.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each word, best first: ``word``, ``probability`` and ``score``.
+
+        Notes
+        -----
+        The score is :math:`\beta_{kw} (\log \beta_{kw} - \frac{1}{K} \sum_j \log \beta_{jw})`,
+        as pycisTopic has it: words that all topics have get a score of 0.
+
+        References
+        ----------
+        N. Otsu, "A threshold selection method from gray-level histograms", IEEE Transactions on
+        Systems, Man, and Cybernetics 9, 1979.
+        """
+        return outward.members(self, self._labels.number(topic), n)
+
+    @checked
+    def to_anndata(self, adata: Any = None) -> Any:
+        """Write shares, topics, assignments and certainty into an AnnData.
+
+        - ``obsm["X_topics"]``: shares of the topics in each cell;
+        - ``varm["topics"]``: probabilities of genes or regions in topics, 0 for those that the
+          model does not know; ``varm["in_topics"]``: whether each is one of the :meth:`members`;
+        - ``obs["topic"]`` and ``obs["topic_certainty"]``: see `document_table`;
+        - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, its
+          ``coherence`` and ``certainty`` (see `table`), and the ``checksum`` of the topics.
+
+        Parameters
+        ----------
+        adata : AnnData, default=None
+            The cells that were described, in the same order; it is changed.  None means a new one
+            of their counts.
+
+        Returns
+        -------
+        AnnData
+
+        Raises
+        ------
+        ImportError
+            If anndata is not installed, and a new one is to be made.
+        ValueError
+            If it has other cells.
+        """
+        return outward.to_anndata(self, adata)
+
     # ------------------------------------------------------------- groups and covariates
 
     @checked
@@ -830,6 +916,7 @@ def describe(
     other: Any = None,
     refits: Any = 0,
     random_state: Any = 0,
+    layer: str | None = None,
 ) -> TopicSummary:
     """Say what a fitted topic model has found in documents.
 
@@ -839,9 +926,10 @@ def describe(
         A :class:`TopicModel`, a :class:`annealvi.TemperedLDA`, scikit-learn's
         ``LatentDirichletAllocation`` or ``NMF``, a pipeline of a vectorizer and one of these, or
         any object with ``components_`` of shape (K, V) and ``transform``.
-    documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
+    documents : iterable of str, {array-like, sparse matrix} of shape (D, V), or AnnData
         The documents to look at, usually those that were fitted: texts for a model that takes
-        texts, otherwise word counts.  Counts may be passed for every model.
+        texts, otherwise word counts.  Counts may be passed for every model.  The columns of an
+        AnnData are found by their names, if the model knows its words.
     feature_names : array-like of shape (V,), default=None
         The words.  None means those that the model has seen, or numbers if it has seen none.
     texts : iterable of str, default=None
@@ -861,6 +949,8 @@ def describe(
         then says which topics come back, and intervals contain that topics are not known exactly.
     random_state : int, RandomState instance or None, default=0
         Seed of the split of `held_out`, and of the refits.
+    layer : str, default=None
+        The layer of an AnnData that has the counts, see :func:`annealvi.corpus.read_cells`.
 
     Returns
     -------
@@ -885,8 +975,18 @@ def describe(
     >>> summary
     <TopicSummary of 20 topics in 3000 documents, 3000 words>
     """
-    source = Source(model)
+    source, index = Source(model), None
+    if hasattr(documents, "obs_names"):
+        cells, index = read_cells(documents, layer=layer), documents.obs_names
+        documents = cells.data
+        if source.known_names is not None:
+            documents = in_columns(documents, cells.feature_names, source.words)
+        elif feature_names is None:
+            feature_names = cells.feature_names
+    elif layer is not None:
+        raise BadParameter("layer", "None for what is no AnnData", layer)
     read = source.read(documents, "documents")
+    read = read if index is None else read._replace(index=index)
     names = source.names(feature_names, read.given)
     n_documents = read.counts.shape[0]
     texts, titles = (

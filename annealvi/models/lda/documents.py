@@ -42,6 +42,7 @@ document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -72,6 +73,9 @@ from annealvi.threads import shallow
 #: read them word by word.  A block has so many documents nevertheless, if these take no more than
 #: LARGEST_BLOCK bytes: the statistics of each block are added to the sum.
 BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
+#: Most entries of a block, which takes 20 bytes for each: cells have thousands.  In training, where
+#: bits depend on blocks, only the longest documents have so many.
+BLOCK_ENTRIES, TRAINING_ENTRIES = 1 << 20, 1 << 21
 #: Weights of topics are kept for later calls if they take at most so many bytes.
 SHARED_BYTES = 1 << 25
 
@@ -177,7 +181,7 @@ class Documents:
         # a fit ends with the normalisers of phi that its bound needs, if there is no eps
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not exact and tempering.rule is None and same
-        blocks = self.blocks(slice(0, X.shape[0]))
+        blocks = [*self.blocks(slice(0, X.shape[0]), X.indptr, TRAINING_ENTRIES)]
         most = max((rows.stop - rows.start for rows in blocks), default=0)
         room = np.empty((most, self.topics.n_topics), dtype=self.topics.dtype)
         for rows in blocks:
@@ -260,7 +264,7 @@ class Documents:
         if rule is not None:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(self.topics)
-        for rows in self.blocks(slice(0, X.shape[0])):
+        for rows in self.blocks(slice(0, X.shape[0]), X.indptr, BLOCK_ENTRIES):
             if rule is not None:
                 self.heat(call, rows, gamma[rows], inverse[rows], rule, partition)
             wanted = Local(
@@ -286,16 +290,24 @@ class Documents:
 
     # ------------------------------------- block by block, in training and after
 
-    def blocks(self, rows: slice) -> list[slice]:
-        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES."""
+    def blocks(self, rows: slice, indptr: NDArray | None = None, most: int = 0) -> Iterator[slice]:
+        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES.
+
+        With indptr, blocks have at most so many entries, or one document.
+        """
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
         if self.topics.on_device is not None:
             size = max(1, self.topics.on_device.block_bytes // row)
-        return [
-            slice(start, min(start + size, rows.stop))
-            for start in range(rows.start, rows.stop, size)
-        ]
+        for begin in range(rows.start, rows.stop, size):
+            start, end = begin, min(begin + size, rows.stop)
+            while start < end:
+                stop = end
+                if indptr is not None and int(indptr[end]) - int(indptr[start]) > most:
+                    wanted = indptr.dtype.type(int(indptr[start]) + most)
+                    stop = max(start + 1, int(np.searchsorted(indptr, wanted, "right")) - 1)
+                yield slice(start, stop)
+                start = stop
 
     def start(self, rows: slice, rng: RandomState | None) -> NDArray:
         """gamma at the start of a training step."""

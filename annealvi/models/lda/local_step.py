@@ -18,7 +18,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from annealvi.model import Batch, LocalStep, Tempering
-from annealvi.models.lda.documents import BLOCK_BYTES, Documents
+from annealvi.models.lda.documents import BLOCK_BYTES, TRAINING_ENTRIES, Documents
 from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, Seen
 from annealvi.models.lda.topics import Statistics, Topics
 from annealvi.models.lda.workspace import Buffers, Call, Local, inverse_of_each, lengths, of_rows
@@ -118,7 +118,7 @@ def fit_batch(
     looked_at = options.start != "constant" or learned is not None or partition is not None
     log_c: Any = 0.0
     from_theta = 0.0
-    for rows in documents.blocks(batch.rows):
+    for rows in documents.blocks(batch.rows, batch.data.indptr, TRAINING_ENTRIES):
         local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
         # a GPU needs no gamma that nobody looks at
         gamma = documents.start(rows, rng) if looked_at or there is None else None
