@@ -487,7 +487,7 @@ class TopicSummary:
         """
         return outward.word_table(self)
 
-    @validate_params({"n": [*_COUNT, None]}, prefer_skip_nested_validation=True)
+    @validated(n=[*COUNT, None])
     @checked
     def members(self, topic: int | str, n: int | None = None) -> Any:
         r"""Return the words that belong to a topic, if each must be in it or not.
