@@ -221,17 +221,13 @@ def declare(header: Path) -> str:
     before, of_real, shared = re.split(r"#define ANNEALVI_\w*KERNELS\(", text)
     lines = ["from libc.stdint cimport int32_t, int64_t, uint64_t", ""]
     lines.append('cdef extern from "kernels.h" nogil:')
-    structs = [(name, body.split(";")[:-1], "", "") for body, name in re.findall(STRUCT, before)]
-    own = ["const char *name", "annealvi_table_f32 f32", "annealvi_table_f64 f64"]
-    tables = [
-        ("annealvi_table_f32", [], of_real, "float"),
-        ("annealvi_table_f64", [], of_real, "double"),
-        ("annealvi_kernels", own, shared, "double"),
-    ]
-    for name, fields, kernels, real in structs + tables:
+    structs = [(name, body.split(";")[:-1], "") for body, name in re.findall(STRUCT, before)]
+    own = ["const char *name", "annealvi_table real[2]"]
+    tables = [("annealvi_table", [], of_real), ("annealvi_kernels", own, shared)]
+    for name, fields, kernels in structs + tables:
         for result, kernel, given in re.findall(r"KERNEL\((\w+), (\w+), \(([^()]+)\)\)", kernels):
-            types = " ".join(given.split()).replace("REAL", real).replace("*const *", "**")
-            fields.append(f"{result.replace('REAL', real)} (*{kernel})({types}) noexcept nogil")
+            types = " ".join(given.split()).replace("*const *", "**")
+            fields.append(f"{result} (*{kernel})({types}) noexcept nogil")
         lines += [f"    ctypedef struct {name}:", *(f"        {each.strip()}" for each in fields)]
     return "\n".join(lines) + "\n"
 

@@ -7,7 +7,7 @@ import shlex
 from types import ModuleType
 
 #: What pip calls a module that has another name.
-PACKAGES = {"dask": "dask[array]", "stop_words": "stop-words"}
+PACKAGES = {"cupy": "cupy-cuda12x[ctk]", "dask": "dask[array]", "stop_words": "stop-words"}
 
 
 def import_optional(module: str, purpose: str, *others: str) -> ModuleType:

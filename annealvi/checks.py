@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import joblib
@@ -67,6 +67,22 @@ def checked(function: Function) -> Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+#: Constraints of parameters that count something, or are a part of a whole.
+COUNT = [Interval(Integral, 1, None, closed="left")]
+SHARE = [Interval(Real, 0, 1, closed="both")]
+
+
+def validated(**constraints: Any) -> Callable[[Function], Function]:
+    """Check the parameters of a function by scikit-learn's constraints, and :func:`checked` too."""
+
+    def decorate(function: Function) -> Function:
+        # `checked` inside: scikit-learn words errors of its kind anew
+        check = _param_validation.validate_params(constraints, prefer_skip_nested_validation=True)
+        return check(checked(function))
+
+    return decorate
 
 
 @contextmanager
@@ -131,11 +147,26 @@ def as_array(value: Any) -> NDArray:
         return np.asarray(None)
 
 
+def check_width(
+    X: Any, n: int, owner: str, what: str = " features as input", name: str = "X"
+) -> None:
+    """Raise scikit-learn's error if a matrix has another number of features."""
+    if X.shape[1] != n:
+        raise ValueError(f"{name} has {X.shape[1]} features, but {owner} is expecting {n}{what}.")
+
+
 def check_flag(value: Any, name: str) -> bool:
     """Check a parameter that switches something on or off."""
     if not isinstance(value, bool | np.bool_ | Integral):
         raise BadParameter(name, "a bool", value)
     return bool(value)
+
+
+def check_count(value: Any, name: str) -> int:
+    """Check an argument that counts something: an int of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise BadParameter(name, "an int in the range [1, inf)", value)
+    return int(value)
 
 
 def as_float(value: Any) -> float:
@@ -159,11 +190,12 @@ def _shown(value: Any, array: NDArray) -> Any:
     return array if array.ndim else value
 
 
-def check_inverses(value: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Check inverse temperatures in any order: positive numbers, of shape (M,)."""
+def check_inverses(value: ArrayLike, name: str, least: int = 1) -> NDArray[np.float64]:
+    """Check inverse temperatures in any order: at least so many positive numbers."""
     array = as_array(value)
-    if array.dtype.kind not in "fiu" or array.ndim != 1 or not array.size:
-        raise BadParameter(name, "a one-dimensional array of numbers", array)
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or len(array) < least:
+        several = f"at least {least} " * (least > 1)
+        raise BadParameter(name, f"a one-dimensional array of {several}numbers", array)
     array = array.astype(np.float64)
     wrong = array[~(np.isfinite(array) & (array > 0))]
     if wrong.size:

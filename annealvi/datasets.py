@@ -6,7 +6,7 @@ import json
 import os
 from importlib import resources
 from math import isqrt
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils._param_validation import validate_params
 
-from annealvi.checks import Interval
+from annealvi.checks import COUNT, SHARE, Interval, validated
 from annealvi.corpus.files import read_npz
 from annealvi.files import read_archive
 from annealvi.matrices import check_matrix
@@ -33,9 +32,7 @@ MOST_WORDS = 10**9
 _NAMED = {"name": [str], "data_home": [None, str, os.PathLike]}
 
 
-@validate_params(
-    {"return_X_y": ["boolean"], "texts": ["boolean"]}, prefer_skip_nested_validation=True
-)
+@validated(return_X_y=["boolean"], texts=["boolean"])
 def load_arxiv_abstracts(*, return_X_y: bool = False, texts: bool = False) -> Any:
     """Load 3,000 arXiv abstracts as word counts, 200 from each of 15 categories.
 
@@ -116,7 +113,7 @@ def _texts() -> dict[str, list[str]]:
     }
 
 
-@validate_params(_NAMED, prefer_skip_nested_validation=True)
+@validated(**_NAMED)
 def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read a corpus of word counts stored as ``<name>.npz``.
 
@@ -145,7 +142,7 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     return _read(_path(name, data_home, "corpus"))
 
 
-@validate_params(_NAMED, prefer_skip_nested_validation=True)
+@validated(**_NAMED)
 def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read images stored as ``<name>.npz``.
 
@@ -192,17 +189,14 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     return Bunch(**{key.replace("X", "data"): pixels[key] for key in pixels}, shape=shape, **arrays)
 
 
-@validate_params(
-    {
-        "n_documents": [Interval(Integral, 1, None, closed="left")],
-        "n_features": [Interval(Integral, 1, None, closed="left")],
-        "n_topics": [Interval(Integral, 1, None, closed="left")],
-        "document_length": [Interval(Real, 0, MOST_WORDS, closed="both")],
-        "doc_topic_prior": [Interval(Real, 0, None, closed="neither")],
-        "topic_word_prior": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    n_documents=COUNT,
+    n_features=COUNT,
+    n_topics=COUNT,
+    document_length=[Interval(Real, 0, MOST_WORDS, closed="both")],
+    doc_topic_prior=[Interval(Real, 0, None, closed="neither")],
+    topic_word_prior=[Interval(Real, 0, None, closed="neither")],
+    random_state=["random_state"],
 )
 def make_topic_corpus(
     n_documents: int = 500,
@@ -278,15 +272,12 @@ def load_shapes() -> NDArray[np.float64]:
     return np.array([[float(pixel == "#") for pixel in image] for image in images])
 
 
-@validate_params(
-    {
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "shapes": "no_validation",  # by check_matrix
-        "prior_probability": [Interval(Real, 0, 1, closed="both")],
-        "noise_variance": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    n_samples=COUNT,
+    shapes="no_validation",
+    prior_probability=SHARE,
+    noise_variance=[Interval(Real, 0, None, closed="left")],
+    random_state=["random_state"],
 )
 def make_shape_mixture(
     n_samples: int = 1000,

@@ -104,8 +104,13 @@ def check_whole(X: Any, method: str) -> sparse.csr_matrix:
         )
     X = check_csr(X)
     check_non_negative(X, method)
-    for broken in X.data[X.data != np.floor(X.data)]:
-        raise BadParameter("X", "integer counts", broken)
+    for first in range(0, X.nnz, CHUNK):  # the matrix may be larger than memory
+        some = X.data[first : first + CHUNK]
+        for broken in some[some != np.floor(some)]:
+            hint = (
+                "Logarithms and normalised values are none; an AnnData may have counts in a layer."
+            )
+            raise BadParameter("X", "integer counts", broken, hint)
     return X
 
 

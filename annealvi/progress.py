@@ -127,8 +127,7 @@ class ProgressBar:
         run, T = self._start, self._monitor.temperature
         several = f"run {run.number + 1} of {run.n_runs}, " * (run.n_runs > 1)
         self._bar.set_postfix_str(
-            f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}",
-            refresh=False,
+            f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}", refresh=False
         )
 
     @staticmethod

@@ -90,13 +90,10 @@ def tree_of(estimator: Any) -> dict[str, Any]:
     """A fitted estimator as a tree."""
     parts = contents(estimator)
     functions = [name for name, value in parts.items() if has_function(value)]
+    kept = {name: parts[name] for name in parts if name not in functions}
     return {
         "estimator": type(estimator).__name__,
-        "parameters": {
-            name: parameter_tree(value, name)
-            for name, value in parts.items()
-            if name not in functions
-        },
+        "parameters": {name: parameter_tree(value, name) for name, value in kept.items()},
         "functions": functions,  # they are to be passed when the file is loaded
         "state": estimator.state_dict(),
     }

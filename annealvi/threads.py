@@ -12,11 +12,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Lock:
@@ -132,17 +131,6 @@ def reading(owner: Any) -> Any:
 def changing(owner: Any) -> Any:
     """The context in which no other thread reads or changes an object; for a moment only."""
     return _lock_of(owner).alone()
-
-
-def reads(method: Function) -> Function:
-    """Let a method run while no other thread changes its object."""
-
-    @wraps(method)
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        with reading(self):
-            return method(self, *args, **given)
-
-    return call  # type: ignore[return-value]
 
 
 def _in_child() -> None:

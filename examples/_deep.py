@@ -77,6 +77,12 @@ def parse(
     return parser.parse_args(argv)
 
 
+def with_average(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says what a penalty averages: its statistic, or the parameters."""
+    averages = ["parameters", "statistic"]
+    parser.add_argument("--average", default="parameters", choices=averages, help="of the penalty")
+
+
 # ------------------------------------------------------------- methods of a comparison
 
 #: From a label of k0 to k0 (None: |ELBO| of the first minibatch) and gamma.
@@ -94,6 +100,7 @@ def method_options(
     magnitudes: Magnitudes,
     statistics: dict[str, str],
     first_elbo: float,
+    average: str,
 ) -> Run:
     """Return the parameters `temperature` or `proximity` of a method.
 
@@ -105,8 +112,7 @@ def method_options(
         return {}
     k0, gamma = magnitudes[k]
     if name != ANNEALED:
-        # as in the text of the paper, by which the tables of docs/record/deep_models.md were made
-        options = dict(magnitude=k0, gamma=gamma, average="parameters")
+        options = dict(magnitude=k0, gamma=gamma, average=average)
         return {"proximity": ProximityPenalty(statistics[name], **options)}
     first = max(1.0, abs(first_elbo) if k0 is None else k0)
     length = min(1.0, math.log(first) / -math.log(gamma)) or None

@@ -50,7 +50,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from _deep import PLAIN, Run, Runs, grouped, parse, parser, recorded, watcher
+from _deep import PLAIN, Run, Runs, grouped, parse, parser, recorded, watcher, with_average
 from _shared import markdown, mean_and_sd, or_exit, save
 from matplotlib import pyplot
 from numpy.typing import NDArray
@@ -211,8 +211,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser((__doc__ or "").partition("\n")[0], 2000, "dead_relus.png")
     options.add_argument("--magnitude", type=float, default=1e-5, help="k")
     options.add_argument("--choose", action="store_true", help="try magnitudes first")
-    averages = ["parameters", "statistic"]
-    options.add_argument("--average", default="parameters", choices=averages, help="of the penalty")
+    with_average(options)
     options.add_argument("--full", action="store_true", help="50,000 iterations and 3 seeds")
     arguments = parse(options, argv, iterations=50_000, seeds=3)
     if min(arguments.seeds, arguments.iterations) < 1 or arguments.magnitude <= 0:

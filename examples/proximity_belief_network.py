@@ -9,7 +9,8 @@ the ELBO of validation images rises along each fit.
 ::
 
     python examples/proximity_belief_network.py [--data digits] [--layers 1] [--seeds 1]
-        [--iterations 2500] [--full] [--output FILE.png] [--results FILE.json]
+        [--iterations 2500] [--average parameters] [--full]
+        [--output FILE.png] [--results FILE.json]
     python examples/proximity_belief_network.py --data mnist_static_bin --full --device cuda
 
 It repeats Tables 1 and 2 of Altosaar, Ranganath, Blei (2018), *Proximity Variational
@@ -43,6 +44,8 @@ Options
 --learning-rate, --gammas, --draws
     Adam's step size (.003), values of gamma on MNIST (1e-10 and 1e-30), and draws for the
     log-likelihood (100).
+--average
+    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
 --results
     A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
@@ -72,6 +75,7 @@ from _deep import (
     parser,
     recorded,
     watcher,
+    with_average,
 )
 from _shared import at_least_one, markdown, mean_and_sd, or_exit, save
 from matplotlib import pyplot
@@ -123,10 +127,11 @@ def network(
     start: str,
     first_elbo: float,
     magnitudes: Magnitudes = MAGNITUDES,
+    average: str = "parameters",
     **options: Any,
 ) -> SigmoidBeliefNetwork:
     """The estimator of a method; `first_elbo` is the ELBO of an image of the first minibatch."""
-    options |= method_options(method, magnitudes, STATISTICS, BATCH * first_elbo)
+    options |= method_options(method, magnitudes, STATISTICS, BATCH * first_elbo, average)
     return SigmoidBeliefNetwork(batch_size=BATCH, **(STARTS[start] | options))
 
 
@@ -136,6 +141,7 @@ def run(
     start: str,
     magnitudes: Magnitudes,
     draws: int,
+    average: str,
     options: dict[str, Any],
 ) -> Run:
     """Fit once, and return what it reached in numbers that JSON can hold."""
@@ -143,7 +149,7 @@ def run(
     if start == "good":
         options = {name: value for name, value in options.items() if name != "initial_weight"}
     once = network(PLAIN, start, 0.0, **(options | {"max_iter": 1})).fit(train)
-    sbn = network(method, start, once.history_["elbo"][0], magnitudes, **options)
+    sbn = network(method, start, once.history_["elbo"][0], magnitudes, average, **options)
     watched, n_steps = validation[:N_WATCHED], int(options["max_iter"])
     watch = watcher(n_steps, POINTS, lambda fitted: {"validation": fitted.score(watched)})
     sbn.set_params(callback=watch).fit(train)
@@ -248,6 +254,7 @@ def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--initial-weight", type=float, default=-10.0, help="of the bad start")
     options.add_argument("--gammas", nargs="+", type=float, default=[1e-10, 1e-30], help="on MNIST")
     options.add_argument("--draws", type=int, default=100, help="for the log-likelihood")
+    with_average(options)
     options.add_argument("--device", default="cpu", help="cpu or cuda")
     options.add_argument("--full", action="store_true", help="the settings of the study")
     if options.parse_known_args(argv)[0].data != "digits":
@@ -278,14 +285,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         "device": arguments.device,
     }
     kept, methods, magnitudes = Runs(arguments.results), arguments.methods, arguments.magnitudes
-    about = {name: getattr(arguments, name) for name in ("data", "layers", "iterations")}
+    about = {name: getattr(arguments, name) for name in ("data", "layers", "iterations", "average")}
     for seed in range(arguments.seeds):
         for start in arguments.starts:
             for method in methods:
                 key = about | {"method": method, "start": start, "seed": seed}
                 if key not in kept:
                     options = settings | {"random_state": seed}
-                    found = run(images, method, start, magnitudes, arguments.draws, options)
+                    more = arguments.draws, arguments.average, options
+                    found = run(images, method, start, magnitudes, *more)
                     kept.add(key | found)
     runs = kept.matching(about)
     print(table(runs, method_names(magnitudes, STATISTICS)))

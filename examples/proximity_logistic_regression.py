@@ -8,7 +8,7 @@ Prints what each method reached and how many steps it took, and draws how the EL
 ::
 
     python examples/proximity_logistic_regression.py [--seeds 1] [--iterations 1000] [--full]
-        [--gamma 1e-10] [--memory 0.999] [--output FILE.png]
+        [--gamma 1e-10] [--memory 0.999] [--average parameters] [--output FILE.png]
 
 A footnote of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, is on Bayesian
 logistic regression, and the code of the paper has the model: weights w ~ N(0, s0^2), one for each
@@ -29,6 +29,8 @@ Options
 -------
 --gamma
     The magnitude k falls from abs(ELBO) at the start to this share of it.
+--average
+    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
 --memory
     beta_2 of Adam.  Its average of squared gradients remembers about 1 / (1 - memory) steps, so
     that steps stay small for long after a large penalty has gone.
@@ -50,7 +52,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from _deep import parse, parser
+from _deep import parse, parser, with_average
 from _shared import at_least_one, markdown, mean_and_sd, save
 from matplotlib import pyplot
 from sklearn.datasets import load_breast_cancer
@@ -103,7 +105,7 @@ def smooth(u: Tensor) -> Tensor:
     return (1 + u.square()).sqrt() - 1
 
 
-def methods(data: Data, gamma: float) -> dict[str, ProximityPenalty | None]:
+def methods(data: Data, gamma: float, average: str) -> dict[str, ProximityPenalty | None]:
     """The penalty of each method; annealing and VI have none."""
 
     def predictions(q: Distribution, prior: Distribution) -> Tensor:
@@ -115,7 +117,7 @@ def methods(data: Data, gamma: float) -> dict[str, ProximityPenalty | None]:
         "PVI, mean and variance": "mean_variance",
         "PVI, predictions": predictions,
     }
-    options: dict[str, Any] = dict(gamma=gamma, average="parameters")  # as in the paper's text
+    options: dict[str, Any] = dict(gamma=gamma, average=average)
     penalties: dict[str, ProximityPenalty | None] = {"VI": None, "annealing": None}
     for name, statistic in statistics.items():
         penalties[name] = ProximityPenalty(statistic, **options)
@@ -152,9 +154,11 @@ def fit(
         path.append(float(elbo.detach()))
         loss = -elbo
         if running is not None:
-            average, spread = running.follow(torch.cat([mean, log_sigma])).chunk(2)
-            with torch.no_grad():
-                past = running.statistic([(Normal(average, spread.exp()), prior)])
+            past = None  # the penalty keeps the average of the statistic itself
+            if options.average == "parameters":
+                average, spread = running.follow(torch.cat([mean, log_sigma])).chunk(2)
+                with torch.no_grad():
+                    past = running.statistic([(Normal(average, spread.exp()), prior)])
             loss = loss + running(running.statistic([(q, prior)]), step, elbo.detach(), past)
         elif name == "annealing":
             t = max(1.0, abs(path[0]) * options.gamma ** (step / n_steps))
@@ -214,6 +218,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     description = (__doc__ or "").partition("\n")[0]
     options = parser(description, 1000, "proximity_logistic_regression.png")
     options.add_argument("--gamma", type=float, default=1e-10, help="how far k falls")
+    with_average(options)
     options.add_argument("--memory", type=float, default=0.999, help="beta_2 of Adam")
     options.add_argument("--full", action="store_true", help="3,000 iterations and 5 seeds")
     arguments = parse(options, argv, iterations=3000, seeds=5)
@@ -222,7 +227,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     names: list[str] = []
     for seed in range(arguments.seeds):
         data = Data(seed)
-        given = methods(data, arguments.gamma)
+        given = methods(data, arguments.gamma, arguments.average)
         names = list(given)
         for start in STARTS:
             for name, penalty in given.items():

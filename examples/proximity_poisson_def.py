@@ -10,6 +10,7 @@ perplexity along each fit.
 ::
 
     python examples/proximity_poisson_def.py [--seeds 1] [--iterations 1000] [--full]
+        [--average parameters] [--corpus reuters395] [--topics 20]
         [--output FILE.png] [--results FILE.json]
 
 It repeats Tables 4 and 5 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*,
@@ -24,6 +25,10 @@ Options
 -------
 --full
     1,500 iterations and 3 seeds.
+--average
+    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
+--corpus, --topics
+    Another corpus of that folder, and K.
 --results
     A file that keeps each run as it ends.  Runs that are in it are not repeated.
 
@@ -55,6 +60,7 @@ from _deep import (
     parser,
     recorded,
     watcher,
+    with_average,
 )
 from _shared import at_least_one, markdown, mean_and_sd, or_exit, save
 from matplotlib import pyplot
@@ -63,16 +69,18 @@ from scipy import sparse
 from annealvi.datasets import load_corpus
 from annealvi.deep import PoissonDEF
 
-CORPUS, BATCH = "reuters395", 64
+BATCH = 64
 MAGNITUDES: Magnitudes = {"k0 = ELBO": (None, 1e-10), "k0 = 100": (100.0, 1e-5)}
 STATISTICS = {"PVI, entropy": "entropy", "PVI, mean and variance": "mean_variance"}
 METHODS = method_names(MAGNITUDES, STATISTICS)
 POINTS = 6  # perplexities along a fit
 
 
-def estimator(method: str, first_elbo: float, **options: Any) -> PoissonDEF:
+def estimator(
+    method: str, first_elbo: float, average: str = "parameters", **options: Any
+) -> PoissonDEF:
     """The estimator of a method; `first_elbo` is the ELBO of an article of the first minibatch."""
-    options |= method_options(method, MAGNITUDES, STATISTICS, BATCH * first_elbo)
+    options |= method_options(method, MAGNITUDES, STATISTICS, BATCH * first_elbo, average)
     return PoissonDEF(batch_size=BATCH, **options)
 
 
@@ -81,11 +89,12 @@ def run(
     test: sparse.csr_matrix,
     words: Any,
     method: str,
+    average: str,
     options: dict[str, Any],
 ) -> Run:
     """Fit once, and return what it reached in numbers and words that JSON can hold."""
     once = estimator(PLAIN, 0.0, **(options | {"max_iter": 1})).fit(train)
-    topics = estimator(method, once.history_["elbo"][0], **options)
+    topics = estimator(method, once.history_["elbo"][0], average, **options)
     n_steps = int(options["max_iter"])
     watch = watcher(n_steps, POINTS, lambda fitted: {"perplexity": fitted.perplexity(test)})
     history = topics.set_params(callback=watch).fit(train).history_
@@ -153,20 +162,26 @@ def draw(runs: list[Run], plain: float) -> Any:
 def main(argv: Sequence[str] | None = None) -> None:
     options = parser((__doc__ or "").partition("\n")[0], 1000, "proximity_poisson_def.png")
     options.add_argument("--methods", nargs="+", default=METHODS, metavar="METHOD", choices=METHODS)
+    with_average(options)
+    options.add_argument("--corpus", default="reuters395", help="of the folder of corpora")
+    options.add_argument("--topics", type=int, default=20, help="K")
     options.add_argument("--full", action="store_true", help="1,500 iterations and 3 seeds")
     arguments = parse(options, argv, iterations=1500, seeds=3)
-    at_least_one(options, arguments, ("seeds", "iterations"))
-    corpus = or_exit(load_corpus, CORPUS)
+    at_least_one(options, arguments, ("seeds", "iterations", "topics"))
+    corpus = or_exit(load_corpus, arguments.corpus)
     X = corpus.data[np.random.RandomState(0).permutation(corpus.data.shape[0])]
     train, test = X[: X.shape[0] * 4 // 5], X[X.shape[0] * 4 // 5 :]
     kept = Runs(arguments.results)
-    about = {"iterations": arguments.iterations}
+    average = arguments.average
+    about = {name: getattr(arguments, name) for name in ("corpus", "topics", "iterations")}
+    about["average"] = average
     for seed in range(arguments.seeds):
         for method in arguments.methods:
             key = about | {"method": method, "seed": seed}
             if key not in kept:
-                settings = {"max_iter": arguments.iterations, "random_state": seed}
-                kept.add(key | run(train, test, corpus.feature_names, method, settings))
+                settings = {"n_components": arguments.topics, "max_iter": arguments.iterations}
+                settings["random_state"] = seed
+                kept.add(key | run(train, test, corpus.feature_names, method, average, settings))
     runs = kept.matching(about)
     plain = frequencies(train, test)
     print(table(runs, plain))

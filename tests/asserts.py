@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from numpy.testing import assert_equal
 
 
 def refused(words, call, /, *arguments, error=ValueError, **options):
@@ -21,6 +22,13 @@ def refusals(call, *rows, error=ValueError):
         refused(words, call, *arguments, error=error)
 
     return test
+
+
+def same_for_any_threads(compute, *numbers):
+    """What a function of the number of threads gives has the same bits for all of them."""
+    expected = compute(1)
+    for n_threads in numbers or (2, 3, 7):
+        assert_equal(compute(n_threads), expected)
 
 
 def with_topics(lda):

@@ -57,9 +57,8 @@ class Page:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
         for domain in ("Runtime", "Log", "Network", "Page"):
             self.call(f"{domain}.enable")
         speeds = dict(latency=0, downloadThroughput=0, uploadThroughput=0)
@@ -109,12 +108,10 @@ class Page:
         return answer
 
     def _note(self, event: str | None, parameters: dict[str, Any]) -> None:
-        if event == "Runtime.exceptionThrown":
-            self.complaints.append(json.dumps(parameters["exceptionDetails"])[:1000])
-        elif event == "Runtime.consoleAPICalled" and parameters["type"] in {"error", "warning"}:
-            self.complaints.append(json.dumps(parameters["args"])[:1000])
-        elif event == "Log.entryAdded" and parameters["entry"]["level"] in {"error", "warning"}:
-            self.complaints.append(json.dumps(parameters["entry"])[:1000])
+        kind = parameters.get("type") or parameters.get("entry", {}).get("level")
+        written = event in {"Runtime.consoleAPICalled", "Log.entryAdded"}
+        if event == "Runtime.exceptionThrown" or (written and kind in {"error", "warning"}):
+            self.complaints.append(json.dumps(parameters)[:1000])
         elif event == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"][:200])
 

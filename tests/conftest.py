@@ -2,10 +2,12 @@
 
 import logging
 import os
+import shutil
 import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import settings
 from scipy import sparse
 
 from annealvi import datasets
+from annealvi.models.lda import device
 from tests.examples import load_example
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -28,6 +31,20 @@ def finish(monkeypatch):
 @pytest.fixture
 def no_finish(finish):
     finish(0)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU that is emulated on the processor; returns what stands in for CuPy."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++ to compile the kernels")
+    from tests._kernels import cupy_stand_in
+
+    monkeypatch.setitem(sys.modules, "cupy", cupy_stand_in)
+    monkeypatch.setattr(cupy_stand_in, "limits", SimpleNamespace(**cupy_stand_in.LIMITS))
+    device.opened.cache_clear()
+    yield cupy_stand_in
+    device.opened.cache_clear()
 
 
 EXAMPLES = dict(database=None, deadline=None)  # tests do not set these, nor their max_examples

@@ -22,12 +22,15 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 #: Compiled code of ours, in the stack of a report.
 OURS = "annealvi/_kernels"
-NOT = "not (oracle or statistical or slow or corpus or deep)"
+#: -o pythonpath=: without the checkout on Python's path, whose kernels have no sanitizers.
+PYTEST = ["-m", "pytest", "-q", "-o", "pythonpath=", "-p", "no:cacheprovider"]
+PYTEST += ["--rootdir", str(CHECKOUT), "-c", str(CHECKOUT / "pyproject.toml")]
+PYTEST += ["-m", "not (oracle or statistical or slow or corpus or deep)"]
 ADDRESS = {
     "abort_on_error": 1,  # so that the fuzzer sees a crash
     "allow_user_segv_handler": 0,
@@ -47,40 +50,57 @@ class Step(NamedTuple):
 
 def steps(cases: int, jobs: int) -> list[Step]:
     """What is run."""
-    # -o pythonpath=: without the checkout on Python's path, whose kernels have no sanitizers
-    pytest = ["-m", "pytest", "-q", "-o", "pythonpath=", "-p", "no:cacheprovider"]
-    pytest += ["-n", str(jobs), "--rootdir", str(CHECKOUT), "-c", str(CHECKOUT / "pyproject.toml")]
     tests = {
         "kernels": ["_kernels"],
         "models": ["models", "partition", "proximity"],
         "estimators": ["lda", "mixtures", "metrics", "project/test_estimator_checks.py"],
     }
     found = [
-        Step(name, [*pytest, "-m", NOT, *(str(CHECKOUT / "tests" / path) for path in paths)])
+        Step(name, [*PYTEST, "-n", str(jobs), *(str(CHECKOUT / "tests" / path) for path in paths)])
         for name, paths in tests.items()
     ]
     fuzz = ["-m", "tests.fuzz", "--cases", str(cases), "--seed", "0", "--jobs", str(jobs)]
     return [*found, Step("fuzz", [*fuzz, "--limit", "300"])]
 
 
+def answer(*command: str) -> Path:
+    """The path that a compiler prints; the program ends if there is nothing."""
+    path = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    if not path.is_absolute():
+        sys.exit(f"{' '.join(command)} finds nothing: install the compiler's sanitizers")
+    return path
+
+
+def inherited() -> dict[str, str]:
+    """The environment of this process but for the path to the checkout."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def link_tests(folder: str) -> None:
+    """Put the tests but not annealvi into a folder: the package that was built is imported."""
+    for name in ("tests", "bench", "examples", "docs", "README.md"):
+        Path(folder, name).symlink_to(CHECKOUT / name)
+
+
+def python(arguments: list[str], folder: str | Path, environment: dict[str, str]) -> Any:
+    """Run Python in a folder; return its status and all that it wrote."""
+    pipes: dict[str, Any] = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, check=False, **pipes)
+
+
 def runtimes() -> str:
     """The libraries to load before Python: of the compiler, and C++'s, which throws."""
-    found = []
-    for name in ("libasan.so", "libstdc++.so.6"):
-        command = [os.environ.get("CC", "gcc"), f"-print-file-name={name}"]
-        path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        if not Path(path).is_absolute():
-            sys.exit(f"{' '.join(command)} finds no {name}: install the compiler's sanitizers")
-        found.append(path)
-    return " ".join(found)
+    compiler = os.environ.get("CC", "gcc")
+    names = ("libasan.so", "libstdc++.so.6")
+    return " ".join(str(answer(compiler, f"-print-file-name={name}")) for name in names)
 
 
 def environment(folder: Path, instruction_set: str) -> dict[str, str]:
     """The environment of a step."""
     options = ":".join(f"{name}={value}" for name, value in ADDRESS.items())
     log = f"log_path={folder / 'report'}"
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return inherited | {
+    return inherited() | {
         "LD_PRELOAD": runtimes(),
         "PYTHONMALLOC": "malloc",  # each object has a block of its own
         "ASAN_OPTIONS": f"{options}:{log}",
@@ -118,13 +138,7 @@ def overrun_is_reported(cwd: Path) -> bool:
         "lda.index_words(i, np.array([0, 2]), 0, 1, *out)\n"
     )
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=cwd,
-            env=environment(Path(folder), "baseline"),
-            capture_output=True,
-            check=False,
-        )
+        python(["-c", code], cwd, environment(Path(folder), "baseline"))
         return any("heap-buffer-overflow" in text for text in reports(Path(folder)))
 
 
@@ -132,24 +146,13 @@ def run(step: Step, instruction_set: str, cwd: Path) -> bool:
     """Run a step; print a line, and what went wrong.  False if something did."""
     with tempfile.TemporaryDirectory() as folder:
         start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            [sys.executable, *step.arguments],
-            cwd=cwd,
-            env=environment(Path(folder), instruction_set),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = python(step.arguments, cwd, environment(Path(folder), instruction_set))
         seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         found = list(reports(Path(folder)))
-    print(
-        f"{instruction_set:9s} {step.name:11s} {seconds:5.0f} s, CPU {busy:5.0f} s, "
-        f"{len(found)} reports; "
-        f"{done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ''}",
-        flush=True,
-    )
+    last = done.stdout.strip().rpartition("\n")[2]
+    times = f"{seconds:5.0f} s, CPU {busy:5.0f} s"
+    print(f"{instruction_set:9s} {step.name:11s} {times}, {len(found)} reports; {last}", flush=True)
     for report in found[:10]:
         print(report)
     if done.returncode:
@@ -166,27 +169,20 @@ def main() -> int:
     parser.add_argument("--instruction-set", action="append", help="likewise")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        # a folder with the tests but without annealvi: the sanitized package is imported
-        for name in ("tests", "bench", "examples", "docs", "README.md"):
-            Path(folder, name).symlink_to(CHECKOUT / name)
+        link_tests(folder)
         with tempfile.TemporaryDirectory() as logs:
             code = (
                 "from annealvi import _kernels as k; assert k.sanitized_build(), k.__file__; "
                 "print(*k.available_instruction_sets())"
             )
-            found = subprocess.run(
-                [sys.executable, "-c", code],
-                cwd=folder,
-                env=environment(Path(logs), "baseline"),
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout.split()
+            done = python(["-c", code], folder, environment(Path(logs), "baseline"))
+        if done.returncode:
+            sys.exit(done.stdout)
         if not overrun_is_reported(Path(folder)):
             sys.exit("A planted overrun was not reported: the sanitizers are not at work.")
         good = [
             run(step, instruction_set, Path(folder))
-            for instruction_set in args.instruction_set or found
+            for instruction_set in args.instruction_set or done.stdout.splitlines()[-1].split()
             for step in steps(args.cases, args.jobs)
             if step.name in (args.step or [step.name])
         ]

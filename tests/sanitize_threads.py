@@ -10,19 +10,18 @@ first.  Python and its libraries are not instrumented, and what only they do is 
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+from sanitize import CHECKOUT, PYTEST, answer, inherited, link_tests, python
+
 TESTS = (
     *("_kernels", "models", "test_threads.py", "lda/test_fitted.py"),
     *("lda/test_runs.py", "mixtures/test_threads.py", "inference/test_runs.py"),
 )
-NOT = "not (oracle or statistical or slow or corpus or deep)"
 #: What is not to be run: it compiles the kernels for other processors.
 LEFT_OUT = "not portable"
 #: A loop over shared memory: each thread its own part, or all of them one number.
@@ -47,14 +46,6 @@ getattr(ctypes.CDLL(sys.argv[1]), sys.argv[2])(ctypes.c_void_p(x.ctypes.data), l
 """
 
 
-def answer(*command: str) -> Path:
-    """The path that a compiler prints; the program ends if there is nothing."""
-    path = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-    if not path.is_absolute():
-        sys.exit(f"{' '.join(command)} finds nothing: install the compiler's sanitizers")
-    return path
-
-
 def archer() -> Path:
     """The path of archer, which lies beside LLVM's OpenMP."""
     path = answer("clang", "-print-resource-dir").parents[1] / "libarcher.so"
@@ -71,8 +62,7 @@ def environment(log: Path) -> dict[str, str]:
         "ignore_noninstrumented_modules": 1,  # as archer asks for
         "log_path": log,
     }
-    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return inherited | {
+    return inherited() | {
         # GCC's has the same interface as clang's, which ends at once if it is loaded so
         "LD_PRELOAD": str(answer("gcc", "-print-file-name=libtsan.so")),
         "OMP_TOOL_LIBRARIES": str(archer()),
@@ -84,15 +74,7 @@ def environment(log: Path) -> dict[str, str]:
 def watch(arguments: list[str], folder: str) -> tuple[int, str, list[str]]:
     """Run Python; return its status, its output and the reports."""
     with tempfile.TemporaryDirectory() as logs:
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=folder,
-            env=environment(Path(logs, "report")),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
+        done = python(arguments, folder, environment(Path(logs, "report")))
         texts = [path.read_text(errors="replace") for path in sorted(Path(logs).iterdir())]
     return done.returncode, done.stdout, [text for text in texts if "WARNING: Thread" in text]
 
@@ -112,9 +94,7 @@ def is_at_work(folder: str) -> bool:
 def main() -> int:
     """Run the tests; 1 if one fails or there is a report."""
     with tempfile.TemporaryDirectory() as folder:
-        # a folder with the tests but without annealvi: the instrumented package is imported
-        for name in ("tests", "bench", "examples", "docs", "README.md"):
-            Path(folder, name).symlink_to(CHECKOUT / name)
+        link_tests(folder)
         code = "from annealvi import _kernels as k; assert k.sanitized_build(), k.__file__"
         status, output, _ = watch(["-c", code], folder)
         if status:
@@ -122,17 +102,14 @@ def main() -> int:
         if not is_at_work(folder):
             sys.exit("A planted race was not reported, or a loop without one was.")
         start = time.monotonic()
-        pytest = ["-m", "pytest", "-q", "-o", "pythonpath=", "-p", "no:cacheprovider", "-k"]
-        pytest += [LEFT_OUT, "-m", NOT, "--rootdir", str(CHECKOUT)]
-        pytest += ["-c", str(CHECKOUT / "pyproject.toml")]
         paths = [str(CHECKOUT / "tests" / path) for path in TESTS]
-        status, output, reports = watch([*pytest, *paths], folder)
+        status, output, reports = watch([*PYTEST, "-k", LEFT_OUT, *paths], folder)
         seconds = time.monotonic() - start
     for report in reports:
         print(report)
     if status or reports:
         print("\n".join(output.splitlines()[-100:]))
-    last = output.strip().splitlines()[-1] if output.strip() else ""
+    last = output.strip().rpartition("\n")[2]
     print(f"{seconds:.0f} s, {len(reports)} processes with reports; {last}")
     return int(bool(status or reports))
 

@@ -5,7 +5,6 @@ import os
 import pickle
 import random
 import signal
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -15,13 +14,19 @@ from annealvi import TemperedLDA, checkpoint
 from annealvi.checkpoint import Checkpoint
 from bench.studies import kills
 from tests.asserts import refused
-from tests.lda.resumed import Counter, bits, corpus, make
+from tests.callbacks import stop_at
+from tests.lda.resumed import bits, corpus, make
 from tests.marks import cases
+from tests.side_by_side import at_once
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.safetensors"
+
+
+def counting(steps):
+    return lambda estimator, monitor: steps.append(monitor.step)
 
 
 class Writes(TemperedLDA):
@@ -38,12 +43,10 @@ class Writes(TemperedLDA):
 def test_it_writes_at_most_that_often_and_at_the_end(path, monkeypatch):
     clock = iter(range(0, 10_000, 10))  # it is read once for a step, and twice if it writes
     monkeypatch.setattr(checkpoint, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    counter = Counter()
     for seconds, expected in ((1e6, 1), (0, 21), (45, 5)):
-        lda = Writes(4, batch_size=16, max_iter=4, n_init=1, random_state=0)
-        lda.set_params(callback=[Checkpoint(path, seconds), counter]).fit(corpus())
-        assert (lda.n_written, counter.n_steps) == (expected, 20)
-        counter.n_steps = 0
+        steps, lda = [], Writes(4, batch_size=16, max_iter=4, n_init=1, random_state=0)
+        lda.set_params(callback=[Checkpoint(path, seconds), counting(steps)]).fit(corpus())
+        assert (lda.n_written, len(steps)) == (expected, 20)
 
 
 def test_it_is_called_after_the_others(path):
@@ -63,10 +66,10 @@ def test_it_is_called_after_the_others(path):
 
 def test_a_path_that_cannot_be_written(tmp_path):
     refused("PathLike", Checkpoint, 3, error=TypeError)
-    counter = Counter()
-    lda = make(callback=[counter, Checkpoint(tmp_path / "none" / "a")])
+    steps = []
+    lda = make(callback=[counting(steps), Checkpoint(tmp_path / "none" / "a")])
     refused(r"There is no folder '.*none'", lda.fit, corpus(), error=FileNotFoundError)
-    assert counter.n_steps == 0  # it is said before the fit
+    assert not steps  # it is said before the fit
 
 
 def test_copies(path):
@@ -99,9 +102,9 @@ def test_an_interrupt_waits_for_the_step_and_is_kept(path):
         lda.fit(X)
     assert lda.n_batch_iter_ == 8
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-    counter = Counter()
-    resumed = make(callback=counter).fit(X, resume=path)
-    assert counter.n_steps == 13 and bits(resumed, X) == bits(make().fit(X), X)
+    steps = []
+    resumed = make(callback=counting(steps)).fit(X, resume=path)
+    assert len(steps) == 13 and bits(resumed, X) == bits(make().fit(X), X)
 
 
 @pytest.mark.usefixtures("no_finish")
@@ -128,11 +131,7 @@ def test_in_the_last_step_of_a_fit(path):
 
 def test_an_error_while_a_signal_waits(path):
     """The signal is not lost."""
-
-    def fail(estimator, monitor):
-        if monitor.step == 7:
-            raise RuntimeError("mine")
-
+    fail = stop_at(7, RuntimeError("mine"))
     lda = make(callback=[interrupting(signal.SIGINT, 7), fail, Checkpoint(path, seconds=1e6)])
     with pytest.raises(KeyboardInterrupt) as caught:
         lda.fit(corpus())
@@ -141,18 +140,9 @@ def test_an_error_while_a_signal_waits(path):
 
 def test_in_another_thread(path):
     """Where Python sets no handlers."""
-    lda, errors = make(callback=Checkpoint(path, seconds=0)), []
-
-    def fit():
-        try:
-            lda.fit(corpus())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=fit)
-    thread.start()
-    thread.join(60)
-    assert not errors and path.exists()
+    lda = make(callback=Checkpoint(path, seconds=0))
+    at_once(lambda: lda.fit(corpus()))
+    assert path.exists()
 
 
 @pytest.mark.slow
@@ -179,11 +169,7 @@ def test_two_checkpoints_and_one_interrupt(tmp_path, n_signals):
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     paths = [tmp_path / "a", tmp_path / "b"]
 
-    def interrupt(estimator, monitor):
-        if monitor.step == 3:
-            for _ in range(n_signals):
-                signal.raise_signal(signal.SIGINT)
-
+    interrupt = interrupting(signal.SIGINT, *[3] * n_signals)
     callbacks = [interrupt, *(Checkpoint(path, seconds=1e6) for path in paths)]
     with pytest.raises(KeyboardInterrupt):
         make(callback=callbacks).fit(corpus())

@@ -10,6 +10,7 @@ import pytest
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
 from annealvi.progress import ProgressBar
 from tests.asserts import refused
+from tests.callbacks import stop_at
 
 RNG = np.random.RandomState(0)
 COUNTS = RNG.poisson(1.0, (60, 12))
@@ -52,14 +53,9 @@ def test_mixtures_show_their_elbo(make):
 
 
 def test_a_fit_that_ends_early_leaves_its_bar_where_it_was():
-    def stop(estimator, monitor):
-        if monitor.step == 3:
-            raise StopIteration
-
     file = io.StringIO()
-    TemperedLDA(3, max_iter=9, n_init=1, callback=[ProgressBar("mine", file=file), stop]).fit(
-        COUNTS
-    )
+    callback = [ProgressBar("mine", file=file), stop_at(3)]
+    TemperedLDA(3, max_iter=9, n_init=1, callback=callback).fit(COUNTS)
     assert "mine:  22%" in file.getvalue() and "2/9" in file.getvalue()
 
 

@@ -51,6 +51,8 @@ INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
 #define OVER_ARRAY(name, args, call)                                                             \
     static void FN(name) args                                                                    \
     {                                                                                            \
+        const REAL *x = from;                                                                    \
+        REAL *out = to;                                                                          \
         int64_t i = 0;                                                                           \
         for (; i + LANES <= n; i += LANES) {                                                     \
             const V block = FN(load)(x + i);                                                     \
@@ -66,8 +68,8 @@ INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
                 out[i + l] = block[l];                                                           \
         }                                                                                        \
     }
-OVER_ARRAY(exp_array, (int64_t n, const REAL *x, REAL *out), FN(exp)(block))
-OVER_ARRAY(log_array, (int64_t n, const REAL *x, REAL *out), FN(log_anywhere)(block))
-OVER_ARRAY(digamma_array, (int64_t n, const REAL *x, REAL *out), FN(digamma_anywhere)(block))
-OVER_ARRAY(exp_digamma_array, (int64_t n, REAL b, const REAL *x, REAL *out),
-           FN(exp_digamma_anywhere)(block, b))
+OVER_ARRAY(exp_array, (int64_t n, const void *from, void *to), FN(exp)(block))
+OVER_ARRAY(log_array, (int64_t n, const void *from, void *to), FN(log_anywhere)(block))
+OVER_ARRAY(digamma_array, (int64_t n, const void *from, void *to), FN(digamma_anywhere)(block))
+OVER_ARRAY(exp_digamma_array, (int64_t n, double b, const void *from, void *to),
+           FN(exp_digamma_anywhere)(block, (REAL)b))

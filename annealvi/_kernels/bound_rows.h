@@ -11,11 +11,12 @@
 /* acc_k += (a_k - x_k) (psi(x_k) - psi_sums_k) + log Gamma(x_k), for normal x_k > 0. */
 #define DIRICHLET_ROW(suffix, type)                                                              \
     static void dirichlet_row_##suffix(int n,                  /* IN */                          \
-                                       const type *x,          /* IN */                          \
+                                       const void *row,        /* IN */                          \
                                        const double *a,        /* IN */                          \
                                        const double *psi_sums, /* IN */                          \
                                        double *acc)            /* IN/OUT */                      \
     {                                                                                            \
+        const type *x = row;                                                                     \
         int k = 0;                                                                               \
         for (; k + LANES <= n; k += LANES)                                                       \
             store_f64(acc + k,                                                                   \

@@ -38,10 +38,8 @@ def row_terms(
         for k in range(K):
             psi_sum[k] = psi_sums[d]
             terms[k] = 0
-        if floating is float:
-            kernels.f32.dirichlet_row(K, &gamma[d, 0], &prior[0], psi_sum, terms)
-        else:
-            kernels.f64.dirichlet_row(K, &gamma[d, 0], &prior[0], psi_sum, terms)
+        kernels.real[sizeof(floating) == 8].dirichlet_row(
+            K, &gamma[d, 0], &prior[0], psi_sum, terms)
         total = 0
         for k in range(K):
             total = total + terms[k]
@@ -77,10 +75,8 @@ def column_terms(
                 for k in range(K):
                     filled[k] = row[0]
                 row = filled
-            if floating is float:
-                kernels.f32.dirichlet_row(K, &lam[v, 0], row, &psi_sums[0], &partial[block, 0])
-            else:
-                kernels.f64.dirichlet_row(K, &lam[v, 0], row, &psi_sums[0], &partial[block, 0])
+            kernels.real[sizeof(floating) == 8].dirichlet_row(
+                K, &lam[v, 0], row, &psi_sums[0], &partial[block, 0])
     for k in range(K):
         out[k] = 0
         for block in range(n_blocks):

@@ -50,10 +50,7 @@ def sweep(
     if b.shape[0] > 1:
         all.b_row = b.strides[0] // <Py_ssize_t>sizeof(floating)
     with nogil:
-        if floating is float:
-            kernels.f32.bernoulli_sweep(&all)
-        else:
-            kernels.f64.bernoulli_sweep(&all)
+        kernels.real[sizeof(floating) == 8].bernoulli_sweep(&all)
 
 
 def held_sweep(
@@ -81,10 +78,7 @@ def held_sweep(
     all.b, all.centre, all.inverse = &b, &centre[0], &inverse[0, 0]
     all.lower, all.upper = &lower[0, 0], &upper[0, 0]
     with nogil:
-        if floating is float:
-            kernels.f32.bernoulli_sweep(&all)
-        else:
-            kernels.f64.bernoulli_sweep(&all)
+        kernels.real[sizeof(floating) == 8].bernoulli_sweep(&all)
 
 
 def energy(
@@ -102,10 +96,7 @@ def energy(
         return
     all.out = &out[0]
     with nogil:
-        if floating is float:
-            kernels.f32.bernoulli_energy(&all)
-        else:
-            kernels.f64.bernoulli_energy(&all)
+        kernels.real[sizeof(floating) == 8].bernoulli_energy(&all)
 
 
 def entropy(
@@ -123,7 +114,4 @@ def entropy(
     all = factors(nu, nu, none, 1, nu, n_threads)
     all.out = &out[0]
     with nogil:
-        if floating is float:
-            kernels.f32.bernoulli_entropy(&all)
-        else:
-            kernels.f64.bernoulli_entropy(&all)
+        kernels.real[sizeof(floating) == 8].bernoulli_entropy(&all)

@@ -20,18 +20,6 @@ cdef enum:
     GROUPS = 16         # most partial sums of one result
 
 
-cdef inline void multiply(
-    Py_ssize_t m, Py_ssize_t n, Py_ssize_t terms, const floating *a, Py_ssize_t a_row,
-    Py_ssize_t a_term, const floating *b, Py_ssize_t b_term, Py_ssize_t b_column, floating *c,
-    Py_ssize_t c_row,
-) noexcept nogil:
-    """c = a b, see product.h."""
-    if floating is float:
-        kernels.f32.product(m, n, terms, a, a_row, a_term, b, b_term, b_column, 0, c, c_row)
-    else:
-        kernels.f64.product(m, n, terms, a, a_row, a_term, b, b_term, b_column, 0, c, c_row)
-
-
 def product(left, right):
     """left right in double precision, of matrices or of stacks of them, by one thread."""
     cdef:
@@ -45,9 +33,9 @@ def product(left, right):
     if out.size > 0 and a.shape[2] > 0:
         c = out
         for i in range(c.shape[0]):
-            multiply[double](
+            kernels.real[1].product(
                 c.shape[1], c.shape[2], a.shape[2], &a[i, 0, 0], a.strides[1] // size,
-                a.strides[2] // size, &b[i, 0, 0], b.strides[1] // size, b.strides[2] // size,
+                a.strides[2] // size, &b[i, 0, 0], b.strides[1] // size, b.strides[2] // size, 0,
                 &c[i, 0, 0], c.shape[2])
     return out if left.ndim == 3 else out[0]
 
@@ -93,8 +81,9 @@ def outer(
     n_tasks = (n_rows + OUTER_BLOCK - 1) // OUTER_BLOCK
     for task in prange(n_tasks, nogil=True, num_threads=n_threads, schedule="static"):
         start = task * OUTER_BLOCK
-        multiply(K, min(OUTER_BLOCK, n_rows - start), D, &left[0, 0], D, 1, &right[start, 0], 1, D,
-                 &out[0, start], ld)
+        kernels.real[sizeof(floating) == 8].product(
+            K, min(OUTER_BLOCK, n_rows - start), D, &left[0, 0], D, 1, &right[start, 0], 1, D, 0,
+            &out[0, start], ld)
 
 
 def inner(
@@ -114,6 +103,7 @@ def inner(
         Py_ssize_t K = left.shape[0], D = out.shape[1], ld = left.shape[1]
         Py_ssize_t ld_right = right.shape[1], width, rows
         floating *own = NULL
+        const floating *other = NULL
     n_blocks = (n_rows + ROW_BLOCK - 1) // ROW_BLOCK
     n_columns = (D + COLUMN_BLOCK - 1) // COLUMN_BLOCK
     n_tasks = groups * n_columns
@@ -128,12 +118,10 @@ def inner(
         for block in range(group * n_blocks // groups, (group + 1) * n_blocks // groups):
             start = block * ROW_BLOCK
             rows = min(ROW_BLOCK, n_rows - start)
-            if gram:
-                multiply(K, width, rows, &left[0, start], ld, 1, &right[column, start], 1,
-                         ld_right, own, width)
-            else:
-                multiply(K, width, rows, &left[0, start], ld, 1, &right[start, column], ld_right,
-                         1, own, width)
+            other = &right[column, start] if gram else &right[start, column]
+            kernels.real[sizeof(floating) == 8].product(
+                K, width, rows, &left[0, start], ld, 1, other, 1 if gram else ld_right,
+                ld_right if gram else 1, 0, own, width)
             for k in range(K):
                 for d in range(width):
                     partial[group, k, column + d] += own[k * width + d]

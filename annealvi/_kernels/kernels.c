@@ -90,7 +90,6 @@ static void add_row(int64_t n, double factor, const double *row, double *restric
 
 const annealvi_kernels PASTE(annealvi_kernels, KERNELS_NAME) = {
     QUOTE(KERNELS_NAME),
-    {ANNEALVI_KERNELS(SINGLE, float)},
-    {ANNEALVI_KERNELS(DOUBLE, double)},
+    {{ANNEALVI_KERNELS(SINGLE)}, {ANNEALVI_KERNELS(DOUBLE)}},
     ANNEALVI_DOUBLE_KERNELS(ALONE)
 };

@@ -170,27 +170,27 @@ typedef struct {
     int n_threads;
 } annealvi_bernoulli;
 
-/* All kernels for one floating type: KERNEL(what it returns, name, arguments).  setup.py makes
+/* Kernels of both floating types: KERNEL(what it returns, name, arguments).  setup.py makes
  * Cython's declarations of these lists, kernels.c the tables. */
-#define ANNEALVI_KERNELS(KERNEL, REAL)                                                           \
+#define ANNEALVI_KERNELS(KERNEL)                                                                 \
     KERNEL(int64_t, document_bytes, (int, int64_t, int64_t))                                     \
     KERNEL(void, fit_documents, (const annealvi_documents *))                                    \
     KERNEL(void, collapse_documents, (const annealvi_collapse *))                                \
     KERNEL(void, refresh_weights, (const annealvi_refresh *))                                    \
     KERNEL(void, add_statistics, (const annealvi_sums *))                                        \
     KERNEL(void, step_words, (const annealvi_step *))                                            \
-    KERNEL(void, mixture, (int64_t, int, const REAL *const *, const REAL *, REAL *))             \
+    KERNEL(void, mixture, (int64_t, int, const void *const *, const void *, void *))             \
     KERNEL(void, bernoulli_sweep, (const annealvi_bernoulli *))                                  \
     KERNEL(void, bernoulli_energy, (const annealvi_bernoulli *))                                 \
     KERNEL(void, bernoulli_entropy, (const annealvi_bernoulli *))                                \
-    KERNEL(void, product, (int64_t, int64_t, int64_t, const REAL *, int64_t, int64_t,            \
-        const REAL *, int64_t, int64_t, int, REAL *, int64_t))                                   \
-    KERNEL(void, exp_array, (int64_t, const REAL *, REAL *))                                     \
-    KERNEL(void, log_array, (int64_t, const REAL *, REAL *))                                     \
-    KERNEL(void, digamma_array, (int64_t, const REAL *, REAL *))                                 \
-    KERNEL(void, exp_digamma_array, (int64_t, REAL, const REAL *, REAL *))                       \
-    KERNEL(void, log_gamma_array, (int64_t, const REAL *, REAL *))                               \
-    KERNEL(void, dirichlet_row, (int, const REAL *, const double *, const double *, double *))
+    KERNEL(void, product, (int64_t, int64_t, int64_t, const void *, int64_t, int64_t,            \
+        const void *, int64_t, int64_t, int, void *, int64_t))                                   \
+    KERNEL(void, exp_array, (int64_t, const void *, void *))                                     \
+    KERNEL(void, log_array, (int64_t, const void *, void *))                                     \
+    KERNEL(void, digamma_array, (int64_t, const void *, void *))                                 \
+    KERNEL(void, exp_digamma_array, (int64_t, double, const void *, void *))                     \
+    KERNEL(void, log_gamma_array, (int64_t, const void *, void *))                               \
+    KERNEL(void, dirichlet_row, (int, const void *, const double *, const double *, double *))
 
 /* Those in double precision alone. */
 #define ANNEALVI_DOUBLE_KERNELS(KERNEL)                                                          \
@@ -208,15 +208,11 @@ typedef struct {
 
 #define ANNEALVI_FIELD(result, name, arguments) result (*name) arguments;
 typedef struct {
-    ANNEALVI_KERNELS(ANNEALVI_FIELD, float)
-} annealvi_table_f32;
-typedef struct {
-    ANNEALVI_KERNELS(ANNEALVI_FIELD, double)
-} annealvi_table_f64;
+    ANNEALVI_KERNELS(ANNEALVI_FIELD)
+} annealvi_table;
 typedef struct {
     const char *name;
-    annealvi_table_f32 f32;
-    annealvi_table_f64 f64;
+    annealvi_table real[2]; /* of float and of double */
     ANNEALVI_DOUBLE_KERNELS(ANNEALVI_FIELD)
 } annealvi_kernels;
 

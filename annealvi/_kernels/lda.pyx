@@ -81,7 +81,7 @@ def digest_of_block(
 cdef class DocumentRule:
     """How documents are fitted, see annealvi_documents in kernels.h."""
 
-    cdef:
+    cdef readonly:
         double eps, sparsity, relaxation, tolerance, least_share
         bint by_topic, want_statistics
         int max_iter
@@ -133,7 +133,7 @@ def fit_documents(
         total += alpha[k]
     usual = <floating>(1.001 * total / step.K)  # and some more, for rounding errors
     edge = <double>usual + <double>least_share
-    kernels.f64.digamma_array(1, &edge, &f_edge)
+    kernels.real[1].digamma_array(1, &edge, &f_edge)
     step.usual_alpha, step.edge = usual, f_edge - <floating>rule.sparsity / edge
     step.eps, step.sparsity, step.relaxation = rule.eps, rule.sparsity, rule.relaxation
     step.tolerance, step.by_topic, step.max_iter = rule.tolerance, rule.by_topic, rule.max_iter
@@ -148,17 +148,12 @@ def fit_documents(
     step.n_threads = shared_among(
         work.n_threads, indptr[stop] - indptr[start], step.K, FITTED)
     with nogil:
-        if floating is float:
-            kernels.f32.fit_documents(&step)
-        else:
-            kernels.f64.fit_documents(&step)
+        kernels.real[sizeof(floating) == 8].fit_documents(&step)
 
 
-def scratch_bytes(int K_pad, int64_t longest, int64_t room, bint single):
+def scratch_bytes(int K_pad, int64_t longest, int64_t room, int itemsize):
     """Bytes of scratch for each document that a thread fits in turn."""
-    if single:
-        return kernels.f32.document_bytes(K_pad, longest, room)
-    return kernels.f64.document_bytes(K_pad, longest, room)
+    return kernels.real[itemsize == 8].document_bytes(K_pad, longest, room)
 
 
 def word_probabilities(
@@ -176,7 +171,7 @@ def word_probabilities(
     cdef:
         Py_ssize_t d, j, at, n_words
         int K_pad = beta.shape[1]
-        const double **row_of = <const double **>&rows[0]
+        const void **row_of = <const void **>&rows[0]
     with nogil:
         for d in range(start, stop):
             at = indptr[d]
@@ -187,6 +182,5 @@ def word_probabilities(
                 row_of[j] = &beta[indices[at + j], 0]
             for j in range(n_words, n_words + WORD_BLOCK - 1):
                 row_of[j] = row_of[0]
-            kernels.f64.mixture(n_words, K_pad, row_of, &theta[d - start, 0], &norm[0])
+            kernels.real[1].mixture(n_words, K_pad, row_of, &theta[d - start, 0], &norm[0])
             memcpy(&out[at - indptr[start]], &norm[0], n_words * sizeof(double))
-

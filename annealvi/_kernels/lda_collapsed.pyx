@@ -35,14 +35,12 @@ def collapse_documents(
         return
     step.rows = rows_of(data, indices, indptr, start, stop)
     step.weights = weights_of(weights, values)
-    step.K, step.alpha, step.tolerance, step.max_iter = gamma.shape[1], &alpha[0], tolerance, max_iter
+    step.K, step.alpha = gamma.shape[1], &alpha[0]
+    step.tolerance, step.max_iter = tolerance, max_iter
     step.pointers, step.pointers_width = &pointers[0, 0], pointers.shape[1]
     step.scratch, step.scratch_width = &scratch[0, 0], scratch.shape[1]
     step.gamma, step.n_iter = &gamma[0, 0], &n_iter[0]
     step.n_threads = shared_among(
         n_threads, indptr[stop] - indptr[start], values.shape[1], COLLAPSED)
     with nogil:
-        if floating is float:
-            kernels.f32.collapse_documents(&step)
-        else:
-            kernels.f64.collapse_documents(&step)
+        kernels.real[sizeof(floating) == 8].collapse_documents(&step)

@@ -106,11 +106,23 @@ static void FN(to_columns)(int n, FN(document) *doc)
             for (int j = 0; j < n; j++)
                 FN(store)(to + j * LANES, FN(load)(from + doc->chosen[j] * LANES));
         } else {
-            for (int i = 0; i < LANES; i++) { /* words of count 0, whose norm must not be 0 */
-                const REAL *row = doc->rows[v + i < doc->n_words ? v + i : 0];
+            const REAL *row[LANES];
+            for (int i = 0; i < LANES; i++) /* words of count 0, whose norm must not be 0 */
+                row[i] = doc->rows[v + i < doc->n_words ? v + i : 0];
+            if (doc->width <= 3 * n) { /* the columns of all topics are made at once */
+                V all[3 * NARROW];
+                for (int k = 0; k < doc->width; k += LANES) {
+#pragma GCC unroll 16
+                    for (int i = 0; i < LANES; i++)
+                        all[k + i] = FN(load)(row[i] + k);
+                    FN(transpose)(all + k);
+                }
                 for (int j = 0; j < n; j++)
-                    to[j * LANES + i] = row[doc->chosen[j]];
-            }
+                    FN(store)(to + j * LANES, all[doc->chosen[j]]);
+            } else
+                for (int i = 0; i < LANES; i++)
+                    for (int j = 0; j < n; j++)
+                        to[j * LANES + i] = row[i][doc->chosen[j]];
         }
         for (int j = n; j < narrow; j++)
             FN(store)(to + j * LANES, (V){0});

@@ -136,11 +136,11 @@ static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *r
 
 /* The norms of all words of a document.  With E[theta] as t and E[beta] as W they are the
  * probabilities of the words. */
-static void FN(mixture)(int64_t n_words, int K_pad, const REAL *const *rows, const REAL *t,
-                        REAL *norm)
+static void FN(mixture)(int64_t n_words, int K_pad, const void *const *rows, const void *t,
+                        void *norm)
 {
     for (int64_t j = 0; j < n_words; j += WORD_BLOCK)
-        FN(norms)(WORD_BLOCK, K_pad, rows + j, t, norm + j);
+        FN(norms)(WORD_BLOCK, K_pad, (const REAL *const *)rows + j, t, (REAL *)norm + j);
 }
 
 /* A document with at most NARROW topics is swept over by columns.  Words are taken LANES at a time:

@@ -64,10 +64,7 @@ def refresh_weights(
     step.log_sums, step.n_threads = &log_sums[0], shared_among(n_threads, n_new, K, WEIGHTED)
     step.scratch, step.scratch_width = &scratch[0, 0], scratch.shape[1]
     with nogil:
-        if floating is float:
-            kernels.f32.refresh_weights(&step)
-        else:
-            kernels.f64.refresh_weights(&step)
+        kernels.real[sizeof(floating) == 8].refresh_weights(&step)
     n_rows[0] += n_new
 
 
@@ -122,10 +119,7 @@ def accumulate_statistics(
     step.n_threads = shared_among(
         fitted.work.n_threads, n_words + n_entries // SUMMED, t.shape[1], MOVED)
     with nogil:
-        if floating is float:
-            kernels.f32.add_statistics(&step)
-        else:
-            kernels.f64.add_statistics(&step)
+        kernels.real[sizeof(floating) == 8].add_statistics(&step)
 
 
 def step_topics(
@@ -170,10 +164,7 @@ def step_topics(
         step.partial, step.partial_width = &partial[0, 0], partial.shape[1]
         step.n_threads = shared_among(n_threads, n_words, step.K, MOVED)
         with nogil:
-            if floating is float:
-                kernels.f32.step_words(&step)
-            else:
-                kernels.f64.step_words(&step)
+            kernels.real[sizeof(floating) == 8].step_words(&step)
     add_blocks(partial, n_threads, sums)
 
 

@@ -6,6 +6,8 @@
 #undef ENTRIES
 #define ENTRIES 4
 #define AHEAD 8 /* entries */
+#undef HALF_LINE
+#define HALF_LINE (LINE / 2)
 /* sum + c t; without fma too, for the product of two floats is exact in double. */
 INLINE double FN(add_product)(double sum, REAL c, REAL t)
 {
@@ -13,15 +15,16 @@ INLINE double FN(add_product)(double sum, REAL c, REAL t)
                                  : sum + (double)c * (double)t;
 }
 
-INLINE void FN(add_entries)(int K_pad, const int64_t *document, const int64_t *position,
-                            const REAL *ratio, const REAL *t, const REAL *b, double *restrict acc)
+INLINE void FN(add_entries)(int width, int K_pad, const int64_t *document,
+                            const int64_t *position, const REAL *ratio, const REAL *t,
+                            const REAL *b, double *restrict acc)
 {
     const REAL *restrict t0 = t + document[0] * K_pad, *restrict t1 = t + document[1] * K_pad;
     const REAL *restrict t2 = t + document[2] * K_pad, *restrict t3 = t + document[3] * K_pad;
     REAL c[ENTRIES];
     for (int e = 0; e < ENTRIES; e++)
         c[e] = b[document[e]] * ratio[position[e]];
-    for (int k = 0; k < K_pad; k++) {
+    for (int k = 0; k < width; k++) {
         double sum = acc[k];
         sum = FN(add_product)(sum, c[0], t0[k]);
         sum = FN(add_product)(sum, c[1], t1[k]);
@@ -58,6 +61,10 @@ static void FN(sum_word)(const annealvi_block *block, int64_t i, int64_t v, int 
     for (int64_t e = 0; logs && e < n_entries; e++)
         at_b0 &= b[document[e]] == b0;
     if (at_b0) { /* W is the same for all documents */
+        REAL half = 0;
+        for (int k = K_pad - HALF_LINE; k < K_pad; k++)
+            half += weights[k];
+        const int width = half == 0 ? K_pad - HALF_LINE : K_pad; /* the rest is padding */
         for (int k = 0; k < K_pad; k++)
             acc[k] = 0;
         for (int64_t e = 0; e < n_entries;) {
@@ -73,7 +80,7 @@ static void FN(sum_word)(const annealvi_block *block, int64_t i, int64_t v, int 
                    n_active[document[e + together]] == K_pad)
                 together++;
             if (together == ENTRIES) {
-                FN(add_entries)(K_pad, document + e, position + e, ratio, t, b, acc);
+                FN(add_entries)(width, K_pad, document + e, position + e, ratio, t, b, acc);
                 e += ENTRIES;
                 continue;
             }
@@ -81,7 +88,7 @@ static void FN(sum_word)(const annealvi_block *block, int64_t i, int64_t v, int 
             const REAL c = b[document[e]] * ratio[position[e]];
             const int n = n_active[document[e]];
             if (n == K_pad) {
-                for (int k = 0; k < K_pad; k++)
+                for (int k = 0; k < width; k++)
                     acc[k] = FN(add_product)(acc[k], c, td[k]);
             } else {
                 const int32_t *restrict topics = active + document[e] * K_pad;

@@ -78,8 +78,10 @@ INLINE void store_narrow_f32(float *p, vec_f64 x)
 }
 
 #define LOG_GAMMA_ARRAY(suffix, type)                                                            \
-    static void log_gamma_array_##suffix(int64_t n, const type *x, type *out)                    \
+    static void log_gamma_array_##suffix(int64_t n, const void *from, void *to)                  \
     {                                                                                            \
+        const type *x = from;                                                                    \
+        type *out = to;                                                                          \
         int64_t i = 0;                                                                           \
         for (; i + LANES <= n; i += LANES)                                                       \
             store_narrow_##suffix(out + i, log_gamma_anywhere(load_wide_##suffix(x + i)));       \

@@ -59,7 +59,7 @@ def normalise(
         for k in range(K):
             own[k] = row[k]
             row[k] = inverse * (row[k] - top)
-        kernels.f64.exp_array(K, row, row)
+        kernels.real[1].exp_array(K, row, row)
         total = 0
         for k in range(K):
             total = total + row[k]
@@ -68,5 +68,5 @@ def normalise(
             row[k] = row[k] / total
             energy = energy + row[k] * own[k]
         energies[d] = energy
-        kernels.f64.log_array(1, &total, &total)
+        kernels.real[1].log_array(1, &total, &total)
         log_sums[d] = inverse * top + total

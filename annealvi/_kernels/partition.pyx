@@ -255,9 +255,9 @@ cdef class DrawsOfLDA:
                 self.mixed[thread, n, r] = self.theta[thread, k, r] - total
             kernels.exp_row(R_pad, &self.mixed[thread, n, 0])
             if n == self.topics.shape[1] - 1 or k == K - 1:
-                kernels.f64.product(n_theta, width, n + 1, &self.mixed[thread, 0, 0], 1, R_pad,
-                                    &self.topics[thread, 0, 0], width, 1, k > n,
-                                    &self.words[thread, 0, 0], width)
+                kernels.real[1].product(n_theta, width, n + 1, &self.mixed[thread, 0, 0], 1, R_pad,
+                                        &self.topics[thread, 0, 0], width, 1, k > n,
+                                        &self.words[thread, 0, 0], width)
 
     cdef void sum_words(self, Py_ssize_t start, Py_ssize_t n, int thread) noexcept nogil:
         """Sums of powers of words for up to LINE theta, side by side; words become logarithms."""
@@ -275,7 +275,7 @@ cdef class DrawsOfLDA:
                 continue
             r = start + lane
             row = &self.words[thread, r, 0]
-            kernels.f64.log_array(width, row, row)
+            kernels.real[1].log_array(width, row, row)
             for v in range(min(self.V, self.log_topics.shape[2])):
                 if row[v] < LEAST_LOG_WORD:
                     most = -INFINITY

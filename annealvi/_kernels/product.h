@@ -41,10 +41,12 @@ INLINE void FN(tile)(int rows, int terms, const REAL *a, int64_t row, int64_t te
 
 /* c = a b, or c + a b if `add`: of shapes (m, n), (m, terms), (terms, n).
  * a and b have any strides, in numbers; numbers of a row of c lie side by side. */
-static void FN(product)(int64_t m, int64_t n, int64_t terms, const REAL *a, int64_t a_row,
-                        int64_t a_term, const REAL *b, int64_t b_term, int64_t b_column, int add,
-                        REAL *c, int64_t c_row)
+static void FN(product)(int64_t m, int64_t n, int64_t terms, const void *of_a, int64_t a_row,
+                        int64_t a_term, const void *of_b, int64_t b_term, int64_t b_column,
+                        int add, void *of_c, int64_t c_row)
 {
+    const REAL *a = of_a, *b = of_b;
+    REAL *c = of_c;
     REAL panel[TILE_TERMS * TILE_COLUMNS], edge[8 * TILE_COLUMNS];
     for (int64_t i = 0; i < m && !add; i++)
         __builtin_memset(c + i * c_row, 0, (size_t)n * sizeof(REAL));

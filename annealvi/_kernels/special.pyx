@@ -28,28 +28,19 @@ cdef _apply(str name, x, double b=1.0, out=None):
 
 
 cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
-    if floating is float:
-        if name == "exp":
-            kernels.f32.exp_array(x.shape[0], &x[0], &out[0])
-        elif name == "log":
-            kernels.f32.log_array(x.shape[0], &x[0], &out[0])
-        elif name == "digamma":
-            kernels.f32.digamma_array(x.shape[0], &x[0], &out[0])
-        elif name == "lgamma":
-            kernels.f32.log_gamma_array(x.shape[0], &x[0], &out[0])
-        else:
-            kernels.f32.exp_digamma_array(x.shape[0], <float>b, &x[0], &out[0])
+    cdef:
+        int real = sizeof(floating) == 8
+        Py_ssize_t n = x.shape[0]
+    if name == "exp":
+        kernels.real[real].exp_array(n, &x[0], &out[0])
+    elif name == "log":
+        kernels.real[real].log_array(n, &x[0], &out[0])
+    elif name == "digamma":
+        kernels.real[real].digamma_array(n, &x[0], &out[0])
+    elif name == "lgamma":
+        kernels.real[real].log_gamma_array(n, &x[0], &out[0])
     else:
-        if name == "exp":
-            kernels.f64.exp_array(x.shape[0], &x[0], &out[0])
-        elif name == "log":
-            kernels.f64.log_array(x.shape[0], &x[0], &out[0])
-        elif name == "digamma":
-            kernels.f64.digamma_array(x.shape[0], &x[0], &out[0])
-        elif name == "lgamma":
-            kernels.f64.log_gamma_array(x.shape[0], &x[0], &out[0])
-        else:
-            kernels.f64.exp_digamma_array(x.shape[0], b, &x[0], &out[0])
+        kernels.real[real].exp_digamma_array(n, b, &x[0], &out[0])
 
 
 def exp(x):

@@ -164,6 +164,23 @@ INLINE V FN(fold)(V a, V b, int s)
     return FN(shuffle)(a, b, lane + from_b) + FN(shuffle)(a, b, (lane ^ s) + from_b);
 }
 
+/* Make rows of columns: lane j of x[i] and lane i of x[j] change places. */
+INLINE void FN(transpose)(V *x)
+{
+    const VI lane = FN(lanes)();
+#pragma GCC unroll 4
+    for (int s = 1; s < LANES; s *= 2) {
+        const VI upper = (lane & s) != 0, other = lane ^ s;
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            if (!(i & s)) {
+                const V a = x[i], b = x[i + s];
+                x[i] = FN(shuffle)(a, b, (upper & (other + LANES)) | (~upper & lane));
+                x[i + s] = FN(shuffle)(a, b, (upper & (lane + LANES)) | (~upper & other));
+            }
+    }
+}
+
 /* Halve the number of vectors, if there are two; count and s are known at compile time. */
 INLINE int FN(fold_halves)(V *acc, int count, int s)
 {

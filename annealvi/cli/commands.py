@@ -27,6 +27,9 @@ documents (PATH):
   .parquet              one in each row; needs pandas and pyarrow: pip install pandas pyarrow
   .txt                  one on each line
   .npz .mtx             counts of words: a sparse matrix, documents x words
+  .h5ad                 counts of cells by genes or regions, as AnnData keeps them (pip install
+                        anndata); columns: those of obs
+  a folder of 10x       the same: matrix.mtx, features.tsv and barcodes.tsv
   docword.*.txt         counts in UCI's bag-of-words format
   .ldac                 counts in the format of LDA-C
   Texts and counts, except .npz and .parquet, may be packed by gzip (.gz).  Tables (.csv to
@@ -51,10 +54,11 @@ LABEL = f"""\
 examples:
   annealvi label topics.safetensors papers.csv --text abstract > labels.csv
   annealvi label topics.safetensors letters/ --name name --shares --output labels.csv
+  annealvi label topics.safetensors cells.h5ad --output with_topics.h5ad
 
 The table has a row for each document: its number or name, the topic that it belongs to if it
 belongs to one only, that topic's label and share.  A document without a word of the model has no
-topic.
+topic.  An --output whose name ends in .h5ad gets an AnnData with the shares, topics and labels.
 """
 SHOW = """\
 examples:
@@ -165,6 +169,7 @@ READING: Options = {
     "--encoding": value("ENCODING", "of texts (default: utf-8)", encoding, "utf-8"),
     "--files": value("PATTERN", "files of a folder, such as '*.txt'"),
     "--vocabulary": value("FILE", "words of counts, one on each line"),
+    "--layer": value("NAME", "layer of a .h5ad file that has the counts, or raw (default: X)"),
 }
 SEEDS = """topics to be found, each by a name and some of its words: a file of JSON, or JSON such as
 '{"space": ["nasa", "orbit"]}'"""

@@ -12,14 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-from scipy.io import mmread
-
 from annealvi._optional import import_optional
-from annealvi.corpus import read_lda_c, read_uci
+from annealvi.corpus import read_cells, read_lda_c, read_uci
+from annealvi.corpus.cells import has_names
 from annealvi.corpus.files import (
-    check_counts,
     naming,
     opened,
     read_npz,
@@ -37,10 +33,11 @@ ENDINGS = {
     ".txt": "lines",
     ".npz": "npz",
     ".mtx": "mtx",
+    ".h5ad": "h5ad",
     ".ldac": "lda-c",
     ".lda-c": "lda-c",
 }
-COUNTS = ("npz", "mtx", "uci", "lda-c")
+COUNTS = ("npz", "mtx", "h5ad", "10x", "uci", "lda-c")
 FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
 #: Endings of packed files, which come after the ending of the format.
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
@@ -79,12 +76,14 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
     path = Path(chosen.path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")
-    kind = "folder" if path.is_dir() else chosen.format or kind_of(path)
+    of_folder = "10x" if has_names(path) else "folder"
+    kind = of_folder if path.is_dir() else chosen.format or kind_of(path)
     needs = {
         "files": (kind == "folder", "a folder of texts"),
         "format": (kind != "folder", "a file"),
         "vocabulary": (kind in COUNTS, "counts of words"),
         "text": (kind not in COUNTS, "texts"),
+        "layer": (kind == "h5ad", "a .h5ad file"),
     }
     for option, (there, what) in needs.items():
         if getattr(chosen, option) and not there:
@@ -272,26 +271,28 @@ def _check_rows(text: str, separator: str) -> None:
 
 
 def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
-    words: Any = None
+    words, names = None, None
     arrays: dict[str, Any] = {}
     if kind == "npz":
         X, arrays = read_npz(path, "counts of words")
         words = next((arrays.pop(name) for name in WORDS if name in arrays), None)
-    elif kind == "mtx":
-        with opened(path, "Matrix Market counts") as stream, warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
-            X = check_counts(sparse.csr_matrix(mmread(stream), dtype=np.float64))
+    elif kind in ("mtx", "h5ad", "10x"):
+        cells = read_cells(path, layer=chosen.layer)
+        X, words, names = cells.data, cells.feature_names, cells.document_names
+        arrays = {name: column.astype(object) for name, column in cells.columns.items()}
+        arrays = {name: column.where(column.notna(), None) for name, column in arrays.items()}
     else:
         X = (read_uci if kind == "uci" else read_lda_c)(path).data
-    names = (path.name.replace("docword.", "vocab.", 1).removesuffix(".gz"), *BESIDE)
-    beside = [path.with_name(name) for name in names if name != path.name]
+    files = (path.name.replace("docword.", "vocab.", 1).removesuffix(".gz"), *BESIDE)
+    beside = [path.with_name(name) for name in files if name != path.name]
     file = chosen.vocabulary
     if file is None and words is None:
         file = next((candidate for candidate in beside if candidate.is_file()), None)
     if file is not None:
         words = read_vocabulary(file, X.shape[1], chosen.encoding, exact=kind != "lda-c")
     X, words = with_words(X, words)
-    columns = {n: array.tolist() for n, array in arrays.items() if array.shape == (X.shape[0],)}
-    return Corpus(
-        repr(chosen.path), _columns(chosen, columns), counts=X, words=words, table=columns
-    )
+    table = {n: array.tolist() for n, array in arrays.items() if array.shape == (X.shape[0],)}
+    columns = _columns(chosen, table)
+    if names is not None:
+        columns.setdefault("name", names.tolist())
+    return Corpus(repr(chosen.path), columns, counts=X, words=words, table=table)

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from annealvi._optional import import_optional
 from annealvi.cli.inputs import Corpus, read_corpus
 from annealvi.files import replacing
 from annealvi.metrics.topics import topic_checksum
 from annealvi.storage import load, save
 from annealvi.topics import TopicSummary, describe
-from annealvi.topics.source import Source, lda_in
+from annealvi.topics.source import Source, in_columns, lda_in
 from annealvi.topics.trust import pairs, reasons, stability_of
 
 LEGENDS = {
@@ -41,10 +42,7 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
         return source.count(corpus.texts)
     X = corpus.counts
     if corpus.words is not None and source.count is not None:
-        there = {word: column for column, word in enumerate(corpus.words.tolist())}
-        # the last column is for words which the documents do not have
-        X = sparse.hstack([X, sparse.csr_matrix((X.shape[0], 1))], format="csr")
-        X = X[:, [there.get(word, -1) for word in source.words.tolist()]]
+        X = in_columns(X, corpus.words, source.words)
     if X.shape[1] != len(source.words):
         raise ValueError(
             f"{corpus.origin} has counts of {X.shape[1]:,} words, and {origin} has "
@@ -120,6 +118,9 @@ def label(chosen: argparse.Namespace) -> None:
     source = read_topics(chosen.model)
     corpus = read(chosen)
     X = counts_of(source, corpus, repr(chosen.model))
+    if chosen.output is not None and chosen.output.endswith(".h5ad"):
+        _annotate(source, corpus, X, chosen)
+        return
     known = np.asarray(X.sum(axis=1)).ravel() > 0
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
@@ -139,6 +140,20 @@ def label(chosen: argparse.Namespace) -> None:
         return
     with replacing(Path(os.path.realpath(chosen.output))) as partial:
         partial.write_text(table.getvalue(), encoding="utf-8", newline="")
+    say(chosen, f"wrote {chosen.output}")
+
+
+def _annotate(
+    source: Source, corpus: Corpus, X: sparse.csr_matrix, chosen: argparse.Namespace
+) -> None:
+    """Write an AnnData with what the model has found: that which was read, or a new one."""
+    anndata = import_optional("anndata", "Writing a .h5ad file")
+    given = anndata.read_h5ad(chosen.path) if chosen.path.endswith(".h5ad") else None
+    adata = described(source, corpus, X).to_anndata(given)
+    if given is None and "name" in corpus.columns:
+        adata.obs_names = corpus.columns["name"]
+    with replacing(Path(os.path.realpath(chosen.output))) as partial:
+        adata.write_h5ad(partial)
     say(chosen, f"wrote {chosen.output}")
 
 

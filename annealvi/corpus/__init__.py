@@ -1,6 +1,7 @@
 """Word counts of other programs and on disk: files of UCI, LDA-C, Matrix Market and MALLET,
-gensim's corpora, texts in blocks, and corpora that are larger than memory."""
+AnnData, gensim's corpora, texts in blocks, and corpora that are larger than memory."""
 
+from annealvi.corpus.cells import open_corpus, read_cells
 from annealvi.corpus.files import read_lda_c, read_uci
 from annealvi.corpus.gensim import from_gensim, to_gensim
 from annealvi.corpus.mallet import (
@@ -9,7 +10,7 @@ from annealvi.corpus.mallet import (
     read_mallet_topic_keys,
     read_mallet_weights,
 )
-from annealvi.corpus.mapped import open_corpus, write
+from annealvi.corpus.mapped import write
 from annealvi.corpus.streams import (
     stream_gensim,
     stream_lda_c,
@@ -21,6 +22,7 @@ from annealvi.corpus.streams import (
 __all__ = [
     "from_gensim",
     "open_corpus",
+    "read_cells",
     "read_lda_c",
     "read_mallet_doc_topics",
     "read_mallet_state",

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import checked
+from annealvi.checks import validated
 from annealvi.corpus.files import check_counts, check_gaps
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr
@@ -21,10 +20,7 @@ from annealvi.matrices import check_csr
 MOST_WORDS = 2**31 - 1
 
 
-@validate_params(
-    {"corpus": [Iterable], "dictionary": [Mapping, None]}, prefer_skip_nested_validation=True
-)
-@checked
+@validated(corpus=[Iterable], dictionary=[Mapping, None])
 def from_gensim(
     corpus: Iterable[Iterable[tuple[int, float]]], dictionary: Mapping[int, str] | None = None
 ) -> Bunch:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
+from annealvi.checks import validated
 from annealvi.corpus.files import check_counts
 from annealvi.files.schema import Integer, Listed, Schema, Text
 from annealvi.matrices import check_csr, sound_csr
@@ -32,9 +33,7 @@ CHUNK = 1 << 22
 _INT32_MAX = np.iinfo(np.int32).max
 
 
-@validate_params(
-    {"dtype": [StrOptions({"float32", "float64"})]}, prefer_skip_nested_validation=True
-)
+@validated(dtype=[StrOptions({"float32", "float64"})])
 def write(
     path: str | os.PathLike,
     blocks: Iterable[Any],
@@ -97,37 +96,8 @@ def write(
         _write(folder, stream, np.dtype(dtype))
 
 
-def open_corpus(path: str | os.PathLike) -> sparse.csr_matrix:
-    """Return a corpus that :func:`write` has written, without reading it.
-
-    The arrays of the matrix are views of the files, which are mapped into memory: what is used is
-    read from the disk, and given up when memory is needed.  Methods that learn or predict go
-    through the documents in blocks and take the matrix as any other; the bits of a fit are the
-    same.  The arrays are read-only.  Whatever makes a new matrix, such as `X[:1000]` or `2 * X`,
-    reads all that it needs.
-
-    Parameters
-    ----------
-    path : path
-        The folder.  Its files must not be changed while the matrix is used.
-
-    Returns
-    -------
-    csr_matrix of shape (n_documents, n_words)
-        In float32 or float64, as it was written.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such folder, or a file in it is missing.
-    ValueError
-        If the folder does not hold a corpus, or one of a later version.
-
-    Notes
-    -----
-    The indices are int32 with fewer than 2^31 entries, and int64 otherwise.  What the arrays hold
-    is checked by the methods that take the matrix, as they check any matrix.
-    """
+def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
+    """The corpus that :func:`write` has written: its arrays are views of mapped files."""
     folder = Path(path)
     shape, dtype = _described(folder)
     indptr = _mapped(folder, INDPTR, (np.int32, np.int64), shape[0] + 1)

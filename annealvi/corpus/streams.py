@@ -10,24 +10,22 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from numbers import Integral
 from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils._param_validation import HasMethods, validate_params
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval
+from annealvi.checks import COUNT, validated
 from annealvi.corpus.files import matrix_of, opened, parse_lda_c, read_header, triples
 from annealvi.corpus.gensim import counts_of, words_of
 
 #: Documents in a block.
 BLOCK = 10_000
-_POSITIVE = [Interval(Integral, 1, None, closed="left")]
 
 
-@validate_params({"block_size": _POSITIVE}, prefer_skip_nested_validation=True)
+@validated(block_size=COUNT)
 def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[sparse.csr_matrix]:
     """Read a file of the UCI machine learning repository in blocks of documents.
 
@@ -68,7 +66,7 @@ def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[
         yield from _from_triples(stream, shape, n_entries, block_size)
 
 
-@validate_params({"block_size": _POSITIVE}, prefer_skip_nested_validation=True)
+@validated(block_size=COUNT)
 def stream_matrix_market(
     path: str | os.PathLike, *, block_size: int = BLOCK
 ) -> Iterator[sparse.csr_matrix]:
@@ -112,9 +110,7 @@ def stream_matrix_market(
         yield from _from_triples(stream, (n_documents, n_words), n_entries, block_size)
 
 
-@validate_params(
-    {"n_words": [*_POSITIVE, None], "block_size": _POSITIVE}, prefer_skip_nested_validation=True
-)
+@validated(n_words=[*COUNT, None], block_size=COUNT)
 def stream_lda_c(
     path: str | os.PathLike, n_words: int | None = None, *, block_size: int = BLOCK
 ) -> Iterator[sparse.csr_matrix]:
@@ -151,9 +147,7 @@ def stream_lda_c(
         yield from _documents(stream, n_words, block_size)
 
 
-@validate_params(
-    {"words": [*_POSITIVE, Mapping], "block_size": _POSITIVE}, prefer_skip_nested_validation=True
-)
+@validated(words=[*COUNT, Mapping], block_size=COUNT)
 def stream_gensim(
     corpus: Iterable[Iterable[tuple[int, float]]],
     words: Mapping[int, str] | int,
@@ -197,10 +191,7 @@ def stream_gensim(
         yield counts_of(documents, n_words)
 
 
-@validate_params(
-    {"vectorizer": [HasMethods("transform")], "block_size": _POSITIVE},
-    prefer_skip_nested_validation=True,
-)
+@validated(vectorizer=[HasMethods("transform")], block_size=COUNT)
 def stream_texts(
     texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLOCK
 ) -> Iterator[sparse.csr_matrix]:

@@ -74,12 +74,7 @@ def document_completion(
         ]
 
     total, n_words = np.sum(gather(engine, submit), axis=0)
-    if not n_words:
-        raise ValueError(
-            "X has no document with a word to hide: document completion needs documents of at "
-            "least two words."
-        )
-    return float(total / n_words)
+    return held_out.mean_per_word(total, n_words)
 
 
 def _completion(

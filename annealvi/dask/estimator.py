@@ -5,20 +5,20 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from inspect import Parameter, Signature, signature
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import validate_parameter_constraints
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checkpoint import Checkpoint
-from annealvi.checks import Interval, as_array, check_flag, checked, n_threads
-from annealvi.corpus.mapped import open_corpus
+from annealvi.checks import Interval, as_array, check_flag, check_width, checked, n_threads
+from annealvi.corpus.cells import open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
 from annealvi.exceptions import BadParameter
 from annealvi.lda.estimator import TemperedLDA as LocalLDA
@@ -33,15 +33,11 @@ from annealvi.threads import reading
 SHARD, BATCH = 4096, 65_536
 #: Parameters that the local estimator does not have.
 OWN = ("client", "checkpoint", "shard_size")
-SHARD_SIZE = [None, Interval(Integral, 1, 2**31 - 1, closed="both")]
 #: A pass has at least about so many steps, and a fit.
 LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
-_LOCAL = list(signature(LocalLDA.__init__).parameters.values())
-_SIGNATURE = Signature(
-    [*_LOCAL, *(Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in OWN)]
-)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TemperedLDA(LocalLDA):
     """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
 
@@ -74,6 +70,8 @@ class TemperedLDA(LocalLDA):
     learning_offset, max_iter, total_samples, perp_tol, mean_change_tol, evaluate_every : optional
     max_doc_update_iter, verbose, random_state, temperature, estimate, init, preset : optional
     n_init, dtype, callback : optional
+    device : {"cpu"}, default="cpu"
+        Workers compute on their processors.
     validation_fraction : optional
         Validation needs the documents in this process, and is refused where they are elsewhere.
 
@@ -85,25 +83,13 @@ class TemperedLDA(LocalLDA):
     _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
         "client": "no_validation",  # as_engine has the messages
         "checkpoint": [None, str, os.PathLike],
-        "shard_size": SHARD_SIZE,
+        "shard_size": [None, Interval(Integral, 1, 2**31 - 1, closed="both")],
+        "device": [StrOptions({"cpu"})],  # of the workers
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        client: Any = None,
-        checkpoint: str | os.PathLike | None = None,
-        shard_size: int | None = None,
-        **parameters: Any,
-    ) -> None:
-        super().__init__(n_components, **parameters)
-        self.client = client
-        self.checkpoint = checkpoint
-        self.shard_size = shard_size
-
-    # scikit-learn and help() read the parameters from it
-    __init__.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
+    client: Any = None
+    checkpoint: str | os.PathLike | None = None
+    shard_size: int | None = None
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -324,12 +310,7 @@ class TemperedLDA(LocalLDA):
         """The documents of X for a method of the fitted estimator."""
         engine = as_engine(self.client)
         partitions = Partitions(engine, sources_of(X))
-        n_features = partitions.shape[1]
-        if n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        check_width(partitions, self.n_features_in_, type(self).__name__)
         parameters = vars(self) | sizes(vars(self), partitions.shape[0])
         return self._sharded(partitions, self.dtype_, parameters)
 
@@ -380,9 +361,7 @@ def document_order(
         If a parameter is not valid.
     """
     options = {"shard_size": shard_size, "batch_size": batch_size, "max_iter": max_iter}
-    constraints = {"shard_size": SHARD_SIZE} | {
-        name: CONSTRAINTS[name] for name in ("batch_size", "max_iter")
-    }
+    constraints = {name: TemperedLDA._parameter_constraints[name] for name in options}
     validate_parameter_constraints(constraints, options, "document_order")
     found = as_array(lengths)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not found.size or found.min() < 0:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
-from annealvi.checks import Interval, checked, unchanged_on_error
+from annealvi.checks import COUNT, Interval, check_count, checked, unchanged_on_error
 from annealvi.deep.objectives import importance_weighted
 from annealvi.deep.penalties import ProximityLike, ProximityPenalty, RunningPenalty, as_penalty
 from annealvi.deep.training import Noise, Objective, Outcome, Training, as_rows, numbers, tensors_of
@@ -73,8 +73,8 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     #: Constraints of these parameters.
     _parameter_constraints: ClassVar[dict] = {
         "learning_rate": [Interval(Real, 0, LARGEST, closed="right")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": COUNT,
+        "max_iter": COUNT,
         "device": "no_validation",  # as_device raises the error
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -399,7 +399,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         Z : ndarray of shape (n_samples, n_components), float32
             The latent variables from which each was drawn, of the layer nearest the data.
         """
-        noise, n_samples = self._draws(), positive(n_samples, "n_samples")
+        noise, n_samples = self._draws(), check_count(n_samples, "n_samples")
         with torch.no_grad():
             x, z = self.network_.sample(n_samples, noise)
         return numbers(x), numbers(z)
@@ -465,7 +465,7 @@ class AmortisedEstimator(DataEstimator):
         self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
         """Return an average of the log weights of each datum."""
-        noise, n_draws = self._draws(), positive(n_draws, "n_draws")
+        noise, n_draws = self._draws(), check_count(n_draws, "n_draws")
 
         def of(x: Tensor) -> Tensor:
             sizes = (min(self.BLOCK, n_draws - done) for done in range(0, n_draws, self.BLOCK))
@@ -503,13 +503,6 @@ class Widths(Listed):
             wanted = "a sequence of ints in the range [1, inf), one a layer"
             raise BadParameter("hidden", wanted, value)
         return super().dump(value)
-
-
-def positive(value: Any, name: str) -> int:
-    """Return an argument that counts something, an int of at least 1."""
-    if not isinstance(value, Integral) or value < 1:
-        raise BadParameter(name, "an int in the range [1, inf)", value)
-    return int(value)
 
 
 def as_device(device: Any) -> torch.device:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.distributions import Poisson, kl_divergence
 from torch.nn.functional import embedding, softplus
 
-from annealvi.checks import Interval, check_counts
+from annealvi.checks import COUNT, Interval, check_counts
 from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
 from annealvi.deep.penalties import OF_UNITS, RunningPenalty, Statistic, as_penalty
 from annealvi.deep.training import Noise, Outcome, SparseRows, numbers
@@ -283,11 +283,11 @@ class PoissonDEF(DataEstimator):
     }
     _parameter_constraints: ClassVar[dict] = {
         **DataEstimator._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": COUNT,
         "prior_rate": [Interval(Real, 0, LARGEST, closed="right")],
         "background": [Interval(Real, 0, 1, closed="neither")],
         "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "n_local_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_local_steps": COUNT,
     }
 
     n_components: int = 20

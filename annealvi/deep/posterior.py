@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,8 +15,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
-from annealvi.checks import Interval, checked, unchanged_on_error
-from annealvi.deep.estimator import DeepEstimator, plan_beta, positive
+from annealvi.checks import COUNT, SHARE, check_count, check_width, checked, unchanged_on_error
+from annealvi.deep.estimator import DeepEstimator, plan_beta
 from annealvi.deep.hvi import Chain, FlowPosterior, LayeredPosterior
 from annealvi.deep.objectives import hvi_elbo, log_evidence_bounds, loss_calibrated
 from annealvi.deep.penalties import check_gradient, check_values
@@ -169,15 +168,15 @@ class HierarchicalPosterior(DeepEstimator):
     _parameter_constraints: ClassVar[dict] = {
         **DeepEstimator._parameter_constraints,
         "log_density": [callable],
-        "dim": [Interval(Integral, 1, None, closed="left")],
-        "n_transitions": [Interval(Integral, 1, None, closed="left")],
+        "dim": COUNT,
+        "n_transitions": COUNT,
         "transition": [StrOptions(set(POSTERIORS))],
         "objective": [StrOptions({"avo", "elbo"})],
-        "calibration": [Interval(Real, 0, 1, closed="both")],
-        "annealing": [Interval(Real, 0, 1, closed="both")],
+        "calibration": SHARE,
+        "annealing": SHARE,
         "schedule": [None, callable],
-        "hidden": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "hidden": COUNT,
+        "n_init": COUNT,
     }
 
     log_density: Callable[[Tensor], Tensor]
@@ -285,7 +284,7 @@ class HierarchicalPosterior(DeepEstimator):
         ndarray of shape (n_transitions + 1, n_samples, dim), float32
         """
         noise = self._draws()
-        return numbers(self._chain().layers(positive(n_samples, "n_samples"), noise)[:, 0])
+        return numbers(self._chain().layers(check_count(n_samples, "n_samples"), noise)[:, 0])
 
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
         """Estimate the log density of the posterior at points with the reverse chain.
@@ -302,14 +301,10 @@ class HierarchicalPosterior(DeepEstimator):
         -------
         ndarray of shape (n_samples,), float32
         """
-        noise, n_reverse = self._draws(), positive(n_reverse, "n_reverse")
+        noise, n_reverse = self._draws(), check_count(n_reverse, "n_reverse")
         chain = self._chain()
         Z = check_matrix(Z, dtype=np.float32, accept_sparse=False, name="Z")
-        if Z.shape[1] != chain.dim:
-            raise ValueError(
-                f"Z has {Z.shape[1]} features, but {type(self).__name__} is expecting {chain.dim} "
-                "features as input."
-            )
+        check_width(Z, chain.dim, type(self).__name__, name="Z")
         return numbers(chain.log_marginal(self._tensor(Z)[None], n_reverse, noise)[0])
 
     def score(
@@ -344,8 +339,8 @@ class HierarchicalPosterior(DeepEstimator):
         below, above : ndarrays of shape (n_init,)
             The larger one minus log Z, if it is known, is the "-KL" of Huang et al. (2018).
         """
-        noise, n = self._draws(), positive(n_draws, "n_draws")
-        k = positive(n_reverse, "n_reverse")
+        noise, n = self._draws(), check_count(n_draws, "n_draws")
+        k = check_count(n_reverse, "n_reverse")
         bounds = log_evidence_bounds(self.network_, self._log_density, noise, n, k)
         below, above = (numbers(bound).mean(axis=1, dtype=np.float64) for bound in bounds)
         return below, above

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributions import Normal
 from torch.nn import functional
 
-from annealvi.checks import Interval
+from annealvi.checks import COUNT, SHARE, Interval, check_width
 from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths, plan_beta
 from annealvi.deep.hvi import (
     LEAST_SIGMA,
@@ -64,11 +64,6 @@ class Stack(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
         return self.activations(x)[-1]
-
-
-def never_positive(activations: Iterable[Tensor]) -> Tensor:
-    """Return which units of all layers are dead: positive on no row."""
-    return torch.cat([~(layer.flatten(0, -2) > 0).any(dim=0) for layer in activations])
 
 
 @torch.no_grad()
@@ -385,14 +380,14 @@ class VariationalAutoencoder(AmortisedEstimator):
     }
     _parameter_constraints: ClassVar[dict] = {
         **AmortisedEstimator._parameter_constraints,
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": COUNT,
         "hidden": "no_validation",  # Widths has the message
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
-        "transition_hidden": [Interval(Integral, 1, None, closed="left")],
+        "transition_hidden": COUNT,
         "units": [StrOptions(set(UNITS))],
-        "calibration": [Interval(Real, 0, 1, closed="both")],
+        "calibration": SHARE,
         "decoder_steps": [StrOptions({"all", "elbo"})],
-        "annealing": [Interval(Real, 0, 1, closed="both")],
+        "annealing": SHARE,
         "schedule": [None, callable],
     }
 
@@ -450,11 +445,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         """
         check_is_fitted(self)
         Z = check_matrix(X, dtype=np.float32, accept_sparse=False)
-        if Z.shape[1] != self._n_features_out:
-            raise ValueError(
-                f"X has {Z.shape[1]} features, but inverse_transform of {type(self).__name__} "
-                f"is expecting {self._n_features_out}, the number of components."
-            )
+        owner = f"inverse_transform of {type(self).__name__}"
+        check_width(Z, self._n_features_out, owner, ", the number of components")
         with torch.no_grad():
             return numbers(self.network_.logits(self._tensor(Z)).sigmoid())
 
@@ -515,7 +507,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         def dead(x: Tensor) -> Tensor:
             z, _ = network.log_weights(x, 1, noise)
             layers = [*network.encoder.activations(x), *network.decoder.activations(z)]
-            return never_positive(layers)[None]
+            return torch.cat([~(layer.flatten(0, -2) > 0).any(dim=0) for layer in layers])[None]
 
         every = np.all(self._by_blocks(X, 1, dead), axis=0)
         widths = network.encoder.widths

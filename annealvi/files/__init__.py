@@ -7,9 +7,4 @@ An object that is to be written has ``state_dict()``, which returns a tree, and
 
 from annealvi.files.container import read, read_archive, replacing, write
 
-__all__ = [
-    "read",
-    "read_archive",
-    "replacing",
-    "write",
-]
+__all__ = ["read", "read_archive", "replacing", "write"]

@@ -276,10 +276,7 @@ class Schema(Field):
 
 
 TWISTER = Schema(
-    key=Array((624,), np.uint32),
-    pos=Integer(0, 624),
-    has_gauss=Integer(0, 1),
-    gauss=Number(),
+    key=Array((624,), np.uint32), pos=Integer(0, 624), has_gauss=Integer(0, 1), gauss=Number()
 )
 
 

@@ -6,20 +6,33 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import naming
+from annealvi.checks import Function, checked, naming
 from annealvi.files.schema import Optional, Schema, Strings, Tree
 from annealvi.inference.callbacks import Callbacks, CallbackSupport, Tasks
 from annealvi.inference.runs import Runs
-from annealvi.threads import changing, reading, reads, shallow, writing
+from annealvi.threads import changing, reading, shallow, writing
 from annealvi.versions import Versioned
 
 FITTED = Schema(feature_names_in=Optional(Strings()), fit=Tree())
 VARIATIONAL = "a fit with a Variational temperature"
+
+
+def reads(method: Function) -> Function:
+    """Let a method run while no other thread changes its object, and be :func:`checked`."""
+
+    @checked
+    @wraps(method)
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        with reading(self):
+            return method(self, *args, **given)
+
+    return call  # type: ignore[return-value]
 
 
 class Found(property):

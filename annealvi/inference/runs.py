@@ -134,10 +134,7 @@ class Runs(Generic[F]):
     """
 
     def __init__(
-        self,
-        fingerprint: Fingerprint,
-        random_state: Any,
-        resume: str | os.PathLike | None = None,
+        self, fingerprint: Fingerprint, random_state: Any, resume: str | os.PathLike | None = None
     ) -> None:
         self._fingerprint = fingerprint
         self._saved: dict[str, Any] | None = None

@@ -6,6 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -36,7 +37,7 @@ from annealvi.checks import (
 )
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Runs
-from annealvi.inference.fitted import Fitted, Found
+from annealvi.inference.fitted import Fitted, Found, reads
 from annealvi.lda.fit import Fit, MergedFit, fit_portion, plan_fit, prepare_portion
 from annealvi.lda.settings import (
     CONSTRAINTS,
@@ -54,12 +55,13 @@ from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
 from annealvi.models.mmm import MMM
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
-from annealvi.threads import changing, reads, shallow, writing
+from annealvi.threads import changing, shallow, writing
 
 #: Methods that scikit-learn's LDA calls in a fit and in `transform`, and that subclasses replace.
 HOOKS = {"_init_latent_vars", "_e_step", "_em_step", "_unnormalized_transform"}
 
 
+@dataclass(eq=False, repr=False)
 class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
@@ -166,6 +168,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Largest number of iterations of a document's local step.  None means 30 in training and 100
         afterwards [100].  A number set here, like `mean_change_tol`, also holds for `transform`
         and `score`, from the next fit on.
+    device : str, default="cpu"
+        Where documents are fitted and topics are moved, in `fit` and in `transform` or `score`:
+        ``"cuda"`` is the first NVIDIA GPU that CuPy sees, ``"cuda:1"`` the second.  Set it if the
+        corpus is large and there is such a GPU.  It computes in float32, for up to 2,048 topics,
+        and n_init runs follow one another.  Two fits on the same GPU are the same to the last bit;
+        they differ from those on the processor by rounding errors.  A fitted estimator can be read
+        and used anywhere, with ``device="cpu"``.  docs/do/gpu.md lists what the processor does.
     estimate : {"auto", "map", "variational"}, default="auto"
         ``"map"``: a document's step uses :math:`\log E[\beta]`, and documents of few topics where a
         schedule cools the fit, with :math:`E[\log\theta] - \kappa / \gamma_{dk}` in training, where
@@ -245,58 +254,32 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 "TemperedLDA does not: use a callback, or fit with scikit-learn's class."
             )
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None,
-        topic_word_prior: float | ArrayLike | Literal["learn"] | None = None,
-        learning_method: Literal["auto", "batch", "online"] = "auto",
-        learning_decay: float | None = None,
-        learning_offset: float | None = None,
-        max_iter: int | None = None,
-        batch_size: int | None = None,
-        evaluate_every: int = -1,
-        total_samples: float = 1e6,
-        perp_tol: float = 1e-1,
-        mean_change_tol: float | None = None,
-        max_doc_update_iter: int | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        temperature: float | str | Temperature = "auto",
-        estimate: Literal["auto", "map", "variational"] = "auto",
-        init: str | ArrayLike = "auto",
-        preset: Literal["annealvi", "sklearn"] = "annealvi",
-        n_init: int | Literal["auto"] = "auto",
-        validation_fraction: float | None = None,
-        dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto",
-        callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.learning_method = learning_method
-        self.learning_decay = learning_decay
-        self.learning_offset = learning_offset
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.evaluate_every = evaluate_every
-        self.total_samples = total_samples
-        self.perp_tol = perp_tol
-        self.mean_change_tol = mean_change_tol
-        self.max_doc_update_iter = max_doc_update_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-        self.temperature = temperature
-        self.estimate = estimate
-        self.init = init
-        self.preset = preset
-        self.n_init = n_init
-        self.validation_fraction = validation_fraction
-        self.dtype = dtype
-        self.callback = callback
+    n_components: int = 10
+    _: KW_ONLY
+    doc_topic_prior: float | ArrayLike | Literal["learn"] | None = None
+    topic_word_prior: float | ArrayLike | Literal["learn"] | None = None
+    learning_method: Literal["auto", "batch", "online"] = "auto"
+    learning_decay: float | None = None
+    learning_offset: float | None = None
+    max_iter: int | None = None
+    batch_size: int | None = None
+    evaluate_every: int = -1
+    total_samples: float = 1e6
+    perp_tol: float = 1e-1
+    mean_change_tol: float | None = None
+    max_doc_update_iter: int | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: int | np.random.RandomState | None = None
+    temperature: float | str | Temperature = "auto"
+    estimate: Literal["auto", "map", "variational"] = "auto"
+    init: str | ArrayLike = "auto"
+    preset: Literal["annealvi", "sklearn"] = "annealvi"
+    n_init: int | Literal["auto"] = "auto"
+    validation_fraction: float | None = None
+    dtype: Literal["auto", "float32", "float64"] | DTypeLike = "auto"
+    callback: Callable[[Any, Monitor], None] | Sequence[Callable] | None = None
+    device: str = "cpu"
 
     # ----------------------------------------------------------------- fitting
 
@@ -536,7 +519,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     # --------------------------------------------------------------- inference
 
-    @checked
     @reads
     def transform(
         self,
@@ -589,13 +571,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         tempering = state.tempering(temperature)
         counts = check_words(self, X, "transform")
         X = in_dtype(counts, state.model.dtype)
+        state.use(self.device)
         if collapsed:
             gamma = infer_collapsed(state.model.documents, X, n_threads=threads)
         else:
             gamma = state.model.documents.infer(X, tempering, n_threads=threads)
         return _shares(gamma, normalize, counts.dtype)
 
-    @checked
     @reads
     def predict(self, X: Any) -> NDArray[np.int64]:
         r"""Return the most probable topic of each document, if it had only one.
@@ -627,7 +609,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         mixture.assign(sums, np.ascontiguousarray(topics.T, np.float64), sums)
         return mixture.predict(X)
 
-    @checked
     @reads
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats.
@@ -655,7 +636,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         threads = n_threads(self.n_jobs)
         return self._state.elbo(X, tempering, topics=self._scores_topics, n_threads=threads)
 
-    @checked
     @reads
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
@@ -685,7 +665,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_flag(sub_sampling, "sub_sampling")
         return self._perplexity_precomp_distr(X, None, sub_sampling)
 
-    @checked
     @reads
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
         r"""Compute how unusual documents are, as the temperature that each would choose.
@@ -722,7 +701,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         X = self._check_X(X, "document_temperatures")
         return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
 
-    @checked
     @reads
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Compute log C(T) of documents at the fitted q.
@@ -751,7 +729,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         documents = self._state.model.documents
         return documents.posterior_log_partition(inverses, X, n_threads=threads)
 
-    @checked
     @reads
     def top_words(
         self,
@@ -867,7 +844,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return tags
 
     def _check_X(self, X: Any, method: str) -> sparse.csr_matrix:
-        """X as a canonical CSR matrix of the dtype of the fit."""
+        """X as a canonical CSR matrix of the dtype of the fit, for the device of now."""
+        self._state.use(self.device)
         return in_dtype(check_words(self, X, method), self._state.model.dtype)
 
     def _state_of(self, tree: Mapping[str, Any], way: str) -> LDAState:
@@ -884,7 +862,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         values = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
         return stream_settings(self._check_values, values)
 
-    @checked
     @reads
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
@@ -898,7 +875,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             )
         return self._state.perplexity(X, topics=self._scores_topics, **options)
 
-    @checked
     @reads
     def _approx_bound(self, X: Any, doc_topic_distr: NDArray, sub_sampling: bool) -> float:
         """The ELBO at a given gamma, in nats; code for scikit-learn's LDA calls it."""

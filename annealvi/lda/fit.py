@@ -20,16 +20,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from annealvi.checks import check_counts, check_total
-from annealvi.files.schema import (
-    Array,
-    Flag,
-    Integer,
-    Listed,
-    Number,
-    Schema,
-    Tree,
-    damaged,
-)
+from annealvi.files.schema import Array, Flag, Integer, Listed, Number, Schema, Tree, damaged
 from annealvi.inference import (
     Callbacks,
     LinearDecay,
@@ -52,6 +43,7 @@ from annealvi.lda.settings import (
     words_per_entry,
 )
 from annealvi.lda.state import LDAState, no_results, some_documents
+from annealvi.models.lda.device import device_of
 from annealvi.models.lda.merging import Largest, support
 from annealvi.models.lda.starts import Corpus
 from annealvi.models.lda.workspace import Buffers
@@ -414,6 +406,7 @@ def plan_fit(
     **others: Any,
 ) -> Plan:
     """Hold documents out, which `rng` draws, and resolve open parameters."""
+    on_gpu = device_of(parameters["device"]) is not None
     training, held_out, fraction = X, None, parameters["validation_fraction"]
     if fraction is not None:
         training, held_out = hold_out(X, float(fraction), rng)
@@ -436,7 +429,7 @@ def plan_fit(
             n_planned = min(usual, n_passes)
     temperature = settings.wanted_temperature()
     local = temperature.per_document and not isinstance(X, Elsewhere)
-    n_workers = 1 if in_turn else min(n_threads, settings.n_init)
+    n_workers = 1 if in_turn or on_gpu else min(n_threads, settings.n_init)
     return Plan(
         documents=X,
         training=training,

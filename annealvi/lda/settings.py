@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 from annealvi.checks import HEADROOM, Interval, as_array, check_counts, check_total, least_positive
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.matrices import csr_of
+from annealvi.metrics.held_out import usual_prior
 from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions
 from annealvi.scale.elsewhere import Counted, Elsewhere
 from annealvi.temperature import (
@@ -66,6 +67,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
     "callback": [None, callable, list],
+    "device": "no_validation",  # device_of has the messages
 }
 #: Starts near the critical temperature of the corpus and cools over the whole fit.
 COOLING = Annealed("auto", length=1.0)
@@ -123,6 +125,7 @@ class Settings(NamedTuple):
     n_init: int
     merged: bool
     learned: tuple[str, ...]
+    device: str = "cpu"
     shard_size: int | None = None
 
     def parameters(self) -> dict[str, Any]:
@@ -210,8 +213,8 @@ SKLEARN: dict[str, Any] = {
 }
 #: What did well on every corpus tested; docs/record/defaults.md has the evidence.
 RECIPE: dict[str, Any] = SKLEARN | {
-    "doc_topic_prior": lambda corpus: prior(corpus.n_topics),
-    "topic_word_prior": lambda corpus: prior(corpus.n_topics),
+    "doc_topic_prior": lambda corpus: usual_prior(corpus.n_topics),
+    "topic_word_prior": lambda corpus: usual_prior(corpus.n_topics),
     "learning_method": "auto",  # which depends on the batch size that is used
     "memory_spans": lambda corpus: (100.0 if corpus.plenty else 60.0) * corpus.n_topics**-0.3,
     "max_iter": lambda corpus: passes(corpus.n_samples),
@@ -311,11 +314,6 @@ def _can_be_merged(values: Values) -> bool:
 def _falls(values: Values, corpus: Corpus) -> bool:
     """Whether T falls to 1 in a fit; in a stream its length is not known."""
     return corpus.density is not None and _cools(values["temperature"])
-
-
-def prior(n_topics: int) -> float:
-    """1/K up to ten topics, 0.1 up to thirty, 3/K beyond."""
-    return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
 def batch_size(n_samples: int) -> int:
@@ -463,7 +461,8 @@ def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | 
     wanted = parameters["dtype"]
     if not is_open(wanted):
         return np.dtype(wanted)
-    return given if parameters["preset"] == "sklearn" else None
+    alike = parameters["preset"] == "sklearn" and parameters["device"] == "cpu"  # no GPU's float32
+    return given if alike else None
 
 
 def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:

@@ -45,8 +45,9 @@ from annealvi.files.schema import (
     damaged,
 )
 from annealvi.inference import Monitor
-from annealvi.lda.settings import Settings, prior
+from annealvi.lda.settings import Settings
 from annealvi.matrices import check_csr
+from annealvi.metrics.held_out import usual_prior
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.priors import LearnedPriors
@@ -220,14 +221,20 @@ class LDAState:
         model.documents.options = settings.local_options()
         model.topics.estimate = settings.estimate
         model.topics.n_threads = n_threads
+        model.topics.use(settings.device)
         if not settings.learned:
             model.learned_priors = None
         else:
             if model.learned_priors is None:
-                model.learned_priors = LearnedPriors(prior(model.n_topics))
+                model.learned_priors = LearnedPriors(usual_prior(model.n_topics))
             model.learned_priors.alpha = "doc_topic_prior" in settings.learned
             model.learned_priors.eta = "topic_word_prior" in settings.learned
         self.attach_again()
+
+    def use(self, device: str) -> None:
+        """Answer on the processor or a GPU; a fit under way stays where it is."""
+        if not self.under_way:
+            self.model.topics.use(device)
 
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:

@@ -7,17 +7,12 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import check_consistent_length
-from sklearn.utils._param_validation import validate_params
 
-from annealvi.checks import as_array, checked
+from annealvi.checks import as_array, validated
 from annealvi.exceptions import BadParameter
 
 
-@validate_params(
-    {"labels_true": ["array-like"], "labels_pred": ["array-like"]},
-    prefer_skip_nested_validation=True,
-)
-@checked
+@validated(labels_true=["array-like"], labels_pred=["array-like"])
 def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     """Compute the share of documents that have the most frequent label of their class.
 

@@ -14,13 +14,12 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import (
     RealNotInt,
     validate_parameter_constraints,
-    validate_params,
 )
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import padded_length, padded_rows
-from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
+from annealvi.checks import Interval, as_array, check_flag, check_prior, checked, validated
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Monitor
 from annealvi.matrices import check_csr, check_whole, sound_csr
@@ -30,15 +29,12 @@ from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Metho
 
 
 def usual_prior(n_topics: int) -> float:
-    """The `doc_topic_prior` that :class:`annealvi.TemperedLDA` has if it is left open."""
+    """The priors of TemperedLDA left open: 1/K up to ten topics, 0.1 up to thirty, 3/K beyond."""
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
 def proportions(
-    components: NDArray,
-    X: sparse.csr_matrix,
-    method: Method,
-    doc_topic_prior: ArrayLike | None,
+    components: NDArray, X: sparse.csr_matrix, method: Method, doc_topic_prior: ArrayLike | None
 ) -> NDArray[np.float64]:
     """Infer E[theta] of documents at given topics, at T = 1 and in double precision."""
     n_topics, n_features = components.shape
@@ -80,11 +76,7 @@ _SPLIT = {
 }
 
 
-@validate_params(
-    {"X": ["array-like", "sparse matrix"], **_SPLIT},
-    prefer_skip_nested_validation=True,
-)
-@checked
+@validated(X=["array-like", "sparse matrix"], **_SPLIT)
 def split_tokens(
     X: Any, *, observed: float = 0.5, random_state: Any = None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
@@ -278,12 +270,17 @@ def document_completion(
             found.append(log_likelihood.sum())
     if per_document:
         return np.concatenate(found)
+    return mean_per_word(float(sum(found)), n_words)
+
+
+def mean_per_word(total: float, n_words: float) -> float:
+    """A log-likelihood per hidden word; ValueError if there was none to hide."""
     if not n_words:
         raise ValueError(
             "X has no document with a word to hide: document completion needs documents of at "
             "least two words."
         )
-    return float(sum(found) / n_words)
+    return float(total / n_words)
 
 
 def _blocks(X: Any) -> Iterator[Any]:
@@ -369,10 +366,7 @@ def _log_likelihood(
 
 
 def word_probabilities(
-    X: sparse.csr_matrix,
-    theta: NDArray[np.float64],
-    topics: TopicRows,
-    sums: NDArray[np.float64],
+    X: sparse.csr_matrix, theta: NDArray[np.float64], topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """sum_k E[theta_dk] E[beta_kv] of each entry of X."""
 

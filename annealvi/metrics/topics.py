@@ -14,11 +14,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from sklearn.preprocessing import normalize
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from annealvi._kernels import gemm, special
-from annealvi.checks import Interval, as_array, checked
+from annealvi.checks import COUNT, SHARE, Interval, as_array, check_count, checked, validated
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
 
@@ -49,21 +49,16 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
 
 
 def top_words(
-    topics: NDArray,
-    n: int,
-    feature_names: ArrayLike | None,
-    estimator: Any,
-    relevance: float = 1.0,
+    topics: NDArray, n: int, feature_names: ArrayLike | None, estimator: Any, relevance: float = 1.0
 ) -> list[list[Any]]:
     """Return the words of :func:`top_columns`, for the `top_words` method of an estimator."""
-    if not isinstance(n, Integral) or n < 1:
-        raise BadParameter("n", "an int in the range [1, inf)", n)
+    n = check_count(n, "n")
     if not isinstance(relevance, Real) or not 0 <= relevance <= 1:
         raise BadParameter("relevance", "a float in the range [0.0, 1.0]", relevance)
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", range(topics.shape[1]))
     names = word_names(feature_names, topics.shape[1])
-    return names[top_columns(topics, int(n), float(relevance))].tolist()
+    return names[top_columns(topics, n, float(relevance))].tolist()
 
 
 def word_names(names: ArrayLike, n_features: int) -> NDArray:
@@ -140,22 +135,17 @@ def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
     return first, second
 
 
-_RELEVANCE = [Interval(Real, 0, 1, closed="both")]
 #: Bytes of topics that are copied at a time.
 _BLOCK_BYTES = 1 << 24
 
 
-@validate_params(
-    {
-        "X": ["array-like", "sparse matrix"],
-        "measure": [StrOptions({"npmi", "umass"})],
-        "n_words": [Interval(Integral, 2, None, closed="left")],
-        "epsilon": [Interval(Real, 0, 1, closed="left")],
-        "relevance": _RELEVANCE,
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    X=["array-like", "sparse matrix"],
+    measure=[StrOptions({"npmi", "umass"})],
+    n_words=[Interval(Integral, 2, None, closed="left")],
+    epsilon=[Interval(Real, 0, 1, closed="left")],
+    relevance=SHARE,
 )
-@checked
 def topic_coherence(
     topics: Any,
     X: Any,
@@ -305,11 +295,7 @@ def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.unpackbits(bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
 
 
-@validate_params(
-    {"n_words": [Interval(Integral, 1, None, closed="left")], "relevance": _RELEVANCE},
-    prefer_skip_nested_validation=True,
-)
-@checked
+@validated(n_words=COUNT, relevance=SHARE)
 def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -> float:
     """Compute the share of distinct words among the top words of all topics.
 
@@ -354,10 +340,7 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
     return len(np.unique(top)) / top.size
 
 
-@validate_params(
-    {"matching": [StrOptions({"best", "one_to_one"})]}, prefer_skip_nested_validation=True
-)
-@checked
+@validated(matching=[StrOptions({"best", "one_to_one"})])
 def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     r"""Compute the mean cosine of the topics of one fit and their matches in another fit.
 
@@ -449,11 +432,7 @@ def topic_checksum(topics: Any) -> str:
     return hashlib.sha256(weights.tobytes()).hexdigest()[:16]
 
 
-@validate_params(
-    {"threshold": [Interval(Real, 0, 1, closed="both")]},
-    prefer_skip_nested_validation=True,
-)
-@checked
+@validated(threshold=SHARE)
 def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     """Find topics that are nearly the same.
 
@@ -519,10 +498,7 @@ def _top(weights: NDArray, n_words: int, relevance: float) -> NDArray[np.intp]:
     return top_columns(weights, int(n_words), float(relevance))
 
 
-@validate_params(
-    {"threshold": [Interval(Real, -1, 1, closed="both")]}, prefer_skip_nested_validation=True
-)
-@checked
+@validated(threshold=[Interval(Real, -1, 1, closed="both")])
 def component_recovery(
     components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
 ) -> tuple[int, NDArray[np.float64]]:

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,8 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, checked, n_threads, unchanged_on_error
-from annealvi.exceptions import BadParameter, warn_user
+from annealvi.checks import COUNT, Interval, check_count, checked, n_threads, unchanged_on_error
+from annealvi.exceptions import warn_user
 from annealvi.files.schema import Flag, Number, Optional, Schema, Tree, damaged
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Position, Run, Runs, optimise
 from annealvi.inference.fitted import Fitted, Found
@@ -225,11 +225,11 @@ class TemperedMixture(Fitted):
     #: The class of its model.
     Model: ClassVar[type[Any]]
     _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": COUNT,
         "temperature": "no_validation",  # as_temperature has the message
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": COUNT,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "callback": [None, callable, list],
@@ -363,8 +363,7 @@ class TemperedMixture(Fitted):
     def _sampler(self, n_samples: Any) -> tuple[Any, RandomState]:
         """The fitted model, and the generator of a sample; `n_samples` is checked."""
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise BadParameter("n_samples", "an int in the range [1, inf)", n_samples)
+        check_count(n_samples, "n_samples")
         return self._state.model, check_random_state(self.random_state)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -22,17 +23,17 @@ from annealvi.checks import (
     check_flag,
     check_numbers,
     check_squares,
-    checked,
+    check_width,
     n_threads,
 )
 from annealvi.exceptions import BadParameter, warn_user
-from annealvi.inference.fitted import Found
+from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import TemperedMixture, check_rows
 from annealvi.models.fmm import FMM
 from annealvi.models.kmeans import sampled_rows
 from annealvi.temperature import Annealed, Proximity, Temperature, Variational, as_temperature
-from annealvi.threads import reads, shallow, writing
+from annealvi.threads import shallow, writing
 
 #: Largest ratio of the mean square of X to the noise variance at which residuals are accurate.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
@@ -47,6 +48,7 @@ VARIATIONAL = Variational(t_max=100.0)
 SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 
 
+@dataclass(eq=False, repr=False)
 class TemperedFMM(
     TemperedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -213,38 +215,21 @@ class TemperedFMM(
         "n_jobs": [None, Integral],
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        prior_probability: float | ArrayLike | Literal["learn"] = 0.3,
-        noise_variance: float | Literal["learn"] = "learn",
-        component_variance: float | None = None,
-        temperature: float | str | Temperature = "annealed",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        init: str | ArrayLike = "random",
-        n_init: int = 1,
-        covariance: Literal["diag", "full"] = "diag",
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable | Sequence[Callable] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.prior_probability = prior_probability
-        self.noise_variance = noise_variance
-        self.component_variance = component_variance
-        self.temperature = temperature
-        self.max_iter = max_iter
-        self.tol = tol
-        self.init = init
-        self.n_init = n_init
-        self.covariance = covariance
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int = 10
+    _: KW_ONLY
+    prior_probability: float | ArrayLike | Literal["learn"] = 0.3
+    noise_variance: float | Literal["learn"] = "learn"
+    component_variance: float | None = None
+    temperature: float | str | Temperature = "annealed"
+    max_iter: int = 200
+    tol: float = 1e-4
+    init: str | ArrayLike = "random"
+    n_init: int = 1
+    covariance: Literal["diag", "full"] = "diag"
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable | Sequence[Callable] | None = None
 
     @reads
     def transform(self, X: Any) -> NDArray:
@@ -292,11 +277,8 @@ class TemperedFMM(
         """
         check_is_fitted(self)
         components, X = self.components_, check_matrix(X, accept_sparse=False)
-        if X.shape[1] != len(components):
-            raise ValueError(
-                f"X has {X.shape[1]} features, but inverse_transform of {type(self).__name__} "
-                f"is expecting {len(components)}, the number of components."
-            )
+        owner = f"inverse_transform of {type(self).__name__}"
+        check_width(X, len(components), owner, ", the number of components")
         with np.errstate(over="ignore", invalid="ignore"):
             data = gemm.product(X, components).astype(X.dtype)
             if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
@@ -323,15 +305,9 @@ class TemperedFMM(
         check_rows(bound, X)
         return bound
 
-    @checked
     @reads
     def predictive_score(
-        self,
-        X: Any,
-        observed: ArrayLike,
-        *,
-        n_draws: int = 100,
-        per_sample: bool = False,
+        self, X: Any, observed: ArrayLike, *, n_draws: int = 100, per_sample: bool = False
     ) -> float | NDArray[np.float64]:
         r"""Estimate the log-likelihood of hidden dimensions given the observed ones.
 
@@ -369,7 +345,6 @@ class TemperedFMM(
         scores = model.predictive(X, mask, int(n_draws), rng)
         return scores if per_sample else float(np.mean(scores))
 
-    @checked
     @reads
     def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
         """Draw data from the fitted model, with the components at their means.
@@ -469,14 +444,14 @@ class TemperedFMM(
             warn_user(
                 f"All {found.n_components} components are switched off: no sum of them explains "
                 f"X better than noise of variance {found.noise_variance:.3g} does. Try "
-                "init='random', a lower temperature, or a smaller 'noise_variance'.",
+                "init='random', a lower temperature, or a smaller 'noise_variance'."
             )
         mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
         if mean_square > most * found.noise_variance:
             warn_user(
                 f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
                 f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
-                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}.",
+                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}."
             )
 
     def _ready(self) -> FMM:
@@ -495,9 +470,7 @@ class TemperedFMM(
         _check_range(square, model.noise_variance, X.dtype)
         return X
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
+    _n_features_out = Found(lambda state: state.model.n_components)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -13,14 +14,13 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_numbers, check_squares, checked
+from annealvi.checks import Interval, check_numbers, check_squares
 from annealvi.exceptions import BadParameter
-from annealvi.inference.fitted import Found
+from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_matrix
 from annealvi.mixtures.fit import FiniteMixture, check_rows
 from annealvi.models.gmm import GMM, initial_responsibilities
 from annealvi.temperature import Annealed, Temperature, Variational, as_temperature
-from annealvi.threads import reads
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
@@ -51,6 +51,7 @@ def _learned(name: str, of: Callable[[GMM], Any]) -> Found:
     return Found(found, f"a fit with {name}=None")
 
 
+@dataclass(eq=False, repr=False)
 class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     r"""Gaussian mixture by annealed variational inference.
 
@@ -223,48 +224,26 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         "covariance_prior": [None, Interval(Real, 0, None, closed="neither"), "array-like"],
     }
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: Literal["diag", "spherical"] = "diag",
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        n_init: int = 1,
-        init_params: str = "kmeans",
-        means_init: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        covariances: float | ArrayLike | None = None,
-        weight_concentration_prior: float | None = None,
-        mean_precision_prior: float | None = None,
-        mean_prior: ArrayLike | None = None,
-        degrees_of_freedom_prior: float | None = None,
-        covariance_prior: float | ArrayLike | None = None,
-        temperature: float | str | Temperature = "annealed",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callable | Sequence[Callable] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.means_init = means_init
-        self.weights = weights
-        self.covariances = covariances
-        self.weight_concentration_prior = weight_concentration_prior
-        self.mean_precision_prior = mean_precision_prior
-        self.mean_prior = mean_prior
-        self.degrees_of_freedom_prior = degrees_of_freedom_prior
-        self.covariance_prior = covariance_prior
-        self.temperature = temperature
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: Literal["diag", "spherical"] = "diag"
+    tol: float = 1e-3
+    max_iter: int = 200
+    n_init: int = 1
+    init_params: str = "kmeans"
+    means_init: ArrayLike | None = None
+    weights: ArrayLike | None = None
+    covariances: float | ArrayLike | None = None
+    weight_concentration_prior: float | None = None
+    mean_precision_prior: float | None = None
+    mean_prior: ArrayLike | None = None
+    degrees_of_freedom_prior: float | None = None
+    covariance_prior: float | ArrayLike | None = None
+    temperature: float | str | Temperature = "annealed"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+    callback: Callable | Sequence[Callable] | None = None
 
-    @checked
     @reads
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Draw data from the mixture of `weights_`, `means_` and `covariances_`.

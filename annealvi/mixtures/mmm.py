@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,16 +17,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checks import Interval, check_counts, check_numbers, checked, n_threads
+from annealvi.checks import Interval, check_counts, check_numbers, n_threads
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.inference import Monitor, optimise
-from annealvi.inference.fitted import Found
+from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_words
 from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.mixtures.fit import FiniteMixture
 from annealvi.models.mmm import MMM, Counts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
-from annealvi.threads import reads, shallow
+from annealvi.threads import shallow
 
 #: Runs that are merged, and the passes of each.
 RUNS, PASSES = 12, 6
@@ -37,6 +38,7 @@ KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Varia
 TINY = float(np.finfo(np.float64).tiny)
 
 
+@dataclass(eq=False, repr=False)
 class TemperedMultinomialMixture(
     FiniteMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -152,34 +154,19 @@ class TemperedMultinomialMixture(
         "n_jobs": [None, Integral],
     }
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        max_iter: int = 30,
-        tol: float = 1e-3,
-        temperature: float | str | Temperature = "annealed",
-        init: str | ArrayLike = "merged",
-        n_init: int = 1,
-        weight_concentration_prior: float = 1.0,
-        word_prior: float = 0.1,
-        random_state: int | RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Callable | Sequence[Callable] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.temperature = temperature
-        self.init = init
-        self.n_init = n_init
-        self.weight_concentration_prior = weight_concentration_prior
-        self.word_prior = word_prior
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int = 10
+    _: KW_ONLY
+    max_iter: int = 30
+    tol: float = 1e-3
+    temperature: float | str | Temperature = "annealed"
+    init: str | ArrayLike = "merged"
+    n_init: int = 1
+    weight_concentration_prior: float = 1.0
+    word_prior: float = 0.1
+    random_state: int | RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable | Sequence[Callable] | None = None
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities of the classes, as `predict_proba`.
@@ -196,14 +183,9 @@ class TemperedMultinomialMixture(
         """
         return self.predict_proba(X)
 
-    @checked
     @reads
     def top_words(
-        self,
-        n: int = 10,
-        feature_names: ArrayLike | None = None,
-        *,
-        relevance: float = RELEVANCE,
+        self, n: int = 10, feature_names: ArrayLike | None = None, *, relevance: float = RELEVANCE
     ) -> list[list[Any]]:
         """Return the n most relevant words of each class, best first.
 
@@ -287,7 +269,6 @@ class TemperedMultinomialMixture(
         check_counts(X)
         return X
 
-    @checked
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -296,9 +277,7 @@ class TemperedMultinomialMixture(
         model.n_threads = n_threads(self.n_jobs)
         return model.log_joint(X)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.weights_)
+    _n_features_out = Found(lambda state: state.model.n_components)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

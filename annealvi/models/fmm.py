@@ -47,15 +47,7 @@ from sklearn.utils import gen_batches
 from annealvi._kernels import fmm as kernels
 from annealvi._kernels import gemm, special
 from annealvi._kernels.layout import aligned_empty, separate_rows
-from annealvi.files.schema import (
-    Array,
-    Flag,
-    Number,
-    Optional,
-    Schema,
-    Text,
-    damaged,
-)
+from annealvi.files.schema import Array, Flag, Number, Optional, Schema, Text, damaged
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 from annealvi.threads import shallow

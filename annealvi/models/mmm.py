@@ -44,6 +44,8 @@ from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 TINY = float(np.finfo(np.float64).tiny)
 #: Documents whose phi is in memory at a time, and in the cache.
 BLOCK = 4096
+#: Of training data with more entries, transposed parts are made anew in each iteration.
+KEPT = 1 << 24
 
 
 class Counts(NamedTuple):
@@ -83,8 +85,8 @@ class MMM(Mixture):
     entropy: float = field(default=np.nan, init=False)
     #: N_k of the last step.
     documents: Any = field(default=None, init=False)
-    #: Parts of the training data transposed, room for phi of one, and the lengths of documents and
-    #: how often each occurs, while there is a fit.
+    #: Parts of the training data transposed, by their first document, room for phi of one, and the
+    #: lengths of documents and how often each occurs, while there is a fit.
     by_word: Any = field(default=None, init=False)
     room: Any = field(default=None, init=False)
     lengths: Any = field(default=None, init=False)
@@ -98,13 +100,21 @@ class MMM(Mixture):
         """
         if self.by_word is None:
             self.n_samples = X.shape[0]
-            starts = range(0, self.n_samples, BLOCK)
-            self.by_word = [X[start : start + BLOCK].T.tocsr() for start in starts]
+            self.by_word = {}
             self.room = np.empty((min(BLOCK, self.n_samples), self.n_components))
             self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
         if documents is None:
             documents = np.full(self.n_components, self.n_samples / self.n_components)
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
+
+    def _transposed(self, X: sparse.csr_matrix, start: int) -> sparse.csr_matrix:
+        """A part of the training data transposed, which is kept unless there are too many."""
+        part = self.by_word.get(start)
+        if part is None:
+            part = X[start : start + BLOCK].T.tocsr()
+            if X.nnz <= KEPT:
+                self.by_word[start] = part
+        return part
 
     def release_buffers(self) -> None:
         self.by_word = self.room = self.lengths = self.last = None
@@ -129,8 +139,9 @@ class MMM(Mixture):
         """Compute the responsibilities of all training data and the statistics that follow."""
         b, K = float(tempering.inverse), self.n_components
         counts, entropy = Counts(np.zeros(K), np.zeros((self.n_features, K))), []
-        for number, part in enumerate(self.by_word):
-            start, n = number * BLOCK, part.shape[1]
+        for start in range(0, self.n_samples, BLOCK):
+            part = self._transposed(batch.data, start)
+            n = part.shape[1]
             phi = self.log_joint(batch.data, slice(start, start + n), self.room[:n])
             energy, log_sum = self.normalise(phi, b)
             kernels.add_product(

@@ -29,14 +29,9 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 from annealvi._kernels import partition as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
-from annealvi.checks import Interval, as_array, checked, n_threads
-from annealvi.exceptions import warn_user
-from annealvi.partition.result import (
-    LogPartition,
-    OutOfReach,
-    check_inverse_temperatures,
-    shown,
-)
+from annealvi.checks import COUNT, Interval, as_array, checked, n_threads
+from annealvi.exceptions import BadParameter, warn_user
+from annealvi.partition.result import LogPartition, OutOfReach, check_inverse_temperatures, shown
 
 #: Draws of a thread in a kernel that cannot be interrupted.
 DRAWS_AT_ONCE = 8
@@ -262,11 +257,7 @@ class PowerGrid:
         return kernels.Grid(*given)
 
     def row_sums(
-        self,
-        logs: NDArray[np.float64],
-        weights: NDArray | None = None,
-        *,
-        n_threads: int = 1,
+        self, logs: NDArray[np.float64], weights: NDArray | None = None, *, n_threads: int = 1
     ) -> NDArray[np.float64]:
         """sum_i w_ji exp(b_j l_ri) at the points, of shape (R, n_points).
 
@@ -485,7 +476,7 @@ def log_partition(
     constraints = {
         "method": [StrOptions({"auto", *_NEEDS})],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
-        "n_theta": [Interval(Integral, 1, None, closed="left")],
+        "n_theta": COUNT,
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "callback": [callable, None],
@@ -495,17 +486,12 @@ def log_partition(
     validate_parameter_constraints(constraints, given, "log_partition")
     b = check_inverse_temperatures(inverse_temperatures)
     own = type(model).__name__
-    if all(hasattr(model, name) for name in ("sample_prior", "local_log_partition", "n_samples")):
-        source: Any = PlateOfData(model)
-    else:
-        source = model
+    of_data = ("sample_prior", "local_log_partition", "n_samples")
+    source: Any = PlateOfData(model) if all(hasattr(model, name) for name in of_data) else model
     offered = [name for name, needed in _NEEDS.items() if hasattr(source, needed)]
     if not offered or (method != "auto" and method not in offered):
-        raise ValueError(
-            f"The 'method' parameter of log_partition must be one that {own} offers: "
-            f"{', '.join(map(repr, offered)) or 'none, see annealvi.partition.Conjugate'}. "
-            f"Got {method!r} instead."
-        )
+        names = ", ".join(map(repr, offered)) or "none, see annealvi.partition.Conjugate"
+        raise BadParameter("method", f"one that {own} offers: {names}", method)
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
             f"C(T) is of at least one datum. Got n_samples={model.n_samples} of {own} instead."
@@ -558,6 +544,6 @@ def _monte_carlo(
         warn_user(
             f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
             f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
-            "standard error can be trusted; more draws hardly help where there are many data.",
+            "standard error can be trusted; more draws hardly help where there are many data."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, as_array, as_numbers, check_numbers, checked
+from annealvi.checks import Interval, as_array, as_numbers, check_inverses, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import read_archive
 
@@ -75,13 +75,8 @@ def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
 
 def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
     """Check a grid of inverse temperatures: it must start at T = 1 and increase in T."""
-    b, name = as_array(value), "inverse_temperatures"
-    if b.dtype.kind not in "fiu" or b.ndim != 1 or len(b) < 2:
-        raise BadParameter(name, "a one-dimensional array of at least 2 numbers", b)
-    b = b.astype(np.float64)
-    wrong = b[~(np.isfinite(b) & (b > 0))]
-    if wrong.size:
-        raise BadParameter(name, "positive and finite", wrong[0])
+    name = "inverse_temperatures"
+    b = check_inverses(value, name, 2)
     if b[0] != 1:
         raise BadParameter(name, "an array that starts at 1, which is T=1", b[0])
     rising = np.flatnonzero(np.diff(b) >= 0)
@@ -186,14 +181,9 @@ class LogPartition:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write to a file that :meth:`load` can read."""
-        arrays = {
-            name: np.asarray(value)
-            for name, value in vars(self).items()
-            if name != "made_for" and value is not None
-        }
-        for name, value in self.made_for.items():
-            if value is not None:
-                arrays[_MADE_FOR + name] = np.asarray(value)
+        parts = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
+        del parts["made_for"]
+        arrays = {name: np.asarray(value) for name, value in parts.items() if value is not None}
         wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
         if wrong:
             raise ValueError(

@@ -7,16 +7,15 @@ They need matplotlib (``pip install matplotlib``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, as_array
+from annealvi.checks import COUNT, Interval, as_array, validated
 from annealvi.matrices import check_matrix
 
 
@@ -89,9 +88,7 @@ def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None
     return ax
 
 
-@validate_params(
-    {"fits": [Mapping], "value": [str], "over": [str]}, prefer_skip_nested_validation=True
-)
+@validated(fits=[Mapping], value=[str], over=[str])
 def plot_learning_curves(
     fits: Mapping[str, Any | Sequence[Any]],
     *,
@@ -151,14 +148,11 @@ def plot_learning_curves(
     return ax
 
 
-@validate_params(
-    {
-        "n_columns": [Interval(Integral, 1, None, closed="left")],
-        "titles": ["array-like", None],
-        "limit": [Interval(Real, 0, None, closed="neither"), None],
-        "cmap": [str, callable],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    n_columns=COUNT,
+    titles=["array-like", None],
+    limit=[Interval(Real, 0, None, closed="neither"), None],
+    cmap=[str, callable],
 )
 def plot_components(
     components: ArrayLike,

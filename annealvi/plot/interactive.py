@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
+from annealvi.checks import COUNT, validated
 from annealvi.plot import pictures
-from annealvi.plot.topics import N_WORDS, RELEVANCE
+from annealvi.plot.topics import RELEVANCE
 
 #: Colours of curves, legible on white and on black.
 COLOURS = [
@@ -64,10 +64,7 @@ def _plain(names: Any) -> list[str]:
     return [escape(str(name), quote=False) for name in names]
 
 
-@validate_params(
-    {"n_words": N_WORDS, "relevance": RELEVANCE, "n_columns": N_WORDS},
-    prefer_skip_nested_validation=True,
-)
+@validated(n_words=COUNT, relevance=RELEVANCE, n_columns=COUNT)
 def plot_topic_words(
     summary: Any,
     topics: Any = None,
@@ -132,7 +129,7 @@ def plot_topic_words(
     return figure.update_layout(height=height, margin=margin)
 
 
-@validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
+@validated(documents=["boolean"])
 def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
 
@@ -329,7 +326,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
     return _grid(drawn, "%{z:.2%}", colorscale="Blues", zmin=0)
 
 
-@validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
+@validated(n_words=COUNT)
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> Any:
     """Draw how fast the probabilities of a topic's words fall.
 

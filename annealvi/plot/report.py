@@ -18,22 +18,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval
+from annealvi.checks import Interval, validated
 from annealvi.files import replacing
 from annealvi.plot import interactive, pictures
 
 __all__ = ["write_report"]
 
 #: Headlines of the sections that depend on what is known.
-SECTIONS = {
-    "time": "Over time",
-    "groups": "Classes",
-    "stability": "Another fit",
-    "fit": "The fit",
-}
+SECTIONS = {"time": "Over time", "groups": "Classes", "stability": "Another fit", "fit": "The fit"}
 #: Where the slider of relevance can stand.
 STEPS = np.arange(21) / 20
 #: The topics whose course is drawn together, and the neighbours of a topic that are named.
@@ -66,15 +60,12 @@ QUALITY = {
 }
 
 
-@validate_params(
-    {
-        "path": [str, os.PathLike],
-        "title": [str, None],
-        "n_words": [Interval(Integral, 1, 200, closed="both")],
-        "n_documents": [Interval(Integral, 0, 200, closed="both")],
-        "relevance": [Interval(Real, 0, 1, closed="both"), None],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    path=[str, os.PathLike],
+    title=[str, None],
+    n_words=[Interval(Integral, 1, 200, closed="both")],
+    n_documents=[Interval(Integral, 0, 200, closed="both")],
+    relevance=[Interval(Real, 0, 1, closed="both"), None],
 )
 def write_report(
     summary: Any,

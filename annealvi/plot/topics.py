@@ -7,21 +7,19 @@ They need matplotlib and pandas (``pip install matplotlib pandas``).
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval
+from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.plot import pictures
 from annealvi.plot.estimators import one_axes, several_axes
 from annealvi.plot.fonts import legible
 
-N_WORDS = [Interval(Integral, 1, None, closed="left")]
 RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
 PRIOR = [Interval(Real, 1e-6, 1e12, closed="both")]
 #: Points of a figure: an inch has 72, and a line of the tick labels takes this many.
@@ -38,10 +36,7 @@ def _tall(n_lines: int) -> float:
 
 
 @legible
-@validate_params(
-    {"n_words": N_WORDS, "relevance": RELEVANCE, "n_columns": N_WORDS},
-    prefer_skip_nested_validation=True,
-)
+@validated(n_words=COUNT, relevance=RELEVANCE, n_columns=COUNT)
 def plot_topic_words(
     summary: Any,
     topics: Any = None,
@@ -95,7 +90,7 @@ def plot_topic_words(
 
 
 @legible
-@validate_params({"documents": ["boolean"]}, prefer_skip_nested_validation=True)
+@validated(documents=["boolean"])
 def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
 
@@ -159,11 +154,7 @@ def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
 
 
 def _draw_grid(
-    ax: Any,
-    drawn: pictures.Grid,
-    what: str,
-    cmap: str,
-    most: float | None = None,
+    ax: Any, drawn: pictures.Grid, what: str, cmap: str, most: float | None = None
 ) -> None:
     image = ax.imshow(drawn.values, cmap=cmap, vmin=0, vmax=most, aspect="auto")
     ax.set_xticks(np.arange(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)
@@ -403,9 +394,7 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
 
 
 @legible
-@validate_params(
-    {"n_words": N_WORDS, "prior": PRIOR, "n_columns": N_WORDS}, prefer_skip_nested_validation=True
-)
+@validated(n_words=COUNT, prior=PRIOR, n_columns=COUNT)
 def plot_words_by_group(
     summary: Any,
     topic: int | str,
@@ -470,7 +459,7 @@ def plot_words_by_group(
 
 
 @legible
-@validate_params({"n_words": N_WORDS}, prefer_skip_nested_validation=True)
+@validated(n_words=COUNT)
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: Any = None) -> Any:
     """Draw how fast the probabilities of a topic's words fall.
 

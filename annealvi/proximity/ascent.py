@@ -21,8 +21,8 @@ deterministic annealing are gradient ascent on L (Altosaar, Ranganath, Blei 2018
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -31,7 +31,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from annealvi.checks import Interval, check_numbers, checked
+from annealvi.checks import COUNT, Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter, DivergenceError
 from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty, check_statistic
@@ -105,6 +105,7 @@ class Ascent:
     magnitude_path: Array
 
 
+@dataclass(eq=False, repr=False)
 class ProximityAscent(BaseEstimator):
     r"""Gradient ascent on the ELBO with a constraint on its path.
 
@@ -173,49 +174,31 @@ class ProximityAscent(BaseEstimator):
         "gamma": [Interval(Real, 0, 1, closed="right")],
         "decay": [Interval(Real, 0, 1, closed="right")],
         "average": [StrOptions({"parameters", "statistic"})],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_steps": COUNT,
         "optimizer": [StrOptions({"adam", "gradient"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "n_inner": [Interval(Integral, 1, None, closed="left")],
+        "n_inner": COUNT,
         "noise": [Interval(Real, 0, None, closed="left")],
-        "n_records": [Interval(Integral, 1, None, closed="left")],
+        "n_records": COUNT,
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        statistic: str | Statistic = "entropy",
-        *,
-        distance: str | Distance = "inverse_huber",
-        method: Literal["fast", "inner", "annealing"] = "fast",
-        magnitude: float | None = None,
-        shape: Literal["exponential", "linear"] = "exponential",
-        gamma: float = 1e-10,
-        decay: float = 0.9999,
-        average: Literal["parameters", "statistic"] = "statistic",
-        n_steps: int = 10_000,
-        optimizer: Literal["adam", "gradient"] = "adam",
-        learning_rate: float = 0.1,
-        n_inner: int = 10,
-        noise: float = 0.1,
-        n_records: int = 100,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.statistic = statistic
-        self.distance = distance
-        self.method = method
-        self.magnitude = magnitude
-        self.shape = shape
-        self.gamma = gamma
-        self.decay = decay
-        self.average = average
-        self.n_steps = n_steps
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.n_inner = n_inner
-        self.noise = noise
-        self.n_records = n_records
-        self.random_state = random_state
+    statistic: str | Statistic = "entropy"
+    _: KW_ONLY
+    distance: str | Distance = "inverse_huber"
+    method: Literal["fast", "inner", "annealing"] = "fast"
+    magnitude: float | None = None
+    shape: Literal["exponential", "linear"] = "exponential"
+    gamma: float = 1e-10
+    decay: float = 0.9999
+    average: Literal["parameters", "statistic"] = "statistic"
+    n_steps: int = 10_000
+    optimizer: Literal["adam", "gradient"] = "adam"
+    learning_rate: float = 0.1
+    n_inner: int = 10
+    noise: float = 0.1
+    n_records: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     @checked
     def ascend(

@@ -57,10 +57,7 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floa
 
 
 def call_statistic(
-    statistic: Statistic,
-    q: Bernoulli,
-    prior_logit: Floats,
-    shape: tuple[int, ...] | None = None,
+    statistic: Statistic, q: Bernoulli, prior_logit: Floats, shape: tuple[int, ...] | None = None
 ) -> tuple[Floats, Derivative]:
     """Return a statistic and its derivative, if the function keeps to what is agreed."""
     name = name_of(statistic)

@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_non_negative
 
 from annealvi.checks import least_positive
-from annealvi.corpus.mapped import open_corpus
+from annealvi.corpus.cells import open_corpus
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, csr_of, digest
 from annealvi.scale.elsewhere import Counted, Elsewhere, Shared, Task

@@ -14,6 +14,7 @@ from typing import Any
 
 from annealvi._optional import import_optional
 from annealvi._version import __version__
+from annealvi.exceptions import BadParameter
 
 #: A result that stays where it was computed as long as somebody holds this object.
 Handle = Any
@@ -70,6 +71,10 @@ class _NotThereError(Exception):
     """A value that was put is not there any more."""
 
 
+#: What sending a value may raise if a worker dies, or cannot be reached.
+SENDING_FAILED = OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError
+
+
 class DaskEngine(SerialEngine):
     """Computes on the workers of a client of Dask.
 
@@ -88,10 +93,7 @@ class DaskEngine(SerialEngine):
                     "one first, such as distributed.Client()."
                 ) from error
         if not isinstance(client, distributed.Client) or client.asynchronous:
-            raise TypeError(
-                "The 'client' parameter must be a synchronous distributed.Client or None. Got "
-                f"{client!r} instead."
-            )
+            raise BadParameter("client", "a synchronous distributed.Client or None", client)
         self._client, self._patience = client, patience
         self._distributed = distributed
         self._name, self._counter = uuid.uuid4().hex[:12], itertools.count()
@@ -123,7 +125,7 @@ class DaskEngine(SerialEngine):
         sending = self._client.scatter(value, hash=False, direct=self._direct, asynchronous=True)
         try:
             self._shared = self._ended(sending, self._longest_put)
-        except (OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError) as e:
+        except SENDING_FAILED as e:
             if time.monotonic() - started > self._longest_put:
                 self._longest_put *= 2
             self._look()
@@ -218,7 +220,7 @@ class DaskEngine(SerialEngine):
         sending = self._client.scatter(0, hash=False, direct=True, asynchronous=True)
         try:
             self._ended(sending, LONGEST_PUT)
-        except (OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError):
+        except SENDING_FAILED:
             return False
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -30,6 +31,7 @@ SHAPES: dict[str, Callable[[float], Schedule]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class Fixed(Temperature):
     """The same temperature at every step.
 
@@ -55,9 +57,9 @@ class Fixed(Temperature):
         "form": [StrOptions({"likelihood", "posterior"})],
     }
 
-    def __init__(self, value: float = 1.0, *, form: Form = "likelihood") -> None:
-        self.value = value
-        self.form = form
+    value: float = 1.0
+    _: KW_ONLY
+    form: Form = "likelihood"
 
     def inverse(self, step: int) -> float:
         return 1.0 / self.value
@@ -66,6 +68,7 @@ class Fixed(Temperature):
         return True
 
 
+@dataclass(eq=False, repr=False)
 class Annealed(Temperature):
     r"""A temperature that falls from `start` to 1 and stays there.
 
@@ -119,19 +122,11 @@ class Annealed(Temperature):
         "form": [StrOptions({"likelihood", "posterior"})],
     }
 
-    def __init__(
-        self,
-        start: float | Literal["auto"] = 3.9,
-        length: float | None = None,
-        passes: float | None = None,
-        shape: str = "relax",
-        form: Form = "likelihood",
-    ) -> None:
-        self.start = start
-        self.length = length
-        self.passes = passes
-        self.shape = shape
-        self.form = form
+    start: float | Literal["auto"] = 3.9
+    length: float | None = None
+    passes: float | None = None
+    shape: str = "relax"
+    form: Form = "likelihood"
 
     @checked
     def check(self) -> None:

@@ -3,7 +3,7 @@ r"""A temperature for each document, learned from how well the model explains it
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, check_numbers, checked
+from annealvi.checks import COUNT, Interval, check_numbers, checked
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Tempering
 from annealvi.temperature.variational import LEARNED, Learned, log_weights
@@ -57,6 +57,7 @@ class DocumentRule:
         return np.clip(b, self.floor, 1.0)
 
 
+@dataclass(eq=False, repr=False)
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
@@ -148,35 +149,22 @@ class LocalVariational(Learned):
         "undamped": ["boolean"],
         "damping": [None, Interval(Real, 0, 1, closed="right")],
         "start": [Interval(Real, 1, None, closed="left")],
-        "rounds": [Interval(Integral, 1, None, closed="left")],
+        "rounds": COUNT,
         "energy_average": [Interval(Real, 0, 1, closed="right")],
         "final_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        grid: int = 100,
-        *,
-        prior: ArrayLike | None = None,
-        continuous: bool = False,
-        normaliser: Normaliser = "document",
-        undamped: bool = False,
-        damping: float | None = None,
-        start: float = 3.9,
-        rounds: int = 2,
-        energy_average: float = 0.1,
-        final_fraction: float = 0.25,
-    ) -> None:
-        self.grid = grid
-        self.prior = prior
-        self.continuous = continuous
-        self.normaliser = normaliser
-        self.undamped = undamped
-        self.damping = damping
-        self.start = start
-        self.rounds = rounds
-        self.energy_average = energy_average
-        self.final_fraction = final_fraction
+    grid: int = 100
+    _: KW_ONLY
+    prior: ArrayLike | None = None
+    continuous: bool = False
+    normaliser: Normaliser = "document"
+    undamped: bool = False
+    damping: float | None = None
+    start: float = 3.9
+    rounds: int = 2
+    energy_average: float = 0.1
+    final_fraction: float = 0.25
 
     @checked
     def check(self) -> None:

@@ -2,6 +2,7 @@ r"""Proximity variational inference as a temperature for each binary factor."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -21,6 +22,7 @@ LEAST = 1e-30  # the least 1/T, so that float32 can hold it
 TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 
 
+@dataclass(eq=False, repr=False)
 class Proximity(Temperature):
     r"""A temperature for each binary factor, which keeps a statistic of q near its past values.
 
@@ -97,22 +99,13 @@ class Proximity(Temperature):
         _average=MovingAverage.SCHEMA,
     )
 
-    def __init__(
-        self,
-        statistic: Literal["entropy", "kl"] = "entropy",
-        *,
-        magnitude: float | None = None,
-        gamma: float = 1e-4,
-        shape: Literal["exponential", "linear"] = "exponential",
-        decay: float = 0.9999,
-        length: float = 0.5,
-    ) -> None:
-        self.statistic = statistic
-        self.magnitude = magnitude
-        self.gamma = gamma
-        self.shape = shape
-        self.decay = decay
-        self.length = length
+    statistic: Literal["entropy", "kl"] = "entropy"
+    _: KW_ONLY
+    magnitude: float | None = None
+    gamma: float = 1e-4
+    shape: Literal["exponential", "linear"] = "exponential"
+    decay: float = 0.9999
+    length: float = 0.5
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(model, BinaryFactors):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -37,6 +38,8 @@ class Learned(Temperature):
     final_fraction: float
     _inverses: NDArray[np.float64]
     _log_prior: NDArray[np.float64]
+    #: log C of one unit over the prior, if it comes from the model.
+    _log_c_unit: NDArray[np.float64] | None
     _step = 0
     _n_learning_steps = math.inf
 
@@ -112,6 +115,7 @@ DAMPING_IF_EXACT = 0.03
 COLD = 1.1
 
 
+@dataclass(eq=False, repr=False)
 class Variational(Learned):
     r"""A temperature learned from the data: T is a latent variable on a grid.
 
@@ -181,8 +185,6 @@ class Variational(Learned):
     Mandt, McInerney, Abrol, Ranganath, Blei (2016), *Variational Tempering*, AISTATS.
     """
 
-    #: log C of one unit over the prior, if it comes from the model.
-    _log_c_unit: NDArray[np.float64] | None
     SCHEMA = Schema(
         **LEARNED,
         posterior_=Array(("M",)),
@@ -203,28 +205,16 @@ class Variational(Learned):
         "final_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        t_max: float = 10.0,
-        grid: int | ArrayLike = 100,
-        *,
-        prior: ArrayLike | None = None,
-        partition: str | LogPartition | ArrayLike = "posterior",
-        damping: float | None = None,
-        start: float | None = None,
-        monotone: bool | None = None,
-        energy_average: float = 0.1,
-        final_fraction: float = 0.25,
-    ) -> None:
-        self.t_max = t_max
-        self.grid = grid
-        self.prior = prior
-        self.partition = partition
-        self.damping = damping
-        self.start = start
-        self.monotone = monotone
-        self.energy_average = energy_average
-        self.final_fraction = final_fraction
+    t_max: float = 10.0
+    grid: int | ArrayLike = 100
+    _: KW_ONLY
+    prior: ArrayLike | None = None
+    partition: str | LogPartition | ArrayLike = "posterior"
+    damping: float | None = None
+    start: float | None = None
+    monotone: bool | None = None
+    energy_average: float = 0.1
+    final_fraction: float = 0.25
 
     @property
     def perturbs(self) -> bool:  # type: ignore[override]

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import special
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, checked
+from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text
 from annealvi.lda import TemperedLDA
@@ -166,16 +166,12 @@ ENOUGH = 0.95
 SMOOTHING = 0.1
 
 
-@validate_params(
-    {
-        "n_runs": [Interval(Integral, 1, None, closed="left")],
-        "criterion": [StrOptions(set(CRITERIA))],
-        "max_documents": [None, Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    n_runs=COUNT,
+    criterion=[StrOptions(set(CRITERIA))],
+    max_documents=[None, Interval(Integral, 2, None, closed="left")],
+    random_state=["random_state"],
 )
-@checked  # below: scikit-learn words errors of its kind again
 def choose_n_topics(
     X: Any,
     ks: Iterable[int] = (10, 20, 50, 100, 200),

@@ -29,6 +29,7 @@ class Described(Judged, Protocol):
     """Topics in documents: a TopicSummary."""
 
     shares: NDArray[np.float64]
+    clusters: NDArray[np.int64]
     counts: sparse.csr_matrix
     lengths: NDArray[np.float64]
     concentration: NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import validate_params
 
-from annealvi.checks import Interval, as_array, checked
+from annealvi.checks import COUNT, as_array, checked
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_learned
@@ -195,9 +195,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     return _with_parts(model, lda, groups_of(counts, int(n)))
 
 
-@validate_params(
-    {"max_iter": [Interval(Integral, 1, None, closed="left")]}, prefer_skip_nested_validation=False
-)
+@validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
 @checked
 def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     """Fit on from the present topics, at temperature 1.

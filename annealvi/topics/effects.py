@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import product
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy.linalg import solve_triangular
 from sklearn.utils import check_random_state
 
 from annealvi._optional import import_optional
-from annealvi.checks import as_array, checked
+from annealvi.checks import as_array, check_count, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.described import Described
 from annealvi.topics.shares import covariance_of, in_order
@@ -508,8 +507,7 @@ def of_summary(
 ) -> Effects:
     """Estimate how shares depend on covariates: `TopicSummary.effects`."""
     n, K = summary.shares.shape
-    if isinstance(n_draws, bool) or not isinstance(n_draws, Integral) or n_draws < 1:
-        raise BadParameter("n_draws", "an int in the range [1, inf)", n_draws)
+    n_draws = check_count(n_draws, "n_draws")
     numbers = list(range(K))
     if topics is not None:
         numbers = summary.labels.numbers(topics)
@@ -524,7 +522,7 @@ def of_summary(
         sizes = rng.standard_gamma(gamma)
         return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
 
-    estimate, parts = _pooled((draw() for _ in range(int(n_draws))), design, of_clusters)
+    estimate, parts = _pooled((draw() for _ in range(n_draws)), design, of_clusters)
     support = None
     if summary.refits is not None:
         support = summary.refits.support[numbers]

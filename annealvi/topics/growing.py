@@ -17,13 +17,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
 from annealvi.topics.markup import markup_in
-from annealvi.topics.vectorizer import (
-    REMEMBERED,
-    Vocabulary,
-    limits_of,
-    readable,
-    with_vocabulary,
-)
+from annealvi.topics.vectorizer import REMEMBERED, Vocabulary, limits_of, readable, with_vocabulary
 
 #: The number of documents that had each word which is not counted, the word seen last at the end.
 Candidates = dict[str, int]

@@ -6,9 +6,10 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from annealvi.checks import Interval, as_float, checked, unchanged_on_error
+from annealvi.corpus.cells import is_named, read_cells
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.parameters import has_function, parameter_of, parameter_tree
 from annealvi.files.schema import (
@@ -43,12 +45,13 @@ from annealvi.files.schema import (
     damaged,
 )
 from annealvi.inference.callbacks import CallbackSupport, Tasks, as_list
+from annealvi.inference.fitted import reads
 from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_whole
 from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
-from annealvi.threads import changing, reading, reads, shallow, writing
+from annealvi.threads import changing, reading, shallow, writing
 from annealvi.topics.choice import CHOICE, choose_for, matched
 from annealvi.topics.growing import (
     Candidates,
@@ -149,6 +152,7 @@ def _check_lda(lda: Any, n_words: int) -> None:
         raise BadParameter("lda", f"a TemperedLDA of the {n_words} words of the vectorizer", got)
 
 
+@dataclass(eq=False, repr=False)
 class TopicModel(
     Versioned,
     ClassNamePrefixFeaturesOutMixin,
@@ -248,13 +252,13 @@ class TopicModel(
     """
 
     # set by `fit`, `partial_fit` and `with_lda`, all at once
-    vectorizer_: Any
-    lda_: TemperedLDA
-    seed_topics_: dict[str, int]
-    topic_labels_: dict[int, str]
-    _vocabulary: Vocabulary
+    vectorizer_: Any = field(init=False)
+    lda_: TemperedLDA = field(init=False)
+    seed_topics_: dict[str, int] = field(init=False)
+    topic_labels_: dict[int, str] = field(init=False)
+    _vocabulary: Vocabulary = field(init=False)
     #: Of a stream, words that may come in.
-    _candidates: Candidates
+    _candidates: Candidates = field(init=False)
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -266,24 +270,14 @@ class TopicModel(
         "clusters": ["boolean"],
     }
 
-    def __init__(
-        self,
-        n_topics: int | Literal["auto"] = 20,
-        *,
-        vectorizer: Any = None,
-        lda: TemperedLDA | None = None,
-        seed_words: Mapping[str, Iterable[str]] | None = None,
-        stop_words: str | list[str] | None = "english",
-        random_state: int | np.random.RandomState | None = None,
-        clusters: bool = True,
-    ) -> None:
-        self.n_topics = n_topics
-        self.vectorizer = vectorizer
-        self.lda = lda
-        self.seed_words = seed_words
-        self.stop_words = stop_words
-        self.random_state = random_state
-        self.clusters = clusters
+    n_topics: int | Literal["auto"] = 20
+    _: KW_ONLY
+    vectorizer: Any = None
+    lda: TemperedLDA | None = None
+    seed_words: Mapping[str, Iterable[str]] | None = None
+    stop_words: str | list[str] | None = "english"
+    random_state: int | np.random.RandomState | None = None
+    clusters: bool = True
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of `vectorizer` and `lda`.
@@ -344,9 +338,14 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_counts(
-        self, X: Any, words: Iterable[str], *, resume: str | os.PathLike | None = None
+        self,
+        X: Any,
+        words: Iterable[str] | None = None,
+        *,
+        layer: str | None = None,
+        resume: str | os.PathLike | None = None,
     ) -> Self:
-        """Learn the topics of word counts whose words are known.
+        """Learn the topics of word counts whose words are known, or of cells by genes or regions.
 
         The model is then as after `fit`: it takes texts, in which it counts these words, has
         labels, and can be edited and saved.  All words are kept, stop words too.  Counts of other
@@ -354,10 +353,16 @@ class TopicModel(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_words)
-            How often each document has each word: whole numbers, of at least two documents.
-        words : iterable of str, of length n_words
+        X : {array-like, sparse matrix} of shape (n_samples, n_words), AnnData or path
+            How often each document has each word: whole numbers, of at least two documents.  Of an
+            AnnData, or the path of a .h5ad or .mtx file or a folder of 10x, rows are cells, see
+            :func:`annealvi.corpus.read_cells`.
+        words : iterable of str, of length n_words, default=None
             The word of each column.  If one has a capital letter, texts are not put in lower case.
+            None means the names of genes or regions that X has.
+        layer : str, default=None
+            The layer of an AnnData or a .h5ad file that has the counts, or ``"raw"`` for its `raw`.
+            None means its X.
         resume : path, optional
             A checkpoint of a fit of `lda` to the same counts; see :meth:`TemperedLDA.fit`.
 
@@ -385,10 +390,22 @@ class TopicModel(
         >>> model.transform(["planets made of butter"]).shape
         (1, 2)
         """
+        if is_named(X):
+            cells = read_cells(X, layer=layer)
+            X, words = cells.data, cells.feature_names if words is None else words
+        elif layer is not None:
+            raise BadParameter("layer", "None for a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
         if counts.shape[0] < 2 or not counts.data.any():
             got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
             raise BadParameter("X", "at least two documents, with words", got)
+        if words is None:
+            raise BadParameter("words", "the words of the columns, for X has no names", words)
+        words = list(words)
+        if len(words) == counts.shape[0] != counts.shape[1]:
+            wanted = f"the words of the {counts.shape[1]} columns"
+            hint = "There are as many as rows: is X transposed? Then pass X.T."
+            raise BadParameter("words", wanted, f"{len(words)} words", hint)
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
 
@@ -507,7 +524,6 @@ class TopicModel(
 
     # --------------------------------------------------------------- inference
 
-    @checked
     @reads
     def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
         """Infer the shares of the topics in texts.
@@ -536,7 +552,6 @@ class TopicModel(
         X = _known_counts(vectorizer, texts, "the mean of the prior")
         return lda.transform(X, method=method)
 
-    @checked
     @reads
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """Return the cluster of each text, which is the number of a topic.
@@ -574,7 +589,6 @@ class TopicModel(
         """
         return describe(self, documents, **options)
 
-    @checked
     @reads
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
@@ -611,7 +625,6 @@ class TopicModel(
         """
         return _counts(self._parts()[0], texts)
 
-    @checked
     @reads
     def top_words(self, n: int = 10, *, relevance: float | None = None) -> list[list[str]]:
         """Return the n most relevant words of each topic, best first.
@@ -630,7 +643,6 @@ class TopicModel(
         check_is_fitted(self)
         return self.lda_.top_words(n, self.feature_names_, relevance=relevance)
 
-    @checked
     @reads
     def with_lda(
         self,
@@ -837,22 +849,14 @@ class TopicModel(
 
     # -------------------------------------------------------------- attributes
 
-    @property
-    def components_(self) -> NDArray:
-        return self.lda_.components_
-
-    @property
-    def feature_names_(self) -> NDArray:
-        return self._vocabulary.words
+    components_ = property(attrgetter("lda_.components_"))
+    feature_names_ = property(attrgetter("_vocabulary.words"))
+    dropped_words_ = property(attrgetter("vocabulary_.dropped"))
 
     @property
     def vocabulary_(self) -> Vocabulary:
         left = vars(self).get("_candidates")
         return self._vocabulary if left is None else with_dropped(self._vocabulary, left)
-
-    @property
-    def dropped_words_(self) -> dict[str, list[str]]:
-        return self.vocabulary_.dropped
 
     @property
     def vocabulary_note_(self) -> str:

@@ -11,9 +11,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import validate_params
 
-from annealvi.checks import Interval, check_counts, checked
+from annealvi.checks import Interval, check_counts, validated
 from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
@@ -60,16 +59,12 @@ class Refits:
         )
 
 
-@validate_params(
-    {
-        "n": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": [Interval(Integral, 0, None, closed="left")],
-    },
-    prefer_skip_nested_validation=True,
+@validated(
+    n=[Interval(Integral, 2, None, closed="left")],
+    random_state=["random_state"],
+    n_jobs=[Integral, None],
+    verbose=[Interval(Integral, 0, None, closed="left")],
 )
-@checked
 def refit(
     model: Any,
     documents: Any,

@@ -17,7 +17,7 @@ from annealvi.checks import as_array
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import is_open
-from annealvi.lda.settings import prior as default_prior
+from annealvi.metrics.held_out import usual_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 from annealvi.topics.vectorizer import is_list
 
@@ -60,7 +60,7 @@ def plant_seeds(
     columns = {word: column for column, word in enumerate(words.tolist())}
     K, base = int(lda.n_components), lda.topic_word_prior
     if base is None:
-        base = 1.0 / K if lda.preset == "sklearn" else default_prior(K)
+        base = 1.0 / K if lda.preset == "sklearn" else usual_prior(K)
     lda.set_params(topic_word_prior=seeded_prior(seed_words, columns, X, base, K, n_each))
     one = is_open(lda.n_init) or lda.n_init == 1  # several must differ
     if one and isinstance(lda.init, str) and lda.init == "auto":

@@ -8,7 +8,7 @@ Nothing else finds that out.  A model is known by what it has, not by its class:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from annealvi._kernels import special
-from annealvi.checks import check_counts
+from annealvi.checks import check_counts, check_width
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
@@ -75,6 +75,16 @@ def with_topics(model: Any, lda: Any, parts: Sequence[Sequence[int]]) -> Any:
     kept = {part[0]: number for number, part in enumerate(parts) if len(part) == 1}
     labels = {kept[k]: name for k, name in model.topic_labels_.items() if k in kept}
     return model.with_lda(lda, seeds, labels)
+
+
+def in_columns(X: sparse.csr_matrix, words: Iterable[str], wanted: NDArray) -> sparse.csr_matrix:
+    """Counts of some words, in the columns of others."""
+    there = {word: column for column, word in enumerate(words)}
+    columns = [there.get(word, -1) for word in wanted.tolist()]
+    if columns == list(range(X.shape[1])):
+        return X  # which may be larger than memory
+    # the last column is for words which the documents do not have
+    return sparse.hstack([X, sparse.csr_matrix((X.shape[0], 1))], format="csr")[:, columns]
 
 
 #: Largest distance from 1 of the sum of a document's shares.
@@ -217,11 +227,7 @@ class Source:
         counts = check_csr(documents, name=name)
         check_non_negative(counts, f"describe as {name}")
         check_counts(counts)
-        if counts.shape[1] != n_features:
-            raise ValueError(
-                f"{name} has {counts.shape[1]} features, but {kind} is expecting {n_features} "
-                "features as input."
-            )
+        check_width(counts, n_features, kind, name=name)
         if not counts.data.any():
             wanted = f"documents with a word of the vocabulary of {n_features} words of {kind}"
             raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")

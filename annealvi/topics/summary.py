@@ -8,18 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, check_flag, checked
+from annealvi.checks import COUNT, SHARE, Interval, check_flag, checked, validated
+from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
+from annealvi.topics import cells as outward
 from annealvi.topics import contrasts, effects, paper, shares, trust
 from annealvi.topics import words as ranking
 from annealvi.topics.effects import Effects
 from annealvi.topics.refits import Refits, refit
-from annealvi.topics.source import Documents, Source
+from annealvi.topics.source import Documents, Source, in_columns
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
 
@@ -80,8 +81,7 @@ _ODD_WORDS = 10
 #: Below this lengths that are whole numbers are shown as such.
 _MOST_WHOLE = 2.0**53
 
-_COUNT = [Interval(Integral, 1, None, closed="left")]
-_WORDS = {"n": _COUNT, "relevance": [Interval(Real, 0, 1, closed="both")]}
+_WORDS = {"n": COUNT, "relevance": SHARE}
 
 
 class TopicSummary:
@@ -261,8 +261,7 @@ class TopicSummary:
             columns["support"] = self.support
         return pandas.DataFrame(columns, index=pandas.Index(numbers, name="topic"))
 
-    @validate_params(_WORDS, prefer_skip_nested_validation=True)
-    @checked
+    @validated(**_WORDS)
     def words(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> list[str]:
         r"""Return the most relevant words of a topic, best first.
 
@@ -286,8 +285,7 @@ class TopicSummary:
         columns = self._columns(self._labels.number(topic), n, relevance)
         return self.feature_names[columns].tolist()
 
-    @validate_params(_WORDS, prefer_skip_nested_validation=True)
-    @checked
+    @validated(**_WORDS)
     def weights(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> Any:
         """Return the most relevant words of a topic with the numbers that rank them.
 
@@ -317,11 +315,7 @@ class TopicSummary:
     def _columns(self, k: int, n: int, relevance: float) -> NDArray[np.intp]:
         return ranking.most_relevant(self.topics[k], self.word_shares, int(n), float(relevance))
 
-    @validate_params(
-        {"n": _COUNT, "weight": [Interval(Real, 0, 1, closed="both")]},
-        prefer_skip_nested_validation=True,
-    )
-    @checked
+    @validated(n=COUNT, weight=SHARE)
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
         r"""Return the words of a topic that are both frequent and exclusive, best first.
 
@@ -398,8 +392,7 @@ class TopicSummary:
 
     # --------------------------------------------------------------------- documents
 
-    @validate_params({"n": _COUNT}, prefer_skip_nested_validation=True)
-    @checked
+    @validated(n=COUNT)
     def documents(self, topic: int | str, n: int = 5) -> Any:
         """Return the documents that are most about a topic, each once.
 
@@ -432,10 +425,7 @@ class TopicSummary:
         first = np.array(list(found.values()), dtype=np.intp)
         return self._rows(first, share=self.shares[first, k])
 
-    @validate_params(
-        {"n": _COUNT, "min_tokens": [None, Interval(Real, 0, None, closed="left")]},
-        prefer_skip_nested_validation=True,
-    )
+    @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
     def outliers(self, n: int = 10, min_tokens: float | None = None) -> Any:
         """Return the documents that the topics explain worst.
 
@@ -472,6 +462,90 @@ class TopicSummary:
             if values is not None:
                 found[name] = [values[document] for document in order]
         return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
+
+    @property
+    def document_table(self) -> Any:
+        """A table of documents, such as cells.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each document, by its name if it has one: ``topic``, the label of its cluster,
+            or None if it has no words; ``certainty``, the share of that topic, 1 if the document
+            has no other; and the shares of all topics, by their labels.
+        """
+        return outward.document_table(self)
+
+    @property
+    def word_table(self) -> Any:
+        """A table of words, such as genes or regions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each word, with its probability p(w | k) in each topic, by their labels.
+        """
+        return outward.word_table(self)
+
+    @validated(n=[*COUNT, None])
+    @checked
+    def members(self, topic: int | str, n: int | None = None) -> Any:
+        r"""Return the words that belong to a topic, if each must be in it or not.
+
+        Parameters
+        ----------
+        topic : int or str
+            Its number or its label.
+        n : int, default=None
+            The number of words.  None means those above Otsu's threshold, which parts the scores
+            into two groups that differ as much as they can.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each word, best first: ``word``, ``probability`` and ``score``.
+
+        Notes
+        -----
+        The score is :math:`\beta_{kw} (\log \beta_{kw} - \frac{1}{K} \sum_j \log \beta_{jw})`,
+        as pycisTopic has it: words that all topics have get a score of 0.
+
+        References
+        ----------
+        N. Otsu, "A threshold selection method from gray-level histograms", IEEE Transactions on
+        Systems, Man, and Cybernetics 9, 1979.
+        """
+        return outward.members(self, self._labels.number(topic), n)
+
+    @checked
+    def to_anndata(self, adata: Any = None) -> Any:
+        """Write shares, topics, assignments and certainty into an AnnData.
+
+        - ``obsm["X_topics"]``: shares of the topics in each cell;
+        - ``varm["topics"]``: probabilities of genes or regions in topics, 0 for those that the
+          model does not know; ``varm["in_topics"]``: whether each is one of the :meth:`members`;
+        - ``obs["topic"]`` and ``obs["topic_certainty"]``: see `document_table`;
+        - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, its
+          ``coherence`` and ``certainty`` (see `table`), and the ``checksum`` of the topics.
+
+        Parameters
+        ----------
+        adata : AnnData, default=None
+            The cells that were described, in the same order; it is changed.  None means a new one
+            of their counts.
+
+        Returns
+        -------
+        AnnData
+
+        Raises
+        ------
+        ImportError
+            If anndata is not installed, and a new one is to be made.
+        ValueError
+            If it has other cells.
+        """
+        return outward.to_anndata(self, adata)
 
     # ------------------------------------------------------------- groups and covariates
 
@@ -634,11 +708,7 @@ class TopicSummary:
         """
         return effects.of_summary(self, formula, data, topics, clusters, n_draws, random_state)
 
-    @validate_params(
-        {"n": [*_COUNT, None], "prior": [Interval(Real, 1e-6, 1e12, closed="both")]},
-        prefer_skip_nested_validation=True,
-    )
-    @checked
+    @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
     def words_by_group(
         self, topic: int | str, groups: ArrayLike, n: int | None = N_WORDS, prior: float = 500.0
     ) -> Any:
@@ -847,6 +917,7 @@ def describe(
     other: Any = None,
     refits: Any = 0,
     random_state: Any = 0,
+    layer: str | None = None,
 ) -> TopicSummary:
     """Summarise a fitted topic model: its topics, its documents, and how reliable each topic is.
 
@@ -856,9 +927,10 @@ def describe(
         A :class:`TopicModel`, a :class:`annealvi.TemperedLDA`, scikit-learn's
         ``LatentDirichletAllocation`` or ``NMF``, a pipeline of a vectorizer and one of these, or
         any object with ``components_`` of shape (K, V) and ``transform``.
-    documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
+    documents : iterable of str, {array-like, sparse matrix} of shape (D, V), or AnnData
         The documents to look at, usually those that were fitted: texts for a model that takes
-        texts, otherwise word counts.  Counts may be passed for every model.
+        texts, otherwise word counts.  Counts may be passed for every model.  The columns of an
+        AnnData are found by their names, if the model knows its words.
     feature_names : array-like of shape (V,), default=None
         The words.  None means those that the model has seen, or numbers if it has seen none.
     texts : iterable of str, default=None
@@ -879,6 +951,8 @@ def describe(
         the topics.
     random_state : int, RandomState instance or None, default=0
         Seed of the split of `held_out`, and of the refits.
+    layer : str, default=None
+        The layer of an AnnData that has the counts, see :func:`annealvi.corpus.read_cells`.
 
     Returns
     -------
@@ -903,8 +977,18 @@ def describe(
     >>> summary
     <TopicSummary of 20 topics in 3000 documents, 3000 words>
     """
-    source = Source(model)
+    source, index = Source(model), None
+    if hasattr(documents, "obs_names"):
+        cells, index = read_cells(documents, layer=layer), documents.obs_names
+        documents = cells.data
+        if source.known_names is not None:
+            documents = in_columns(documents, cells.feature_names, source.words)
+        elif feature_names is None:
+            feature_names = cells.feature_names
+    elif layer is not None:
+        raise BadParameter("layer", "None for what is no AnnData", layer)
     read = source.read(documents, "documents")
+    read = read if index is None else read._replace(index=index)
     names = source.names(feature_names, read.given)
     n_documents = read.counts.shape[0]
     texts, titles = (
@@ -933,5 +1017,7 @@ def describe(
     elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
     else:
-        refits = refit(model, read.given, refits, random_state=random_state) if refits else None
+        refits = (
+            refit(model, read.given, int(refits), random_state=random_state) if refits else None
+        )
     return TopicSummary(source, read, names, texts, titles, quality, refits)

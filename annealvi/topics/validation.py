@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import validate_params
 
 from annealvi._optional import import_optional
-from annealvi.checks import Interval, checked
+from annealvi.checks import COUNT, checked, validated
 from annealvi.exceptions import BadParameter
 from annealvi.topics.summary import TopicSummary
 from annealvi.topics.words import most_relevant
@@ -22,9 +21,8 @@ from annealvi.topics.words import most_relevant
 N_SHOWN = 3
 #: What a question shows; its options, the intruder last; what it hides.
 Row = tuple[dict[str, Any], list[str], dict[str, Any]]
-_COUNT = [Interval(Integral, 1, None, closed="left")]
 _SEED = {"random_state": ["random_state"]}
-_SAMPLED = {"n": _COUNT, "n_words": _COUNT, "n_characters": _COUNT, **_SEED}
+_SAMPLED = {"n": COUNT, "n_words": COUNT, "n_characters": COUNT, **_SEED}
 
 
 class Sheet(NamedTuple):
@@ -49,10 +47,7 @@ class Scores(NamedTuple):
     n_coders: int
 
 
-@validate_params(
-    {"n_questions": _COUNT, "n_words": _COUNT, **_SEED}, prefer_skip_nested_validation=True
-)
-@checked
+@validated(n_questions=COUNT, n_words=COUNT, **_SEED)
 def word_intrusion(
     summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = 0
 ) -> Sheet:
@@ -128,8 +123,7 @@ def word_intrusion(
     return _sheet(rows, rng)
 
 
-@validate_params(_SAMPLED, prefer_skip_nested_validation=True)
-@checked
+@validated(**_SAMPLED)
 def topic_intrusion(
     summary: TopicSummary,
     n: int = 2,
@@ -193,8 +187,7 @@ def topic_intrusion(
     return _sheet(rows, rng)
 
 
-@validate_params({**_SAMPLED, "bounds": ["array-like"]}, prefer_skip_nested_validation=True)
-@checked
+@validated(**_SAMPLED, bounds=["array-like"])
 def document_sample(
     summary: TopicSummary,
     n: int = 2,

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 @dataclass
 class Fit:
-    """A model that makes one pass each time it is called."""
+    """A model that makes a pass, or a fixed number of passes, each time it is called."""
 
-    one_pass: Callable[[], Any]
+    one_pass: Callable[..., Any]
     topics: Callable[[], NDArray]  # the current E[beta], of shape (K, V)
+    passes: int = 1
 
     def __call__(self) -> None:
         self.one_pass()
@@ -67,3 +68,6 @@ RIVALS = [
     Library("tomotopy", "tomotopy_lda", "tomotopy"),
     Library("topica", "topica_lda", "topica"),
 ]
+#: Those of the study of quality.
+BY_NAME = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
+BY_NAME["pyrmallet"] = Library("pyrmallet", "mallet", "pyrmallet")

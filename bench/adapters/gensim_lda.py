@@ -10,8 +10,8 @@ from gensim.models import LdaModel
 from bench.adapters import Fit
 
 
-def start(problem, X, *, seed=0, passes=1, prepared=True):
-    """Calls of `update`, of `passes` passes each."""
+def start(problem, X, *, seed=0, passes=1, prepared=True, alpha=None, eta=None):
+    """Calls of `update`, of `passes` passes each; `alpha` and `eta` replace the problem's."""
     # Each call counts its documents as new ones, which makes the corpus larger: several passes
     # have to be one call.
     documents = [
@@ -21,8 +21,8 @@ def start(problem, X, *, seed=0, passes=1, prepared=True):
     model = LdaModel(
         id2word={word: str(word) for word in range(X.shape[1])},
         num_topics=problem.n_topics,
-        alpha=np.full(problem.n_topics, problem.doc_topic_prior, dtype=np.float32),
-        eta=problem.topic_word_prior,
+        alpha=problem.doc_topic_prior if alpha is None else alpha,
+        eta=problem.topic_word_prior if eta is None else eta,
         chunksize=problem.batch_size,
         passes=passes,
         update_every=1,
@@ -36,4 +36,4 @@ def start(problem, X, *, seed=0, passes=1, prepared=True):
     )
     if prepared:
         model.update(documents[: problem.batch_size], passes=1)
-    return Fit(lambda: model.update(documents), model.get_topics)
+    return Fit(lambda: model.update(documents), model.get_topics, passes)

@@ -30,6 +30,30 @@ def start(problem, X, *, n_threads=1, seed=0, prepared=True):
     return Fit(lambda: lda.partial_fit(X), lambda: mean_topics(lda.components_))
 
 
+def start_fit(problem, X, *, learning_method, seed=0):
+    """The passes of its `fit`, at its own minibatches of 128 documents."""
+    lda = LatentDirichletAllocation(
+        problem.n_topics,
+        doc_topic_prior=problem.alpha,
+        topic_word_prior=problem.eta,
+        learning_method=learning_method,
+        max_iter=1,
+        random_state=seed,
+        n_jobs=1,
+    )
+    lda.fit(X[:1])  # sets what it needs, and draws the topics anew before the first pass
+    lda.random_state_ = np.random.RandomState(seed)
+    lda._init_latent_vars(X.shape[1], dtype=X.dtype)
+    size = X.shape[0] if learning_method == "batch" else lda.batch_size
+
+    def one_pass():
+        for first in range(0, X.shape[0], size):
+            block = X[first : first + size]
+            lda._em_step(block, X.shape[0], batch_update=learning_method == "batch")
+
+    return Fit(one_pass, lambda: mean_topics(lda.components_))
+
+
 def start_portions(problem, X, *, n_threads=1, seed=0):
     """A function of `partial_fit` for portions of X; the model has seen one minibatch before."""
     lda = _estimator(problem, X, n_threads, seed)

@@ -1,4 +1,4 @@
-"""topica's LDA at its defaults: sparse Gibbs sampling with learned priors, 5 samples averaged."""
+"""topica's LDA: by default sparse Gibbs sampling with learned priors, 5 samples averaged."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ import topica
 from bench.adapters import Fit
 
 
-def start(problem, X, *, n_threads=1, seed=0):
+def start(problem, X, *, n_threads=1, seed=0, sampler="sparse", online=False, sweeps=1000):
     """A fit of a number of sweeps from the beginning; its parsing is counted."""
     rows = pairwise(X.indptr)
     documents = [
         np.repeat(X.indices[begin:end], X.data[begin:end].astype(int)).astype(str).tolist()
         for begin, end in rows
     ]
-    model = topica.LDA(problem.n_topics, seed=seed, num_threads=n_threads)
+    if online:
+        model = topica.OnlineLDA(problem.n_topics, seed=seed)
+    else:
+        model = topica.LDA(problem.n_topics, seed=seed, num_threads=n_threads, sampler=sampler)
 
     def topics():
         beta = np.zeros((problem.n_topics, X.shape[1]))
         beta[:, [int(word) for word in model.vocabulary]] = model.topic_word
         return beta
 
-    return Fit(lambda sweeps: model.fit(documents, iters=sweeps, progress=False), topics)
+    def fit(sweeps=sweeps):
+        model.fit(documents, iters=sweeps, **({} if online else {"progress": False}))
+
+    return Fit(fit, topics, sweeps)

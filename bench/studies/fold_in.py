@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 from typing import NamedTuple
 
@@ -41,7 +42,8 @@ class FoldIn(NamedTuple):
             mean_change_tol=1e-3,
             max_doc_update_iter=100,
         )
-        with np.errstate(over="ignore"):  # in bound_, because such topics lie far from their prior
+        with warnings.catch_warnings():  # of perplexity_: such topics lie far from their prior
+            warnings.simplefilter("ignore", RuntimeWarning)
             lda.fit(X[:1])
         return document_completion(lda, X)
 

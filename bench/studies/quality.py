@@ -25,15 +25,14 @@ from bench.markdown import between_markers
 from bench.speed import machine
 from bench.studies import splits
 from bench.studies.study import figure, fits, kept, summary, tables
-from bench.studies.study.methods import FAMILIES, ONE_PASS, OURS
+from bench.studies.study.methods import FAMILIES, OURS
 from bench.studies.study.store import Cell, Store
 
 SIZES = (20, 100, 500)
 DOCS = CHECKOUT / "docs" / "record" / "quality.md"
 #: The results of the rivals, for machines that do not have their fits.
 RIVALS = CHECKOUT / "bench" / "studies" / "rivals.json"
-#: What is fitted by default: all but the fits that only measure the seconds of a pass.
-EVERYTHING = [name for name in (*FAMILIES, *OURS) if name != ONE_PASS]
+EVERYTHING = [*OURS, *FAMILIES]
 
 
 def arguments() -> argparse.Namespace:
@@ -55,8 +54,7 @@ def fit(store: Store, cells: list[Cell], names: list[str], seeds: list[int]) -> 
     """Fit and score, one line per method; libraries that are not installed are skipped."""
     for cell in cells:
         for name in names:
-            library = FAMILIES[name].rival if name in FAMILIES else None
-            if library is not None and library.version() is None:
+            if name in FAMILIES and FAMILIES[name].rival.version() is None:
                 print(f"{name} is not installed, so it is skipped.")
                 continue
             summary.append(store, cell, fits.fit(store, cell, name, seeds))

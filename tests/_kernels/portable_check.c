@@ -47,21 +47,21 @@ static double psi(double x)
             x[i] = (type)exp(-23 + 46. * i / N);                                                 \
             e[i] = (type)(least_exponent * (1 - 1.99 * i / N));                                  \
         }                                                                                        \
-        kernels->suffix.exp(N, e, out);                                                          \
+        kernels->real[sizeof(type) == 8].exp_array(N, e, out);                                                          \
         for (int i = 0; i < N; i++)                                                              \
             worst_exp = larger(excess(out[i] / exp(e[i]), 1, e[i], floor, u), worst_exp);        \
-        kernels->suffix.log(N, x, out);                                                          \
+        kernels->real[sizeof(type) == 8].log_array(N, x, out);                                                          \
         for (int i = 0; i < N; i++)                                                              \
             worst_log = larger(excess(out[i], log(x[i]), log(x[i]), floor, u), worst_log);       \
-        kernels->suffix.digamma(N, x, out);                                                      \
+        kernels->real[sizeof(type) == 8].digamma_array(N, x, out);                                                      \
         for (int i = 0; i < N; i++)                                                              \
             worst_psi = larger(excess(out[i], psi(x[i]), psi(x[i]), floor, u), worst_psi);       \
-        kernels->suffix.exp_digamma(N, 1, x, out);                                               \
+        kernels->real[sizeof(type) == 8].exp_digamma_array(N, 1, x, out);                                               \
         for (int i = 0; i < N; i++)                                                              \
             if (psi(x[i]) > least_exponent)                                                      \
                 worst_exp_psi = larger(                                                          \
                     excess(out[i] / exp(psi(x[i])), 1, psi(x[i]), floor, u), worst_exp_psi);     \
-        kernels->suffix.lgamma(N, x, out);                                                       \
+        kernels->real[sizeof(type) == 8].log_gamma_array(N, x, out);                                                       \
         for (int i = 0; i < N; i++)                                                              \
             worst_lgamma =                                                                       \
                 larger(excess(out[i], lgamma(x[i]), lgamma(x[i]), floor, u), worst_lgamma);      \

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, expit
 
 from annealvi._kernels import fmm
+from tests.asserts import same_for_any_threads
 from tests.proximity.bisection import bisected, divergence
 
 DTYPES = (np.float32, np.float64)
@@ -190,19 +191,17 @@ def test_entropy(dtype, n_components):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_number_of_threads_gives_the_same_bits(dtype):
-    results = []
-    for n_threads in (1, 2, 3):
+    def compute(n_threads):
         *problem, nu = make(13, 7 * fmm.BLOCK - 5, dtype)
         b = inverse_temperatures("element", nu.shape, dtype)
         energy, entropy = np.full((2, nu.shape[1]), np.nan)
         limit, held = np.abs(problem[0]), np.full_like(nu, np.nan)
+        centre = np.full(13, 0.1, dtype=dtype)
         for _ in range(3):
             fmm.sweep(*problem, b, n_threads, nu)
-            centre = np.full(13, 0.1, dtype=dtype)
             fmm.held_sweep(*problem, 0.4, centre, 0.1 - limit, limit + 0.1, n_threads, nu, held)
         fmm.energy(*problem, nu, n_threads, energy)
         fmm.entropy(nu, n_threads, entropy)
-        results.append((nu, energy, entropy, held))
-    for other in results[1:]:
-        for ours, theirs in zip(results[0], other, strict=True):
-            assert_array_equal(ours, theirs)
+        return nu, energy, entropy, held
+
+    same_for_any_threads(compute, 2, 3)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi._kernels import gemm
-from tests.asserts import refused
+from tests.asserts import refused, same_for_any_threads
 
 DTYPES = (np.float32, np.float64)
 ROWS = (1, 255, 256, 257, 2047, 2048, 2049, 5000)
@@ -86,15 +86,14 @@ def test_no_rows():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_number_of_threads_gives_the_same_bits(dtype, N, D):
     means, X = matrix(11, D, dtype, 0), matrix(N, D, dtype, 1)
-    results = []
-    for n_threads in (1, 2, 3):
+
+    def compute(n_threads):
         nu = np.zeros((11, N + PADDING), dtype=dtype)
         gemm.outer(means, X, n_threads, nu)
-        data = inner(nu, X, False, N, n_threads=n_threads)
-        results.append((nu, data, inner(nu, nu, True, N, n_threads=n_threads)))
-    for other in results[1:]:
-        for ours, theirs in zip(results[0], other, strict=True):
-            assert_array_equal(ours, theirs)
+        products = ((nu, X, False, N), (nu, nu, True, N))
+        return nu, [inner(*product, n_threads=n_threads) for product in products]
+
+    same_for_any_threads(compute, 2, 3)
 
 
 SIZES = (1, 2, 3, 7, 8, 9, 17)

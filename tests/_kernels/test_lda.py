@@ -8,6 +8,7 @@ from scipy.special import gammaln, psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from tests.asserts import same_for_any_threads
 from tests.marks import slow_values
 from tests.models.lda.naive import DTYPES, e_log
 
@@ -44,22 +45,11 @@ def dense(statistics):
     return statistics.dense(statistics.values.shape[1])
 
 
-def make(
-    n_topics,
-    n_features,
-    dtype,
-    *,
-    alpha=0.1,
-    start="constant",
-    n_iterations=7,
-    n_threads=1,
-    prune=False,
-):
-    options = LocalOptions(n_iterations, 0.0, start, prune=prune)
+def make(n_topics, n_features, dtype, *, alpha=0.1, n_iterations=7, n_threads=1, **options):
+    options = LocalOptions(n_iterations, 0.0, **{"start": "constant", "prune": False} | options)
     given = dict(alpha=alpha, eta=0.05, dtype=dtype, options=options, n_threads=n_threads)
     model = LDA(n_topics, n_features, **given)
-    rng = np.random.RandomState(1)
-    model.rng = rng
+    model.rng = rng = np.random.RandomState(1)
     model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, n_features)) + 0.02)
     return model
 
@@ -140,21 +130,19 @@ def test_a_step_too_small_for_the_dtype_keeps_the_topics(counts, dtype, eta):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_any_number_of_threads_gives_the_same_bits(dtype, index):
     X = sparse.random(500, 333, 0.1, "csr", random_state=3, dtype=np.float64)
-    X.data = np.ceil(X.data * 4)
-    X = X.astype(dtype)
+    X.data = np.ceil(X.data * 4).astype(dtype)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    results = []
-    for n_threads in (1, 2, 5):
-        model = make(13, 333, dtype, n_threads=n_threads)
-        inverse = np.linspace(0.3, 1, 500).astype(dtype)
-        for tempering in (Tempering(), Tempering(0.6), Tempering(inverse)):
+
+    def compute(n_threads):
+        model, found = make(13, 333, dtype, n_threads=n_threads), []
+        for inverse in (1.0, 0.6, np.linspace(0.3, 1, 500).astype(dtype)):
+            tempering = Tempering(inverse)
             local = model.local_step(Batch(X, slice(0, 500)), tempering, moments=True)
             model.global_step(local.statistics, 0.5, 1.0, tempering)
-            results.append((n_threads, model.topics.components.copy(), local.energy, local.entropy))
-    for i in range(3):
-        for j in (3, 6):
-            for one, other in zip(results[i][1:], results[i + j][1:], strict=True):
-                assert_array_equal(one, other)
+            found += [model.topics.components.copy(), local.energy, local.entropy]
+        return found
+
+    same_for_any_threads(compute, 2, 5)
 
 
 @pytest.mark.parametrize("n_topics", [2, 500])
@@ -176,15 +164,14 @@ def test_float32_does_not_underflow(n_topics):
 
 def test_long_documents_in_float32():
     """Sums over very many words are kept in double."""
-    rng = np.random.RandomState(0)
     n_features = 60_001
-    X = sparse.csr_matrix(rng.poisson(1.0, (2, n_features)) + 1.0)
+    X = sparse.csr_matrix(np.random.RandomState(0).poisson(1.0, (2, n_features)) + 1.0)
     gammas = {}
     for dtype in DTYPES:
         model = LDA(3, n_features, alpha=0.1, eta=0.1, dtype=dtype)
         model.topics.assign(np.random.RandomState(1).gamma(1.0, 1.0, (3, n_features)) + 0.01)
         gammas[dtype] = model.documents.infer(X.astype(dtype))
-    total = X.sum(axis=1).A1 + 0.3 if hasattr(X.sum(axis=1), "A1") else X.sum(axis=1) + 0.3
+    total = np.ravel(X.sum(axis=1)) + 0.3
     assert_allclose(gammas[np.float32].sum(axis=1), total, rtol=3e-6)
     assert_allclose(gammas[np.float32], gammas[np.float64], rtol=1e-4)
 
@@ -216,16 +203,8 @@ def test_few_topics_and_any_number_of_words(dtype, n_topics):
     X = sparse.csr_matrix(X.astype(dtype))
     alpha = np.linspace(0.3, 0.8, n_topics)
     topics = rng.gamma(0.5, 1.0, (n_topics, 1030)) + 0.2
-    for n_iterations, b, start in (
-        (0, 1.0, "constant"),
-        (1, 1.0, "constant"),
-        (2, 0.5, "constant"),
-        (3, 1.0, "constant"),
-        (6, 0.5, "constant"),
-        (2, 1.0, "random"),
-        (3, 1.0, "random"),
-        (6, 0.5, "random"),
-    ):
+    runs = [(n, b, "constant") for n, b in ((0, 1.0), (1, 1.0), (2, 0.5), (3, 1.0), (6, 0.5))]
+    for n_iterations, b, start in [*runs, *((n, b, "random") for n, b, _ in runs[2:])]:
         model = make(n_topics, 1030, dtype, alpha=alpha, start=start, n_iterations=n_iterations)
         model.topics.assign(topics)
         at = np.full(len(LENGTHS), b)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy import sparse
 
 from annealvi.model import Batch, Tempering
@@ -62,8 +62,7 @@ def test_two_in_turn_give_the_bits_of_one_alone(dtype, n_topics):
                 assert_array_equal(some[0], gamma[rows])
                 assert_array_equal(some[1], energy[rows])
             threads = fit(X, make(n_topics, dtype, n_threads=3, **options), begin)
-            for one, other in zip((gamma, energy, statistics), threads, strict=True):
-                assert_array_equal(one, other)
+            assert_equal(threads, (gamma, energy, statistics))
     assert np.all(np.isfinite(gamma)) and np.all(gamma > 0)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy import sparse
 from scipy.special import logsumexp, psi, softmax
 
@@ -154,16 +154,14 @@ def test_counts_tiny_and_huge(dtype, scale):
 
 
 @pytest.mark.slow
-@given(
-    st.integers(1, 90),
-    st.integers(8, 60),
-    st.sampled_from([1, 2, 3, 4, 6, 10, 20]),
-    st.sampled_from([1.0, 0.7, 0.3]),
-    st.sampled_from([0.05, 0.1, 0.5]),
-    st.integers(0, 2**31 - 1),
-)
-def test_any_problem(n_topics, n_features, n_iterations, b, least, seed):
+@given(st.integers(0, 2**31 - 1), st.integers(1, 90), st.sampled_from([1, 2, 3, 4, 6, 10, 20]))
+def test_any_problem(seed, n_topics, n_iterations):
     rng = np.random.RandomState(seed)
+    n_features, b, least = (
+        rng.randint(8, 61),
+        rng.choice([1, 0.7, 0.3]),
+        rng.choice([0.05, 0.1, 0.5]),
+    )
     lam = rng.gamma(rng.choice([0.03, 0.3]), 40.0, (n_topics, n_features)) + least
     X = sparse.csr_matrix(rng.poisson(rng.choice([0.1, 2.0, 30.0], (6, 1)), (6, n_features)) * 1.0)
     options = dict(b=b, alpha=rng.choice([0.02, 0.1, 1.0], n_topics), n_iterations=n_iterations)
@@ -182,15 +180,12 @@ def test_the_same_bits(dtype, index):
         Y = X.copy()
         Y.indices, Y.indptr = X.indices.astype(index), X.indptr.astype(index)
         for other in (fit(Y, lam, b, alpha=0.02, n_threads=n) for n in (1, 3)):
-            for ours, theirs in zip(one, other, strict=True):
-                assert_array_equal(ours, theirs)
+            assert_equal(other, one)
+    many = fit(X, lam, alpha=0.02)
     for order in (np.arange(40)[::-1], np.array([3]), np.array([9, 3, 5])):
         some = fit(X[order], lam, alpha=0.02)
-        many = fit(X, lam, alpha=0.02)
-        assert_array_equal(some.gamma, many.gamma[order])
-        assert_array_equal(some.energy, many.energy[order])
-        assert_array_equal(some.normalizer, many.normalizer[order])
-        assert_array_equal(some.n_active, many.n_active[order])
+        for name in ("gamma", "energy", "normalizer", "n_active"):
+            assert_array_equal(getattr(some, name), getattr(many, name)[order])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

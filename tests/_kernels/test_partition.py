@@ -12,6 +12,7 @@ from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import Draws, PowerGrid, even_grid, exponential_grid
+from tests.asserts import same_for_any_threads
 from tests.marks import cases
 
 GRIDS = {
@@ -97,18 +98,14 @@ def test_any_numbers_and_grids(values, t_max, size, even):
     assert_allclose(grid.at_inverses(sums), naive(logs, b), rtol=1e-12)
 
 
-def test_any_number_of_threads_gives_the_same_bits():
-    logs = logs_of(37, 2500)
-    rows = padded_rows(logs, np.float64, -np.inf)
-    columns = padded_rows(logs.T, np.float64, -np.inf)
-    for b in GRIDS.values():
-        grid = PowerGrid(b)
-        expected = grid.row_sums(rows), grid.column_sums(columns)
-        for n_threads in (2, 3):
-            assert_array_equal(grid.row_sums(rows, n_threads=n_threads), expected[0])
-            assert_array_equal(grid.column_sums(columns, n_threads=n_threads), expected[1])
-        for some in (slice(3, 4), slice(30, 37), slice(0, 0)):  # nor of neighbours
-            assert_array_equal(grid.row_sums(rows[some]), expected[0][some])
+@grids
+def test_any_number_of_threads_gives_the_same_bits(b):
+    logs, grid = logs_of(37, 2500), PowerGrid(b)
+    rows, columns = (padded_rows(x, np.float64, -np.inf) for x in (logs, logs.T))
+    same_for_any_threads(lambda n: grid.row_sums(rows, n_threads=n), 2, 3)
+    same_for_any_threads(lambda n: grid.column_sums(columns, n_threads=n), 2, 3)
+    for some in (slice(3, 4), slice(30, 37), slice(0, 0)):  # nor of neighbours
+        assert_array_equal(grid.row_sums(rows[some]), grid.row_sums(rows)[some])
 
 
 @pytest.mark.thinned
@@ -232,6 +229,12 @@ FROM_1 = {
 }
 
 
+def prior_of(case, form):
+    K, V, alpha, eta, n_theta, shares = DRAWS[case]
+    prior = LDAPrior(K, V, [1], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
+    return prior, n_theta, np.array(shares, dtype=float)
+
+
 @pytest.mark.thinned
 @pytest.mark.parametrize("form", ["explicit", "collapsed"])
 @cases(
@@ -242,9 +245,7 @@ FROM_1 = {
     ("sparse", "two points"),
 )
 def test_draws_written_out(form, case, kind):
-    K, V, alpha, eta, n_theta, shares = DRAWS[case]
-    prior = LDAPrior(K, V, [1], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
-    b, shares = FROM_1[kind], np.array(shares, dtype=float)
+    (prior, n_theta, shares), b = prior_of(case, form), FROM_1[kind]
     lengths = np.random.RandomState(0).randint(1, 40, len(shares))
     draws = Draws(3, n_theta, np.random.SeedSequence(5))
     found = prior._draw(PowerGrid(b), draws, lengths, shares)
@@ -258,15 +259,11 @@ def test_draws_written_out(form, case, kind):
 @pytest.mark.parametrize("form", ["explicit", "collapsed"])
 @pytest.mark.parametrize("case", ["small", "of each word"])
 def test_draws_have_the_same_bits_for_any_number_of_threads(form, case):
-    K, V, alpha, eta, n_theta, shares = DRAWS[case]
-    prior = LDAPrior(K, V, [1], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
-    grid, shares = PowerGrid(exponential_grid(10, 9)), np.array(shares, dtype=float)
-    lengths = np.arange(1, len(shares) + 1)
+    prior, n_theta, shares = prior_of(case, form)
+    grid, lengths = PowerGrid(exponential_grid(10, 9)), np.arange(1, len(shares) + 1)
 
     def drawn(n_threads):
         draws = Draws(20, n_theta, np.random.SeedSequence(1), n_threads)
         return prior._draw(grid, draws, lengths, shares)
 
-    expected = drawn(1)
-    for n_threads in (2, 3, 7):
-        assert_array_equal(drawn(n_threads), expected)
+    same_for_any_threads(drawn)

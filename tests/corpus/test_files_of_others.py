@@ -18,6 +18,7 @@ from annealvi.corpus import (
 )
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity
 from tests.asserts import refused
+from tests.marks import cases
 
 WORDS = ["äpfel", "хлеб", "云", "drum"]
 UCI, LDA_C = "2\n4\n5\n1 1 3\n1 2 1\n2 2 2\n2 3 1\n2 4 4\n", "2 0:3 1:1\n3 1:2 2:1 3:4\n"
@@ -34,11 +35,8 @@ def files(folder, reader, vocabulary, packed=False):
 @pytest.mark.parametrize("reader", [read_uci, read_lda_c])
 @pytest.mark.parametrize("packed", [False, True])
 def test_vocabularies_with_a_mark_and_other_ends_of_lines(reader, packed, tmp_path):
-    for text in (
-        "\n".join(WORDS),
-        "\r\n".join(WORDS) + "\r\n",
-        "\ufeff" + "\n".join(WORDS) + "\n\n",
-    ):
+    lines = "\n".join(WORDS)
+    for text in (lines, "\r\n".join(WORDS) + "\r\n", "\ufeff" + lines + "\n\n"):
         assert files(tmp_path, reader, text, packed).feature_names.tolist() == WORDS
 
 
@@ -52,13 +50,8 @@ def test_only_a_line_feed_ends_a_word(reader, sign, tmp_path):
 @pytest.mark.parametrize("head", ["word", "4", "", "term", "# words", "слово"])
 def test_a_headline_of_the_vocabulary(head, tmp_path):
     text = "\n".join([head, *WORDS])
-    refused(
-        "'.*vocab' .* it has 5 words, and the counts have 4.* headline",
-        files,
-        tmp_path,
-        read_uci,
-        text,
-    )
+    words = "'.*vocab' .* it has 5 words, and the counts have 4.* headline"
+    refused(words, files, tmp_path, read_uci, text)
 
 
 LINES = {"2 5:1 0:2\n": [2, 0, 0, 0, 0, 1], "3 4:1 1:2 3:7 \n": [0, 2, 0, 7, 1, 0]}
@@ -81,13 +74,7 @@ def test_lda_c_in_any_order(line, tmp_path):
 
 
 SINGLE = [(0, 2), (3, 1), (5, 4)]
-ONE_DOCUMENT = [
-    SINGLE,
-    tuple(SINGLE),
-    [list(pair) for pair in SINGLE],
-    np.array(SINGLE),
-    iter(SINGLE),
-]
+ONE_DOCUMENT = [SINGLE, tuple(SINGLE), [[*pair] for pair in SINGLE], np.array(SINGLE), iter(SINGLE)]
 MALFORMED = [[(0, 1, 2), (3, 4, 5)], [0, 1, 2, 3], np.arange(4), [[0, 1, 2, 3]], [0.0, 1.0], ["ab"]]
 MALFORMED += [[(0, 1), (2,)], [("a", 1)], 3]
 
@@ -102,9 +89,7 @@ def test_malformed_documents_of_gensim(document):
     refused("must be a list of .id, count.. Got .* for document 1", from_gensim, [SINGLE, document])
 
 
-@pytest.mark.parametrize(
-    "corpus", [[SINGLE, [(1, 1)]] * 4, [SINGLE[:2], SINGLE[1:]] * 6, [[], SINGLE]]
-)
+@cases("corpus", [SINGLE, [(1, 1)]] * 4, [SINGLE[:2], SINGLE[1:]] * 6, [[], SINGLE])
 def test_a_corpus_of_gensim_in_the_place_of_counts(corpus):
     fitted = TemperedLDA(2, max_iter=1).fit(np.ones((4, 6)))
     for model in (TemperedLDA(2), TemperedMultinomialMixture(2), TemperedFMM(2)):
@@ -176,12 +161,8 @@ def test_topics_as_words(topics):
 def test_completion_of_a_model_of_texts():
     texts = ["stars and planets shine", "bread and butter taste"] * 12
     model = TopicModel(2, random_state=0).fit(texts)
-    refused(
-        "'estimator' .* must be a model of word counts.* `lda_`",
-        document_completion,
-        model,
-        model.counts(texts),
-    )
+    message = "'estimator' .* must be a model of word counts.* `lda_`"
+    refused(message, document_completion, model, model.counts(texts))
     refused(
         "Got texts: TopicModel.fit takes", document_completion, model.lda_, texts, error=TypeError
     )

@@ -18,28 +18,25 @@ from annealvi.dask.estimator import sizes
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.scale.engines import SerialEngine
 from tests.asserts import refusals, refused
+from tests.callbacks import stop_at
+from tests.lda.resumed import LEARN
 from tests.marks import cases, quick_values
 
 LENGTHS = (210, 140, 260, 90)
 SIZES = dict(shard_size=25, batch_size=100)
+POSTERIOR = annealvi.Annealed(2, form="posterior")
 FITS = {
     "annealed": dict(max_iter=3),
     "fixed, float64": dict(max_iter=2, temperature=2.0, dtype="float64"),
-    "mean field, posterior form": dict(
-        max_iter=3, estimate="variational", temperature=annealvi.Annealed(2, form="posterior")
-    ),
-    "learned temperature and priors": dict(
-        max_iter=3, temperature="variational", doc_topic_prior="learn", topic_word_prior="learn"
-    ),
+    "mean field, posterior form": dict(max_iter=3, estimate="variational", temperature=POSTERIOR),
+    "learned temperature and priors": dict(max_iter=3, temperature="variational", **LEARN),
     "learned over the prior": dict(max_iter=2, temperature=Variational(partition="prior")),
     "a temperature for each document": dict(max_iter=2, temperature=LocalVariational()),
     "batch": dict(max_iter=2, learning_method="batch"),
     "evaluated": dict(max_iter=4, evaluate_every=1),
     "evaluated, mean field": dict(max_iter=3, evaluate_every=2),
     "evaluated while it learns": dict(max_iter=3, evaluate_every=1, temperature="variational"),
-    "evaluated until it has converged": dict(
-        max_iter=9, evaluate_every=1, perp_tol=1e6, temperature=1
-    ),
+    "evaluated to convergence": dict(max_iter=9, evaluate_every=1, perp_tol=1e6, temperature=1),
     "finish": dict(max_iter=1, n_init=1, n_components=2),
     "scikit-learn's": dict(max_iter=2, preset="sklearn"),
     "random documents, several starts": dict(max_iter=1, init="documents", n_init=2),
@@ -181,17 +178,8 @@ def test_parameters(workers):
 @pytest.mark.slow
 def test_a_checkpoint_is_resumed(paths, local, tmp_path):
     path = tmp_path / "fit.safetensors"
-
-    class StopError(Exception):
-        pass
-
-    def stop(estimator, monitor):
-        if monitor.step == 9:
-            estimator.save_state(path)
-            raise StopError
-
-    with pytest.raises(StopError):
-        settings(SerialEngine(), callback=stop).fit(paths)
+    with pytest.raises(ZeroDivisionError):
+        settings(SerialEngine(), callback=stop_at(9, ZeroDivisionError, path)).fit(paths)
     check_equal(settings(SerialEngine(), checkpoint=path).fit(paths), local)
     steps = []
     count = lambda estimator, monitor: steps.append(1)  # noqa: E731

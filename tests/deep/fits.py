@@ -21,16 +21,14 @@ from annealvi.schedules import Linear
 X = (np.random.RandomState(0).random_sample((40, 12)) < 0.3).astype(np.float32)
 FEW = dict(max_iter=12, batch_size=16, random_state=0)
 WARM = dict(annealing=0.5, schedule=Linear(0.1, 1.0))
+GATED = dict(n_transitions=1, transition_hidden=4, units="gated")
+ORTHOGONAL = ProximityPenalty("orthogonal", magnitude=0.1)
 MODELS = {
     "sbn": SigmoidBeliefNetwork((4, 3), temperature=Annealed(3.0), proximity="kl", **FEW),
     "poisson": PoissonDEF(3, n_local_steps=3, n_draws=8, proximity="entropy", **FEW),
-    "vae": VariationalAutoencoder(
-        3, hidden=(8,), proximity=ProximityPenalty("orthogonal", magnitude=0.1), **FEW
-    ),
+    "vae": VariationalAutoencoder(3, hidden=(8,), proximity=ORTHOGONAL, **FEW),
     "chain": VariationalAutoencoder(3, hidden=(8,), n_transitions=2, calibration=0.5, **FEW),
-    "gated": VariationalAutoencoder(
-        3, hidden=(8,), n_transitions=1, transition_hidden=4, units="gated", **WARM, **FEW
-    ),
+    "gated": VariationalAutoencoder(3, hidden=(8,), **GATED, **WARM, **FEW),
     "posterior": HierarchicalPosterior(ENERGIES["d"], 2, 2, n_init=2, hidden=4, **WARM, **FEW),
     "flow": HierarchicalPosterior(ENERGIES["d"], 2, 2, transition="flow", hidden=4, **FEW),
 }

@@ -23,6 +23,8 @@ from tests.callbacks import stop_at
 from tests.deep.fits import MODELS, X, answers, model, weights
 from tests.marks import cases
 
+ORTHOGONAL = ProximityPenalty("orthogonal")
+OF_MEAN = ProximityPenalty("orthogonal", average="parameters")
 NAMES = pytest.mark.parametrize("name", MODELS)
 FEW_NAMES = pytest.mark.parametrize("name", ["sbn", "poisson", "vae", "posterior"])
 OF_DATA = pytest.mark.parametrize("name", ["sbn", "poisson", "vae"])
@@ -99,24 +101,16 @@ def test_names(name):
     ("vae", {"proximity": "median"}, r"'proximity' parameter of Vari.* Got 'median'"),
     ("sbn", {"proximity": ProximityPenalty(gamma=0.0)}, r"'gamma' .* \(0.0, 1.0\]"),
     ("poisson", {"proximity": "orthogonal"}, r"'proximity' parameter .* Got 'orthogonal'"),
-    (
-        "poisson",
-        {"proximity": ProximityPenalty("orthogonal")},
-        r"one of the statistics \['entropy', 'kl', .*\], or with .* Got 'orthogonal'",
-    ),
+    ("poisson", {"proximity": ORTHOGONAL}, r"\['entropy', 'kl', .*\], or with .* Got 'orthogonal'"),
     ("vae", {"temperature": 0.5}, "'temperature' parameter of VariationalAutoencoder"),
     ("sbn", {"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
     ("vae", {"temperature": Variational()}, "must be one that follows a plan.* Got Vari"),
     ("vae", {"temperature": LocalVariational()}, "must be one that follows a plan.* Got Loc"),
-    (
-        "vae",
-        {"temperature": Annealed("auto")},
-        r"'start' .* must be a number in this fit. Got 'auto'",
-    ),
+    ("vae", {"temperature": Annealed("auto")}, "'start' .* must be a number in this.* Got 'auto'"),
     (
         "gated",
         {"schedule": lambda done: -1.0},
-        "'schedule' parameter of Vari.* must be a function that gives .* Got -1.0 .* 0 of the",
+        "'schedule' parameter of Vari.* Got -1.0 .* 0 of the",
     ),
     ("posterior", {"schedule": lambda done: torch.nan}, "'schedule' .* Got nan"),
     ("posterior", {"schedule": lambda done: "hot"}, "'schedule' .* Got 'hot'"),
@@ -197,11 +191,7 @@ def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
     ("vae", {"n_transitions": 1}, "it has n_transitions=0, this .* n_transitions=1"),
     ("vae", {"units": "gated"}, "it has units='relu', this .* units='gated'"),
     ("vae", {"proximity": None}, "it has proximity='orthogonal, averaged', this .* proximity=None"),
-    (
-        "vae",
-        {"proximity": ProximityPenalty("orthogonal", average="parameters")},
-        "it has proximity='orthogonal, averaged', this .* proximity='orthogonal'",
-    ),
+    ("vae", {"proximity": OF_MEAN}, "proximity='orthogonal, averaged', .* proximity='orthogonal'"),
     ("poisson", {"background": 0.02}, "it has background=0.01, this .* background=0.02"),
     ("posterior", {"n_transitions": 3}, "it has n_transitions=2, this .* n_transitions=3"),
     ("posterior", {"transition": "flow"}, "it has transition='gaussian', this .*'flow'"),

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from annealvi.deep.energies import ENERGIES
 from annealvi.deep.hvi import (
     LEAST_SIGMA,
+    LEAST_SLOPE,
     Chain,
     FlowPosterior,
     SigmoidalTransitions,
@@ -150,6 +151,35 @@ def test_weight_normalisation_ignores_the_lengths_of_weights():
         assert_allclose(one.detach(), other.detach())
     for one, other in zip(before, transitions.moments(z, 0, given + 1.0), strict=True):
         assert (one - other).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("t", [0, 1])
+def test_conditional_weight_normalisation_as_it_is_written(t):
+    """(a + A c) * (W / |W|) z + B c + b, for the ELU units and for the moments."""
+    torch.manual_seed(0)
+    some = Transitions(2, 2, n_runs=2, hidden=5, context=3, activation="elu").double()
+    with torch.no_grad():
+        for parameter in some.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    z, c = torch.randn(2, 6, 2).double(), torch.randn(6, 3).double()
+    found = [part.detach() for part in some.moments(z, t, c)]
+    parts = {name: value[t].detach().numpy() for name, value in some.named_parameters()}
+    z, c = z.numpy(), c.numpy()
+
+    def affine(x, name, run):
+        W, a, A, b = (
+            parts[f"{name}_{kind}"][run] for kind in ("weight", "scale", "conditioner", "bias")
+        )
+        scale, shift = np.split(c @ A, 2, axis=1)
+        return (a + scale) * (x @ (W / np.sqrt((W**2).sum(axis=0)))) + shift + b
+
+    for run in range(2):
+        h = affine(z[run], "hidden", run)
+        h = np.where(h > 0, h, np.expm1(np.minimum(h, 0)))
+        m, g, s = np.split(affine(h, "out", run), 3, axis=1)
+        g = 1 / (1 + np.exp(-g))
+        assert_allclose(found[0][run], g * m + (1 - g) * z[run], rtol=1e-12)
+        assert_allclose(found[1][run], np.log1p(np.exp(s)) + LEAST_SIGMA, rtol=1e-12)
 
 
 def test_a_chain_without_transitions_is_its_base():
@@ -290,6 +320,35 @@ def test_an_inverse_leads_back(dim):
     z = 3 * torch.randn(1, 20, dim).double()
     for t in range(2):
         assert_close(some.inverse(some(z, t)[0], t), z, atol=1e-9, rtol=1e-9)
+
+
+def test_a_flow_as_it_is_written():
+    """Huang, Krueger et al. (2018) in two dimensions; every second transition begins at the end."""
+    some = flow(n_runs=2)
+    path = some(some.draw_noise(6, DoubleNoise(3)))
+    parts = {name: p.detach().numpy() for name, p in some.forwards.named_parameters()}
+    sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+    for run in range(2):
+        z = path.z[0, run].detach().numpy()
+        log_q = -0.5 * (z**2).sum(axis=1) - math.log(2 * math.pi)
+        for t in range(3):
+            W, b, V, c = (
+                parts[name][t, run]
+                for name in ("hidden_weight", "hidden_bias", "out_weight", "out_bias")
+            )
+            first = t % 2
+            h = np.maximum(z[:, [first]] * W[first] + b, 0)
+            given = (h @ V + c).reshape(6, 3, 2, 4)  # of the coordinate that depends on the first
+            given[:, :, first] = c.reshape(3, 2, 4)[:, first]
+            w, a, b = given.transpose(1, 0, 2, 3)
+            w, a = np.exp(w), np.log1p(np.exp(a)) + LEAST_SLOPE
+            w /= w.sum(axis=-1, keepdims=True)
+            s = sigmoid(a * z[:, :, None] + b)
+            x = (w * s).sum(axis=-1)
+            log_q -= np.log((w * a * s * (1 - s)).sum(axis=-1) / (x * (1 - x))).sum(axis=1)
+            z = np.log(x / (1 - x))
+            assert_allclose(path.z[t + 1, run].detach(), z, rtol=1e-9)
+        assert_allclose(some.log_weight(path)[run].detach(), log_q, rtol=1e-9)
 
 
 def test_the_density_is_one_in_all():

@@ -101,7 +101,7 @@ def test_the_history_has_the_elbo():
     (lambda z: torch.zeros(len(z), requires_grad=True), "has no gradient"),
     (
         lambda z: gaussian(z) + (0 * z[:, 0]).sqrt(),
-        "The gradient of .* must be finite. It is not at 192 of 192 points",
+        "The gradient of .* finite. .* at 192 of 192 po",
     ),
     (lambda z: (z[:, 0] > 0).long(), "Tensor of floats .*Got torch.int64"),
     (lambda z: np.zeros(len(z)), "Tensor of floats .*Got ndarray"),

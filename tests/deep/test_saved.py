@@ -10,7 +10,7 @@ from annealvi.checkpoint import Checkpoint
 from annealvi.deep.energies import ENERGIES
 from tests.asserts import refused
 from tests.deep.fits import MODELS, X, answers, model
-from tests.files.mutations import changed, mutated_tree, outcome
+from tests.files.mutations import changed, outcomes
 from tests.marks import cases
 
 NAMES = pytest.mark.parametrize("name", MODELS)
@@ -132,10 +132,5 @@ def use(estimator):
 
 @NAMES
 def test_random_changes(trees, name):
-    rng, counts = np.random.default_rng(0), {}
-    for _ in range(40):
-        forged, ways = mutated_tree(trees[name], rng, int(rng.choice([1, 1, 3])))
-        found = outcome(lambda: storage.estimator_of(forged, given(name)), use)  # noqa: B023
-        assert found in ("refused", "refused in use", "sound"), ways
-        counts[found] = counts.get(found, 0) + 1
+    counts = outcomes(trees[name], 40, lambda tree: storage.estimator_of(tree, given(name)), use)
     assert counts["refused"] > 10 and counts["sound"] > 0

@@ -154,11 +154,7 @@ def test_an_error_before_the_first_step_leaves_the_estimator_as_it_was(X):
 
 
 def test_an_interrupted_fit_is_kept(X):
-    def interrupt(estimator, monitor):
-        if monitor.step == 11:
-            raise KeyboardInterrupt
-
-    model = Sum(callback=interrupt)
+    model = Sum(callback=stop_at(11, KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert model.n_iter_ == 11
@@ -182,10 +178,8 @@ def counts():
 
 def test_batches_are_rows(counts):
     rows = torch.tensor([8, 4, 0, 3])
-    for data in (
-        as_rows(counts, torch.device("cpu")),
-        SparseRows(sparse.csr_matrix(counts), "cpu"),
-    ):
+    dense = as_rows(counts, torch.device("cpu"))
+    for data in (dense, SparseRows(sparse.csr_matrix(counts), "cpu")):
         assert len(data) == 9
         np.testing.assert_array_equal(data[rows], counts[rows])
 

@@ -78,6 +78,9 @@ def topics(**parameters):
 
 
 #: Functions that fit the estimator of each file.
+WEIGHTS = [0.3, 0.3, 0.4]
+SEEDED = dict(seed_words={"sea": ["Ship", "sail"]}, stop_words=["the"])
+SEEDED["vectorizer"] = TopicVectorizer(ngram_range=(1, 2), min_df=1, max_features=30)
 ESTIMATORS = {
     "lda": lda,
     "lda-variational": lambda: lda(temperature="variational"),
@@ -89,17 +92,11 @@ ESTIMATORS = {
     "fmm": fmm,
     "fmm-proximity": lambda: fmm(temperature=Proximity("kl", magnitude=9.0), covariance="full"),
     "gmm": gmm,
-    "gmm-variational": lambda: gmm(
-        temperature="variational", weights=[0.3, 0.3, 0.4], covariances=1.0
-    ),
+    "gmm-variational": lambda: gmm(temperature="variational", weights=WEIGHTS, covariances=1.0),
     "mmm": lambda: TemperedMultinomialMixture(3, tol=0, random_state=0).fit(counts()),
     "topics": topics,
     "topics-classes": topics,
-    "topics-seeds": lambda: topics(
-        seed_words={"sea": ["Ship", "sail"]},
-        stop_words=["the"],
-        vectorizer=TopicVectorizer(ngram_range=(1, 2), min_df=1, max_features=30),
-    ),
+    "topics-seeds": lambda: topics(**SEEDED),
 }
 
 

@@ -3,6 +3,7 @@
 import copy
 import signal
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 
 import numpy as np
@@ -142,6 +143,17 @@ def outcome(open_file, use, seconds=10):
         except BaseException as error:
             return f"in use: {type(error).__name__}: {error}"
     return "sound" if all(np.all(np.isfinite(value)) for value in values) else "not finite"
+
+
+def outcomes(tree, n, open_tree, use):
+    """How many of n random changes of a tree were refused and how many are sound; fails else."""
+    rng, counts = np.random.default_rng(0), Counter()
+    for _ in range(n):
+        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
+        found = outcome(lambda: open_tree(forged), use)  # noqa: B023
+        assert found in {"refused", "refused in use", "sound"}, (ways, found)
+        counts[found] += 1
+    return counts
 
 
 @contextmanager

@@ -64,13 +64,9 @@ def run_case(
 
     @seeded(zlib.crc32(repr(case).encode()))
     @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        derandomize=False,
+        **dict(max_examples=examples, database=None, deadline=None, derandomize=False),
         phases=[Phase.generate, *[Phase.shrink] * shrink],
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
+        **dict(suppress_health_check=list(HealthCheck), print_blob=False),
     )
     @given(_drawing())
     def one(draw: Any) -> None:
@@ -236,13 +232,8 @@ def _child(order: dict[str, Any]) -> tuple[list[dict[str, Any]], int, str]:
     """Run a child; return the answers to its cases, its status and what it has written last."""
     with tempfile.TemporaryFile() as errors:
         command = [sys.executable, "-c", CHILD, json.dumps(order)]
-        child = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=os.environ | {"PYTHONHASHSEED": "0"},
-            text=True,
-        )
+        pipes = dict(stdout=subprocess.PIPE, stderr=errors, text=True)
+        child = subprocess.Popen(command, env=os.environ | {"PYTHONHASHSEED": "0"}, **pipes)
         try:  # longer than the child's own alarm allows
             output, _ = child.communicate(timeout=CHUNK * order["examples"] * order["limit"] + 60)
         except subprocess.TimeoutExpired:

@@ -126,11 +126,8 @@ def summary() -> Any:
 @functools.cache
 def four_topics() -> Any:
     """A summary with as many topics as a question about them needs."""
-    return describe(
-        TemperedLDA(4, max_iter=2, random_state=0).fit(COUNTS),
-        COUNTS,
-        texts=["moon orbit"] * len(COUNTS),
-    )
+    lda = TemperedLDA(4, max_iter=2, random_state=0).fit(COUNTS)
+    return describe(lda, COUNTS, texts=["moon orbit"] * len(COUNTS))
 
 
 @functools.cache
@@ -140,6 +137,7 @@ def choice() -> Any:
 
 
 FEW = dict(n_components=2, max_iter=2, random_state=0)
+SHORT = dict(lda=TemperedLDA(max_iter=2), random_state=0)
 VARIATIONAL = annealvi.Variational(t_max=5.0, grid=5)
 #: Estimators whose files are damaged, with their data; the last have no checkpoints of their own.
 SAVED: tuple[tuple[Any, Any], ...] = (
@@ -155,11 +153,8 @@ SAVED: tuple[tuple[Any, Any], ...] = (
     (TemperedGaussianMixture(**FEW, tol=0, covariances=1.0, temperature="variational"), POINTS),
     (TemperedMultinomialMixture(**FEW, tol=0), COUNTS),
     (TemperedMultinomialMixture(**FEW, tol=0, init="kmeans++", temperature=VARIATIONAL), COUNTS),
-    (
-        TopicModel(2, seed_words={"sky": ["moon"]}, lda=TemperedLDA(max_iter=2), random_state=0),
-        TEXTS,
-    ),
-    (TopicModel("auto", lda=TemperedLDA(max_iter=2), random_state=0), TEXTS),
+    (TopicModel(2, seed_words={"sky": ["moon"]}, **SHORT), TEXTS),
+    (TopicModel("auto", **SHORT), TEXTS),
 )
 
 
@@ -414,11 +409,8 @@ def _model(t: Trial, owner: str) -> Any:
     """A fitted estimator, now and then something else."""
     if owner == "log_partition":
         value = t.one_of(1.0, np.nan, "a")
-        own = SimpleNamespace(
-            n_samples=t.one_of(1, 10, 0),
-            sample_prior=lambda rng: rng.standard_normal(),
-            local_log_partition=lambda one, inverse: value,
-        )
+        own = SimpleNamespace(n_samples=t.one_of(1, 10, 0), sample_prior=lambda rng: rng.normal())
+        own.local_log_partition = lambda one, inverse: value
         lengths = t.draw(BY_NAME["document_lengths"])
         prior = t.call("LDAPrior", LDAPrior, 2, 3, lengths, check=anything)[1]
         return t.one_of(prior or own, prior, fitted(TemperedLDA), own, TemperedLDA())
@@ -510,11 +502,8 @@ def arguments(t: Trial, function: Any, owner: str, module: str, cls: Any = None)
     parameters = inspect.signature(function).parameters
     names = [n for n, p in parameters.items() if p.kind.name[:3] != "VAR" and n not in KEPT]
     names.sort(key=lambda name: name not in ("model", "estimator", "lda"))
-    wrong = (
-        t.one_of(*names)
-        if names and owner not in ("check_distance", "Adam") and t.seldom(4)
-        else None
-    )
+    spoils = names and owner not in ("check_distance", "Adam") and t.seldom(4)
+    wrong = t.one_of(*names) if spoils else None
     for name in names:
         always = parameters[name].default is parameters[name].empty or name in s.MOST
         if name == wrong:
@@ -532,24 +521,10 @@ def arguments(t: Trial, function: Any, owner: str, module: str, cls: Any = None)
 #: NaN means here that there is no value; numbers there may follow from infinite arguments; and
 #: functions that do not look at a matrix yet, or at all.
 NAN = {"history_", "document_temperatures_", "document_temperatures", "perplexity", "table"}
-NAN |= {
-    "topic_coherence",
-    "document_completion",
-    "weights",
-    "documents",
-    "outliers",
-    "map",
-    "by_group",
-}
-INFINITE = {
-    "inverse_huber",
-    "inverse_huber_derivative",
-    "update",
-    "check_means",
-    "over_time",
-    "words",
-}
-INFINITE |= {"describe", "top_words", "similar", "even_grid", "exponential_grid", "load"}
+NAN |= {"topic_coherence", "document_completion", "weights", "documents", "outliers", "map"}
+NAN |= {"by_group"}
+INFINITE = {"inverse_huber", "inverse_huber_derivative", "update", "check_means", "over_time"}
+INFINITE |= {"words", "describe", "top_words", "similar", "even_grid", "exponential_grid", "load"}
 NOT_YET = {"HeldOut", "log_partition", "describe", "set_params", "with_lda", "LogPartition"}
 
 
@@ -571,9 +546,8 @@ def called(t: Trial, function: Any, owner: str, module: str, cls: Any = None) ->
         if one.name in given and one.default is one.empty and one.kind.name[:3] == "POS"
     ]
     allows = (OSError, ImportError, DivergenceError)
-    return t.call(
-        owner, whole, *required, check=check, allows=allows, looks=name not in NOT_YET, **given
-    )
+    judged = dict(check=check, allows=allows, looks=name not in NOT_YET)
+    return t.call(owner, whole, *required, **judged, **given)
 
 
 def _pickled(estimator: Any) -> Any:

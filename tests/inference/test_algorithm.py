@@ -31,22 +31,13 @@ class Mean:
 
 
 def run(model, data, temperature=None, monitor=None, **kwargs):
-    defaults = dict(
-        n_samples=len(data),
-        batch_size=len(data),
-        n_passes=1,
-        population=len(data),
-        step_size=full_step,
-    )
-    settings = defaults | kwargs
-    steps = settings["n_passes"] * -(-len(data) // settings["batch_size"])
-    temperature = (
-        Fixed().plan(steps, 1)
-        if temperature is None
-        else temperature.plan(steps, len(data) / settings["batch_size"])
-    )
-    monitor = Monitor() if monitor is None else monitor
-    optimise(model, data, temperature, monitor, **settings)
+    n = len(data)
+    settings = dict(n_samples=n, batch_size=n, n_passes=1, population=n, step_size=full_step)
+    settings |= kwargs
+    steps = settings["n_passes"] * -(-n // settings["batch_size"])
+    planned = (temperature or Fixed()).plan(steps, n / settings["batch_size"])
+    monitor = monitor or Monitor()
+    optimise(model, data, planned, monitor, **settings)
     return monitor
 
 
@@ -58,11 +49,9 @@ def test_batch_inference_finds_the_posterior():
 
 
 def test_minibatches_and_step_sizes():
-    x = np.arange(10.0)
-    model = Mean()
-    monitor = run(
-        model, x, batch_size=4, n_passes=2, step_size=RobbinsMonro(decay=0.7, offset=10.0)
-    )
+    x, model = np.arange(10.0), Mean()
+    steps = RobbinsMonro(decay=0.7, offset=10.0)
+    monitor = run(model, x, batch_size=4, n_passes=2, step_size=steps)
     rows = [slice(0, 4), slice(4, 8), slice(8, 10)] * 2
     assert [seen[0] for seen in model.seen] == rows
     natural, prior = np.array([0.0, -0.5]), np.array([0.0, -0.5])
@@ -90,9 +79,6 @@ def test_a_temperature_that_observes_is_shown_the_energies():
     class Curious(Temperature):
         observes = True
 
-        def _prepare(self, n_steps, steps_per_pass, model):
-            self.energies_ = []
-
         def inverse(self, step):
             return 1.0
 
@@ -100,22 +86,11 @@ def test_a_temperature_that_observes_is_shown_the_energies():
             return True
 
         def observe(self, local, scale):
-            self.energies_.append(scale * local.energy)
+            energies.append(scale * local.energy)
 
-    model = Mean()
-    planned = Curious().plan(2, 1)
-    optimise(
-        model,
-        np.array([1.0, 3.0]),
-        planned,
-        Monitor(),
-        n_samples=2,
-        batch_size=1,
-        n_passes=1,
-        population=2,
-        step_size=full_step,
-    )
-    assert_allclose(np.concatenate(planned.energies_), [-1.0, -9.0])  # each stands for two
+    energies = []
+    run(Mean(), np.array([1.0, 3.0]), Curious(), batch_size=1)
+    assert_allclose(np.concatenate(energies), [-1.0, -9.0])  # each stands for two
     run(model := Mean(), np.array([1.0]))
     assert model.seen[0][2] is False
 
@@ -125,18 +100,12 @@ def test_callbacks_stop_the_fit():
         if monitor.step == 3:
             raise StopIteration
 
-    monitor = Monitor()
+    monitor, passes = Monitor(), []
     run(Mean(), np.arange(10.0), monitor=monitor, batch_size=2, n_passes=5, on_step=stop)
     assert monitor.step == 3
-    passes = []
-    monitor = run(
-        Mean(),
-        np.arange(4.0),
-        n_passes=5,
-        after_pass=lambda index: passes.append(index) or index == 1,
-    )
-    assert passes == [0, 1]
-    assert monitor.step == 2
+    second = lambda index: passes.append(index) or index == 1  # noqa: E731
+    monitor = run(Mean(), np.arange(4.0), n_passes=5, after_pass=second)
+    assert passes == [0, 1] and monitor.step == 2
 
 
 def test_monitor_merges_records_of_a_step():

@@ -3,7 +3,6 @@
 from unittest import mock
 
 import numpy as np
-from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi import TemperedLDA
@@ -16,12 +15,9 @@ METHODS = ("batch", "online")
 def mean_field(X, **kwargs):
     """An annealed fit of the mean field from random topics."""
     is_single = getattr(X, "dtype", None) == np.float32
-    settings = parameters.mean_field(kwargs.get("n_components", 4)) | dict(
-        learning_method="batch",
-        max_iter=10,
-        temperature="annealed",
-        dtype="float32" if is_single else "float64",
-    )
+    settings = parameters.mean_field(kwargs.get("n_components", 4))
+    settings |= dict(learning_method="batch", max_iter=10, temperature="annealed")
+    settings["dtype"] = "float32" if is_single else "float64"
     return recommended(X, **settings | kwargs)
 
 
@@ -44,10 +40,3 @@ def without_words(X, documents):
     counts = X.toarray()
     counts[documents] = 0
     return sparse.csr_matrix(counts)
-
-
-def assert_identical(one, other):
-    """Two lists of arrays and numbers are the same, bit for bit."""
-    assert len(one) == len(other)
-    for a, b in zip(one, other, strict=True):
-        assert_array_equal(a, b)

@@ -8,6 +8,7 @@ from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from bench.speed.same_bits import digest
 
+LEARN = {"doc_topic_prior": "learn", "topic_word_prior": "learn"}
 #: Parameters by name.  Together they use everything that a checkpoint holds.
 KINDS = {
     "default": {},
@@ -16,20 +17,15 @@ KINDS = {
     "over the prior": {"temperature": Variational(partition="prior"), "doc_topic_prior": "learn"},
     "local": {"temperature": "local"},
     "local, corpus": {"temperature": LocalVariational(normaliser="corpus"), "n_init": 2},
-    "posterior form": {
-        "temperature": Annealed(2.0, form="posterior"),
-        "learning_offset": 30.0,
-        "learning_decay": 0.7,
-    },
+    "local, batch": {"temperature": "local", "learning_method": "batch"},
+    "posterior form": {"temperature": Annealed(2.0, form="posterior"), "learning_offset": 30.0},
     "scikit-learn": {"preset": "sklearn", "learning_method": "online"},
+    "mean field": {"preset": "sklearn", "temperature": "annealed"},
     "starts": {"n_init": 3, "preset": "sklearn", "learning_method": "online"},
     "merged": {"n_init": 3, "max_iter": 2},
     "merged, batch": {"n_init": 2, "learning_method": "batch", "validation_fraction": 0.2},
-    "learned priors": {
-        "doc_topic_prior": "learn",
-        "topic_word_prior": "learn",
-        "temperature": "annealed",
-    },
+    "learned priors": LEARN | {"temperature": "annealed"},
+    "learned priors, batch": LEARN | {"learning_method": "batch", "estimate": "variational"},
     "validation": {"validation_fraction": 0.2, "n_init": 2, "temperature": "annealed"},
     "evaluated": {"learning_method": "batch", "evaluate_every": 1, "temperature": "variational"},
     "finish": {"n_init": 1, "batch_size": 30, "evaluate_every": 1},
@@ -95,12 +91,3 @@ class Snapshots:
         if self.n_steps % self.every == 0:
             self.paths.append(self.folder / f"{self.n_steps}.safetensors")
             estimator.save_state(self.paths[-1])
-
-
-class Counter:
-    """A callback that counts steps."""
-
-    n_steps = 0
-
-    def __call__(self, estimator, monitor):
-        self.n_steps += 1

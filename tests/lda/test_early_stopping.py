@@ -17,8 +17,8 @@ from annealvi.lda.hooks import LEAST_GAIN, hold_out, moved_share
 from annealvi.lda.settings import passes, resolve, words_per_entry
 from annealvi.metrics import document_completion
 from annealvi.metrics import held_out as completion
-from tests.asserts import with_topics
-from tests.marks import slow_values
+from tests.asserts import refused, with_topics
+from tests.marks import cases, slow_values
 
 
 def settings_of(lda, X):
@@ -35,8 +35,7 @@ def X():
     rng = np.random.RandomState(0)
     topics = rng.dirichlet(np.full(50, 0.1), 3)
     theta = rng.dirichlet(np.full(3, 0.3), 120)
-    counts = [rng.multinomial(20, p) for p in theta @ topics]
-    return sparse.csr_matrix(np.array(counts, dtype=float))
+    return sparse.csr_matrix([rng.multinomial(20, p) for p in theta @ topics], dtype=float)
 
 
 def make(**parameters):
@@ -96,9 +95,8 @@ def test_the_score_is_document_completion(X, dtype):
     rng = generators(check_random_state(lda.random_state), lda.n_init)[1]
     rng.permutation(X.shape[0])
     expected = document_completion(lda, held_out.X, random_state=rng)
-    assert lda.validation_score_ == pytest.approx(
-        expected, rel=1e-12 if dtype is np.float64 else 1e-6
-    )
+    rel = 1e-12 if dtype is np.float64 else 1e-6
+    assert lda.validation_score_ == pytest.approx(expected, rel=rel)
     assert lda.validation_score_ == lda.history_["validation"].max()
 
 
@@ -175,9 +173,7 @@ def test_warnings(X, recwarn, monkeypatch):
     make(temperature=Variational.as_printed(), max_iter=2).fit(X)  # T never settles
     assert not [w for w in recwarn if issubclass(w.category, ConvergenceWarning)]
     for method in ("fit", "fit_transform"):
-        with pytest.warns(
-            ConvergenceWarning, match=r"max_iter=2 passes\. Increase max_iter\.$"
-        ) as w:
+        with pytest.warns(ConvergenceWarning, match=r"=2 passes\. Increase max_iter\.$") as w:
             getattr(make(max_iter=2, temperature=1), method)(X)
         assert len(w) == 1 and w[0].filename == __file__
     # patience is not exhausted, but nothing was gained any more
@@ -219,9 +215,7 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
     assert completion.MOST_TOKENS >= 1e9  # users may split more by themselves
 
 
-@pytest.mark.parametrize(
-    ("n_samples", "fraction"), [(1, 0.5), (2, 0.6), (3, 0.9), (10, 0.95), (10, 1e-12)]
-)
+@cases(("n_samples", "fraction"), (1, 0.5), (2, 0.6), (3, 0.9), (10, 0.95), (10, 1e-12))
 def test_too_few_documents(X, n_samples, fraction):
     with pytest.raises(ValueError, match=rf"at least one document .* n_samples={n_samples}, "):
         make(validation_fraction=fraction).fit(X[:n_samples])
@@ -229,8 +223,7 @@ def test_too_few_documents(X, n_samples, fraction):
 
 def test_held_out_documents_without_words(X):
     lda = make(max_iter=1)
-    with pytest.raises(ValueError, match=r"held-out documents must have words. Got 30"):
-        lda.fit(sparse.csr_matrix(X.shape))
+    refused(r"held-out documents must have words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
     assert not hasattr(lda, "components_")
 
 
@@ -245,9 +238,6 @@ def test_a_callback_may_end_the_fit_within_a_pass(X):
     assert_allclose(lda.history_["pass"], [1, 2, 220 / 90], rtol=0.1)
     assert np.isfinite(lda.history_["validation"]).all()
     assert lda.validation_score_ == lda.history_["validation"].max()
-
-
-# ------------------------------------------------------ finishing passes
 
 
 @pytest.fixture(scope="module")
@@ -286,19 +276,17 @@ def test_where_data_are_plenty(plenty):
     assert settings_of(lda, sparse.csr_matrix(wide)).finish_iter == 12
 
 
-@pytest.mark.parametrize(
+@cases(
     "parameters",
-    [
-        dict(max_iter=0),
-        dict(temperature="variational"),
-        *slow_values(
-            dict(n_components=500),  # few words for each entry
-            dict(learning_method="batch", max_iter=None),
-            dict(validation_fraction=0.2, n_init=1),
-            dict(temperature=1.0),
-            dict(preset="sklearn"),
-        ),
-    ],
+    dict(max_iter=0),
+    dict(temperature="variational"),
+    *slow_values(
+        dict(n_components=500),  # few words for each entry
+        dict(learning_method="batch", max_iter=None),
+        dict(validation_fraction=0.2, n_init=1),
+        dict(temperature=1.0),
+        dict(preset="sklearn"),
+    ),
 )
 def test_nowhere_else(plenty, parameters):
     lda = TemperedLDA(**dict(n_components=5) | parameters, random_state=0).fit(plenty)

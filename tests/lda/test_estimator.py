@@ -1,6 +1,5 @@
 """TemperedLDA as a user meets it: temperature, starts, input, history, callbacks."""
 
-import pickle
 import sys
 
 import joblib
@@ -14,7 +13,9 @@ from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from bench.speed.footprint import measured
 from tests.asserts import with_topics
+from tests.callbacks import stop_at
 from tests.lda.fits import METHODS, mean_field
+from tests.marks import cases
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -39,19 +40,6 @@ def test_a_fixed_temperature_stays(fit, X):
     assert_array_equal(lda.components_, fit(X, temperature=Fixed(2.5)).components_)
 
 
-@pytest.mark.thinned
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bit_identical_for_any_n_jobs_and_from_run_to_run(fit, X, method, dtype):
-    results = []
-    for n_jobs in (1, 1, 3, -1):
-        lda = fit(X, dtype=dtype, learning_method=method, n_jobs=n_jobs)
-        results.append((lda.components_.copy(), lda.transform(X), lda.score(X), lda.bound_))
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
-            assert_array_equal(one, two)
-
-
 def test_n_jobs_may_come_from_a_joblib_context(fit, X):
     with joblib.parallel_backend("threading", n_jobs=2):
         lda = fit(X)
@@ -63,14 +51,8 @@ def test_n_jobs_may_come_from_a_joblib_context(fit, X):
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
 def test_annealing_recovers_planted_documents(fit, method, form):
     corpus = make_topic_corpus(200, 60, 4, document_length=60, random_state=1)
-    lda = fit(
-        corpus.data,
-        learning_method=method,
-        temperature=Annealed(form=form),
-        max_iter=20,
-        n_components=4,
-    )
-    found = lda.transform(corpus.data)
+    options = dict(learning_method=method, temperature=Annealed(form=form), max_iter=20)
+    found = fit(corpus.data, n_components=4, **options).transform(corpus.data)
     # each planted topic correlates with one that was found
     correlation = np.corrcoef(found.T, corpus.document_topics.T)[:4, 4:]
     assert np.all(correlation.max(axis=0) > 0.8)
@@ -92,15 +74,6 @@ def test_priors(fit, X):
         other = fit(X, doc_topic_prior=np.full(4, 0.3), topic_word_prior=eta, **batch)
         assert_array_equal(one.components_, other.components_)
         assert one.bound_ == pytest.approx(other.bound_, rel=1e-13)
-
-
-def test_seeded_topics(fit, X):
-    """A word with a large prior in one topic ends in that topic."""
-    eta = np.full((4, 60), 0.01)
-    word = int(np.asarray(X.sum(axis=0)).argmax())
-    eta[2, word] = 500
-    lda = fit(X, topic_word_prior=eta, max_iter=20)
-    assert lda.components_[:, word].argmax() == 2
 
 
 @pytest.mark.slow
@@ -151,14 +124,12 @@ def test_input_formats(fit, X, method):
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
+@cases(
     "Z",
-    [
-        np.array([[0, 2, 1.0]]),
-        np.array([[3.0]]),
-        np.array([[0.0], [2], [5]]),
-        np.array([[0, 0, 0, 1.0], [0, 0, 0, 0]]),
-    ],
+    np.array([[0, 2, 1.0]]),
+    np.array([[3.0]]),
+    np.array([[0.0], [2], [5]]),
+    np.array([[0, 0, 0, 1.0], [0, 0, 0, 0]]),
     ids=["one document", "one word", "V = 1", "a single count"],
 )
 @pytest.mark.parametrize("n_components", [1, 3])
@@ -213,9 +184,6 @@ def test_a_subclass_whose_constructor_has_few_parameters(X):
     given = Topics()
     given.components_ = plain.components_
     assert given.score(X) == plain.score(X)
-
-
-# --------------------- what a fit records, prints and hands to callbacks
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -280,32 +248,11 @@ def test_callback_sees_a_usable_estimator(fit, X):
     assert_array_equal(lda.components_, fit(X, learning_method="online", max_iter=3).components_)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_an_interrupt_leaves_a_fitted_estimator(X, method):
-    def callback(estimator, monitor):
-        if monitor.step == 3:
-            raise KeyboardInterrupt
-
-    lda = TemperedLDA(4, learning_method=method, callback=callback, batch_size=16, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
-        lda.fit(X)
-    assert lda.n_batch_iter_ == 4
-    assert_allclose(lda.transform(X).sum(axis=1), 1)
-    assert lda.temperature_path_.shape == (3,)
-    assert lda.history_["step"].shape == ((3,) if method == "batch" else (1,))
-    assert_array_equal(
-        pickle.loads(pickle.dumps(lda.set_params(callback=None))).transform(X), lda.transform(X)
-    )
-
-
 def test_bound_does_not_outlive_its_fit(fit, X):
-    def callback(estimator, monitor):
-        raise KeyboardInterrupt
-
     lda = fit(X)
     assert hasattr(lda, "bound_")
     with pytest.raises(KeyboardInterrupt):
-        lda.set_params(callback=callback).fit(X)
+        lda.set_params(callback=stop_at(1, KeyboardInterrupt)).fit(X)
     assert not hasattr(lda, "bound_")
     assert not hasattr(fit(X).partial_fit(X), "bound_")
 
@@ -317,15 +264,9 @@ def test_a_callback_may_edit_the_topics(fit, X):
         if monitor.step == 1:
             estimator.components_ = topics
 
-    settings = dict(temperature=1, max_iter=4, learning_method="batch")
-    settings["dtype"] = "float64"
-    edited = fit(X, callback=callback, **settings)
-    assert_array_equal(
-        edited.components_, fit(X, init=topics, **settings | dict(max_iter=3)).components_
-    )
-
-
-# ---------------------------------------------------------------- memory
+    settings = dict(temperature=1, learning_method="batch", dtype="float64")
+    edited = fit(X, callback=callback, max_iter=4, **settings)
+    assert_array_equal(edited.components_, fit(X, init=topics, max_iter=3, **settings).components_)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from scipy import sparse
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.models.lda.priors import COLD
-from tests.lda.fits import assert_identical, without_words
+from tests.lda.fits import without_words
 from tests.marks import slow_values
 
 BOTH = dict(doc_topic_prior="learn", topic_word_prior="learn")
@@ -33,11 +33,6 @@ def make(**kwargs):
     return TemperedLDA(**(settings | BOTH | kwargs))
 
 
-def everything(lda, X):
-    found = [lda.components_, lda.doc_topic_prior_, lda.topic_word_prior_, lda.transform(X)]
-    return [np.array(value) for value in found] + [lda.score(X)]
-
-
 def planted(alpha, n_documents, length, seed=0):
     """Documents of topics that share few words, and these topics."""
     rng = np.random.RandomState(seed)
@@ -45,9 +40,6 @@ def planted(alpha, n_documents, length, seed=0):
     shares = rng.dirichlet(alpha, n_documents)
     counts = [rng.multinomial(length, share @ topics) for share in shares]
     return sparse.csr_matrix(np.array(counts, dtype=float)), topics
-
-
-# ------------------------------------------------------------------- what is found
 
 
 def test_a_planted_alpha_is_recovered_by_a_batch_fit():
@@ -72,9 +64,6 @@ def test_a_planted_alpha_is_recovered_by_a_stream():
     for _ in range(4):
         lda.partial_fit(X)
     assert_allclose(lda.doc_topic_prior_, alpha, rtol=0.2)
-
-
-# ------------------------------------------------------------------ when they move
 
 
 @pytest.mark.thinned
@@ -108,9 +97,6 @@ def test_only_what_is_asked_for_is_learned(X):
     assert eta.doc_topic_prior_ == 0.25 and eta.topic_word_prior_ != 0.25
 
 
-# ------------------------------------------------------------ degenerate
-
-
 @pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", ["batch", "online"])
@@ -139,26 +125,6 @@ def test_limits_hold_where_there_is_nothing_to_learn_from(
         assert np.all(alpha == 1)
 
 
-# ----------------------------------------------------------- as everything else is
-
-
-@pytest.mark.thinned
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("method", ["batch", "online", "stream"])
-@pytest.mark.parametrize("estimate", ["map", "variational"])
-def test_the_same_for_any_number_of_threads(X, method, estimate, dtype):
-    found = []
-    for n_jobs in (1, 2, 5):
-        streams = method == "stream"
-        lda = make(n_jobs=n_jobs, estimate=estimate, dtype=dtype)
-        lda.set_params(learning_method="auto" if streams else method)
-        for _ in range(3 if streams else 0):
-            lda.partial_fit(X)
-        found.append(everything(lda if streams else lda.fit(X), X))
-    assert_identical(found[0], found[1])
-    assert_identical(found[0], found[2])
-
-
 def test_assigned_priors_are_taken_and_learned_from(X):
     lda = make(total_samples=90).partial_fit(X)
     learned = lda.doc_topic_prior_
@@ -176,21 +142,6 @@ def test_words_may_keep_priors_of_their_own(X):
     lda = make(total_samples=90).partial_fit(X)
     lda.topic_word_prior_ = eta = np.linspace(0.1, 1, 60)
     assert_array_equal(lda.partial_fit(X).topic_word_prior_, eta)
-
-
-def test_an_interrupted_fit_shows_what_it_has_learned(X):
-    def interrupt(lda, monitor):
-        if monitor.step == 20:
-            raise KeyboardInterrupt
-
-    lda = make(temperature=1, callback=interrupt, learning_method="online")
-    with pytest.raises(KeyboardInterrupt):
-        lda.fit(X)
-    assert_array_equal(lda.doc_topic_prior_, lda._state.model.alpha)
-    assert np.ptp(lda.doc_topic_prior_) > 0
-
-
-# ------------------------------------------------------------ learned temperatures
 
 
 @pytest.mark.parametrize("kind", [Variational, LocalVariational])
@@ -211,9 +162,6 @@ def test_a_learned_temperature_starts_anew_only_with_assigned_priors(X, kind, mo
     assert len(attached) == before + 1
     lda.partial_fit(X)
     assert len(attached) == before + 1
-
-
-# ----------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize("name", ["doc_topic_prior_", "topic_word_prior_"])

@@ -49,15 +49,6 @@ def stages(lda, X, act=None):
     return seen
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bit_identical_for_any_n_jobs_and_with_a_callback(X, dtype):
-    X = X.astype(dtype)
-    one = bits(merged().fit(X), X)
-    for n_jobs in (2, 3, 7):
-        assert one == bits(merged(n_jobs=n_jobs).fit(X.toarray()), X)
-    assert one == bits(merged(callback=lambda estimator, monitor: None).fit(X), X)
-
-
 def test_what_a_fit_does(X, finish):
     """Passes of each start; then some over the minibatches, at least 10 steps, and the finish."""
     finish(2)
@@ -251,9 +242,6 @@ def test_a_default_fit_warns_of_nothing(X, recwarn, finish):
     assert not recwarn.list
     with pytest.warns(ConvergenceWarning, match="Give n_init=1 with a larger max_iter, or"):
         merged(evaluate_every=1, perp_tol=0.0).fit(X)
-
-
-# ------------------------------------------------------------------------------- support
 
 
 def test_support_by_its_definition():

@@ -14,6 +14,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import TemperedLDA
+from tests.marks import cases
 
 pytestmark = pytest.mark.oracle
 
@@ -24,15 +25,13 @@ def synthetic():
 
 
 @pytest.mark.parametrize("method", ["batch", "online"])
-@pytest.mark.parametrize(
+@cases(
     ("name", "container"),
-    [
-        ("synthetic", sparse.csr_matrix),
-        pytest.param("synthetic", np.asarray, marks=pytest.mark.slow),
-        pytest.param("arxiv", sparse.csr_matrix, marks=pytest.mark.slow),
-        pytest.param("bbc_news", sparse.csr_matrix, marks=pytest.mark.slow),
-        pytest.param("bbc_news", np.asarray, marks=pytest.mark.slow),
-    ],
+    ("synthetic", sparse.csr_matrix),
+    pytest.param("synthetic", np.asarray, marks=pytest.mark.slow),
+    pytest.param("arxiv", sparse.csr_matrix, marks=pytest.mark.slow),
+    pytest.param("bbc_news", sparse.csr_matrix, marks=pytest.mark.slow),
+    pytest.param("bbc_news", np.asarray, marks=pytest.mark.slow),
 )
 def test_same_topics_after_each_iteration(name, method, container, corpus):
     if name == "synthetic":
@@ -45,14 +44,8 @@ def test_same_topics_after_each_iteration(name, method, container, corpus):
         X = corpus(name)[:80]
     X = container(X.toarray() if container is np.asarray else X)
     for n_iter in range(1, 6):
-        settings = dict(
-            n_components=8,
-            learning_method=method,
-            batch_size=32,
-            max_iter=n_iter,
-            mean_change_tol=0,
-            random_state=7,
-        )
+        settings = dict(n_components=8, learning_method=method, batch_size=32, max_iter=n_iter)
+        settings |= dict(mean_change_tol=0, random_state=7)
         theirs = LatentDirichletAllocation(**settings).fit(X)
         ours = TemperedLDA(**settings, preset="sklearn").fit(X)
         difference = np.abs(ours.components_ - theirs.components_).sum()
@@ -102,15 +95,8 @@ def test_same_stopping(capsys):
 
 
 #: Parameters whose defaults are scikit-learn's; the others are open, settled by the fit.
-SAME = {
-    "n_components",
-    "evaluate_every",
-    "total_samples",
-    "perp_tol",
-    "n_jobs",
-    "verbose",
-    "random_state",
-}
+SAME = {"n_components", "total_samples", "evaluate_every", "perp_tol", "n_jobs"}
+SAME |= {"verbose", "random_state"}
 
 
 def test_every_parameter_and_its_default():

@@ -1,13 +1,15 @@
 """Several starts, of which the best is kept, and checkpoints, to the same bits."""
 
+import pickle
 import signal
 import threading
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from numpy.random import RandomState
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -17,10 +19,11 @@ from annealvi.checkpoint import Checkpoint
 from annealvi.files import read, write
 from annealvi.inference import runs
 from annealvi.models.lda import LDA
-from tests.asserts import with_topics
-from tests.files.mutations import mutated_tree, outcome
-from tests.lda.resumed import KINDS, Counter, Snapshots, bits, corpus, make, quietly
-from tests.marks import quick_values, slow_values
+from tests.asserts import refused, with_topics
+from tests.callbacks import stop_at
+from tests.files.mutations import outcomes
+from tests.lda.resumed import KINDS, Snapshots, bits, corpus, make, quietly
+from tests.marks import cases, quick_values, slow_values
 
 
 @pytest.fixture
@@ -28,6 +31,7 @@ def X(counts):
     return counts
 
 
+LEARNED = {kind for kind in KINDS if kind.startswith(("variational", "local", "over the"))}
 #: Topics of unlike priors are not merged.
 UNLIKE = {"doc_topic_prior": [0.1, 0.1, 0.1, 0.11]}
 
@@ -38,49 +42,39 @@ def several(**parameters):
     return TemperedLDA(**settings | UNLIKE | parameters)
 
 
-def same(one, other, seconds=False):
-    """Whether two fitted estimators hold the same numbers."""
-    assert_array_equal(one.components_, other.components_)
-    assert_array_equal(one.temperature_path_, other.temperature_path_)
-    assert one.bound_ == other.bound_
-    assert (one.n_iter_, one.n_batch_iter_) == (other.n_iter_, other.n_batch_iter_)
-    assert one.history_.keys() == other.history_.keys()
-    for name in one.history_.keys() - {"seconds"}:
-        assert_array_equal(one.history_[name], other.history_[name])
-
-
-SETTINGS = {
-    "default": {},
-    "batch": {"learning_method": "batch"},
-    "sklearn": {"preset": "sklearn"},
-    "variational": {"temperature": "variational", "max_iter": 8},
-    "local": {"temperature": "local", "max_iter": 8},
-    "converges": {"evaluate_every": 2, "perp_tol": 1e9},
-    "held out": {"validation_fraction": 0.2},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_bit_identical_for_any_n_jobs(X, settings, dtype):
-    X, settings = X.astype(dtype), settings | {"dtype": dtype}
-    one = several(n_init=3, **settings)
-    topics = one.fit_transform(X)
-    assert topics.dtype == dtype and one.init_scores_.shape == (3,)
-    for n_jobs in (16, -1):
-        other = several(n_init=3, n_jobs=n_jobs, **settings)
-        assert_array_equal(other.fit_transform(X), topics)
-        same(other, one)
-        assert_array_equal(other.init_scores_, one.init_scores_)
-        assert other.n_jobs == n_jobs
-        if settings.get("temperature") == "local":
-            assert_array_equal(other.document_temperatures_, one.document_temperatures_)
-    same(several(n_init=3, **settings).fit(X.toarray()), one)
-    # what goes on from here does so alike
-    same(*(lda.partial_fit(X).fit(X) for lda in (one, other)))
+@pytest.mark.parametrize("n_init", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bit_identical_for_any_n_jobs(kind, n_init, dtype):
+    """From run to run, for dense and sparse counts, and in what goes on from there."""
+    X, found = corpus(dtype), []
+    for n_jobs, counts in ((1, X), (1, X.toarray()), (3, X), (-1, X)):
+        lda = make(kind, n_init=n_init, dtype=dtype, n_jobs=n_jobs)
+        topics = quietly(lda.fit_transform, counts)
+        assert topics.dtype == dtype and lda.n_jobs == n_jobs
+        found.append([topics.tobytes(), bits(lda, X), bits(quietly(lda.partial_fit, X), X)])
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("error", [StopIteration, KeyboardInterrupt, ZeroDivisionError])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_that_is_stopped_can_be_used(kind, error):
+    """As it is at that step, and it goes on from there, in a copy too."""
+    X = corpus()
+    lda = make(kind, callback=stop_at(3, error))
+    with nullcontext() if error is StopIteration else pytest.raises(error):
+        quietly(lda.fit, X)
+    assert lda.temperature_path_.shape == (3,) and lda.n_batch_iter_ == 4
+    assert_array_equal(lda.doc_topic_prior_, lda._state.model.alpha)
+    for T in (1, "learned") if kind in LEARNED else (1,):
+        assert_allclose(lda.transform(X, temperature=T).sum(axis=1), 1)
+        assert np.isfinite(lda.score(X, temperature=T))
+    copy = pickle.loads(pickle.dumps(lda.set_params(callback=None)))
+    assert bits(copy, X) == bits(lda, X)
+    assert bits(copy.partial_fit(X), X) == bits(lda.partial_fit(X), X)
+    assert lda.temperature_path_[-1] <= lda.temperature_path_[2]
 
 
 def test_one_start_is_the_first_of_several(X):
@@ -125,7 +119,7 @@ def test_a_generator_is_advanced_as_by_one_start(X, generator):
         ldas.append(several(n_init=n_init, n_jobs=n_jobs, random_state=one).fit(X))
         drawn.append(rest(one))
     assert len(set(drawn)) == 1
-    same(ldas[1], ldas[2])
+    assert bits(ldas[1], X) == bits(ldas[2], X)
 
 
 def test_a_callback_is_handed_each_start_in_turn(X):
@@ -206,8 +200,7 @@ def test_a_failed_fit_changes_nothing(X, n_jobs):
     lda = several(n_init=3, n_jobs=n_jobs).fit(X)
     before = lda.components_.copy()
     lda.set_params(doc_topic_prior=[1.0, 2.0])
-    with pytest.raises(ValueError, match="doc_topic_prior"):
-        lda.fit(X)
+    refused("doc_topic_prior", lda.fit, X)
     with pytest.raises(ValueError, match="at most the 4 passes"):
         lda.set_params(doc_topic_prior=None, temperature=Annealed(passes=50)).fit(X)
     assert_array_equal(lda.components_, before)
@@ -231,9 +224,6 @@ def test_starts_are_ignored_in_a_stream(X):
     assert not hasattr(many, "validation_score_")
 
 
-# ----------------------------------------------------------- checkpoints
-
-
 @pytest.mark.parametrize("dtype", [np.float64, *slow_values(np.float32)])
 @pytest.mark.parametrize("kind", quick_values(KINDS, "default", "merged", "local", "validation"))
 def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
@@ -246,19 +236,11 @@ def test_a_resumed_fit_ends_at_the_same_bits(kind, dtype, tmp_path):
     assert bits(quietly(watched.fit, X), X) == whole
     assert len(snapshots.paths) >= 2
     for number, path in enumerate([*snapshots.paths, last], start=1):
-        counter = Counter()
-        lda = make(kind, dtype=dtype, callback=counter, n_jobs=2)
+        steps = []
+        lda = make(kind, dtype=dtype, callback=lambda *of: steps.append(of), n_jobs=2)  # noqa: B023
         assert bits(quietly(lda.fit, X, resume=path), X) == whole
         made = snapshots.n_steps if path == last else number * snapshots.every
-        assert counter.n_steps == snapshots.n_steps - made
-
-
-def stop_at(step, error):
-    def callback(estimator, monitor):
-        if monitor.step == step:
-            raise error
-
-    return callback
+        assert len(steps) == snapshots.n_steps - made
 
 
 @pytest.mark.slow
@@ -304,7 +286,7 @@ def test_priors_and_topics_that_a_callback_assigns(tmp_path):
 def test_a_callback_that_ends_the_fit(tmp_path):
     X = corpus()
     path = tmp_path / "a"
-    callback = [stop_at(7, StopIteration), Checkpoint(path, seconds=1e6)]
+    callback = [stop_at(7), Checkpoint(path, seconds=1e6)]
     whole = make("starts", callback=callback).fit(X)
     assert len(whole.init_scores_) == 1
     resumed = make("starts").fit(X, resume=path)
@@ -322,9 +304,6 @@ def test_a_fit_that_had_ended_warns_again(tmp_path):
     assert again[0].filename == __file__
 
 
-# ------------------------------------------------------------------------- refusals
-
-
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     """A checkpoint in the middle of a fit with two starts."""
@@ -333,30 +312,27 @@ def checkpoint(tmp_path_factory):
     return snapshots.paths[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("changes", "message"),
-    [
-        ({"n_components": 5}, "another 'n_components': it has 4, this TemperedLDA has 5"),
-        ({"max_iter": 8}, "another 'max_iter': it has 4, this TemperedLDA has 8"),
-        ({"random_state": 1}, "another 'random_state'"),
-        ({"random_state": RandomState(0)}, "another 'random_state'"),
-        ({"temperature": Fixed(2)}, "another 'temperature': it has 'local', .* Fixed"),
-        ({"doc_topic_prior": np.ones(4)}, "another 'doc_topic_prior': it has 'learn'"),
-        ({"n_init": 3}, "another 'n_init'"),
-        ({"dtype": "float64"}, "another 'dtype': it has 'auto', this TemperedLDA has 'float64'"),
-        ({"validation_fraction": None}, "another 'validation_fraction': it has 0.2"),
-    ],
+    ({"n_components": 5}, "another 'n_components': it has 4, this TemperedLDA has 5"),
+    ({"max_iter": 8}, "another 'max_iter': it has 4, this TemperedLDA has 8"),
+    ({"random_state": 1}, "another 'random_state'"),
+    ({"random_state": RandomState(0)}, "another 'random_state'"),
+    ({"temperature": Fixed(2)}, "another 'temperature': it has 'local', .* Fixed"),
+    ({"doc_topic_prior": np.ones(4)}, "another 'doc_topic_prior': it has 'learn'"),
+    ({"n_init": 3}, "another 'n_init'"),
+    ({"dtype": "float64"}, "another 'dtype': it has 'auto', this TemperedLDA has 'float64'"),
+    ({"validation_fraction": None}, "another 'validation_fraction': it has 0.2"),
 )
 def test_other_parameters_are_refused(checkpoint, changes, message):
     lda = make("all of it").set_params(**changes)
     before = dict(vars(lda))
-    with pytest.raises(ValueError, match=message):
-        lda.fit(corpus(), resume=checkpoint)
+    refused(message, lda.fit, corpus(), resume=checkpoint)
     assert vars(lda) == before
 
 
 def test_parameters_that_make_no_difference(checkpoint):
-    lda = make("all of it", n_jobs=2, verbose=0, callback=Counter())
+    lda = make("all of it", n_jobs=2, verbose=0, callback=lambda estimator, monitor: None)
     quietly(lda.fit, corpus(), resume=checkpoint)
 
 
@@ -366,8 +342,7 @@ def test_another_corpus_is_refused(checkpoint):
         (X[:79], r"its shape was \(80, 60\), and X has \(79, 60\)"),
         (X[::-1], "the numbers in X differ, or their order"),
     ):
-        with pytest.raises(ValueError, match=message):
-            lda.fit(other, resume=checkpoint)
+        refused(message, lda.fit, other, resume=checkpoint)
 
 
 def test_the_same_corpus_in_another_form(checkpoint):
@@ -395,8 +370,7 @@ def test_other_files_are_refused(checkpoint, tmp_path):
         lda.fit(X, resume=tmp_path / "a")
     tree["fit"]["estimator"] = "TemperedFMM"
     write(tmp_path / "a", "checkpoint", tree)
-    with pytest.raises(ValueError, match="is a checkpoint of TemperedFMM, not of TemperedLDA"):
-        lda.fit(X, resume=tmp_path / "a")
+    refused("is a checkpoint of TemperedFMM, not of TemperedLDA", lda.fit, X, resume=tmp_path / "a")
     assert not hasattr(lda, "components_")
 
 
@@ -404,8 +378,7 @@ def test_another_version_warns(checkpoint, monkeypatch):
     monkeypatch.setattr("annealvi.versions.__version__", "99.0")
     with pytest.warns(UserWarning, match=r"comes from annealvi 0.* is read by annealvi 99.0"):
         quiet = make("all of it", evaluate_every=-1)
-        with pytest.raises(ValueError, match="another 'evaluate_every'"):
-            quiet.fit(corpus(), resume=checkpoint)
+        refused("another 'evaluate_every'", quiet.fit, corpus(), resume=checkpoint)
 
 
 class OwnTemperature(Annealed):
@@ -415,8 +388,7 @@ class OwnTemperature(Annealed):
 def test_what_cannot_be_written(tmp_path):
     X, path = corpus(), tmp_path / "a"
     lda = make(temperature=OwnTemperature(2.0), callback=Checkpoint(path, seconds=0))
-    with pytest.raises(TypeError, match="'temperature' parameter cannot be written"):
-        lda.fit(X)
+    refused("'temperature' parameter cannot be written", lda.fit, X, error=TypeError)
     assert not path.exists()
     generator = RandomState(np.random.PCG64(0))
     make(random_state=generator).fit(X)  # without a checkpoint it may be any
@@ -428,44 +400,29 @@ def test_save_state_is_for_a_fit_under_way(tmp_path):
     lda, path = make(), tmp_path / "a"
     for act in (lambda: None, lambda: lda.fit(corpus()), lambda: lda.partial_fit(corpus())):
         act()
-        with pytest.raises(ValueError, match=r"under way: .* written by annealvi\.save"):
-            lda.save_state(path)
+        refused(r"under way: .* written by annealvi\.save", lda.save_state, path)
     stream = make(callback=Checkpoint(path, seconds=0))
-    with pytest.raises(ValueError, match=r"works in `fit`.*annealvi\.save"):
-        stream.partial_fit(corpus())
+    refused(r"works in `fit`.*annealvi\.save", stream.partial_fit, corpus())
     assert not path.exists()
 
 
-# ------------------------------------------------------------------ forged checkpoints
-
-
-def outcomes_of_forgeries(kind, n, seed, path, monkeypatch, number=1):
-    """What became of forged checkpoints that are not good, and how many were refused."""
-    X, rng = corpus(), np.random.default_rng(seed)
-    snapshots = Snapshots(path, every=7)
-    quietly(make(kind, callback=snapshots).fit, X)
-    tree = read(snapshots.paths[number], "checkpoint")["tree"]
-    bad, n_refused = [], 0
-    for _ in range(n):
-        forged, ways = mutated_tree(tree, rng, int(rng.choice([1, 1, 1, 2, 5])))
-        content = {"version": annealvi.__version__, "tree": forged}
-        monkeypatch.setattr(runs, "read", lambda *names: content)  # noqa: B023
-        found = outcome(
-            lambda: make(kind).fit(X, resume="forged"),
-            lambda lda: [lda.components_, lda.transform(X[:5]), lda.score(X[:5])],
-        )
-        n_refused += found == "refused"
-        if found not in ("refused", "sound"):
-            bad.append((ways, found))
-    return bad, n_refused
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "n", "number"),
-    [("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)],
+@cases(
+    "kind, n, number",
+    *(("all of it", 40, 1), ("variational", 40, 1), ("merged", 60, 1), ("merged", 60, -1)),
 )
 def test_forged_checkpoints(kind, n, number, tmp_path, monkeypatch):
     """An error, or a fit that is sound."""
-    bad, n_refused = outcomes_of_forgeries(kind, n, 0, tmp_path, monkeypatch, number)
-    assert not bad and n_refused > n / 3
+    X, snapshots = corpus(), Snapshots(tmp_path, every=7)
+    quietly(make(kind, callback=snapshots).fit, X)
+    tree = read(snapshots.paths[number], "checkpoint")["tree"]
+
+    def resumed(tree):
+        content = {"version": annealvi.__version__, "tree": tree}
+        monkeypatch.setattr(runs, "read", lambda *names: content)
+        return make(kind).fit(X, resume="forged")
+
+    def use(lda):
+        return [lda.components_, lda.transform(X[:5]), lda.score(X[:5])]
+
+    assert outcomes(tree, n, resumed, use)["refused"] > n / 3

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.lda.state import LDAState
+from tests.marks import cases
 from tests.models.lda.streams import K, stream
 from tests.side_by_side import at_once, beside
 
@@ -40,15 +41,13 @@ def odd_parts(value, way="state", seen=None):
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
+@cases(
     "parameters",
-    [
-        {},
-        {"temperature": Variational(), "doc_topic_prior": "learn"},
-        {"temperature": LocalVariational(normaliser="corpus")},
-        {"validation_fraction": 0.2, "n_init": 2},
-        {"preset": "sklearn", "init": "random"},
-    ],
+    {},
+    {"temperature": Variational(), "doc_topic_prior": "learn"},
+    {"temperature": LocalVariational(normaliser="corpus")},
+    {"validation_fraction": 0.2, "n_init": 2},
+    {"preset": "sklearn", "init": "random"},
 )
 def test_a_state_is_made_of_plain_values(counts, parameters):
     lda = TemperedLDA(3, max_iter=2, random_state=0, callback=lambda *args: None, **parameters)
@@ -81,12 +80,10 @@ def test_a_state_answers_without_an_estimator(counts):
     assert_array_equal(state.document_temperatures(counts), lda.document_temperatures(counts))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "value", "message"),
-    [
-        ("components_", np.ones((4, 41)), "must be an array of numbers of shape \\(3, 41\\)"),
-        ("doc_topic_prior_", -1.0, "'doc_topic_prior_' parameter of TemperedLDA must be positive"),
-    ],
+    ("components_", np.ones((4, 41)), "must be an array of numbers of shape \\(3, 41\\)"),
+    ("doc_topic_prior_", -1.0, "'doc_topic_prior_' parameter of TemperedLDA must be positive"),
 )
 def test_a_wrong_assignment_in_a_callback_is_the_users_error(counts, name, value, message):
     """It is raised at once, and the fit is left as it was at that step."""
@@ -100,8 +97,6 @@ def test_a_wrong_assignment_in_a_callback_is_the_users_error(counts, name, value
         lda.fit(counts)
     assert lda.n_batch_iter_ == 3 and lda.components_.shape == (3, 41)
 
-
-# --------------------------------------------------------------- threads
 
 X, Z = stream(60), stream(6, seed=1)
 #: Few words a step, so that rows wait for their steps; and all of them.

@@ -9,6 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
+from tests.callbacks import stop_at
+from tests.marks import cases
 from tests.models.lda.streams import stream
 
 X = stream(90, seed=1)
@@ -49,13 +51,11 @@ def test_the_same_bits_with_kept_and_with_released_buffers(case, dtype):
     assert_array_equal(kept.transform(X), released.transform(X))
 
 
-@pytest.mark.parametrize(
+@cases(
     "let_go",
-    [
-        TemperedLDA.release_buffers,
-        lambda model: model.fit(X),
-        lambda model: setattr(model, "components_", np.ones((3, X.shape[1]))),
-    ],
+    TemperedLDA.release_buffers,
+    lambda model: model.fit(X),
+    lambda model: setattr(model, "components_", np.ones((3, X.shape[1]))),
     ids=["release_buffers", "fit", "components_"],
 )
 def test_memory_is_given_back(let_go):
@@ -87,12 +87,7 @@ def test_pickles_and_copies_are_without_buffers_and_go_on_to_the_same_bits():
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, StopIteration])
 def test_after_an_error_in_a_portion_the_stream_goes_on(error):
-    def callback(model, monitor):
-        if monitor.step == failing:
-            raise error
-
-    failing = 3
-    interrupted, plain = (lda(batch_size=20, callback=c) for c in (callback, None))
+    interrupted, plain = (lda(batch_size=20, callback=c) for c in (stop_at(3, error), None))
     interrupted.partial_fit(PORTIONS[2])  # 2 steps
     if error is StopIteration:
         interrupted.partial_fit(PORTIONS[4])
@@ -100,7 +95,7 @@ def test_after_an_error_in_a_portion_the_stream_goes_on(error):
         with pytest.raises(error):
             interrupted.partial_fit(PORTIONS[4])
         assert buffers(interrupted).training is None
-    assert interrupted.n_batch_iter_ == failing + 1
+    assert interrupted.n_batch_iter_ == 4
     plain.partial_fit(PORTIONS[2]).partial_fit(PORTIONS[4][:20])
     # a step of fewer documents than a minibatch is scaled by their number
     assert_array_equal(interrupted.components_, plain.components_)

@@ -280,12 +280,8 @@ def test_stability_does_not_know_order_or_scale(rng, matching):
     assert 0 < expected < 0.9
     scales = np.array([[1e-200], [1e200], [1], [2], [3], [1e-5], [1e5], [7]])
     columns = rng.permutation(50)
-    for x, y in (
-        (a[::-1], b),
-        (a * scales, b * scales[::-1]),
-        (a[:, columns], b[:, columns]),
-        (a.tolist(), pd.DataFrame(b)),
-    ):
+    scaled, permuted = (a * scales, b * scales[::-1]), (a[:, columns], b[:, columns])
+    for x, y in ((a[::-1], b), scaled, permuted, (a.tolist(), pd.DataFrame(b))):
         assert topic_stability(x, y, matching=matching) == pytest.approx(expected, rel=1e-13)
     single = topic_stability(a.astype(np.float32), b, matching=matching)
     assert single == pytest.approx(expected, rel=1e-6)
@@ -348,10 +344,7 @@ def test_topics_that_are_none(X, name):
         (np.ones(30), "Expected 2D array, got 1D"),
         (np.ma.masked, "Expected 2D array, got scalar"),
         (np.ones((0, 30)), "minimum of 1 is required"),
-        (
-            np.repeat([[1.0], [0.0]], 30, axis=1),
-            rf"'{name}\[1\]' .* positive and finite sum. Got 0",
-        ),
+        (np.eye(2, 1) + np.zeros(30), rf"'{name}\[1\]' .* positive and finite sum. Got 0"),
         (TemperedLDA(), "TemperedLDA instance is not fitted"),
         (PCA(), "PCA instance is not fitted"),
     ):
@@ -368,11 +361,9 @@ def test_clear_errors(X, topics):
     refused(r"'topics' and 'X' must .* features. Got 30 and 29", topic_coherence, topics, X[:, :29])
     refused(r"'a' and 'b' must .* features. Got 30 and 29", topic_stability, topics, topics[:, :29])
     refused("0 sample", topic_coherence, topics, X[:0])
-    for measure in (
-        topic_diversity,
-        lambda topics, n_words: topic_coherence(topics, X, n_words=n_words),
-    ):
-        refused(r"'n_words' .* number of features, 30. Got 31", measure, topics, n_words=31)
+    message = r"'n_words' .* number of features, 30. Got 31"
+    refused(message, topic_diversity, topics, n_words=31)
+    refused(message, topic_coherence, topics, X, n_words=31)
 
 
 def test_topics_that_are_nearly_the_same():

@@ -46,10 +46,7 @@ BOTH = [
 ]
 FACTORS = [
     (dict(prior_probability=[0.1, 0.2]), r"'prior_probability' .* shape \(3,\). Got shape \(2,\)"),
-    (
-        dict(prior_probability=[0.1, 0.2, 1]),
-        r"'prior_probability' .* range \(0.0, 1.0\). Got 1.0 instead",
-    ),
+    (dict(prior_probability=[0.1, 0.2, 1]), r"'prior_probability' .* range \(0.0, 1.0\). Got 1.0 "),
     (dict(prior_probability=[0.1, 0.2, math.nan]), r"'prior_probability' .* Got nan instead"),
     (dict(init=np.ones((3, 15))), r"'init' .* shape \(3, 16\). Got shape \(3, 15\)"),
     (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from annealvi import Annealed, Fixed
 from annealvi.checkpoint import Checkpoint
 from tests.asserts import refused
+from tests.callbacks import stop_at
 from tests.marks import cases
 from tests.mixtures.fits import BLOBS, COUNTS, X, all_finite, bits, fmm, gmm, mmm
 
@@ -113,12 +115,7 @@ def test_callbacks(make, Z):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_fit_leaves_what_it_has(make, Z, error):
     """After an interrupt, or an error of the callback."""
-
-    def callback(estimator, monitor):
-        if monitor.step == 4:
-            raise error
-
-    estimator = make(callback=callback)
+    estimator = make(callback=stop_at(4, error))
     with pytest.raises(error):
         estimator.fit(Z)
     assert estimator.n_iter_ == len(estimator.history_["elbo"]) == 4
@@ -162,17 +159,15 @@ def test_few_samples_and_constant_dimensions(make, data, temperature):
     assert all_finite(make(temperature=temperature, **options).fit(data), data)
 
 
+MANY, IMPROPER = np.tile(BLOBS, 4), Annealed(100, form="posterior")
+
+
 @cases(
     "make, Z, change, bad",
     (gmm, BLOBS, {}, np.ones((2, 5))),  # fewer than n_components
     (fmm, X, dict(temperature="cold"), X[:, :2]),
     (fmm, X, dict(temperature=Annealed(passes=100)), np.ones((20, 5))),
-    (
-        gmm,
-        np.tile(BLOBS, 4),
-        dict(temperature=Annealed(100, form="posterior"), covariance_type="spherical"),
-        np.tile(BLOBS, 4),
-    ),
+    (gmm, MANY, dict(temperature=IMPROPER, covariance_type="spherical"), MANY),
     (gmm, BLOBS, dict(mean_prior=[1e160] * 3), BLOBS),
 )
 def test_a_fit_that_fails_late_changes_nothing(make, Z, change, bad):
@@ -193,10 +188,6 @@ def test_a_fit_that_fails_late_changes_nothing(make, Z, change, bad):
 def test_the_fit_stays_if_its_last_checkpoint_cannot_be_written(make, Z, tmp_path, monkeypatch):
     expected = make(max_iter=8).fit(Z)
     one = make(max_iter=8, callback=Checkpoint(tmp_path / "a", seconds=1e6))
-    monkeypatch.setattr(one, "save_state", raise_os_error, raising=False)
+    monkeypatch.setattr(one, "save_state", Mock(side_effect=OSError("no space")))
     refused("no space", one.fit, Z, error=OSError)
     assert_array_equal(one.score_samples(Z), expected.score_samples(Z))
-
-
-def raise_os_error(path):
-    raise OSError("no space")

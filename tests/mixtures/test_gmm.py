@@ -150,14 +150,9 @@ def fit(X, **settings):
 def priors(covariance_type, n_features):
     """Both with their defaults, and with every prior given."""
     beta = np.linspace(0.5, 2.0, n_features)
-    given = dict(
-        weight_concentration_prior=2.5,
-        mean_precision_prior=0.3,
-        mean_prior=np.linspace(-1.0, 3.0, n_features),
-        degrees_of_freedom_prior=n_features + 1.5,
-        covariance_prior=0.8 if covariance_type == "spherical" else beta,
-    )
-    return [{}, given]
+    given = dict(weight_concentration_prior=2.5, degrees_of_freedom_prior=n_features + 1.5)
+    given |= dict(mean_precision_prior=0.3, mean_prior=np.linspace(-1.0, 3.0, n_features))
+    return [{}, given | dict(covariance_prior=0.8 if covariance_type == "spherical" else beta)]
 
 
 @pytest.mark.thinned

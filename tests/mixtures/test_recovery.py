@@ -16,10 +16,7 @@ pytestmark = pytest.mark.statistical
 
 SEEDS = range(20)
 FEW = range(4)
-BARS = np.array(
-    [np.outer(row, np.ones(4)).ravel() for row in np.eye(4)]
-    + [np.outer(np.ones(4), column).ravel() for column in np.eye(4)]
-)
+BARS = np.vstack([np.kron(np.eye(4), np.ones(4)), np.kron(np.ones(4), np.eye(4))])
 METHODS = {
     "VI": dict(temperature=1, max_iter=100),
     "best of 10 VI": dict(temperature=1, max_iter=100, n_init=10),
@@ -85,10 +82,8 @@ def test_annealing_ends_in_the_better_optimum_of_two_gaussians(n_starts):
     starts = 6 * np.random.RandomState(1).standard_normal((n_starts, 2, 1))
     bounds = {}
     for temperature in (1, Annealed(100, length=0.5, shape="linear")):
-        options = dict(
-            weights=[0.3, 0.7], covariances=1.0, mean_prior=[0.0], max_iter=200, tol=1e-9
-        )
-        options |= dict(mean_precision_prior=0.1, temperature=temperature)
+        options = dict(weights=[0.3, 0.7], covariances=1.0, mean_prior=[0.0], max_iter=200)
+        options |= dict(mean_precision_prior=0.1, temperature=temperature, tol=1e-9)
         gmms = [TemperedGaussianMixture(2, means_init=means, **options) for means in starts]
         bounds[temperature] = np.array([gmm.fit(X).lower_bound_ for gmm in gmms])
     best = max(b.max() for b in bounds.values())

@@ -11,11 +11,8 @@ from tests.side_by_side import at_once, beside
 
 NARROW = np.ascontiguousarray(X[:, :7])
 READERS = {
-    fmm: [
-        lambda one, data: one.transform(data[:20]),
-        lambda one, data: one.score_samples(data[:20]),
-    ],
-    gmm: [lambda one, data: one.predict_proba(data[:20]), lambda one, data: one.sample(4)[0]],
+    fmm: [lambda one, X: one.transform(X[:20]), lambda one, X: one.score_samples(X[:20])],
+    gmm: [lambda one, X: one.predict_proba(X[:20]), lambda one, X: one.sample(4)[0]],
 }
 both = pytest.mark.parametrize("make", READERS, ids=lambda make: make.__name__)
 
@@ -49,15 +46,10 @@ def test_readers_beside_fits_see_one_fit_or_the_other(make):
             assert "features" in str(error)  # scikit-learn's words
             return None
 
-    readers = [
-        lambda data=data, read=read: look(data, read)
-        for data in (X, NARROW)
-        for read in (
-            *READERS[make],
-            *(lambda one, _, name=name: getattr(one, name) for name in ATTRIBUTES[make]),
-        )
-    ]
-    seen = {answer for reader in beside(fits, *readers)[1] for answer in reader} - {None}
+    shown = [lambda one, _, name=name: getattr(one, name) for name in ATTRIBUTES[make]]
+    both = [(data, read) for data in (X, NARROW) for read in [*READERS[make], *shown]]
+    found = beside(fits, *[lambda each=each: look(*each) for each in both])[1]
+    seen = {answer for reader in found for answer in reader} - {None}
     assert seen <= answers and seen
 
 

@@ -59,15 +59,9 @@ def tiny_problem(covariance, *, shape=(4, 3, 2), seed=0, **options):
 
 def value(model, X, tempering=UNTEMPERED, **changed):
     """The written-out objective of a model's state, with something changed."""
-    state = {
-        "nu": model.nu[:, : len(X)].T,
-        "M": model.means,
-        "Q": model.covariance_matrix,
-        "pi": model.prior_probability,
-        "noise": model.noise_variance,
-        "variance": model.component_variance,
-        "tempering": tempering,
-    }
+    state = dict(nu=model.nu[:, : len(X)].T, M=model.means, Q=model.covariance_matrix)
+    state |= dict(pi=model.prior_probability, noise=model.noise_variance)
+    state |= dict(variance=model.component_variance, tempering=tempering)
     return objective(X, **(state | changed))
 
 

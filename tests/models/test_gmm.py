@@ -66,18 +66,10 @@ def make_problem(covariance_type="diag", known=(False, False), *, shape=(5, 2, 2
 
 
 def make_model(problem):
-    return GMM(
-        len(problem.alpha),
-        problem.X.shape[1],
-        alpha=problem.alpha,
-        mean_prior=problem.m,
-        kappa=problem.kappa,
-        nu=problem.nu,
-        beta=problem.beta,
-        known_weights=problem.weights,
-        known_covariances=problem.covariances,
-        covariance_type=problem.covariance_type,
-    )
+    known = dict(known_weights=problem.weights, known_covariances=problem.covariances)
+    priors = dict(alpha=problem.alpha, mean_prior=problem.m, kappa=problem.kappa, nu=problem.nu)
+    shape, of_type = (len(problem.alpha), problem.X.shape[1]), problem.covariance_type
+    return GMM(*shape, beta=problem.beta, covariance_type=of_type, **known, **priors)
 
 
 def random_phi(problem, seed=0):

@@ -8,12 +8,6 @@ B = np.array([1.0, 0.8, 0.5, 0.3, 0.1])
 
 
 def known_mixture(**options):
-    given = dict(
-        alpha=np.ones(2),
-        mean_prior=np.zeros(1),
-        kappa=0.7,
-        known_weights=np.array([0.3, 0.7]),
-        known_covariances=np.array([[0.5], [1.6]]),
-        n_samples=2,
-    )
+    known = dict(known_weights=np.array([0.3, 0.7]), known_covariances=np.array([[0.5], [1.6]]))
+    given = dict(alpha=np.ones(2), mean_prior=np.zeros(1), kappa=0.7, n_samples=2) | known
     return GMM(2, 1, **(given | options))

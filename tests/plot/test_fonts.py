@@ -46,11 +46,9 @@ def test_a_font_that_has_the_characters_is_used(monkeypatch):
     monkeypatch.setitem(matplotlib.rcParams, "font.family", ["cmr10"])  # Latin only
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="cmr10 font should")
-        axes = plot.plot_topic_words(
-            TopicModel(2, random_state=0)
-            .fit(SCRIPTS["Russian"][0] * 10)
-            .describe(SCRIPTS["Russian"][0])
-        )
+        texts = SCRIPTS["Russian"][0]
+        model = TopicModel(2, random_state=0).fit(texts * 10)
+        axes = plot.plot_topic_words(model.describe(texts))
     families = [label.get_fontfamily() for label in axes.flat[0].get_yticklabels()]
     assert all(len(family) == 2 for family in families)
     assert any(font.name == families[0][1] for font in fonts.fontManager.ttflist)

@@ -47,6 +47,14 @@ def text(page, selector):
     return page.value(f"document.querySelector({selector!r}).textContent")
 
 
+def enter(page, name, value):
+    """Write a value into a field of the page, as a user does."""
+    page.value(
+        f"(() => {{ const e = document.getElementById({name!r}); e.value = {value!r};"
+        "e.dispatchEvent(new Event('input')); })()"
+    )
+
+
 def test_the_page_shows_the_largest_topic(page, report, summary):
     page.open(report)
     largest = int(summary.topic_shares.argmax())
@@ -98,10 +106,7 @@ def test_the_slider_ranks_words_as_the_summary_does(page, report, summary):
     page.open(report)
     topic = int(summary.topic_shares.argmax())
     for relevance in (0, 0.35, 1):
-        page.value(
-            f"(() => {{ const e = document.getElementById('relevance'); e.value = {relevance};"
-            "e.dispatchEvent(new Event('input')); })()"
-        )
+        enter(page, "relevance", relevance)
         assert text(page, "#relevance-value") == f"λ = {relevance:.2f}"
         shown = page.value(WORDS)
         scores = summary.weights(topic, 6, relevance).set_index("word")["relevance"]
@@ -143,10 +148,7 @@ def test_a_click_on_a_class_shows_the_topic(page, report, summary):
 def test_search_finds_topics_by_their_words(page, report, summary):
     page.open(report)
     word = summary.words(2, 1)[0]
-    page.value(
-        f"(() => {{ const e = document.getElementById('search'); e.value = {word!r};"
-        "e.dispatchEvent(new Event('input')); })()"
-    )
+    enter(page, "search", word)
     shown = "[...document.querySelectorAll('#list li')].filter(e => !e.hidden)"
     assert page.value(f"{shown}.map(e => e.firstChild.dataset.topic)") == ["2"]
 

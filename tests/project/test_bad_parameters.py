@@ -185,6 +185,7 @@ def test_of_a_function(function, name, allowed):
 
 LDA = TemperedLDA(2, max_iter=2, random_state=0).fit(X)
 FMM = TemperedFMM(2, max_iter=2, random_state=0).fit(POINTS)
+PREDICTIVE, HALF, B = FMM.predictive_score, np.arange(16) < 8, [1, 0.5]
 FRACTIONS, COUNTS, FLAGS = (0, 1, 1.5, math.nan, "a"), (0, -1, 2.5, "a"), ("no", np.ones(2))
 #: Functions and methods with checks of their own: how they are called with a value; bad values.
 OTHERS: dict[str, tuple[Callable, tuple]] = {
@@ -196,14 +197,8 @@ OTHERS: dict[str, tuple[Callable, tuple]] = {
         lambda v: LDA.posterior_log_partition(v, X),
         ([], [0.0], [math.nan], object(), [[1.0]]),
     ),
-    "predictive_score(per_sample)": (
-        lambda v: FMM.predictive_score(POINTS, np.arange(16) < 8, per_sample=v),
-        FLAGS,
-    ),
-    "predictive_score(n_draws)": (
-        lambda v: FMM.predictive_score(POINTS, np.arange(16) < 8, n_draws=v),
-        (*COUNTS, HUGE),
-    ),
+    "predictive_score(per_sample)": (lambda v: PREDICTIVE(POINTS, HALF, per_sample=v), FLAGS),
+    "predictive_score(n_draws)": (lambda v: PREDICTIVE(POINTS, HALF, n_draws=v), (*COUNTS, HUGE)),
     "HeldOut(observed)": (lambda v: HeldOut(X, observed=v), FRACTIONS),
     "HeldOut(every)": (lambda v: HeldOut(X, every=v), (0, -1, math.nan, "a")),
     "Checkpoint(seconds)": (lambda v: Checkpoint("out", v), (-1, math.nan, "a")),
@@ -212,11 +207,8 @@ OTHERS: dict[str, tuple[Callable, tuple]] = {
     "even_grid(size)": (lambda v: partition.even_grid(4.0, v), (1, 2.5, "a")),
     "exponential_grid(size)": (lambda v: partition.exponential_grid(4.0, v), (1, 2.5, "a")),
     "log_partition(method)": (lambda v: partition.log_partition(LDA, [1, 0.5], v), ("a", None)),
-    "log_partition(n_samples)": (
-        lambda v: partition.log_partition(LDA, [1, 0.5], n_samples=v),
-        COUNTS,
-    ),
-    "log_partition(n_theta)": (lambda v: partition.log_partition(LDA, [1, 0.5], n_theta=v), COUNTS),
+    "log_partition(n_samples)": (lambda v: partition.log_partition(LDA, B, n_samples=v), COUNTS),
+    "log_partition(n_theta)": (lambda v: partition.log_partition(LDA, B, n_theta=v), COUNTS),
     "LogPartition(made_for)": (
         lambda v: partition.LogPartition([1, 0.5], [0, 1], made_for=v).check(),
         (range(3), None, "a"),

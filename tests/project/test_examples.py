@@ -11,41 +11,31 @@ from annealvi.model import UNTEMPERED, Batch
 SLOW, DEEP = [pytest.mark.slow], [pytest.mark.deep]
 FEW = dict(TEST=40, SCORED=20, CELLS=41, BINS=20)
 EVALUATION = dict(EVALUATION=dict(n_draws=20, n_reverse=20))
+SMALL, BETA = "--seeds 1 --topics 4 --jobs 1", "--energies cd --fractions 0 0.5"
+KL = "'PVI, KL, k0 = 10'"
 #: Of each example: arguments, constants made smaller, rows that it prints, marks.
 RUNS = [
     ("toy_factors", "--seeds 1 --samples 300", {}, 0, []),
     ("proximity_ring", "--starts 2 --steps 50", {}, 2, SLOW),
     ("yale_faces", "--iterations 51 --jobs 1", {}, 4, SLOW),
     ("learning_curves", "--passes 1 --topics 5 --jobs 1 --seeds 2", dict(POINTS=4), 5, SLOW),
-    (
-        "annealing_lengths",
-        "--seeds 1 --topics 4 --jobs 1 --passes 2 --lengths 0.1 0.5",
-        dict(POINTS=4),
-        5,
-        SLOW,
-    ),
+    ("annealing_lengths", f"{SMALL} --passes 2 --lengths 0.1 0.5", dict(POINTS=4), 5, SLOW),
     ("arxiv_years", "--topics 3 --refits 2", {}, 4, SLOW),
     ("political_blogs", "--topics 3 --refits 2", {}, 10, SLOW),
     ("hot_documents", "--passes 4 --jobs 1 --show 3", {}, 0, SLOW),
     ("annealed_layers", "--energy a --steps 5 --runs 2 --transitions 3", EVALUATION, 2, DEEP),
-    (
-        "beta_annealing",
-        "--energies cd --fractions 0 0.5 --steps 5 --runs 2",
-        EVALUATION | dict(DRAWS=500),
-        8,
-        DEEP,
-    ),
+    ("beta_annealing", f"{BETA} --steps 5 --runs 2", EVALUATION | dict(DRAWS=500), 8, DEEP),
     ("noise_process", "--steps 5 --seeds 2 --batch 8 --transitions 2", FEW, 4, DEEP),
     ("dead_relus", "--iterations 30 --seeds 2 --magnitude 0.5", {}, 2, DEEP),
     ("calibrated_autoencoder", "--iterations 20 --transitions 2 --draws 20", {}, 4, DEEP),
     (
         "proximity_belief_network",
-        "--iterations 15 --layers 2 --methods VI 'PVI, KL, k0 = 10'",
+        f"--iterations 15 --layers 2 --methods VI {KL} --average statistic",
         {},
         2,
         DEEP,
     ),
-    ("proximity_logistic_regression", "--iterations 150", {}, 7, DEEP),
+    ("proximity_logistic_regression", "--iterations 150 --average statistic", {}, 7, DEEP),
     ("proximity_poisson_def", "--iterations 2 --methods VI", {}, 1, DEEP),
 ]
 

@@ -33,39 +33,31 @@ from tests.damaged import X
 ROOT = Path(__file__).resolve().parents[2]
 #: Parameters that may be sparse, in the words of their documentation.
 TAKES_SPARSE = re.compile(r"^\w+ : (\{array-like, sparse matrix\}|array or sparse matrix)", re.M)
+OF_LDA = ("partial_fit", "fit_transform", "transform", "score", "perplexity", "predict")
+OF_LDA += ("document_temperatures", "_perplexity_precomp_distr")
 #: Methods of a variational autoencoder.
 OF_VAE = ("transform", "score", "elbo", "score_samples", "dead_units")
 Call = Callable[[Any], Any]
 
 
-def methods(fitted, name, *listed, **others):
+def methods(fitted, name, *listed):
     """Calls of the methods of an estimator; `fit` is called on a clone, others on a copy."""
     calls = {f"{name}.fit": lambda Z: clone(fitted).fit(Z)}
     for method in listed:
         calls[f"{name}.{method}"] = lambda Z, m=method: getattr(copy.copy(fitted), m)(Z)
-    return calls | {f"{name}.{method}": call for method, call in others.items()}
+    return calls
 
 
 def core() -> dict[str, Call]:
     """Every public function and method outside annealvi.deep that takes sparse matrices."""
     lda = TemperedLDA(3, max_iter=1, random_state=0).fit(X)
     mixture = TemperedMultinomialMixture(3, max_iter=2, tol=0, random_state=0).fit(X)
+    words = np.arange(X.shape[1])
     return (
-        methods(
-            lda,
-            "TemperedLDA",
-            "partial_fit",
-            "fit_transform",
-            "transform",
-            "score",
-            "perplexity",
-            "predict",
-            "document_temperatures",
-            "_perplexity_precomp_distr",
-            posterior_log_partition=lambda Z: lda.posterior_log_partition([1.0, 0.5], Z),
-        )
+        methods(lda, "TemperedLDA", *OF_LDA)
         | methods(mixture, "TemperedMultinomialMixture", "transform", "bic", "predict_proba")
         | {
+            "posterior_log_partition": lambda Z: lda.posterior_log_partition([1.0, 0.5], Z),
             "log_partition": lambda Z: log_partition(lda, [1.0, 0.5], "posterior", data=Z),
             "split_tokens": split_tokens,
             "document_completion": lambda Z: document_completion(lda, Z),
@@ -75,10 +67,8 @@ def core() -> dict[str, Call]:
             "describe": lambda Z: describe(lda, Z),
             "read": lambda Z: Source(lda).read(Z, "documents"),
             "choose_n_topics": lambda Z: choose_n_topics(Z, [2], n_runs=1),
-            "TopicModel.fit_counts": lambda Z: TopicModel(2).fit_counts(
-                Z, map(str, range(X.shape[1]))
-            ),
-            "to_gensim": lambda Z: to_gensim(Z, np.arange(X.shape[1])),
+            "TopicModel.fit_counts": lambda Z: TopicModel(2).fit_counts(Z, map(str, words)),
+            "to_gensim": lambda Z: to_gensim(Z, words),
         }
     )
 

@@ -31,12 +31,9 @@ MATRIX = np.column_stack([np.ones(N), RIGHT, VALUES, RIGHT * VALUES])  # of ~ pa
 @pytest.mark.parametrize("clusters", [None, np.arange(N) % 7])
 def test_numbers_are_those_of_topica(clusters):
     # topica 0.62, estimate_effect(draws, [x, x^2], cluster=clusters): the terms x and x^2
-    estimates = [0.044820420923, 0.008246827086, -0.044329996911, -0.007038853749]
-    estimates += [-0.000490424012, -0.001207973337]
-    errors = [0.062727058335, 0.047034153394, 0.051541985882, 0.047423024955, 0.057380582249]
-    errors += [0.049796484531]
-    of_clusters = [0.05958369913, 0.043266997882, 0.041254143313, 0.044323115383]
-    of_clusters += [0.056599742151, 0.050142106747]
+    estimates = [0.04482042, 0.00824683, -0.04433000, -0.00703885, -0.00049042, -0.00120797]
+    errors = [0.06272706, 0.04703415, 0.05154199, 0.04742302, 0.05738058, 0.04979648]
+    of_clusters = [0.05958370, 0.04326700, 0.04125414, 0.04432312, 0.05659974, 0.05014211]
     table = estimate_effects(DRAWS, "~ x + {x**2}", DATA, clusters=clusters).table
     table = table[table.term != "Intercept"]
     assert_allclose(table.estimate, estimates, atol=1e-8, rtol=0)
@@ -147,6 +144,9 @@ def test_splines_and_levels():
     assert estimate_effects(DRAWS, "~ y", {"y": [1, 2, 3, 4] * 10}).values("y") == [1, 2, 3, 4]
 
 
+ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
+
+
 @cases(
     "formula, change, message",
     ("~ s(x)", {}, "'formula' parameter of estimate_effects must be a formula.*'s' is not"),
@@ -154,16 +154,8 @@ def test_splines_and_levels():
     ("x ~ party", {}, "one side, such as '~ party'"),
     ("~ x +", {}, r"must be a formula such as[^\x1b]*$"),
     ("~ x + {2 * x}", {}, r"do not follow from the others. Got \['2 \* x'\]"),
-    (
-        "~ x",
-        {"data": {"x": [0.1 + 0.2] * 9 + [0.3] * (N - 9)}},
-        r"differ .* Got \['x'\]",
-    ),
-    (
-        "~ center(x)",
-        {"data": {"x": [0.1 + 0.2] * 9 + [0.3] * (N - 9)}},
-        r"Got \['x'\] .* constant",
-    ),
+    ("~ x", {"data": {"x": ALIKE}}, r"differ .* Got \['x'\]"),
+    ("~ center(x)", {"data": {"x": ALIKE}}, r"Got \['x'\] .* constant"),
     ("~ scale(x)", {"data": {"x": [2020] * N}}, r"Got \['x'\] .* constant"),
     ("~ land", {"data": {"land": ["Chile"] * N}}, r"Got \['land'\] .* constant"),
     ("~ C(x)", {"data": {"x": [True] * N}}, r"Got \['x'\] .* constant"),
@@ -236,11 +228,7 @@ def test_values_that_are_refused():
     effects = estimate_effects(DRAWS, "~ party + x", DATA)
     party, one_of = {"party": "right"}, r"one of \['x', 'party'\]"
     for method, given, message in (
-        (
-            "contrast",
-            [{"party": "l"}, party],
-            r"first\['party'\].* one of \['left', 'right'\]. Got 'l",
-        ),
+        ("contrast", [{"party": "l"}, party], r"first\['party'\].* \['left', 'right'\]. Got 'l"),
         ("contrast", [{"x": 1}, {"x": "a"}], r"second\['x'\].* must be a finite number. Got 'a'"),
         ("shares", [{"x": np.nan}], r"at\['x'\].* must be a finite number. Got nan"),
         ("shares", [{"x": []}], r"at\['x'\].* a value, or a list of some. Got \[\]"),

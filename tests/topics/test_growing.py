@@ -14,7 +14,8 @@ from annealvi import TemperedLDA, TopicModel, Variational
 from annealvi.partition import LogPartition
 from annealvi.topics import TopicVectorizer, growing
 from annealvi.topics.vectorizer import fewest_documents, most_documents
-from tests.asserts import refusals
+from tests.asserts import refusals, refused
+from tests.marks import cases
 from tests.topics.corpus import make_texts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* texts have no word of the model")
@@ -124,15 +125,13 @@ class OwnCounts(TopicVectorizer):
         return super().transform(texts)
 
 
-@pytest.mark.parametrize(
+@cases(
     "vectorizer",
-    [
-        TopicVectorizer(vocabulary=["star", "moon", "bread", "butter"]),
-        CountVectorizer(vocabulary=EARLY["en"].split()),
-        TfidfVectorizer(),
-        OwnFit(),
-        OwnCounts(),
-    ],
+    TopicVectorizer(vocabulary=["star", "moon", "bread", "butter"]),
+    CountVectorizer(vocabulary=EARLY["en"].split()),
+    TfidfVectorizer(),
+    OwnFit(),
+    OwnCounts(),
     ids=["given", "given to scikit-learn", "weights", "own fit", "own counts"],
 )
 def test_given_words_and_other_vectorizers_stay(vectorizer):
@@ -179,15 +178,13 @@ def test_documents_of_old_words_keep_their_shares(size):
     assert lda.n_features_in_ == lda.components_.shape[1] == X.shape[1] + size
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        {"temperature": "variational"},
-        {"temperature": "local"},
-        {"dtype": "float64", "doc_topic_prior": "learn", "topic_word_prior": "learn"},
-        {"preset": "sklearn"},
-        {},
-    ],
+    {"temperature": "variational"},
+    {"temperature": "local"},
+    {"dtype": "float64", "doc_topic_prior": "learn", "topic_word_prior": "learn"},
+    {"preset": "sklearn"},
+    {},
     ids=["variational", "local", "learned priors", "sklearn", "default"],
 )
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
@@ -219,8 +216,7 @@ def test_an_error_in_a_block_counts_its_texts_once():
     model, straight = make(), make().partial_fit(blocks[:2])
     model.partial_fit(blocks[0])
     model.lda_.set_params(total_samples=-1)
-    with pytest.raises(ValueError, match="total_samples"):
-        model.partial_fit(blocks[1])
+    refused("total_samples", model.partial_fit, blocks[1])
     model.lda_.set_params(total_samples=96)
     model.partial_fit(blocks[1])
     assert model.vocabulary_.n_documents == straight.vocabulary_.n_documents == 48
@@ -275,8 +271,7 @@ def test_words_that_log_c_does_not_know_change_nothing():
     log_c = LogPartition(np.array(grid), np.array([0.0, -1.0]), made_for=made_for)
     temperature = Variational(partition=log_c, grid=[1, 1.25])
     lda = TemperedLDA(2, temperature=temperature, total_samples=3).partial_fit(X)
-    with pytest.raises(ValueError, match="n_features"):
-        lda.add_words(2)
+    refused("n_features", lda.add_words, 2)
     assert lda.partial_fit(X).components_.shape == (2, 3)
 
 
@@ -284,5 +279,4 @@ def test_a_callback_adds_no_words():
     def add(lda, monitor):
         lda.add_words(1)
 
-    with pytest.raises(ValueError, match="between two portions"):
-        TemperedLDA(2, callback=add).partial_fit(np.eye(3, dtype=int))
+    refused("between two portions", TemperedLDA(2, callback=add).partial_fit, np.eye(3, dtype=int))

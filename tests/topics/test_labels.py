@@ -74,13 +74,6 @@ def test_a_label_may_be_what_another_topic_would_be_called(model):
     assert labels[1] == words and labels[2] != words
 
 
-def test_files(model, tmp_path):
-    model.save(tmp_path / "m")
-    loaded = annealvi.load(tmp_path / "m")
-    assert loaded.topic_labels_ == {1: "food", 3: "the sky"}
-    assert describe(loaded, TEXTS).labels == describe(model, TEXTS).labels
-
-
 def test_edits_keep_the_labels_of_the_topics_that_stay(model):
     assert Source(merge_topics(model, [[1, 2]])).named == {0: "sea", 2: "the sky"}
     assert Source(merge_topics(model, [[0, 2]])).named == {0: "sea", 1: "food", 2: "the sky"}

@@ -27,6 +27,7 @@ from tests.marks import cases
 from tests.topics.corpus import WORDS, make_texts
 
 TEXTS = make_texts()
+SEA, MANY = {"sea": ["ship"]}, TemperedLDA(total_samples="many")
 LABELS = np.arange(len(TEXTS)) % 3
 NEW = ["A ship and a star", "bread", "nothing but bread"]
 UNKNOWN = ["A ship and a star", "", "nothing known"]
@@ -126,7 +127,7 @@ def test_clone_search_and_pipelines():
     assert_array_equal(search.best_estimator_.predict(TEXTS[:3]), range(3))
     search = GridSearchCV(make(lda=None), {"lda__max_iter": [1, 2]}, cv=2).fit(pd.Series(TEXTS))
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    model = make(seed_words={"sea": ["ship"]}, stop_words=["the", "of"])
+    model = make(seed_words=SEA, stop_words=["the", "of"])
     copied = clone(model)
     assert repr(copied) == repr(model) and copied.lda is not model.lda
     assert_array_equal(copied.fit(TEXTS).components_, model.fit(TEXTS).components_)
@@ -141,9 +142,7 @@ def test_names_of_the_output(model):
 def test_a_stream_of_blocks():
     stream, one_by_one = (make(lda=TemperedLDA(total_samples=60)) for _ in range(2))
     blocks = [TEXTS[:24], [*TEXTS[24:], "unknown words"]]
-    with pytest.warns(
-        UserWarning, match=r"1 of the 37 texts have no word .* \(numbers 36, from 0\)"
-    ):
+    with pytest.warns(UserWarning, match=r"1 of the 37 texts have no .* \(numbers 36, from 0\)"):
         assert stream.partial_fit(iter(block) for block in blocks) is stream
     vectorizer = TopicVectorizer(stop_words="english").fit(blocks[0])
     lda = TemperedLDA(3, total_samples=60, random_state=0)
@@ -179,11 +178,7 @@ def test_a_fit_goes_on_as_a_stream(model):
     (dict(seed_words=["ship"]), TypeError, "must be a dict of names to lists .* Got \\['ship'\\]"),
     (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
     (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
-    (
-        dict(seed_words={"a": ["ship"]}, lda=TemperedLDA(total_samples="many")),
-        ValueError,
-        "'total_samples' parameter of TemperedLDA",
-    ),
+    (dict(seed_words=SEA, lda=MANY), ValueError, "'total_samples' parameter of TemperedLDA"),
 )
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "partial_fit"])
 def test_parameters(parameters, error, message, method):
@@ -269,7 +264,7 @@ def test_callbacks_are_those_that_were_given():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed_words", [None, {"sea": ["ship"]}])
+@pytest.mark.parametrize("seed_words", [None, SEA])
 def test_a_stopped_fit_is_resumed(seed_words, tmp_path):
     path = tmp_path / "run"
 

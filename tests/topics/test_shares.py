@@ -109,16 +109,13 @@ def test_periods(freq, n):
     assert len(frame) == n and frame.n_documents.sum() == 4
 
 
+ENDS = ["2001-08-31", "2001-09-30", "2001-10-31", "2001-11-30", "2001-12-31", "2002-01-31"]
 MONTHS = ["2001-08-31", "2001-09-29", "2001-10-01", "2002-01-31T23:00", "2002-01-31"]
 
 
 @cases(
     "offset, beginnings, n_documents",
-    (
-        pd.DateOffset(months=1),
-        ["2001-08-31", "2001-09-30", "2001-10-31", "2001-11-30", "2001-12-31", "2002-01-31"],
-        [2, 1, 0, 0, 0, 1],
-    ),
+    (pd.DateOffset(months=1), ENDS, [2, 1, 0, 0, 0, 1]),
     (pd.DateOffset(months=30), ["2001-08-31"], [4]),
     (2 * pd.DateOffset(months=1, days=1), ["2001-08-31", "2001-11-02", "2002-01-04"], [3, 0, 1]),
     (pd.DateOffset(n=60, hours=24), ["2001-08-31", "2001-10-30", "2001-12-29"], [3, 0, 1]),
@@ -143,7 +140,7 @@ def test_every_other_offset_of_pandas(freq):
     assert over(MONTHS, freq).n_documents.sum() == 4
 
 
-YEAR = ["2001"] * 5
+YEAR, UNCLEAR = ["2001"] * 5, ["01/03/2001", None, "01/04/2001", None, "01/05/2001"]
 
 
 test_times_that_cannot_be = refusals(
@@ -151,11 +148,7 @@ test_times_that_cannot_be = refusals(
     (YEAR[1:], "YE", r"'times' .* must be one entry for each of the 5 documents. Got 4"),
     ([*YEAR[1:], "later"], "YE", r"'times\[4\]' .* Got 'later'"),
     (["x"] * 5, "YE", r"'times\[0\]' .* must be datetimes, ISO 8601 strings .* Got 'x'"),
-    (
-        ["01/03/2001", None, "01/04/2001", None, "01/05/2001"],
-        "ME",
-        r"'times\[0\]' .* Got '01/03/2001' instead. It may be 2001-01-03 or 2001-03-01",
-    ),
+    (UNCLEAR, "ME", r"times\[0\]' .* Got '01/03/2001' instead. It may be 2001-01-03 or 2001-03-01"),
     *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
     *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
     ([None] * 5, "YE", "at least once. Got None"),

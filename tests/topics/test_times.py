@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from annealvi.topics import estimate_effects
 from annealvi.topics.times import read_times
 from tests.asserts import refused
+from tests.marks import cases
 
 READ = {
     "2020": "2020-01-01",
@@ -53,9 +54,7 @@ def test_what_is_refused(given, first):
     refused(rf"'times\[{1 - first}\]' .* Got '{given}' instead", read_times, times, pd)
 
 
-@pytest.mark.parametrize(
-    "dates", [["05/03/2021", "06/03/2021", "25/03/2021"], ["3.4.2020", "30.4.2020"]]
-)
+@cases("dates", ["05/03/2021", "06/03/2021", "25/03/2021"], ["3.4.2020", "30.4.2020"])
 def test_the_whole_column_decides_whether_days_come_first(dates):
     found = {tuple(sorted(read_times(order, pd).month)) for order in (dates, dates[::-1])}
     assert len(found) == 1 and found.pop() in {(3, 3, 3), (4, 4)}

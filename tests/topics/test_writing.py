@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import annealvi
 from annealvi.topics import TopicModel, TopicVectorizer, choose_n_topics, refine_topics
 from tests.asserts import refused
+from tests.marks import cases
 
 WRITTEN = {
     "Hindi": "रोटी दूध चीनी कटोरी हिन्दी",
@@ -89,11 +90,7 @@ def test_signs_within_words(text, words):
 
 SENTENCES = {
     "Chinese": ["我喜欢看星星和行星", "面包和黄油很好吃", "科学家发现了新的行星"],
-    "Japanese": [
-        "私は星を見るのが好きです",
-        "パンとバターはとてもおいしい",
-        "科学者は新しい惑星を発見した",
-    ],
+    "Japanese": ["私は星を見るのが好きです", "パンとバターはおいしい", "新しい惑星を発見した"],
     "Thai": ["ฉันชอบดูดาวบนท้องฟ้า", "ขนมปังกับเนยอร่อยมาก", "นักวิทยาศาสตร์พบดาวเคราะห์"],
     "Khmer": ["ខ្ញុំចូលចិត្តមើលផ្កាយនៅលើមេឃ", "នំប៉័ងនិងប៊ឺឆ្ងាញ់ណាស់", "អ្នកវិទ្យាសាស្ត្របានរកឃើញភពថ្មី"],
     "short Chinese": ["很好吃，味道不错。", "天空很美", "我喜歡看星星"],
@@ -109,9 +106,7 @@ def test_sentences_without_spaces_are_told(language):
         TopicVectorizer().fit(SENTENCES[language] * 4)
 
 
-@pytest.mark.parametrize(
-    "text", ["我 喜欢 看 星星 和 行星", "ฉัน ชอบ ดู ดาว บน ท้องฟ้า", "コンピューター と 星"]
-)
+@cases("text", "我 喜欢 看 星星 和 行星", "ฉัน ชอบ ดู ดาว บน ท้องฟ้า", "コンピューター と 星")
 def test_texts_that_are_split_are_fine(text):
     TopicVectorizer(token_pattern=r"\S+").fit([text, text])
     TopicVectorizer().fit([text, f"{text} 月亮 星空"])
@@ -133,9 +128,7 @@ class Locked:
 @pytest.mark.parametrize("kind", [TopicVectorizer, CountVectorizer])
 @pytest.mark.parametrize("what", ["tokenizer", "analyzer", "method"])
 def test_functions_that_cannot_be_copied(kind, what, tmp_path):
-    given = {
-        what if what != "method" else "tokenizer": Locked().split if what == "method" else Locked()
-    }
+    given = {what: Locked()} if what != "method" else {"tokenizer": Locked().split}
     vectorizer = kind(**given, **({} if what == "analyzer" else {"token_pattern": None}))
     texts = ["星星行星月亮", "面包黄油牛奶"] * 6
     model = TopicModel(2, vectorizer=vectorizer, random_state=0).fit(texts)
@@ -145,9 +138,7 @@ def test_functions_that_cannot_be_copied(kind, what, tmp_path):
     assert "星星" in model.feature_names_
 
 
-@pytest.mark.parametrize(
-    "tokenizer", ["jieba", lambda text: None, lambda text: text, lambda text: [1], lambda text: 3]
-)
+@cases("tokenizer", "jieba", lambda text: None, lambda text: text, lambda text: [1], lambda text: 3)
 def test_tokenizers_return_words(tokenizer):
     wanted = "'tokenizer' parameter of .*Vectorizer must be .* a list of str"
     for kind in (TopicVectorizer, CountVectorizer):
@@ -166,23 +157,16 @@ TOKENS = [["star", "planet", "New York"], ["bread", "butter", "c++"], ["Star", "
 
 def test_lists_of_words_are_texts():
     model = TopicModel(2, random_state=0).fit(TOKENS)
-    assert_array_equal(
-        model.feature_names_, ["bread", "butter", "c++", "moon", "new york", "planet", "star"]
-    )
-    assert model.counts([("star", "star"), np.array(["bread"]), []]).sum(axis=1).tolist() == [
-        [2], [1], [0]
-    ]  # fmt: skip
+    words = ["bread", "butter", "c++", "moon", "new york", "planet", "star"]
+    assert_array_equal(model.feature_names_, words)
+    counts = model.counts([("star", "star"), np.array(["bread"]), []])
+    assert counts.sum(axis=1).ravel().tolist() == [[2, 1, 0]]
     assert len(model.describe(TOKENS).shares) == len(TOKENS)
-    assert model.transform(TOKENS[:1]) == pytest.approx(
-        model.transform(["star planet new york"]), abs=0.2
-    )
+    of_text = model.transform(["star planet new york"])
+    assert model.transform(TOKENS[:1]) == pytest.approx(of_text, abs=0.2)
     assert choose_n_topics(TOKENS, [2, 3], random_state=0).recommended in (2, 3)
-    refused(
-        r"'texts\[1\]\[1\]' .* must be a str. Got .*int",
-        model.fit,
-        [["a"], ["b", 1]],
-        error=TypeError,
-    )
+    message = r"'texts\[1\]\[1\]' .* must be a str. Got .*int"
+    refused(message, model.fit, [["a"], ["b", 1]], error=TypeError)
 
 
 @pytest.mark.parametrize("kind", [tuple, list, np.array, pd.Series, pd.Index])
@@ -193,13 +177,8 @@ def test_lists_of_words_of_any_kind(kind):
 
 @pytest.mark.parametrize("kind", [set, iter, dict.fromkeys])
 def test_words_without_an_order_or_a_length(kind):
-    documents = [kind(words) for words in TOKENS]
-    refused(
-        "must be a str.* words of a document as a list",
-        TopicModel(2).fit,
-        documents,
-        error=TypeError,
-    )
+    documents, message = [kind(words) for words in TOKENS], "must be a str.* document as a list"
+    refused(message, TopicModel(2).fit, documents, error=TypeError)
 
 
 def test_the_analyzer_of_the_user_gets_lists_of_words():
@@ -225,17 +204,12 @@ def test_texts_without_words_are_told_wherever_they_come_in():
     texts = ["stars planets moon", "bread butter jam"] * 7 + ["123", "the of", ""]
     empty = r"3 of the 17 texts have no word .* \(numbers 14, 15, 16, from 0\)"
     model = TopicModel(2, random_state=0)
+    names = ("fit", "fit_transform", "transform", "predict", "score", "describe", "partial_fit")
     for method in (
-        model.fit,
-        model.fit_transform,
-        model.transform,
-        model.predict,
-        model.score,
-        model.describe,
+        *(getattr(model, name) for name in names),
         partial(refine_topics, model),
         lambda texts: choose_n_topics(texts, [2, 3], random_state=0),
         lambda texts: TopicModel(1).fit_counts(model.counts(texts), model.feature_names_),
-        model.partial_fit,
     ):
         with pytest.warns(UserWarning, match=empty) as told:
             method(texts)
@@ -260,12 +234,7 @@ def test_a_loaded_model_keeps_its_pattern(tmp_path):
 
 
 def test_texts_of_numbers_and_limits_that_contradict():
-    refused(
-        "empty vocabulary: the 24 texts, such as '0'", TopicModel(2).fit, [*map(str, range(24))]
-    )
-    limits = TopicVectorizer(min_df=20, max_df=0.5)
-    refused(
-        r"max_df=0.5 to 12 of 24, min_df=20 to 20",
-        TopicModel(2, vectorizer=limits).fit,
-        ["a star"] * 24,
-    )
+    numbers = [*map(str, range(24))]
+    refused("empty vocabulary: the 24 texts, such as '0'", TopicModel(2).fit, numbers)
+    model = TopicModel(2, vectorizer=TopicVectorizer(min_df=20, max_df=0.5))
+    refused("max_df=0.5 to 12 of 24, min_df=20 to 20", model.fit, ["a star"] * 24)

@@ -42,6 +42,7 @@ document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -52,9 +53,10 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
+from annealvi.models.lda.device import DeviceWork
 from annealvi.models.lda.priors import DocumentPartition
 from annealvi.models.lda.starts import gamma_draws
-from annealvi.models.lda.topics import FittedBlock, Topics, TopicWeights
+from annealvi.models.lda.topics import Topics, TopicWeights
 from annealvi.models.lda.workspace import (
     Call,
     Local,
@@ -71,6 +73,9 @@ from annealvi.threads import shallow
 #: read them word by word.  A block has so many documents nevertheless, if these take no more than
 #: LARGEST_BLOCK bytes: the statistics of each block are added to the sum.
 BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
+#: Most entries of a block, which takes 20 bytes for each: cells have thousands.  In training, where
+#: bits depend on blocks, only the longest documents have so many.
+BLOCK_ENTRIES, TRAINING_ENTRIES = 1 << 20, 1 << 21
 #: Weights of topics are kept for later calls if they take at most so many bytes.
 SHARED_BYTES = 1 << 25
 
@@ -176,7 +181,7 @@ class Documents:
         # a fit ends with the normalisers of phi that its bound needs, if there is no eps
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not exact and tempering.rule is None and same
-        blocks = self.blocks(slice(0, X.shape[0]))
+        blocks = [*self.blocks(slice(0, X.shape[0]), X.indptr, TRAINING_ENTRIES)]
         most = max((rows.stop - rows.start for rows in blocks), default=0)
         room = np.empty((most, self.topics.n_topics), dtype=self.topics.dtype)
         for rows in blocks:
@@ -249,14 +254,17 @@ class Documents:
         inverse = inverse_of_each(tempering, X.shape[0], self.topics.dtype)
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
-        weights = self._shared_weights(float(inverse[0]), exact, want_logs)
-        work = Workspace(*self.topics.shape, self._threads(n_threads))
+        there, n, b0 = self.topics.on_device, self._threads(n_threads), float(inverse[0])
+        work: Any = (
+            Workspace(*self.topics.shape, n) if there is None else DeviceWork(there.device, n)
+        )
+        weights = self._shared_weights(b0, exact, want_logs) if there is None else None
         alpha = self.effective_alpha(tempering)
-        call = Call(X, weights, work, float(inverse[0]), alpha, exact, sparsity)
+        call = Call(X, self.topics, weights, work, b0, alpha, exact, sparsity)
         if rule is not None:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(self.topics)
-        for rows in self.blocks(slice(0, X.shape[0])):
+        for rows in self.blocks(slice(0, X.shape[0]), X.indptr, BLOCK_ENTRIES):
             if rule is not None:
                 self.heat(call, rows, gamma[rows], inverse[rows], rule, partition)
             wanted = Local(
@@ -282,14 +290,24 @@ class Documents:
 
     # ------------------------------------- block by block, in training and after
 
-    def blocks(self, rows: slice) -> list[slice]:
-        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES."""
+    def blocks(self, rows: slice, indptr: NDArray | None = None, most: int = 0) -> Iterator[slice]:
+        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES.
+
+        With indptr, blocks have at most so many entries, or one document.
+        """
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
-        return [
-            slice(start, min(start + size, rows.stop))
-            for start in range(rows.start, rows.stop, size)
-        ]
+        if self.topics.on_device is not None:
+            size = max(1, self.topics.on_device.block_bytes // row)
+        for begin in range(rows.start, rows.stop, size):
+            start, end = begin, min(begin + size, rows.stop)
+            while start < end:
+                stop = end
+                if indptr is not None and int(indptr[end]) - int(indptr[start]) > most:
+                    wanted = indptr.dtype.type(int(indptr[start]) + most)
+                    stop = max(start + 1, int(np.searchsorted(indptr, wanted, "right")) - 1)
+                yield slice(start, stop)
+                start = stop
 
     def start(self, rows: slice, rng: RandomState | None) -> NDArray:
         """gamma at the start of a training step."""
@@ -309,16 +327,13 @@ class Documents:
         self,
         call: Call,
         rows: slice,
-        gamma: NDArray,
+        gamma: Any,
         inverse: NDArray,
         wanted: Local,
         max_iter: int | None = None,
     ) -> None:
         """Fit gamma of a block of documents in place, and write the other wanted outputs."""
-        X, weights, work, b0 = call[:4]
-        topics, options, dtype = self.topics, self.options, gamma.dtype
-        index = work.indices.of_block(X, rows)
-        mixed, training = bool(np.any(inverse != b0)), wanted.statistics is not None
+        options, dtype, training = self.options, self.topics.dtype, wanted.statistics is not None
         by_topic, tolerance = options.token_tolerance is None, options.token_tolerance
         tolerance = options.tolerance if tolerance is None else tolerance
         omega, factor = call.relaxation
@@ -332,42 +347,7 @@ class Documents:
             least_share=options.least_share(dtype, training),
             want_statistics=training,
         )
-        work.reserve(index)
-        if mixed:
-            work.make_raised()
-        weights.refresh(
-            index.words,
-            topics.rows(),
-            topics.sums,
-            topics.estimate,
-            b0,
-            call.exact,
-            work.n_threads,
-            mixed or wanted.energy is not None,
-        )
-        kernels.fit_documents(
-            X.data,
-            X.indices,
-            X.indptr,
-            rows.start,
-            rows.stop,
-            index.order,
-            weights,
-            inverse,
-            work.padded(call.alpha),
-            rule,
-            gamma,
-            work,
-            wanted.log_normalizer,
-            wanted.energy,
-        )
-        if wanted.statistics is None:
-            return
-        block = FittedBlock(index, weights, work, inverse)
-        if wanted.deferred:
-            wanted.statistics.defer(block)
-        else:
-            wanted.statistics.add(block, wanted.word_energy)
+        call.work.fit_block(call, rows, gamma, inverse, rule, wanted)
 
     def heat(
         self,

@@ -18,7 +18,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from annealvi.model import Batch, LocalStep, Tempering
-from annealvi.models.lda.documents import BLOCK_BYTES, Documents
+from annealvi.models.lda.documents import BLOCK_BYTES, TRAINING_ENTRIES, Documents
 from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, Seen
 from annealvi.models.lda.topics import Statistics, Topics
 from annealvi.models.lda.workspace import Buffers, Call, Local, inverse_of_each, lengths, of_rows
@@ -91,13 +91,15 @@ def fit_batch(
     """
     topics, documents, learned = model.topics, model.documents, model.learned_priors
     options, rule, partition = documents.options, tempering.rule, model.partition
-    weights, work, statistics = model.buffers.ready(*topics.shape, topics.n_threads)
-    weights.match(topics.version)
+    there = None if topics.on_device is None else topics.on_device.device
+    weights, work, statistics = model.buffers.ready(*topics.shape, topics.n_threads, there)
+    if weights is not None:
+        weights.match(topics.version)
     statistics.clear()
     inverse = inverse_of_each(tempering, batch.rows.stop - batch.rows.start, topics.dtype)
     own = options.start == "random", options.sparsity(tempering), options.relaxation(tempering)
     alpha, b0 = documents.effective_alpha(tempering), float(inverse[0])
-    call = Call(batch.data, weights, work, b0, alpha, *own)
+    call = Call(batch.data, topics, weights, work, b0, alpha, *own)
     if learned is not None:
         learned.begin(tempering)
     if rule is not None:
@@ -113,11 +115,14 @@ def fit_batch(
     energy: Any = np.zeros(len(inverse)) if energies and not of_batch else None
     word_energy = np.empty(topics.n_features) if uniform else None
     n_words = lengths(batch.data, batch.rows)
+    looked_at = options.start != "constant" or learned is not None or partition is not None
     log_c: Any = 0.0
     from_theta = 0.0
-    for rows in documents.blocks(batch.rows):
+    for rows in documents.blocks(batch.rows, batch.data.indptr, TRAINING_ENTRIES):
         local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-        gamma, b = documents.start(rows, rng), inverse[local]
+        # a GPU needs no gamma that nobody looks at
+        gamma = documents.start(rows, rng) if looked_at or there is None else None
+        b = inverse[local]
         if rule is not None and partition is not None:
             documents.heat(call, rows, gamma, b, rule, partition)
         deferred = rule is None and not moments and rows == batch.rows

@@ -21,7 +21,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import xlogy
+
+from annealvi._kernels.special import entr
 
 #: Topics that are compared by their largest words alone: how many words, and how many neighbours.
 WORDS, NEIGHBOURS = 30, 4
@@ -42,7 +43,7 @@ class Topic(NamedTuple):
         """The topic of a row of counts, those above the least one."""
         words = np.flatnonzero(row > least)
         counts = row[words].astype(np.float64)
-        return cls(words, counts, xlogy(counts, counts), float(counts.sum()))
+        return cls(words, counts, -entr(counts), float(counts.sum()))
 
 
 def groups_of(
@@ -69,13 +70,18 @@ def groups_of(
         if some.any():  # all at once: there are many, and each is small
             counts[one.words], terms[one.words] = one.counts, one.terms
             words = np.concatenate([other.words for other in several])
-            both = counts[words] + np.concatenate([other.counts for other in several])
-            of_word = terms[words] + np.concatenate([other.terms for other in several])
-            of_word -= xlogy(both, both)
+            own = counts[words]
+            shared = np.flatnonzero(own)  # the others lose nothing
+            theirs, their_terms = (
+                np.concatenate([getattr(other, name) for other in several])[shared]
+                for name in ("counts", "terms")
+            )
+            of_word = np.zeros(len(words))
+            of_word[shared] = terms[words[shared]] + their_terms + entr(own[shared] + theirs)
             lost[some] = np.add.reduceat(of_word, (np.cumsum(lengths) - lengths)[some])
             counts[one.words] = terms[one.words] = 0.0
         p, q = one.size, np.array([other.size for other in several])
-        lost -= xlogy(p, p) + xlogy(q, q) - xlogy(p + q, p + q)
+        lost += entr(p) + entr(q) - entr(p + q)
         return [(loss, min(a, b), max(a, b)) for loss, b in zip(lost.tolist(), others, strict=True)]
 
     waiting = [loss for a in topics for loss in losses(a, [b for b in near[a] if a < b])]

@@ -38,6 +38,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, Self, TypeVar, get_args
 
 import numpy as np
@@ -127,30 +128,11 @@ class LDA:
 
     # ----------------------------------------------------------- what it is made of
 
-    @property
-    def n_topics(self) -> int:
-        """K."""
-        return self.topics.n_topics
-
-    @property
-    def n_features(self) -> int:
-        """V."""
-        return self.topics.n_features
-
-    @property
-    def dtype(self) -> np.dtype:
-        """dtype of all arrays that the kernels use."""
-        return self.topics.dtype
-
-    @property
-    def alpha(self) -> NDArray[np.float64]:
-        """Prior of the documents' topic proportions, of shape (K,)."""
-        return self.documents.alpha
-
-    @property
-    def eta(self) -> NDArray[np.float64]:
-        """Prior of the topics' words, of shape (), (V,) or (K, V)."""
-        return self.topics.eta
+    n_topics = property(attrgetter("topics.n_topics"), doc="K.")
+    n_features = property(attrgetter("topics.n_features"), doc="V.")
+    dtype = property(attrgetter("topics.dtype"), doc="dtype of all arrays that the kernels use.")
+    alpha = property(attrgetter("documents.alpha"), doc="Prior of theta, of shape (K,).")
+    eta = property(attrgetter("topics.eta"), doc="Prior of beta, of shape (), (V,) or (K, V).")
 
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
         """Use other priors from the next step on."""
@@ -366,16 +348,12 @@ class LDA:
     def forget_documents(self) -> None:
         """Release what belongs to the documents of a fit, once it has ended."""
         self.documents.release_buffers()
+        self.topics.leave()
         self._corpus = None
         if self.partition is not None:
             self.partition.release_buffers()
 
     # ----------------------------------------------------------------------- files
-
-    @property
-    def estimate(self) -> TopicEstimate:
-        """The estimate of the topics."""
-        return self.topics.estimate
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next step depends on, as a tree; see :mod:`annealvi.files`."""
@@ -383,6 +361,7 @@ class LDA:
         return self.STATE.dump(
             {name: getattr(self, name, None) for name in self.STATE.fields}
             | {
+                "estimate": topics.estimate,
                 "options": self.documents.options,
                 "topics": topics.state_dict(),
                 "partition": None if partition is None else partition.state_dict(topics),

@@ -9,10 +9,12 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from annealvi._kernels import bounds, special
+from annealvi._kernels import bounds, gpu, special
 from annealvi._kernels import lda_topics as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
+from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Number, Schema, damaged
+from annealvi.models.lda.device import DeviceTopics, device_of, used
 from annealvi.models.lda.merging import NEIGHBOURS, groups_of
 from annealvi.threads import shallow, writing
 
@@ -128,14 +130,6 @@ class Statistics:
         words = self.words()
         out[words] = self.rows(words, n_topics)
         return out
-
-    def put(self, words: NDArray[np.int64], rows: NDArray) -> None:
-        """Set the rows of words, of which none was seen before."""
-        own = self.n_rows[0] + np.arange(len(words))
-        self.row_of[words] = own
-        self.values[own] = 0
-        self.values[own, : rows.shape[1]] = rows
-        self.n_rows[0] += len(words)
 
 
 #: Weights of words are kept from block to block up to so many bytes, or up to those of this share
@@ -270,6 +264,8 @@ class TopicWeights:
             )
 
 
+#: What an error says of GPUs.
+GPU_LIMITS = f"GPUs compute in float32, and fit {gpu.MOST_TOPICS:,} topics at most."
 #: Number of words whose logarithms are computed at a time.
 TOPIC_ROWS = 512
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
@@ -320,8 +316,10 @@ class Topics:
         self.dtype = np.dtype(dtype)
         self.n_threads = n_threads
         self.width = padded_length(n_topics, self.dtype)
-        #: See :class:`Rows`; read-only if they are parts of a file.
-        self.stored = aligned_empty((n_features, self.width), self.dtype)
+        #: The GPU that has lambda too, or None, and whether lambda has only been moved there.
+        self.on_device: DeviceTopics | None = None
+        self._moved_there = False
+        self._stored = aligned_empty((n_features, self.width), self.dtype)
         self._room: NDArray | None = None  # of which `stored` are the first rows; see add_words
         self.decay, self.now = np.ones(n_features), 1.0
         self.eta = np.array(eta, dtype=np.float64)
@@ -338,6 +336,40 @@ class Topics:
         """V, K padded and the dtype, which buffers are made for."""
         return self.n_features, self.width, self.dtype
 
+    @property
+    def stored(self) -> NDArray:
+        """See :class:`Rows`; read-only if they are parts of a file."""
+        if self._moved_there and self.on_device is not None:
+            lam = aligned_empty(self._stored.shape, self.dtype)
+            with used(self.on_device.device):
+                self.on_device.lam.get(out=lam)
+            self.stored = lam
+        return self._stored
+
+    @stored.setter
+    def stored(self, value: NDArray) -> None:
+        self._stored, self._moved_there = value, False
+
+    def use(self, device: str) -> None:
+        """Make steps, and fit documents, on the processor or a GPU from now on."""
+        found, before = device_of(device), self.on_device
+        if found is (None if before is None else before.device):
+            return
+        if found is not None and (self.dtype != np.float32 or self.n_topics > gpu.MOST_TOPICS):
+            wanted = f"'cpu' for {self.n_topics} topics in {self.dtype}"
+            raise BadParameter("device", wanted, device, GPU_LIMITS)
+        self._stay(found)
+
+    def _stay(self, device: Any) -> None:
+        """Leave nothing on a GPU; what follows is computed on this device."""
+        self.stored, self.weights = self.stored, {}
+        self.on_device = None if device is None else DeviceTopics(device)
+
+    def leave(self) -> None:
+        """Give back the memory on a GPU until the topics are needed there again."""
+        if self.on_device is not None:
+            self._stay(self.on_device.device)
+
     def _changed(self, replaced: bool = False) -> None:
         """Mark what follows from lambda as outdated."""
         self.version += 1
@@ -349,6 +381,7 @@ class Topics:
         copied = shallow(self)
         copied.stored, copied.decay, copied.weights = self._copied(), self.decay.copy(), {}
         copied._room = None
+        copied.leave()
         return copied
 
     def _copied(self) -> NDArray:
@@ -549,7 +582,7 @@ class Topics:
     # --------------------------------------------------------------------- steps
 
     def step(
-        self, statistics: Statistics, rho: float, scale: float, floor: float = 0.0, b: float = 1.0
+        self, statistics: Any, rho: float, scale: float, floor: float = 0.0, b: float = 1.0
     ) -> None:
         """lambda <- (1 - rho) lambda + rho (b eta + scale * statistics), at least `floor`.
 
@@ -559,6 +592,9 @@ class Topics:
         of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
         step has another prior or a floor.
         """
+        if self.on_device is not None:
+            self._step_on_device(self.on_device, statistics, 1.0 - rho, rho * scale, floor, b)
+            return
         words, amount, n = statistics.words(), rho * scale, self.n_threads
         self._changed()
         self._own()
@@ -580,6 +616,15 @@ class Topics:
         rows = Rows(self.stored, eta, np.ones(self.n_features), 1.0 - rho)
         self._sums, words = None, np.arange(self.n_features)
         self._sums = move_rows(words, rows, n, (amount, floor, True), statistics)
+
+    def _step_on_device(self, there: DeviceTopics, *step: Any) -> None:
+        """Move all rows on a GPU."""
+        self.catch_up()
+        there.match(self)
+        self._changed()
+        # if interrupted from here on, lambda is what is there
+        there.version, self._moved_there, self._sums = self.version, True, None
+        self._sums = there.step(self, *step)
 
     # --------------------------------------------------------------------- files
 
@@ -606,4 +651,5 @@ class Topics:
         self._changed(replaced=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_prior": None, "_room": None, "weights": {}}
+        kept = {"_stored": self.stored, "_moved_there": False, "on_device": None}
+        return vars(self) | kept | {"_prior": None, "_room": None, "weights": {}}

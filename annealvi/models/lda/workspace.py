@@ -18,7 +18,8 @@ from annealvi._kernels import lda as kernels
 from annealvi._kernels.layout import aligned_empty, padded_rows, separate_rows
 from annealvi.files.schema import Flag, Integer, Number, Optional, Schema, Text
 from annealvi.model import Tempering
-from annealvi.models.lda.topics import Statistics, TopicWeights, WordIndex
+from annealvi.models.lda.device import DeviceStatistics, DeviceWork
+from annealvi.models.lda.topics import FittedBlock, Statistics, Topics, TopicWeights, WordIndex
 
 #: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
 PACKED_BYTES = 1 << 19
@@ -187,7 +188,7 @@ class Workspace:
         self.n_active = np.empty(n_samples, dtype=np.int32)
         self.longest, each = longest, np.dtype(self._dtype).itemsize
         self.room = min(longest * self._width, PACKED_BYTES // each)
-        size = kernels.scratch_bytes(self._width, longest, self.room, each == 4)
+        size = kernels.scratch_bytes(self._width, longest, self.room, each)
         n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
         self.scratch = aligned_empty((n_slots, size), np.uint8)
         self.raised = np.empty((1, 1), self._dtype)
@@ -197,6 +198,31 @@ class Workspace:
         if self.raised.size == 1:
             n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
             self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
+
+    def fit_block(
+        self, call: Call, rows: slice, gamma: NDArray, b: NDArray, rule: Any, wanted: Local
+    ) -> None:
+        """Fit gamma of a block of documents in place, and write the other wanted outputs."""
+        X, weights, topics, mixed = call.X, call.weights, call.topics, bool(np.any(b != call.b0))
+        index = self.indices.of_block(X, rows)
+        self.reserve(index)
+        if mixed:
+            self.make_raised()
+        weights.refresh(
+            *(index.words, topics.rows(), topics.sums, topics.estimate, call.b0, call.exact),
+            *(self.n_threads, mixed or wanted.energy is not None),
+        )
+        kernels.fit_documents(
+            *(X.data, X.indices, X.indptr, rows.start, rows.stop, index.order, weights, b),
+            *(self.padded(call.alpha), rule, gamma, self, wanted.log_normalizer, wanted.energy),
+        )
+        if wanted.statistics is None:
+            return
+        block = FittedBlock(index, weights, self, b)
+        if wanted.deferred:
+            wanted.statistics.defer(block)
+        else:
+            wanted.statistics.add(block, wanted.word_energy)
 
 
 #: Bytes of the blocks that are kept from pass to pass.
@@ -243,12 +269,7 @@ class WordIndices:
             if not self.repeated:
                 return index
         if self._bytes + _n_bytes(index) <= MOST_BYTES:
-            index = index._replace(
-                words=index.words.copy(),
-                first=index.first.copy(),
-                document=index.document.copy(),
-                position=index.position.copy(),
-            )
+            index = WordIndex._make([*(part.copy() for part in index[:-1]), index.longest])
             self._kept[key] = digest, index
             self._bytes += _n_bytes(index)
         return index
@@ -284,7 +305,7 @@ class Local(NamedTuple):
     """The outputs that are wanted from the local step of a block, besides gamma."""
 
     #: The statistics of the block are added to these.
-    statistics: Statistics | None = None
+    statistics: Any = None
     #: These are written: sum_v n_v log sum_k exp b (E log theta + E log beta), and the energy
     #: sum_v n_v E[log theta + log beta], with this sign.
     log_normalizer: NDArray[np.float64] | None = None
@@ -300,8 +321,10 @@ class Call(NamedTuple):
     """What all blocks of one call share: arguments, and what the temperature means for them."""
 
     X: Any
-    weights: TopicWeights
-    work: Workspace
+    topics: Topics
+    #: TopicWeights, or None for a GPU.
+    weights: Any
+    work: Workspace | DeviceWork
     #: Inverse temperature that the weights are raised to.
     b0: float
     #: Prior of the documents' topic proportions, or (alpha + T - 1)/T in the posterior form.
@@ -314,14 +337,21 @@ class Call(NamedTuple):
     relaxation: tuple[float, float] = (1.0, 1.0)
 
 
+#: Documents whose words are summed at a time.
+SUMMED = 1024
+
+
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
     """Number of words of each document."""
-    ends = X.indptr[rows.start : rows.stop + 1]
-    written = ends[1:] > ends[:-1]
-    sums = np.zeros(len(written))
-    if written.any():  # reduceat returns the first number of an empty stretch
-        counts = X.data[ends[0] : ends[-1]]
-        sums[written] = np.add.reduceat(counts, ends[:-1][written] - ends[0], dtype=np.float64)
+    sums = np.zeros(rows.stop - rows.start)
+    for first in range(0, len(sums), SUMMED):  # NumPy copies counts to sum them in float64
+        start = rows.start + first
+        ends = X.indptr[start : min(start + SUMMED, rows.stop) + 1]
+        written = ends[1:] > ends[:-1]
+        if written.any():  # reduceat returns the first number of an empty stretch
+            counts, begins = X.data[ends[0] : ends[-1]], ends[:-1][written] - ends[0]
+            found = np.add.reduceat(counts, begins, dtype=np.float64)
+            sums[first : first + SUMMED][written] = found
     return sums
 
 
@@ -332,9 +362,10 @@ LARGE_BYTES = 1 << 25
 class Training(NamedTuple):
     """What training steps write to."""
 
-    weights: TopicWeights
-    work: Workspace
-    statistics: Statistics
+    #: TopicWeights, or None for a GPU, which has them with the topics.
+    weights: Any
+    work: Workspace | DeviceWork
+    statistics: Statistics | DeviceStatistics
 
 
 class Buffers:
@@ -348,18 +379,24 @@ class Buffers:
 
     def __init__(self) -> None:
         self.training: Training | None = None
-        self._shape: tuple[int, int, np.dtype] | None = None
+        self._shape: tuple[int, int, np.dtype, Any] | None = None
         self._process: int | None = None  # the one in which steps are being made
         self._repeated = False
 
-    def ready(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> Training:
-        """The buffers for a step, made if there are none for this number of threads."""
+    def ready(
+        self, n_features: int, width: int, dtype: DTypeLike, n_threads: int, device: Any = None
+    ) -> Training:
+        """The buffers for a step, made if there are none for this number of threads or GPU."""
         shape = n_features, width, np.dtype(dtype)
-        if self.training is None or self._shape != shape:
-            self._shape = shape
-            weights = TopicWeights(*shape, bounded=True)
-            self.training = Training(weights, Workspace(*shape, n_threads), Statistics(*shape))
-        elif self.training.work.n_threads != n_threads:
+        if self.training is None or self._shape != (*shape, device):
+            self._shape = *shape, device
+            if device is not None:
+                work = DeviceWork(device, n_threads, by_word=True)
+                self.training = Training(None, work, DeviceStatistics(device, shape[:2]))
+            else:
+                weights = TopicWeights(*shape, bounded=True)
+                self.training = Training(weights, Workspace(*shape, n_threads), Statistics(*shape))
+        elif device is None and self.training.work.n_threads != n_threads:
             self.training = self.training._replace(work=Workspace(*shape, n_threads))
         self.training.work.indices.repeated = self._repeated
         return self.training
@@ -380,7 +417,7 @@ class Buffers:
         if outer is None and self._process is not None:
             self.release()  # in a forked child, of a step of the parent's that was not its own
         kept = False
-        if self.training is not None:
+        if self.training is not None and self.training.weights is not None:
             self.training.weights.outdate()  # they may be of other topics
         try:
             self._process = os.getpid()

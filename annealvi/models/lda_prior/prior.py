@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -45,7 +44,8 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 from annealvi._kernels import gemm, special
 from annealvi._kernels import partition as kernels
 from annealvi._kernels.layout import padded_rows
-from annealvi.checks import Interval, as_array, check_inverses, check_priors, checked
+from annealvi.checks import COUNT, as_array, check_inverses, check_priors, checked
+from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_matrix
 from annealvi.models.dirichlet import centre, log_rising
 from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
@@ -341,12 +341,10 @@ class LDAPrior:
         topic_word_prior: ArrayLike | None = None,
         form: LogPartitionForm = "explicit",
     ) -> None:
-        sizes = dict(n_components=n_components, n_features=n_features)
-        constraints: dict[str, Any] = {
-            name: [Interval(Integral, 1, None, closed="left")] for name in sizes
-        }
-        constraints["form"] = [StrOptions({"explicit", "collapsed"})]
-        validate_parameter_constraints(constraints, {**sizes, "form": form}, "LDAPrior")
+        given = dict(n_components=n_components, n_features=n_features, form=form)
+        forms = [StrOptions({"explicit", "collapsed"})]
+        constraints = {"n_components": COUNT, "n_features": COUNT, "form": forms}
+        validate_parameter_constraints(constraints, given, "LDAPrior")
         K, V = int(n_components), int(n_features)
         double = np.dtype(np.float64)
         self.n_components, self.n_features = K, V
@@ -531,11 +529,7 @@ class LDAPrior:
         return math.log(self.n_features / log_beta.shape[1])
 
     def _draw(
-        self,
-        grid: PowerGrid,
-        draws: Draws,
-        lengths: NDArray[np.int64],
-        shares: NDArray[np.float64],
+        self, grid: PowerGrid, draws: Draws, lengths: NDArray[np.int64], shares: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The logarithm of each draw's estimate of C, and its mean of log S, of shape (n, M)."""
         kernel = kernels.DrawsOfLDA(
@@ -559,19 +553,13 @@ class LDAPrior:
 
 def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct lengths of documents, and the number of documents of each length."""
-    array = as_array(lengths)
+    array, name = as_array(lengths), "document_lengths"
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
-        raise ValueError(
-            "The 'document_lengths' parameter of LDAPrior must be a one-dimensional array of "
-            f"numbers. Got shape {array.shape} and dtype {array.dtype} instead."
-        )
+        raise BadParameter(name, "a one-dimensional array of numbers", array)
     array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 ends at 65504
     wrong = array[~((array >= 0) & (array <= MOST_WORDS) & (array == np.floor(array)))]
     if wrong.size:
-        raise ValueError(
-            "The 'document_lengths' parameter of LDAPrior must be whole numbers in "
-            f"[0, {MOST_WORDS}]. Got {wrong[0]} instead."
-        )
+        raise BadParameter(name, f"whole numbers in [0, {MOST_WORDS}]", wrong[0])
     if not np.any(array):
         raise ValueError(
             "The 'document_lengths' parameter of LDAPrior must be of at least one word in all. "
@@ -580,10 +568,7 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
     distinct, copies = np.unique(array.astype(np.int64), return_counts=True)
     total = sum(int(n) * int(c) for n, c in zip(distinct, copies, strict=True))
     if total > MOST_WORDS:
-        raise ValueError(
-            "The 'document_lengths' parameter of LDAPrior must be of at most "
-            f"{MOST_WORDS} words in all. Got {total} instead."
-        )
+        raise BadParameter(name, f"of at most {MOST_WORDS} words in all", total)
     return distinct, copies.astype(np.int64)
 
 

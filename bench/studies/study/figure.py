@@ -10,9 +10,12 @@ from bench.studies.study.tables import (
     AVERAGED,
     GENSIM,
     LAST,
+    LONG_AVERAGED,
+    MALLET,
     ONE,
     SCIKIT_LEARN,
     SUBJECT,
+    THOROUGH,
     TOPICA,
     Results,
 )
@@ -20,11 +23,14 @@ from bench.studies.study.tables import (
 #: Colours that colour-blind readers can tell apart, and a shape for those who see no colours.
 STYLES = {
     SUBJECT: ("#d55e00", "o"),
+    THOROUGH: ("#d55e00", "h"),
     ONE: ("#d55e00", "D"),
     SCIKIT_LEARN: ("#0072b2", "s"),
     GENSIM: ("#56b4e9", "v"),
     LAST: ("#009e73", "^"),
     AVERAGED: ("#009e73", "P"),
+    LONG_AVERAGED: ("#009e73", "d"),
+    MALLET: ("#000000", "p"),
     TOPICA: ("#cc79a7", "*"),
     ARTM: ("#444444", "X"),
 }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
-from bench.adapters import annealvi_lda
 from bench.studies.study import methods, scores
-from bench.studies.study.methods import FAMILIES, OURS, Configuration, Family, Task
+from bench.studies.study.methods import FAMILIES, OURS, Configuration, Task
 from bench.studies.study.scores import documents
 from bench.studies.study.store import Cell, Run, Store
 
@@ -29,13 +27,9 @@ def runs(store: Store, cell: Cell, method: str) -> list[Run]:
     return [run for run in store.runs(cell) if run.method == method]
 
 
-def chosen(store: Store, cell: Cell, method: str, most_passes: int = sys.maxsize) -> list[Run]:
+def chosen(store: Store, cell: Cell, method: str) -> list[Run]:
     """All seeds of a method at the configuration that validates best at seed 0."""
-    found = [
-        run
-        for run in runs(store, cell, method)
-        if most_passes == sys.maxsize or methods.passes_of(run.configuration) <= most_passes
-    ]
+    found = runs(store, cell, method)
     if not any(run.seed == 0 for run in found):
         return []
     best = scores.best(store, method, found)
@@ -51,21 +45,12 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
                 apart(_fit_ours, store, cell, name, seed)
         return [name]
     family = FAMILIES[name]
-    if family.follows:
-        leaders = chosen(store, cell, family.follows, family.most_passes)
-        if not leaders:
-            raise RuntimeError(
-                f"{name} in {cell} follows {family.follows}, which has not been fitted."
-            )
-        wanted = {(method, leaders[0].configuration) for method in family.methods}
-        for seed in seeds:
-            _fit_missing(store, cell, name, seed, wanted)
-        return family.methods
     everything = {
-        pair
+        (method, one)
         for configuration in family.configurations
-        if cell.n_topics <= configuration.up_to
-        for pair in _yields(family, configuration)
+        if cell.n_topics <= configuration.most_topics
+        for method in family.methods
+        for one in configuration.names()
     }
     _fit_missing(store, cell, name, 0, everything)
     wanted = {(m, chosen(store, cell, m)[0].configuration) for m in family.methods}
@@ -74,20 +59,12 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
     return family.methods
 
 
-def _yields(family: Family, configuration: Configuration) -> Pairs:
-    """Methods and configurations that one fit yields."""
-    if family.fit is methods.stand_in:
-        names = [methods.after(configuration, passes) for passes in methods.PASSES]
-    else:
-        names = [configuration.name]
-    return {(method, name) for method in family.methods for name in names}
-
-
 def _fit_missing(store: Store, cell: Cell, name: str, seed: int, wanted: Pairs) -> None:
-    family = FAMILIES[name]
-    for configuration in family.configurations:
-        mine = {pair for pair in wanted if methods.configuration_of(pair[1]) == configuration.name}
-        missing = {pair for pair in mine if not store.has(Run(cell, *pair, seed))}
+    for configuration in FAMILIES[name].configurations:
+        names = configuration.names()
+        missing = {
+            pair for pair in wanted if pair[1] in names and not store.has(Run(cell, *pair, seed))
+        }
         if missing:
             apart(_fit_rival, store, cell, name, configuration, seed, missing)
 
@@ -96,18 +73,14 @@ def _fit_rival(
     store: Store, cell: Cell, name: str, configuration: Configuration, seed: int, wanted: Pairs
 ) -> None:
     family = FAMILIES[name]
-    adapter = family.rival.adapter() if family.rival else annealvi_lda
-    task = Task(adapter, configuration, cell, documents(cell.corpus).train, seed)
-    if family.follows:
-        ((_, followed),) = wanted
-        task = task._replace(passes=methods.passes_of(followed))
+    task = Task(family.rival.adapter(), configuration, cell, documents(cell.corpus).train, seed)
     left = set(wanted)
     for fitted in family.fit(task):
         pair = fitted.method, fitted.configuration
         if pair in left:
             record = {
-                "library": family.rival.name if family.rival else "annealvi",
-                "version": family.rival.version() if family.rival else None,
+                "library": family.rival.name,
+                "version": family.rival.version(),
                 "passes": fitted.passes,
                 "seconds": fitted.seconds,
             }

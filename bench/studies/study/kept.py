@@ -1,4 +1,4 @@
-"""The rivals' results, kept from one report to the next where their fits are not."""
+"""The results, kept from one report to the next where the fits are not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from bench.studies.study.methods import OURS
 from bench.studies.study.store import Cell
 from bench.studies.study.summary import Result
 
@@ -19,13 +18,8 @@ Results = dict[Cell, dict[str, Result]]
 
 
 def write(path: Path, results: Results) -> None:
-    """Write the results of all but our own methods; of each list its mean, sd and length."""
-    kept = [
-        _plain(result)
-        for found in results.values()
-        for method, result in sorted(found.items())
-        if method not in OURS
-    ]
+    """Write the results; of each list its mean, sd and length."""
+    kept = [_plain(result) for found in results.values() for _, result in sorted(found.items())]
     lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in kept)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -1,17 +1,15 @@
 """What is fitted: the configurations of every library, and ours.
 
 Each library has a function that fits once and yields one or several results: for example after
-some of the passes, or the last sample and an average over samples.  Seconds are CPU seconds of the
-process in passes; parsing is not counted.
+10, 30 and 100 passes, or the last sample and an average over samples.  Seconds are CPU seconds of
+the process in passes; parsing is not counted.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,32 +17,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from annealvi import TemperedLDA
-from bench.adapters import RIVALS, SCIKIT_LEARN, Library, mean_topics
+from bench.adapters import BY_NAME, Library, mean_topics
 from bench.problems import Problem
 from bench.studies.study.store import Cell
 
-LIBRARIES = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
-#: Gibbs sweeps; topics are averaged after the burn-in, at this interval.
-SWEEPS, BURN_IN, INTERVAL = 200, 100, 10
-TOPICA_SWEEPS = 1000
-ARTM_PASSES = 20
-#: Passes of online steps, from which validation chooses; gensim is slow and has fewer.
-PASSES, GENSIM_PASSES = (1, 2, 3, 4, 10), 4
+#: Sweeps of tomotopy after which there are results; each second half's samples are averaged.
+SWEEPS, INTERVAL = (200, 2000), 10
 BATCH = 256
-STAND_IN, ONE_PASS = "scikit-learn, stand-in", "scikit-learn, one pass"
 
-
-def after(configuration: Configuration, passes: int) -> str:
-    """The name of a configuration after some passes."""
-    return f"{configuration.name}, {passes} passes"
-
-
-def configuration_of(name: str) -> str:
-    return name.removesuffix(" passes").rsplit(", ", 1)[0]
-
-
-def passes_of(name: str) -> int:
-    return int(name.removesuffix(" passes").rsplit(", ", 1)[1])
+#: The methods of the two lengths of tomotopy's chains.
+LAST, AVERAGED = "tomotopy, last sample", "tomotopy, averaged"
+LONG_LAST, LONG_AVERAGED = "tomotopy, last of 2,000", "tomotopy, 2,000 averaged"
 
 
 class Fitted(NamedTuple):
@@ -57,43 +40,90 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """One setting of a library."""
+    """One setting of a library; its priors are None where the library's own are kept."""
 
     name: str
-    alpha: Callable[[int], float]
-    eta: Callable[[int], float]
-    smooth: bool = True
-    up_to: int = sys.maxsize  # the largest K that it is tried at
+    alpha: Callable[[int], float | None] = lambda _: None
+    eta: Callable[[int], float | None] = lambda _: None
+    #: After how many passes there are results; none: a number that is fixed.
+    passes: tuple[int, ...] = ()
+    #: Of the adapter.
+    options: dict[str, Any] = field(default_factory=dict)
+    most_topics: int = 10**6  # the largest K that it is tried at
 
     def problem(self, cell: Cell, X: sparse.csr_matrix) -> Problem:
         k = cell.n_topics
         return Problem(cell.corpus, X.shape[0], k, self.alpha(k), self.eta(k), BATCH)
 
+    def names(self) -> list[str]:
+        """The names of what one fit yields."""
+        return [self.after(passes) for passes in self.passes] or [self.name]
 
-def fixed(alpha: float, eta: float, up_to: int = sys.maxsize) -> Configuration:
+    def after(self, passes: int) -> str:
+        return f"{self.name}, {passes} passes"
+
+
+def with_priors(prefix: str, passes: tuple[int, ...], **options: Any) -> list[Configuration]:
+    """The same with both priors 1/K, .1 and .01."""
+    priors: list[tuple[str, Callable[[int], float]]] = [
+        ("1 over K", lambda k: 1 / k),
+        ("0.1", lambda _: 0.1),
+        ("0.01", lambda _: 0.01),
+    ]
+    return [
+        Configuration(f"{prefix} alpha=eta={name}", prior, prior, passes, options)
+        for name, prior in priors
+    ]
+
+
+def fixed(
+    alpha: float,
+    eta: float,
+    passes: tuple[int, ...] = (),
+    most_topics: int = 10**6,
+    **options: Any,
+) -> Configuration:
     name = f"alpha={alpha:g} eta={eta:g}"
-    return Configuration(name, lambda _: alpha, lambda _: eta, up_to=up_to)
+    return Configuration(name, lambda _: alpha, lambda _: eta, passes, options, most_topics)
 
 
 # With more topics each has fewer words, which a smaller eta suits: at K = 500, .25 was behind by
 # .04 to .07 on both corpora where it was tried.
-GIBBS = [fixed(0.1, 0.1), fixed(0.1, 0.01), fixed(0.1, 0.25, up_to=100)]
-DEFAULTS = Configuration("defaults", lambda _: 0.0, lambda _: 0.0)  # which the adapter keeps
+GIBBS = [fixed(0.1, 0.1), fixed(0.1, 0.01), fixed(0.1, 0.25, most_topics=100)]
 ARTM = [
-    Configuration("PLSA", lambda _: 0.1, lambda _: 0.1, smooth=False),
-    fixed(0.1, 0.01, up_to=100),  # won 1 of 14 smaller cells, by .002
-    fixed(0.1, 0.1),
+    Configuration("PLSA", passes=(20,), options={"smooth": False}),
+    # with eta = .01 it won 1 of 14 smaller cells, by .002
+    fixed(0.1, 0.01, (20,), most_topics=100, smooth=True),
+    fixed(0.1, 0.1, (20,), smooth=True),
 ]
-ONLINE = [
-    Configuration("alpha=eta=1 over K", lambda k: 1 / k, lambda k: 1 / k),
-    Configuration("alpha=min(.1;3 over K) eta=0.1", lambda k: min(0.1, 3 / k), lambda _: 0.1),
-    fixed(0.1, 0.01),
+SKLEARN = [
+    *with_priors("batch", (10, 30, 100), learning_method="batch"),
+    *with_priors("online", (5, 20), learning_method="online"),
+]
+GENSIM = [
+    Configuration(
+        f"{name}, {passes} passes", options=options | {"passes": passes, "prepared": False}
+    )
+    for passes in (5, 20)
+    for name, options in {
+        "symmetric": {"alpha": "symmetric", "eta": "symmetric"},
+        "auto": {"alpha": "auto", "eta": "auto"},
+        "alpha=0.1 eta=0.01": {"alpha": 0.1, "eta": 0.01},
+    }.items()
+]
+TOPICA = [
+    Configuration("defaults"),
+    Configuration("warp", options={"sampler": "warp"}),
+    Configuration("cvb0", options={"sampler": "cvb0"}),
+    Configuration("OnlineLDA", options={"online": True, "sweeps": 100}),
 ]
 
 #: Ours: names and parameters of TemperedLDA.
 OURS: dict[str, dict[str, Any]] = {
     "annealvi": {},
+    "annealvi, n_init=16": {"n_init": 16},
     "annealvi, one start": {"n_init": 1},
+    'annealvi, preset="sklearn"': {"preset": "sklearn"},
 }
 
 
@@ -111,94 +141,91 @@ class Task(NamedTuple):
     cell: Cell
     X: sparse.csr_matrix
     seed: int
-    passes: int = 0  # where another method has chosen them
 
-    def start(self, **options: Any) -> Any:
+    def start(self) -> Any:
         """Prepare the fit, by the adapter of the library."""
         problem = self.configuration.problem(self.cell, self.X)
-        return self.adapter.start(problem, self.X, seed=self.seed, **options)
+        start = getattr(self.adapter, "start_fit", self.adapter.start)
+        return start(problem, self.X, seed=self.seed, **self.configuration.options)
 
 
 def tomotopy(task: Task) -> Iterator[Fitted]:
-    """The last sample, and the mean of every tenth of the last hundred."""
-    fit = task.start()
-    seconds, total, n_samples = 0.0, np.zeros((task.cell.n_topics, task.X.shape[1])), 0
-    for done in range(INTERVAL, SWEEPS + 1, INTERVAL):
-        seconds += _seconds(partial(fit.one_pass, INTERVAL))
-        if done > BURN_IN:
-            last = fit.topics()
-            total += last
-            n_samples += 1
-    name = task.configuration.name
-    yield Fitted("tomotopy, last sample", name, SWEEPS, seconds, last)
-    yield Fitted("tomotopy, averaged", name, SWEEPS, seconds, total / n_samples)
+    """The last sample of chains of two lengths, and the mean of each second half's samples."""
+    fit, name, seconds = task.start(), task.configuration.name, 0.0
+    samples: dict[int, NDArray] = {}
+    for done in range(INTERVAL, SWEEPS[-1] + 1, INTERVAL):
+        seconds += _seconds(lambda: fit.one_pass(INTERVAL))
+        for length in SWEEPS:
+            if length // 2 < done <= length:
+                samples[length] = samples.get(length, 0.0) + fit.topics()
+        if done in SWEEPS:
+            long = done != SWEEPS[0]
+            yield Fitted(LONG_LAST if long else LAST, name, done, seconds, fit.topics())
+            mean = samples.pop(done) / (done // 2 // INTERVAL)
+            yield Fitted(LONG_AVERAGED if long else AVERAGED, name, done, seconds, mean)
 
 
-def topica(task: Task) -> Iterator[Fitted]:
-    fit = task.start()
-    seconds = _seconds(partial(fit.one_pass, TOPICA_SWEEPS))
-    yield Fitted("topica", task.configuration.name, TOPICA_SWEEPS, seconds, fit.topics())
+def in_passes(method: str) -> Callable[[Task], Iterator[Fitted]]:
+    """Fits that go on from one number of passes to the next."""
+
+    def fits(task: Task) -> Iterator[Fitted]:
+        fit, seconds, done = task.start(), 0.0, 0
+        for passes in task.configuration.passes:
+            for _ in range(passes - done):
+                seconds += _seconds(fit)
+            done, name = passes, task.configuration.after(passes)
+            yield Fitted(method, name, passes, seconds, fit.topics())
+
+    return fits
 
 
-def bigartm(task: Task) -> Iterator[Fitted]:
-    fit = task.start(smooth=task.configuration.smooth)
-    seconds = _seconds(lambda: [fit() for _ in range(ARTM_PASSES)])
-    yield Fitted("BigARTM", task.configuration.name, ARTM_PASSES, seconds, fit.topics())
+def at_once(method: str) -> Callable[[Task], Iterator[Fitted]]:
+    """Fits that are one call, with its own number of passes."""
 
+    def fits(task: Task) -> Iterator[Fitted]:
+        fit = task.start()
+        seconds = _seconds(fit)
+        yield Fitted(method, task.configuration.name, fit.passes, seconds, fit.topics())
 
-def stand_in(task: Task) -> Iterator[Fitted]:
-    """The same numbers as scikit-learn in less time; the seconds are not scikit-learn's."""
-    fit, seconds = task.start(same_trajectory=True, prepared=False), 0.0
-    for passes in range(1, max(PASSES) + 1):
-        seconds += _seconds(fit)
-        if passes in PASSES:
-            name = after(task.configuration, passes)
-            yield Fitted(STAND_IN, name, passes, seconds, fit.topics())
-
-
-def scikit_learn(task: Task) -> Iterator[Fitted]:
-    fit = task.start(prepared=False)
-    seconds = _seconds(lambda: [fit() for _ in range(task.passes)])
-    name = after(task.configuration, task.passes)
-    yield Fitted("scikit-learn", name, task.passes, seconds, fit.topics())
-
-
-def scikit_learn_once(task: Task) -> Iterator[Fitted]:
-    """One pass, for its seconds, where all passes from every seed would take too long."""
-    name = after(task.configuration, task.passes)  # the fit that this one stands for
-    for fitted in scikit_learn(task._replace(passes=1)):
-        yield fitted._replace(method=ONE_PASS, configuration=name)
-
-
-def gensim(task: Task) -> Iterator[Fitted]:
-    fit = task.start(passes=task.passes, prepared=False)
-    name = after(task.configuration, task.passes)
-    yield Fitted("gensim", name, task.passes, _seconds(fit), fit.topics())
+    return fits
 
 
 @dataclass(frozen=True)
 class Family:
     """The fits of one library."""
 
-    rival: Library | None  # None: our own stand-in
+    rival: Library
     fit: Callable[[Task], Iterator[Fitted]]
     configurations: list[Configuration]
-    methods: list[str] = field(default_factory=list)  # a configuration is chosen for each
-    follows: str | None = None  # the method whose configuration and passes it takes
-    most_passes: int = sys.maxsize
+    methods: list[str]  # a configuration is chosen for each
 
 
-FAMILIES = {
-    "BigARTM": Family(LIBRARIES["BigARTM"], bigartm, ARTM, ["BigARTM"]),
-    "tomotopy": Family(
-        LIBRARIES["tomotopy"], tomotopy, GIBBS, ["tomotopy, last sample", "tomotopy, averaged"]
-    ),
-    "topica": Family(LIBRARIES["topica"], topica, [DEFAULTS], ["topica"]),
-    "stand-in": Family(None, stand_in, ONLINE, [STAND_IN]),
-    "scikit-learn": Family(SCIKIT_LEARN, scikit_learn, ONLINE, ["scikit-learn"], STAND_IN),
-    ONE_PASS: Family(SCIKIT_LEARN, scikit_learn_once, ONLINE, [ONE_PASS], STAND_IN),
-    "gensim": Family(LIBRARIES["gensim"], gensim, ONLINE, ["gensim"], STAND_IN, GENSIM_PASSES),
-}
+def _family(
+    name: str,
+    fit: Callable[[str], Callable[[Task], Iterator[Fitted]]],
+    configurations: list[Configuration],
+) -> tuple[str, Family]:
+    return name, Family(BY_NAME[name], fit(name), configurations, [name])
+
+
+FAMILIES = dict(
+    [
+        (
+            "tomotopy",
+            Family(
+                BY_NAME["tomotopy"],
+                tomotopy,
+                GIBBS,
+                [LAST, AVERAGED, LONG_LAST, LONG_AVERAGED],
+            ),
+        ),
+        _family("gensim", at_once, GENSIM),
+        _family("pyrmallet", at_once, [Configuration("defaults")]),
+        _family("topica", at_once, TOPICA),
+        _family("BigARTM", in_passes, ARTM),
+        _family("scikit-learn", in_passes, SKLEARN),
+    ]
+)
 
 
 def ours(

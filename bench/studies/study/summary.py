@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from bench.studies.study import scores
 from bench.studies.study.fits import chosen
-from bench.studies.study.methods import ONE_PASS, STAND_IN
-from bench.studies.study.store import Cell, Run, Store
+from bench.studies.study.store import Cell, Store
 
 
 class Result(NamedTuple):
@@ -68,46 +67,19 @@ def result(store: Store, cell: Cell, method: str, again: bool = False) -> Result
     )
 
 
-def methods_of(store: Store, cell: Cell) -> list[str]:
-    """The methods to score in a cell; one pass of scikit-learn is only for its seconds."""
-    return sorted({run.method for run in store.runs(cell)} - {ONE_PASS})
-
-
 def score(store: Store, cell: Cell, again: bool = False) -> dict[str, Result]:
-    """Score all that was fitted in a cell; scikit-learn by its stand-in if that has more seeds."""
-    found = {}
-    for method in methods_of(store, cell):
-        scored = result(store, cell, method, again)
-        if scored is not None:
-            found[method] = scored
-    stand_in = found.pop(STAND_IN, None)
-    theirs = found.get("scikit-learn")
-    if stand_in is not None and (theirs is None or len(theirs.seeds) < len(stand_in.seeds)):
-        found["scikit-learn"] = stand_in._replace(
-            method="scikit-learn",
-            seconds=_scaled(store, cell, stand_in.passes),
-            stand_in=True,
-        )
-    return found
-
-
-def _scaled(store: Store, cell: Cell, passes: int) -> list[float]:
-    """Seconds of some passes of scikit-learn itself, scaled from the passes that were timed."""
-    runs: list[Run] = [run for run in store.runs(cell) if run.method in ("scikit-learn", ONE_PASS)]
-    measured = [store.record(run) for run in runs]
-    most = max((record["passes"] for record in measured), default=0)
-    return [
-        record["seconds"] / record["passes"] * passes
-        for record in measured
-        if record["passes"] == most
-    ]
+    """Score all that was fitted in a cell."""
+    scored = {
+        method: result(store, cell, method, again)
+        for method in sorted({run.method for run in store.runs(cell)})
+    }
+    return {method: found for method, found in scored.items() if found is not None}
 
 
 def append(store: Store, cell: Cell, methods: list[str]) -> None:
     """Print a line for each method, and add it to summary.txt in the folder of the store."""
     with (store.folder / "summary.txt").open("a", encoding="utf-8") as file:
         for method in methods:
-            if method != ONE_PASS:
-                line = str(result(store, cell, method))
-                print(line, flush=True)
-                file.write(line + "\n")
+            line = str(result(store, cell, method))
+            print(line, flush=True)
+            file.write(line + "\n")

@@ -13,3 +13,12 @@ def stream(n_documents, n_words=6, seed=0):
     for row in X:
         row[rng.choice(V - 20, n_words, replace=False)] = rng.randint(1, 5, n_words)
     return sparse.csr_matrix(X)
+
+
+def put(statistics, words, rows):
+    """Set the rows of words in statistics, of which none was seen before."""
+    own = statistics.n_rows[0] + np.arange(len(words))
+    statistics.row_of[words] = own
+    statistics.values[own] = 0
+    statistics.values[own, : rows.shape[1]] = rows
+    statistics.n_rows[0] += len(words)

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import gammaln, softmax
+from scipy.stats import gmean
 
 from annealvi import LocalVariational, Variational
 from annealvi.model import Batch, Tempering
@@ -96,26 +97,40 @@ def test_variational_tempering(seed):
 
 
 @SEEDS
-def test_local_temperatures_move_topics_by_eq_11(seed):
-    """Mandt et al. (2016), Eq. 10 with the energy divided by T once, and Eq. 11."""
+@pytest.mark.parametrize("damping", [None, 0.3])
+def test_local_temperatures_move_topics_by_eq_11(seed, damping):
+    """Mandt et al. (2016), Eq. 10 with the energy divided by T once, and Eq. 11.
+
+    Damped, the inverse temperatures of a minibatch have the geometric mean B, whose log moves to 0.
+    """
     counts, X = corpus(seed)
-    inverses = np.arange(1, 21) / 20
-    temperature = LocalVariational(20, undamped=True, rounds=4, final_fraction=0.0)
-    for rows, rho in steps(3):  # each from the start, as log C follows the topics with a delay
-        model, topics = start(seed)
-        tempering = temperature.plan(9, 3, model=model).tempering(0)
+    model, topics = start(seed)
+    inverses, level, moved = np.arange(1, 21) / 20, 1 / 3.9, 1.0
+    how = dict(undamped=True) if damping is None else dict(damping=damping)
+    temperature = LocalVariational(20, rounds=3, final_fraction=0.0, **how)
+    planned = temperature.plan(9, 3, model=model)
+    for t, (rows, rho) in enumerate(steps(4)):
+        tempering = planned.tempering(t)
         local = model.local_step(Batch(X, rows), tempering)
         model.global_step(local.statistics, rho, 3.0, tempering)
+        planned.observe(local, 3.0)
+        if moved >= 1:  # log C has the topics of the last step before which rho added up to 1
+            of_log_c, moved = topics, 0.0
+        moved += rho
+        b, gamma = np.full(SIZE, level), np.ones((SIZE, 3))
+        for _ in range(3):
+            for d, n in enumerate(counts[rows]):
+                gamma[d], _, energy = naive_fit(n, gamma[d], b[d], topics, ALPHA, 60)
+                log_c = naive_log_c(gamma[d : d + 1], of_log_c, [n.sum()], inverses)[0]
+                b[d] = softmax(inverses * energy - log_c) @ inverses
+            if damping is not None:
+                b = np.clip(b * level / gmean(b), 0.02, 1)
         s = 0.0
-        for n in counts[rows]:
-            gamma, b = np.ones(3), tempering.inverse
-            for _ in range(4):
-                gamma, _, energy = naive_fit(n, gamma, b, topics, ALPHA, 60)
-                log_c = naive_log_c(gamma[None], topics, [n.sum()], inverses)[0]
-                b = softmax(inverses * energy - log_c) @ inverses
-            s = s + b * n * naive_fit(n, gamma, b, topics, ALPHA, 60)[1]
-        expected = (1 - rho) * topics + rho * (ETA + 3 * s)
-        assert_allclose(model.topics.components, expected, rtol=1e-9)
+        for d, n in enumerate(counts[rows]):
+            s = s + b[d] * n * naive_fit(n, gamma[d], b[d], topics, ALPHA, 60)[1]
+        topics = (1 - rho) * topics + rho * (ETA + 3 * s)
+        assert_allclose(model.topics.components, topics, rtol=1e-9)
+        level **= 1 - (1 - np.exp(-12 / 9) if damping is None else damping)
 
 
 @SEEDS

@@ -61,9 +61,8 @@ def test_a_topic_left_out_in_float32_holds_less_than_the_least_share(
     share = LocalOptions().least_share(np.float32, training)
     for n_iterations in (6, 30):
         options = [LocalOptions(n_iterations, 0.0, "warm", prune=p) for p in (True, False)]
-        (ours, of_ours), (full, of_full) = (
-            fit(X, lam, o, alpha, training=training) for o in options
-        )
+        both = [fit(X, lam, each, alpha, training=training) for each in options]
+        (ours, of_ours), (full, of_full) = both
         out = ours == np.float32(alpha)
         held = np.where(out, full - np.float32(alpha), 0)
         assert np.max(held) < 2 * share  # less when it was left out, of what it holds at the end

@@ -57,12 +57,9 @@ def test_steps_of_alpha_lead_to_the_maximum_and_never_down(form):
         return log_likelihood(b * alpha + (1 - b), counts)
 
     least, most = 0.02 / 100, 0.02 * 100
-    best = minimize(
-        lambda x: -objective(np.exp(x)),
-        np.log(np.full(4, 0.02)),
-        bounds=[(np.log(least), np.log(most))] * 4,
-        options=dict(ftol=1e-15, gtol=1e-10, maxiter=1000),
-    )
+    bounds, options = np.log([(least, most)] * 4), dict(ftol=1e-15, gtol=1e-10, maxiter=1000)
+    begin = np.log(np.full(4, 0.02))
+    best = minimize(lambda x: -objective(np.exp(x)), begin, bounds=bounds, options=options)
     alpha = np.full(4, 0.02)
     learned = learner(0.02, alpha=True)
     heights = [objective(alpha)]
@@ -102,10 +99,8 @@ def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
         model.set_priors(0.1, np.exp(log_eta))
         return model.topics.bound(tempering.of_priors)
 
-    best = minimize_scalar(
-        lambda x: -bound(x), bounds=(np.log(0.1), np.log(10)), method="bounded",
-        options=dict(xatol=1e-10),
-    )  # fmt: skip
+    limits, options = np.log([0.1, 10]), dict(xatol=1e-10)
+    best = minimize_scalar(lambda x: -bound(x), bounds=limits, method="bounded", options=options)
     assert found == pytest.approx(np.exp(best.x), rel=1e-5)
     assert -best.fun <= bound(np.log(found)) + 1e-9 * abs(best.fun)
     if estimate == "map" and spread < 1:
@@ -122,13 +117,9 @@ def test_the_objective_never_falls(T, form, estimate, seeds):
     tempering = Tempering(1 / T, form)
     for seed in seeds:
         X, shape, rng = random_corpus(seed)
-        model = LDA(
-            *shape,
-            alpha=rng.choice([0.05, 0.3]),
-            eta=rng.choice([0.05, 0.3]),
-            options=LocalOptions(start="warm", tolerance=1e-8, max_iter=300),
-            topic_estimate=estimate,
-        )
+        alpha, eta = rng.choice([0.05, 0.3], 2)
+        options = LocalOptions(start="warm", tolerance=1e-8, max_iter=300)
+        model = LDA(*shape, alpha=alpha, eta=eta, options=options, topic_estimate=estimate)
         model.initialize(rng)
         model.start_documents(30)
         model.learned_priors = learner(0.1, alpha=True, eta=True)

@@ -16,21 +16,15 @@ from tests.models.lda.problems import bounds_of_steps, random_corpus
 
 def kl_to_prior(posterior, prior):
     """KL(Dir(posterior) || Dir(prior)) of one Dirichlet."""
-    return (
-        gammaln(posterior.sum())
-        - gammaln(posterior).sum()
-        - gammaln(prior.sum())
-        + gammaln(prior).sum()
-        + np.sum((posterior - prior) * (psi(posterior) - psi(posterior.sum())))
-    )
+    log_norm, other = (gammaln(a.sum()) - gammaln(a).sum() for a in (posterior, prior))
+    return log_norm - other + (posterior - prior) @ (psi(posterior) - psi(posterior.sum()))
 
 
 def annealed_elbo(X, lam, gamma, alpha, eta, b):
     """F(b) of methods' section on LDA, written out."""
     e_log_beta = psi(lam) - psi(lam.sum(axis=1, keepdims=True))
-    total = -sum(
-        kl_to_prior(row, np.broadcast_to(e, row.shape)) for row, e in zip(lam, eta, strict=True)
-    )
+    both = zip(lam, np.broadcast_to(eta, lam.shape), strict=True)
+    total = -sum(kl_to_prior(row, e) for row, e in both)
     for counts, row in zip(X, gamma, strict=True):
         e_log_theta = psi(row) - psi(row.sum())
         total += np.sum(counts * logsumexp(b * (e_log_theta[:, None] + e_log_beta), axis=0))
@@ -65,12 +59,9 @@ def test_the_objective_never_falls(T, form, seeds):
     tempering = Tempering(1 / T, form)
     for seed in seeds:
         X, shape, rng = random_corpus(seed)
-        model = LDA(
-            *shape,
-            alpha=rng.choice([0.02, 0.3, 2.0]),
-            eta=rng.choice([0.02, 0.3, 2.0]),
-            options=LocalOptions(rng.choice([1, 3, 100]), 1e-3, "warm"),
-        )
+        alpha, eta = rng.choice([0.02, 0.3, 2.0], 2)
+        options = LocalOptions(rng.choice([1, 3, 100]), 1e-3, "warm")
+        model = LDA(*shape, alpha=alpha, eta=eta, options=options)
         model.initialize(rng)
         model.start_documents(30)
         bounds = bounds_of_steps(model, X, tempering, 25)

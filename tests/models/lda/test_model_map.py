@@ -17,6 +17,7 @@ from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.topics import Statistics
 from tests.models.lda.naive import log_c_of
 from tests.models.lda.problems import bounds_of_steps
+from tests.models.lda.streams import put
 
 FORMS = ("likelihood", "posterior")
 ETA = {
@@ -240,7 +241,7 @@ def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
         words = np.sort(rng.choice(V, 5, replace=False))
         for model in (lazy, eager):
             statistics = Statistics(V, model.topics.width, model.dtype)
-            statistics.put(words, words[:, None] + np.arange(5.0))
+            put(statistics, words, words[:, None] + np.arange(5.0))
             model.global_step(statistics, 0.2, 3.0, Tempering())
         eager.topics.catch_up()
     X = documents(8, V)

@@ -10,6 +10,7 @@ from scipy import sparse
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda.documents import Documents
 from annealvi.temperature.local import DocumentRule
+from tests.asserts import same_for_any_threads
 from tests.marks import cases
 from tests.models.lda.naive import (
     DTYPES,
@@ -96,31 +97,24 @@ def test_inference_under_a_rule(counts, dtype):
 @cases("tempering, dtype", ("one", np.float32), ("rule", np.float64), ("corpus", np.float32))
 def test_any_number_of_threads_gives_the_same_bits(dtype, tempering):
     X = sparse.random(150, 233, 0.1, "csr", random_state=3, dtype=np.float64)
-    X.data = np.ceil(X.data * 4)
-    X = X.astype(dtype)
-    rules = {
-        "one": None,
-        "rule": DocumentRule(EVEN, uniform(20), 2, level=0.5),
-        "corpus": DocumentRule(EVEN, uniform(20), 2, corpus=2 * (1 - EVEN)),
-    }
-    results = []
-    for n_threads in (1, 2, 3):
+    X.data = np.ceil(X.data * 4).astype(dtype)
+    rule = {"rule": dict(level=0.5), "corpus": dict(corpus=2 * (1 - EVEN))}.get(tempering)
+    rule = None if rule is None else DocumentRule(EVEN, uniform(20), 2, **rule)
+
+    def compute(n_threads):
         model = make(13, dtype, n_iterations=10, n_threads=n_threads, V=233)
-        model.normalise_at(EVEN if rules[tempering] else GRIDS["exponential"])
-        found = []
+        model.normalise_at(GRIDS["exponential"] if rule is None else EVEN)
+        found, asked = [], Tempering(0.6, rule=rule)
         for _ in range(2):
-            asked = Tempering(0.6, rule=rules[tempering])
             local = model.local_step(Batch(X, slice(0, 150)), asked, moments=True)
             model.global_step(local.statistics, 0.5, 1.0, asked)
             found += [model.topics.components.copy(), local.log_partition]
-            found += [local.energy] if rules[tempering] is None else [local.inverse]
-        gamma = model.documents.infer(X, Tempering(1.0, rule=rules[tempering]), n_threads=n_threads)
+            found += [local.energy if rule is None else local.inverse]
+        gamma = model.documents.infer(X, Tempering(1.0, rule=rule), n_threads=n_threads)
         found += [gamma, model.documents.energies(X, gamma, n_threads=n_threads)]
-        found += [log_c_of(model, X, gamma, EVEN, n_threads=n_threads)]
-        results.append(found)
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
-            assert_array_equal(one, two)
+        return [*found, log_c_of(model, X, gamma, EVEN, n_threads=n_threads)]
+
+    same_for_any_threads(compute, 2, 3)
 
 
 def test_documents_without_words(counts):

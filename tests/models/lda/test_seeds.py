@@ -8,7 +8,6 @@ from scipy import sparse
 from annealvi import TemperedLDA
 from annealvi.models.lda import LDA, starts
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, spread_documents
-from tests.marks import cases
 
 K = 6
 
@@ -103,32 +102,24 @@ def test_topics_without_documents_start_at_random():
     assert_allclose(start(X, 5, seed=2)[2:], expected, rtol=1e-12)
 
 
+LITTLE = {
+    "no words": np.zeros((4, 6)),
+    "the same document": np.tile([0, 2, 1.0, 0, 3, 0], (7, 1)),
+    "one document": [[0, 2, 1.0]],
+    "one and an empty one": [[0, 2, 1.0], [0, 0, 0]],
+    "one word": [[3.0], [0], [2]],
+    "words of every document": [[1.0, 1], [1, 1], [1, 3]],
+    "many empty ones": np.vstack([np.eye(3, 5), np.zeros((9, 5))]),
+    "next to nothing": [[1e-200, 0, 1e-250], [0, 1e-300, 0], [1e-220, 1e-220, 1e-300]],
+    "sizes": [[1e12, 0, 1], [0, 1e-3, 0], [4, 0, 1e6]],
+}
+
+
 @pytest.mark.thinned
 @pytest.mark.parametrize("n_components", [1, 4, 30])
-@cases(
-    "Z",
-    np.zeros((4, 6)),
-    np.tile([0, 2, 1.0, 0, 3, 0], (7, 1)),
-    np.array([[0, 2, 1.0]]),
-    np.array([[0, 2, 1.0], [0, 0, 0]]),
-    np.array([[3.0], [0], [2]]),
-    np.array([[1.0, 1], [1, 1], [1, 3]]),
-    np.vstack([np.eye(3, 5), np.zeros((9, 5))]),
-    np.array([[1e-200, 0, 1e-250], [0, 1e-300, 0], [1e-220, 1e-220, 1e-300]]),
-    np.array([[1e12, 0, 1], [0, 1e-3, 0], [4, 0, 1e6]]),
-    ids=[
-        "no words",
-        "the same document",
-        "one document",
-        "one and an empty one",
-        "one word",
-        "words of every document",
-        "many empty ones",
-        "next to nothing",
-        "sizes",
-    ],
-)
-def test_corpora_that_leave_little_choice(Z, n_components):
+@pytest.mark.parametrize("corpus", LITTLE)
+def test_corpora_that_leave_little_choice(corpus, n_components):
+    Z = np.array(LITTLE[corpus])
     groups = seeds(sparse.csr_matrix(Z), n_components)
     assert groups.shape[1] == min(SEED_DOCUMENTS, len(Z)) and len(groups) <= n_components
     topics = start(sparse.csr_matrix(Z), n_components)
@@ -178,18 +169,11 @@ def test_estimators_start_alike():
     X, _ = disjoint(seed=1)
     expected = fit(X)
     assert_array_equal(expected, start(X))
-    for other in (
-        fit(X),
-        fit(X.toarray()),
-        fit(X.toarray().astype(int)),
-        fit(X.tocsc()),
-        fit(X.astype(np.float32)),
-        fit(X, n_jobs=3),
-        fit(X, init="auto"),
-        fit(X, random_state=np.random.RandomState(0)),
-        fit(X, preset="sklearn"),
-    ):
-        assert_array_equal(other, expected)
+    for data in (X, X.toarray(), X.toarray().astype(int), X.tocsc(), X.astype(np.float32)):
+        assert_array_equal(fit(data), expected)
+    rng = np.random.RandomState(0)
+    for given in ({"n_jobs": 3}, {"init": "auto"}, {"random_state": rng}, {"preset": "sklearn"}):
+        assert_array_equal(fit(X, **given), expected)
     assert not np.array_equal(fit(X, random_state=1), expected)
 
 

@@ -94,10 +94,8 @@ def test_the_objective_against_loops(T):
     beta = model.topics.lam[:, : SHAPE[0]].T
     beta = beta / beta.sum(axis=1, keepdims=True)
     gamma = np.array([naive_step(row, beta, 0.15, b, kappa, 3000) for row in X.toarray()])
-    both, found = (
-        zip(X.toarray(), gamma, strict=True),
-        objective(model.documents, X, gamma, Tempering(b)),
-    )
+    both = zip(X.toarray(), gamma, strict=True)
+    found = objective(model.documents, X, gamma, Tempering(b))
     expected = [naive_objective(row, beta, at, 0.15, b, kappa) for row, at in both]
     assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
 

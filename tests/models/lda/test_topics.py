@@ -12,7 +12,7 @@ from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
 from annealvi.models.lda.topics import Statistics
 from tests.marks import cases
-from tests.models.lda.streams import K, V
+from tests.models.lda.streams import K, V, put
 
 PRIORS = {
     "number": lambda rng: rng.uniform(0.01, 2),
@@ -35,7 +35,7 @@ def statistics_of(words, rng, model):
     statistics.values[:] = np.nan  # rows not in use hold whatever was there
     rows = rng.gamma(0.5, 3.0, (len(words), K))
     for some in rng.permutation(2):  # words have rows in any order
-        statistics.put(words[some::2], rows[some::2])
+        put(statistics, words[some::2], rows[some::2])
     return statistics, statistics.dense(K).T.astype(np.float64)
 
 

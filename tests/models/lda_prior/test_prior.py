@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy import sparse
 from scipy.special import psi
 
@@ -10,26 +10,19 @@ from annealvi.models.dirichlet import centre
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
 from tests.asserts import refused
-from tests.marks import cases
+from tests.marks import cases, quick_values
 from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
 
 FORMS = ("explicit", "collapsed")
 
 
-QUICK = [("explicit", *PRIORS[0]), ("explicit", *PRIORS[3]), ("collapsed", *PRIORS[2])]
+EACH = [(form, number) for form in FORMS for number in range(len(PRIORS))]
+QUICK = [("explicit", 0), ("explicit", 3), ("collapsed", 2)]
 
 
-@pytest.mark.parametrize(
-    ("form", "alpha", "eta"),
-    QUICK
-    + [
-        pytest.param(form, *prior, marks=pytest.mark.slow)
-        for form in FORMS
-        for prior in PRIORS
-        if (form, *prior) not in QUICK
-    ],
-)
-def test_monte_carlo_and_bounds(alpha, eta, form):
+@pytest.mark.parametrize("each", quick_values(EACH, *QUICK))
+def test_monte_carlo_and_bounds(each):
+    form, (alpha, eta) = each[0], PRIORS[each[1]]
     prior = prior_of(alpha, eta, (3, 3), form)
     exact = None
     if form == "explicit" or (alpha, eta) == (1.0, 1.0):  # others are out of reach, or slow
@@ -127,14 +120,9 @@ def test_map_is_at_the_mode_where_there_is_one():
 
 def test_priors_may_be_written_as_numbers_rows_or_matrices():
     for form in FORMS:
-        priors = [
-            LDAPrior(3, 4, [5], doc_topic_prior=alpha, topic_word_prior=eta, form=form)
-            for alpha, eta in (
-                (0.5, 1.7),
-                (np.full(3, 0.5), np.full(4, 1.7)),
-                (0.5, np.full((3, 4), 1.7)),
-            )
-        ]
+        row, matrix = (np.full(3, 0.5), np.full(4, 1.7)), (0.5, np.full((3, 4), 1.7))
+        both = [(0.5, 1.7), row, matrix]
+        priors = [prior_of(alpha, eta, [5], form, K=3, V=4) for alpha, eta in both]
         methods = ("map", "exact" if form == "explicit" else "map")
         values = [log_partition(prior, B, method).values for method in methods for prior in priors]
         assert_allclose(values[1:3], values[:1] * 2, atol=1e-11)
@@ -157,10 +145,9 @@ def test_any_number_of_threads_gives_the_same_bits(form, method):
     grid = exponential_grid(5, 9)
     results = [log_partition(prior, grid, method, **options, **run) for run in runs]
     assert seen == [(i + 1, 11) for i in range(11)]
-    for other in results[1:]:
-        assert_array_equal(other.values, results[0].values)
-        for name in ("standard_error", "bounds"):
-            assert_array_equal(getattr(other, name), getattr(results[0], name))
+    for name in ("values", "standard_error", "bounds"):
+        found = [getattr(result, name) for result in results]
+        assert_equal(found, found[:1] * len(found))
 
 
 def test_errors_of_the_callback_end_it():

@@ -14,6 +14,7 @@ from annealvi import _version
 from annealvi.scale import engines
 from annealvi.scale.corpus import gather
 from annealvi.scale.engines import DaskEngine
+from tests.asserts import refused
 from tests.scale.engines import jobs
 
 pytestmark = pytest.mark.slow
@@ -114,16 +115,13 @@ def test_no_workers_for_too_long():
             time.sleep(0.1)
         with pytest.raises(RuntimeError, match=r"no workers for .* seconds: start some"):
             engine.gather([engine.submit(jobs.add, 1)])
-    with pytest.raises(ValueError, match=r"'client' parameter must be a client that is connected"):
-        DaskEngine(client)
+    refused(r"'client' parameter must be a client that is connected", DaskEngine, client)
 
 
 def test_no_client(monkeypatch):
-    with pytest.raises(ValueError, match=r"'client' parameter is None, and there is no current"):
-        DaskEngine()
+    refused(r"'client' parameter is None, and there is no current", DaskEngine)
     for wrong in (3, "tcp://127.0.0.1:8786"):
-        with pytest.raises(TypeError, match=r"'client' parameter must be a synchronous"):
-            DaskEngine(wrong)
+        refused(r"'client' parameter must be a synchronous", DaskEngine, wrong, error=TypeError)
 
 
 def test_workers_of_another_version(workers, monkeypatch):

@@ -1,5 +1,5 @@
-/* The topics of LDA: weights of words, statistics, the step of lambda, its sums and its bound;
- * mirrors ../lda_topics.pyx, ../lda_words.h and ../bound_rows.h.
+/* The topics of LDA: weights of words, statistics, the step of lambda and its sums; mirrors
+ * ../lda_topics.pyx and ../lda_words.h.
  *
  * All sums are in double and in a fixed order: entries of a word in their order, in chunks; words
  * in blocks of WORDS. */
@@ -119,7 +119,7 @@ extern "C" __global__ void step_topics(
     const float *__restrict__ eta,       /* IN */
     int of_words,                        /* IN  its stride between words, or 0 */
     int of_topics,                       /* IN  and between topics */
-    const float *__restrict__ statistics, /* IN  (V, K_PAD), or null for the sums alone */
+    const float *__restrict__ statistics, /* IN  (V, K_PAD) */
     float factor,                        /* IN */
     float amount,                        /* IN */
     float floor,                         /* IN */
@@ -130,66 +130,14 @@ extern "C" __global__ void step_topics(
         return;
     double sum = 0.0;
     for (int v = blockIdx.x * WORDS; v < end && v < n_words; v++) {
+        const float prior = eta[(int64)v * of_words + (int64)k * of_topics];
         float own = lam[(int64)v * K_PAD + k];
-        if (statistics) {
-            const float prior = eta[(int64)v * of_words + (int64)k * of_topics];
-            own = factor == 1.f ? own : prior + factor * (own - prior);
-            own = own + amount * statistics[(int64)v * K_PAD + k];
-            own = own < floor ? floor : own;
-            lam[(int64)v * K_PAD + k] = own;
-        }
+        own = factor == 1.f ? own : prior + factor * (own - prior);
+        own = own + amount * statistics[(int64)v * K_PAD + k];
+        own = own < floor ? floor : own;
+        lam[(int64)v * K_PAD + k] = own;
         sum += (double)own;
     }
-    partial[(int64)blockIdx.x * K + k] = sum;
-}
-
-/* log Gamma(x) and psi(x); see ../log_gamma.h. */
-__device__ double dirichlet_term(double x, double prior, double psi_sum)
-{
-    double y = x, product = 1.0, less = 0.0;
-    for (; y < 6.5; y += 1.0) { /* then the series below */
-        product *= y;
-        less += 1.0 / y;
-    }
-    const double w = 1.0 / y, z = w * w;
-    const double psi = log(y) - 0.5 * w - less -
-        z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * (1. / 132 - z * 691. / 32760)))));
-    return (prior - x) * (psi - psi_sum) + lgamma(x);
-}
-
-/* sum (prior - x) (psi(x) - psi_sums) + log Gamma(x) over the topics of each document: one for each
- * block of threads. */
-extern "C" __global__ void row_terms(const float *__restrict__ gamma,  /* IN  (n, K) */
-                                     const double *__restrict__ prior, /* IN  (K,) */
-                                     const double *__restrict__ psi_sums, /* IN  (n,) */
-                                     double *out)                      /* OUT (n,) */
-{
-    DYNAMIC_SHARED(double, room); /* one for each warp */
-    const int d = blockIdx.x;
-    double sum = 0.0;
-    for (int k = threadIdx.x; k < K; k += blockDim.x)
-        sum += dirichlet_term((double)gamma[(int64)d * K + k], prior[k], psi_sums[d]);
-    sum = over_block(sum, false, room);
-    if (threadIdx.x == 0)
-        out[d] = sum;
-}
-
-/* The same over WORDS words for each topic: one thread for each topic. */
-extern "C" __global__ void column_terms(int n_words,                      /* IN  V */
-                                        const float *__restrict__ lam,    /* IN  (V, K_PAD) */
-                                        const double *__restrict__ prior, /* IN */
-                                        int of_words,                     /* IN  its strides */
-                                        int of_topics,                    /* IN */
-                                        const double *__restrict__ psi_sums, /* IN  (K,) */
-                                        double *partial)                  /* OUT (blocks, K) */
-{
-    const int k = blockIdx.y * blockDim.x + threadIdx.x, end = (blockIdx.x + 1) * WORDS;
-    if (k >= K)
-        return;
-    double sum = 0.0;
-    for (int v = blockIdx.x * WORDS; v < end && v < n_words; v++)
-        sum += dirichlet_term((double)lam[(int64)v * K_PAD + k],
-                              prior[(int64)v * of_words + (int64)k * of_topics], psi_sums[k]);
     partial[(int64)blockIdx.x * K + k] = sum;
 }
 

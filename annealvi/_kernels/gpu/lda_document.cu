@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, RESIDENT) fit_documents(
     float eps,                         /* IN  added to each norm; 0 to normalise instead */
     float sparsity,                    /* IN */
     float relaxation,                  /* IN  of iterations after the first */
-    double tolerance,                  /* IN  on sum_k |change of gamma_k|, relative: see by_topic */
+    float tolerance,                   /* IN  on sum_k |change of gamma_k|, relative: see by_topic */
     int by_topic,                      /* IN  relative to K, or else to the document's tokens */
     int max_iter,                      /* IN */
     int room,                          /* IN  rows for which there is shared memory */
@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(N_THREADS, RESIDENT) fit_documents(
     const float b = b_of[d], clamp = eps > 0.f ? CLAMP_PLAIN : CLAMP;
     const Words doc = {n, n < room ? n : room, indices + begin, data + begin,
                        MIXED ? logs : weights, copied, b, eps, clamp};
-    const double enough = tolerance * (by_topic ? (double)K : tokens[d]);
+    const double enough = (double)tolerance * (by_topic ? (double)K : tokens[d]);
 
     for (int i = tid; i < doc.n_copied * K4; i += N_THREADS)
         copied[i] = raised_weights(doc, __ldg(doc.weights + (int64)doc.indices[i / K4] * K4 + i % K4));

@@ -1,0 +1,223 @@
+"""LDA on a GPU: the counterparts there of what ``workspace.py`` and ``topics.py`` have.
+
+:class:`DeviceWork` stands in the place of ``Workspace``, :class:`DeviceStatistics` of
+``Statistics`` and :class:`DeviceBlocks` of ``WordIndices``.  :class:`DeviceTopics` has lambda,
+which steps move there, and the weights; the host fetches lambda when somebody looks at it.  All
+else is computed on the processor: where topics start, how runs are merged, log C(T), what priors
+are learned and the divergences in bounds.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annealvi._kernels import gpu, special
+from annealvi._optional import import_optional
+from annealvi.exceptions import BadParameter, warn_user
+from annealvi.threads import writing
+
+#: Logarithms of the sums of topics may differ by so much in float32, see lda_topics.pyx.
+WIDE = 30
+#: Bytes of gamma in a block of documents, unless memory is short.
+BLOCK_BYTES = 1 << 28
+
+
+def device_of(name: Any) -> gpu.Device | None:
+    """The GPU that a parameter names, if there is one; None for the processor."""
+    found = re.fullmatch(r"cpu|cuda(?::(\d{1,4}))?", name) if isinstance(name, str) else None
+    if found is None:
+        raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", name)
+    if name == "cpu":
+        return None
+    cupy, index, reason = import_optional("cupy", f"device={name!r}"), int(found[1] or 0), ""
+    try:
+        there = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        there, reason = 0, f"CUDA says: {error}."
+    if index >= there:
+        allowed = f"'cpu'{f' or an index below {there}' * bool(there)}"
+        raise BadParameter("device", f"{allowed}, as CuPy sees {there} CUDA devices", name, reason)
+    return opened(cupy, index)
+
+
+#: One object for each device.
+opened = cache(gpu.Device)
+
+
+@contextmanager
+def used(device: gpu.Device, what: str = "The topics") -> Iterator[None]:
+    """Return the context of calls to a device, by one thread at a time."""
+    with writing(device), device.used():
+        try:
+            yield
+        except device.out_of_memory as error:
+            free, total = (n / 2**30 for n in device.free())
+            raise MemoryError(
+                f"{what} need more memory than {device.name} has: {free:.1f} of {total:.1f} GiB "
+                "are free. Use fewer topics or words, or device='cpu'."
+            ) from error
+
+
+class DeviceTopics:
+    """lambda on a device, and the weights of its words."""
+
+    def __init__(self, device: gpu.Device) -> None:
+        self.device, self.block_bytes = device, BLOCK_BYTES
+        self.version = -1  # of the topics
+        self._key: Any = None  # what the weights were computed for
+        self._prior: tuple[Any, float] = None, 1.0
+
+    def match(self, topics: Any) -> None:
+        """Bring lambda up to date."""
+        if self.version != topics.version:
+            with used(self.device):
+                self.lam = self.device.cupy.asarray(topics.lam)
+            self.version = topics.version
+
+    def weights(self, topics: Any, b: float, exact: bool, want_logs: bool) -> tuple[Any, Any, Any]:
+        """The weights of all words, their scale and perhaps logarithms."""
+        self.match(topics)
+        if self._key != (key := (self.version, b, exact, want_logs)):
+            mean = topics.estimate == "map"
+            log_sums = (special.log if mean else special.digamma)(topics.sums)
+            kind = int(mean) + (mean and not exact and bool(np.ptp(log_sums) > WIDE))
+            log_sums = self.device.cupy.asarray(log_sums.astype(np.float32))
+            given = self.lam, log_sums, kind, b, not exact, want_logs
+            self._weights = self.device.refresh_weights(*given)
+            self._key = key
+        return self._weights
+
+    def step(
+        self, topics: Any, statistics: Any, factor: float, amount: float, floor: float, b: float
+    ) -> NDArray[np.float64]:
+        """lambda <- max(b eta + factor (lambda - b eta) + amount statistics, floor); its sums."""
+        eta, kept = topics.eta, self._prior
+        with used(self.device):
+            if kept[0] is not eta or kept[1] != b:
+                rows = eta.reshape(-1, 1) if eta.ndim < 2 else eta.T
+                self._eta = self.device.cupy.asarray(np.array(b * rows, np.float32, order="C"))
+                self._prior = eta, b
+            options = self._eta, statistics.values, factor, amount, floor
+            return self.device.step_topics(self.lam, topics.n_topics, *options)
+
+
+class DeviceStatistics:
+    """The statistics of all words, see :class:`annealvi.models.lda.topics.Statistics`."""
+
+    nbytes = 0  # of the host
+
+    def __init__(self, device: gpu.Device, shape: tuple[int, int]) -> None:
+        self.device, self.shape, self.values = device, shape, None
+
+    def clear(self) -> None:
+        """Forget all words."""
+        with used(self.device):
+            self.values: Any = self.device.cupy.zeros(self.shape, np.float32)
+
+    def words(self) -> NDArray[np.int64]:
+        """All words: those that were not seen have statistics of 0."""
+        return np.arange(self.shape[0])
+
+    def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
+        """A copy of the rows of some words, on the host."""
+        with used(self.device):
+            return self.values[self.device.cupy.asarray(words), :n_topics].get()
+
+
+class DeviceBlocks:
+    """Documents on a device; those of `repeated` passes stay there, unless memory is short."""
+
+    def __init__(self, device: gpu.Device, by_word: bool) -> None:
+        self.device, self.by_word = device, by_word
+        self.repeated = self.full = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the blocks that were kept."""
+        self._corpus: Any = None
+        self._kept: dict[tuple[int, int], gpu.Block] = {}
+
+    def of_block(self, X: Any, rows: slice) -> gpu.Block:
+        """A block of documents, copied unless it is kept."""
+        key = rows.start, rows.stop
+        if self._corpus is None or self._corpus() is not X:
+            self.forget()
+            self._corpus = weakref.ref(X)
+        block = self._kept.get(key) or self.device.block(X, *key, self.by_word)
+        if self.repeated and not self.full:
+            self._kept[key] = block
+        return block
+
+
+class DeviceWork:
+    """The local step on a device, see :class:`annealvi.models.lda.workspace.Workspace`."""
+
+    def __init__(self, device: gpu.Device, n_threads: int, by_word: bool = False) -> None:
+        self.device, self.n_threads = device, n_threads  # threads of what is done on the host
+        self.indices = DeviceBlocks(device, by_word)
+
+    def fit_block(
+        self, call: Any, rows: slice, gamma: Any, b: NDArray, rule: Any, wanted: Any
+    ) -> None:
+        """Fit a block of documents; one that there is no memory for is halved.
+
+        Without gamma documents begin at ones, and nobody asks where they end.
+        """
+        blocks, n, there = self.indices, len(b), call.topics.on_device
+        want_logs = bool(np.any(b != call.b0)) or wanted.energy is not None
+        with used(self.device):
+            weights = there.weights(call.topics, call.b0, call.exact, want_logs)
+        try:
+            with writing(self.device), self.device.used():
+                return self._fit_block(call, weights, rows, gamma, b, rule, wanted)
+        except self.device.out_of_memory:
+            if blocks.full and n == 1:
+                with used(self.device, "The topics and documents"):
+                    raise
+        # only now have arrays of the attempt gone, with the traceback of the error
+        parts = [slice(0, n)]
+        if blocks.full:
+            if there.block_bytes == BLOCK_BYTES:
+                warn_user(
+                    f"The memory of {self.device.name} is short, for {n} documents at a time: "
+                    "blocks are halved. Fits with more memory may differ in their last digits.",
+                    RuntimeWarning,
+                )
+            parts = [slice(0, n // 2), slice(n // 2, n)]
+            there.block_bytes = 4 * call.topics.width * (n // 2)
+        blocks.full = True  # nothing is kept from now on
+        blocks.forget()
+        self.device.free()
+        for part in parts:
+            own = slice(rows.start + part.start, rows.start + part.stop)
+            some = [None if a is None else a[part] for a in (gamma, wanted[1], wanted[2])]
+            outputs = wanted._replace(log_normalizer=some[1], energy=some[2])
+            self.fit_block(call, own, some[0], b[part], rule, outputs)
+
+    def _fit_block(
+        self, call: Any, weights: Any, rows: slice, gamma: Any, b: Any, rule: Any, out: Any
+    ) -> None:
+        cp, n, K, mixed = self.device.cupy, len(b), call.topics.n_topics, bool(np.any(b != call.b0))
+        block = self.indices.of_block(call.X, rows)
+        found = cp.ones((n, K), np.float32) if gamma is None else cp.asarray(gamma)
+        b, alpha = cp.asarray(b), cp.asarray(call.alpha.astype(np.float32))
+        ratio = cp.empty(len(block.documents[1]), np.float32)
+        hosts = out.log_normalizer, out.energy, out.word_energy
+        sums = [None if a is None else cp.empty(len(a), np.float64) for a in hosts]
+        t = None if out.statistics is None else cp.empty((n, call.topics.width), np.float32)
+        outputs = found, t, ratio, *sums[:2]
+        self.device.fit_documents(block, weights, b, alpha, rule, outputs, mixed)
+        if out.statistics is not None:
+            added = (K, t, ratio, out.statistics.values, sums[2]), call.exact, mixed
+            self.device.accumulate_statistics(block, weights, b, call.b0, *added)
+        for host, there in zip((gamma, *hosts), (found, *sums), strict=True):
+            if host is not None:
+                host[:] = there.get()

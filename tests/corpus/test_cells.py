@@ -1,0 +1,267 @@
+"""Cells by genes or regions: names, orientation, layers, what is refused; and what comes back."""
+
+import gzip
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.io import mmwrite
+
+from annealvi import TopicModel, corpus
+from annealvi.corpus.cells import unique
+from annealvi.topics import describe
+from annealvi.topics.cells import otsu
+from tests.asserts import refused
+from tests.marks import cases
+
+GENES = [f"gene{j}" for j in range(12)]
+CELLS = [f"cell{i}" for i in range(40)]
+X = np.random.RandomState(0).poisson(1.0, (40, 12)) * (
+    np.arange(12) // 4 == np.arange(40)[:, None] % 3
+)
+X = X.astype(np.float32)
+
+
+@pytest.fixture
+def adata():
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    kinds = pandas.DataFrame({"kind": pandas.Categorical(list("abc") * 13 + ["a"])}, CELLS)
+    made = anndata.AnnData(sparse.csr_matrix(X), kinds, pandas.DataFrame(index=GENES))
+    made.layers["log"] = made.X.log1p()
+    return made
+
+
+def fitted(*source, **options):
+    return TopicModel(3, random_state=0).fit_counts(*source, **options)
+
+
+# ------------------------------------------------------------------------------- AnnData
+
+
+def test_all_doors_lead_to_the_same_fit(adata, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    path, packed, dense = (tmp_path / f"{name}.h5ad" for name in ("plain", "packed", "dense"))
+    adata.write_h5ad(path)
+    adata.layers["counts"], adata.raw, adata.X = adata.X.copy(), adata.copy(), adata.layers["log"]
+    adata.write_h5ad(packed, compression="gzip")
+    anndata.AnnData(X, adata.obs, adata.var).write_h5ad(dense)
+    expected = fitted(X, GENES)
+    for source, layer in (
+        (adata, "counts"),
+        (adata, "raw"),
+        (packed, "counts"),
+        (str(packed), "raw"),
+        (path, None),
+        (dense, None),
+        (anndata.read_h5ad(path, backed="r"), None),
+        (anndata.read_h5ad(path, backed="r")[:, GENES], None),
+    ):
+        model = fitted(source, layer=layer)
+        assert model.feature_names_.tolist() == GENES
+        assert_array_equal(model.components_, expected.components_)
+        cells = corpus.read_cells(source, layer=layer)
+        assert cells.document_names.tolist() == CELLS and list(cells.columns) == ["kind"]
+    assert_array_equal(corpus.open_corpus(packed, layer="counts").toarray(), X)
+
+
+def test_blocks_of_rows(adata, tmp_path, monkeypatch):
+    """Files are read some rows at a time, and those that cannot be are read as a whole."""
+    monkeypatch.setattr("annealvi.corpus.cells.ENTRIES", 30)
+    adata.write_h5ad(tmp_path / "a.h5ad")
+    assert_array_equal(corpus.open_corpus(tmp_path / "a.h5ad").toarray(), X)
+    adata.X = adata.X.tocsc()
+    adata.write_h5ad(tmp_path / "b.h5ad")
+    with pytest.warns(UserWarning, match="keeps columns together, so it is read as a whole"):
+        assert_array_equal(corpus.open_corpus(tmp_path / "b.h5ad").toarray(), X)
+
+
+def test_memory_does_not_grow_with_the_file(adata, tmp_path, monkeypatch):
+    monkeypatch.setattr("annealvi.corpus.cells.ENTRIES", 1 << 14)
+    anndata = pytest.importorskip("anndata")
+    peaks = []
+    for n in (100, 1000):
+        big = sparse.csr_matrix(np.ones((n, 1000), dtype=np.float32))
+        anndata.AnnData(big).write_h5ad(tmp_path / f"{n}.h5ad")
+        tracemalloc.start()
+        corpus.open_corpus(tmp_path / f"{n}.h5ad")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 1e6  # of the 8 MB of the larger one
+
+
+def test_files_that_are_refused(adata, tmp_path):
+    path = tmp_path / "a.h5ad"
+    adata.write_h5ad(path)
+    refused("must be one of .'log'.. Got 'counts'", fitted, path, layer="counts")
+    refused("must be one of .'log'.. Got 'counts'", fitted, adata, layer="counts")
+    refused("must be one of .'log'.. Got 'raw'", fitted, adata, layer="raw")
+    refused("integer counts. Got .* Logarithms and normal", fitted, path, layer="log")
+    refused("integer counts. Got .* Logarithms and normal", fitted, adata, layer="log")
+    empty = adata[:0].copy()
+    empty.write_h5ad(tmp_path / "empty.h5ad")
+    for source in (empty, tmp_path / "empty.h5ad"):
+        refused("with at least one|minimum of 1 is required|0 documents", fitted, source)
+    adata.X = -adata.X
+    adata.write_h5ad(tmp_path / "negative.h5ad")
+    for source in (adata, tmp_path / "negative.h5ad"):
+        refused("not negative. Got -", fitted, source)
+    content = path.read_bytes()
+    for damaged in (content[:-2000], content[:100], b"", content.replace(b"indptr", b"indptx")):
+        path.write_bytes(damaged)
+        refused("a.h5ad' cannot be read as AnnData", fitted, path)
+    refused("none.h5ad", fitted, tmp_path / "none.h5ad", error=FileNotFoundError)
+
+
+def test_transposed(adata):
+    barcodes = ["ACGTACGTACGTACGT-1"[:i] + "A" + "ACGTACGTACGTACGT-1"[i + 1 :] for i in range(16)]
+    turned = adata[:16].copy()
+    turned.obs_names = unique(barcodes)
+    with pytest.warns(UserWarning, match="names of the columns look like barcodes of cells"):
+        fitted(turned.T)
+    turned.var_names = [f"chr1:{j}00-{j}99" for j in range(12)]
+    fitted(turned)
+    turned.obs_names = GENES + CELLS[:4]
+    with pytest.warns(UserWarning, match="names of the rows look like regions of a genome"):
+        corpus.read_cells(turned.T)
+    refused("as many as rows: is X transposed", fitted, X.T, GENES)
+
+
+def test_back_into_anndata(adata, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    adata.X = sparse.csr_matrix(X * (np.arange(40) > 0)[:, np.newaxis])
+    with pytest.warns(UserWarning, match="1 of the 40"):
+        model = fitted(adata)
+    turned, summary = (describe(model, own) for own in (adata[:, ::-1].copy(), adata))
+    assert_allclose(turned.shares, summary.shares, atol=1e-6)
+    more = anndata.AnnData(obs=adata.obs, var=adata.var.reindex([*GENES[::-1], "other"]))
+    found = summary.to_anndata(more)
+    assert found is more
+    found.write_h5ad(tmp_path / "a.h5ad")
+    found = anndata.read_h5ad(tmp_path / "a.h5ad")
+    assert_array_equal(found.obsm["X_topics"], summary.shares)
+    assert_array_equal(found.varm["topics"][:12][::-1].T, summary.topics)
+    assert not found.varm["topics"][12].any()
+    inside = {(*GENES[::-1], "other")[j] for j in np.flatnonzero(found.varm["in_topics"][:, 0])}
+    assert inside == set(summary.members(0)["word"])
+    table = summary.document_table
+    assert table.index.tolist() == CELLS and table.topic.iloc[0] is None
+    assert found.obs["topic"].astype(object).tolist()[1:] == table.topic.tolist()[1:]
+    rows = np.arange(1, 40), summary.clusters[1:]
+    assert_array_equal(found.obs["topic_certainty"][1:], summary.shares[rows])
+    assert np.isnan(found.obs["topic_certainty"].iloc[0])
+    assert found.uns["topics"]["labels"].tolist() == [*summary.labels]
+    assert_array_equal(summary.word_table.loc[GENES].to_numpy().T, summary.topics)
+    refused("an AnnData of the 40 cells", summary.to_anndata, adata[:3])
+    assert_array_equal(summary.to_anndata().X.toarray(), adata.X.toarray())
+    by = summary.by_group(adata.obs["kind"][::-1])  # by the names of cells
+    assert by.loc["a"].iloc[1:].idxmax() == table.topic["cell3"]
+
+
+def test_members_are_those_above_the_threshold():
+    pytest.importorskip("pandas")
+    assert otsu(np.array([0.1, 5.0, 0.2, 5.1, 0.1])) == 0.2
+    summary = describe(fitted(X, GENES), X)
+    for k in range(3):
+        found = summary.members(k)
+        first = GENES.index(summary.words(k, 1, 1.0)[0]) // 4 * 4
+        assert set(found["word"]) == set(GENES[first : first + 4])
+        assert summary.members(k, 2)["word"].tolist() == found["word"].tolist()[:2]
+
+
+# ------------------------------------------------------------------------- Matrix Market
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with gzip.open(tmp_path / "matrix.mtx.gz", "wb") as file:
+        mmwrite(file, sparse.coo_matrix(X.T.astype(int)))
+    (tmp_path / "features.tsv").write_text("".join(f"ENSG{g}\t{g}\tGene\n" for g in GENES))
+    (tmp_path / "barcodes.tsv.gz").write_bytes(gzip.compress("\n".join(CELLS).encode()))
+    return tmp_path
+
+
+def test_a_folder_of_10x(folder):
+    for source in (folder, folder / "matrix.mtx.gz"):
+        cells = corpus.read_cells(source)
+        assert_array_equal(cells.data.toarray(), X)
+        assert cells.feature_names.tolist() == GENES and cells.document_names.tolist() == CELLS
+    assert_array_equal(fitted(folder).components_, fitted(X, GENES).components_)
+    assert_array_equal(corpus.open_corpus(folder).toarray(), X)
+    (folder / "features.tsv").unlink()
+    refused("'words' .* must be the words of the columns, for X has no names", fitted, folder)
+    assert_array_equal(fitted(folder, GENES).components_, fitted(X, GENES).components_)
+
+
+def test_names_in_other_files(folder):
+    (folder / "features.tsv").rename(folder / "S1_features.tsv")
+    (folder / "matrix.mtx.gz").rename(folder / "S1_matrix.mtx.gz")
+    cells = corpus.read_cells(folder / "S1_matrix.mtx.gz")
+    assert cells.feature_names.tolist() == GENES and cells.document_names is None
+    (folder / "S1_features.tsv").unlink()
+    (folder / "S1_peaks.bed").write_text("".join(f"chr1\t{j}\t{j + 9}\n" for j in range(12)))
+    cells = corpus.read_cells(folder / "S1_matrix.mtx.gz")
+    assert cells.feature_names[2] == "chr1:2-11" and cells.data.shape == X.shape
+
+
+def test_names_that_are_there_twice(folder):
+    twice = ["a", "b", "a", "a-1", "a", *GENES[5:]]
+    (folder / "features.tsv").write_text("\n".join(twice))
+    with pytest.warns(UserWarning, match="2 names of features are there before: .* in 'a-2'"):
+        words = corpus.read_cells(folder).feature_names
+    assert words.tolist()[:5] == ["a", "b", "a-2", "a-1", "a-3"]
+
+
+@cases(
+    "name, content, message",
+    ("barcodes.tsv", "a\nb\n", "12 rows and 40 columns. .* 2 names of cells and 12 of features"),
+    ("matrix.mtx", "import this\n" * 500, "matrix.mtx' cannot be read as Matrix Market counts"),
+    ("matrix.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 -3\n", "Got -3"),
+)
+def test_folders_that_are_refused(folder, name, content, message):
+    for old in (name, f"{name}.gz"):
+        (folder / old).unlink(missing_ok=True)
+    (folder / name).write_text(content)
+    refused(message, fitted, folder)
+
+
+def test_what_has_no_names():
+    refused("'source' .* must be an AnnData or the path", corpus.read_cells, X)
+    refused("'layer' .* must be None for a matrix", fitted, X, GENES, layer="counts")
+    refused(
+        "'layer' .* must be None for what is no AnnData", describe, fitted(X, GENES), X, layer="a"
+    )
+
+
+# ---------------------------------------------------------------------- the command line
+
+
+def test_the_command(adata, tmp_path, capsys):
+    from annealvi.cli import main
+
+    anndata = pytest.importorskip("anndata")
+    cells, model = tmp_path / "cells.h5ad", tmp_path / "m.safetensors"
+    adata.layers["counts"], adata.X = adata.X, adata.layers["log"]
+    adata.write_h5ad(cells)
+    layer = ["--layer", "counts"]
+    assert main(["fit", str(cells), *layer, "--topics", "3", "--model", str(model)]) == 0
+    assert "gene" in capsys.readouterr().out
+    assert main(["label", str(model), str(cells), *layer]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split(",")[0] for row in rows[1:]] == CELLS
+    out = tmp_path / "out.h5ad"
+    assert main(["label", str(model), str(cells), *layer, "--output", str(out)]) == 0
+    found = anndata.read_h5ad(out)
+    assert found.obsm["X_topics"].shape == (40, 3) and "kind" in found.obs
+    assert main(["fit", str(cells), "--topics", "3"]) == 2
+    assert "integer counts" in capsys.readouterr().err
+
+
+def test_the_command_reads_a_folder_of_10x(folder, tmp_path, capsys):
+    from annealvi.cli import main
+
+    model = tmp_path / "m.safetensors"
+    assert main(["fit", str(folder), "--topics", "3", "--model", str(model)]) == 0
+    assert main(["label", str(model), str(folder), "--shares"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("cell39,")
