@@ -359,8 +359,11 @@ def parameters_of(folder: Path, name: str = "TemperedLDA") -> int:
     (cls,) = (
         c for c in nodes([folder / PACKAGE / "lda/estimator.py"], ast.ClassDef) if c.name == name
     )
-    (init,) = (f for f in cls.body if isinstance(f, FUNCTIONS) and f.name == "__init__")
-    return len(init.args.args) - 1 + len(init.args.kwonlyargs)
+    for init in cls.body:
+        if isinstance(init, FUNCTIONS) and init.name == "__init__":
+            return len(init.args.args) - 1 + len(init.args.kwonlyargs)
+    fields = (f for f in cls.body if isinstance(f, ast.AnnAssign))  # of a dataclass
+    return sum("ClassVar" not in ast.unparse(f) and ast.unparse(f.target) != "_" for f in fields)
 
 
 def kernel_files(folder: Path) -> list[Path]:
