@@ -1,4 +1,4 @@
-"""What docs/record/papers.md says was measured stands in what the row names: a record or a section."""
+"""What docs/record/papers.md has as measured stands in what the row names."""
 
 import csv
 import json
