@@ -359,11 +359,11 @@ def parameters_of(folder: Path, name: str = "TemperedLDA") -> int:
     (cls,) = (
         c for c in nodes([folder / PACKAGE / "lda/estimator.py"], ast.ClassDef) if c.name == name
     )
-    for init in cls.body:
-        if isinstance(init, FUNCTIONS) and init.name == "__init__":
-            return len(init.args.args) - 1 + len(init.args.kwonlyargs)
-    fields = (f for f in cls.body if isinstance(f, ast.AnnAssign))  # of a dataclass
-    return sum("ClassVar" not in ast.unparse(f) and ast.unparse(f.target) != "_" for f in fields)
+    for init in (f for f in cls.body if isinstance(f, FUNCTIONS) and f.name == "__init__"):
+        return len(init.args.args) - 1 + len(init.args.kwonlyargs)
+    fields = [f for f in cls.body if isinstance(f, ast.AnnAssign)]  # of a dataclass
+    kinds = [ast.unparse(f.annotation) for f in fields]
+    return sum(kind != "KW_ONLY" and not kind.startswith("ClassVar") for kind in kinds)
 
 
 def kernel_files(folder: Path) -> list[Path]:

@@ -269,7 +269,7 @@ class WordIndices:
             if not self.repeated:
                 return index
         if self._bytes + _n_bytes(index) <= MOST_BYTES:
-            index = WordIndex._make([*(part.copy() for part in index[:-1]), index.longest])
+            index = WordIndex._make([*map(np.ndarray.copy, index[:-1]), index.longest])
             self._kept[key] = digest, index
             self._bytes += _n_bytes(index)
         return index
