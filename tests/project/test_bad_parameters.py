@@ -92,6 +92,7 @@ MORE = {
     "temperature": [0.5, math.nan, math.inf, HUGE, "cold", [1.0], object(), 0],
     "seed_words": [3, "moon", ["moon"], {"a": 3}],
     "callback": [3, {}, "print", [3]],
+    "device": ["gpu", "cuda:x", None, 0.5],
 }
 MIXTURES = (TemperedFMM, TemperedGaussianMixture, TemperedMultinomialMixture)
 ESTIMATORS = (TemperedLDA, *MIXTURES, TopicModel)

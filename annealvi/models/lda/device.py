@@ -113,14 +113,15 @@ class DeviceStatistics:
     """The statistics of all words, see :class:`annealvi.models.lda.topics.Statistics`."""
 
     nbytes = 0  # of the host
+    values: Any
 
     def __init__(self, device: gpu.Device, shape: tuple[int, int]) -> None:
-        self.device, self.shape, self.values = device, shape, None
+        self.device, self.shape = device, shape
 
     def clear(self) -> None:
         """Forget all words."""
         with used(self.device):
-            self.values: Any = self.device.cupy.zeros(self.shape, np.float32)
+            self.values = self.device.cupy.zeros(self.shape, np.float32)
 
     def words(self) -> NDArray[np.int64]:
         """All words: those that were not seen have statistics of 0."""

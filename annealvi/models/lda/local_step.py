@@ -121,7 +121,7 @@ def fit_batch(
     for rows in documents.blocks(batch.rows, batch.data.indptr, TRAINING_ENTRIES):
         local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
         # a GPU needs no gamma that nobody looks at
-        gamma = documents.start(rows, rng) if looked_at or there is None else None
+        gamma: Any = documents.start(rows, rng) if looked_at or there is None else None
         b = inverse[local]
         if rule is not None and partition is not None:
             documents.heat(call, rows, gamma, b, rule, partition)

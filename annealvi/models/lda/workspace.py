@@ -365,7 +365,8 @@ class Training(NamedTuple):
     #: TopicWeights, or None for a GPU, which has them with the topics.
     weights: Any
     work: Workspace | DeviceWork
-    statistics: Statistics | DeviceStatistics
+    #: Statistics, or DeviceStatistics.
+    statistics: Any
 
 
 class Buffers:

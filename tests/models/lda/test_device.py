@@ -117,7 +117,7 @@ def test_options(gpu, options):
 
 
 def test_documents_that_stop_by_themselves(gpu):
-    X = documents(100)
+    X = documents(60)
     cpu, there = (shares(model, X) for model in on_both(X, 5, token_tolerance=0.01, max_iter=100))
     assert np.abs(cpu - there).mean() <= 1e-6 and np.abs(cpu - there).max() <= 1e-5
 
@@ -194,12 +194,15 @@ def test_documents_go_to_the_gpu_once(gpu):
     assert copied[0] > corpus > 10 * copied[1] and copied[1] == copied[2]
 
 
-def test_where_memory_is_short_a_block_is_halved(gpu):
-    X = documents(60)
+@pytest.mark.parametrize(
+    "tempering", [UNTEMPERED, *slow_values(Tempering(EACH[:30]))], ids=["one", "each"]
+)
+def test_where_memory_is_short_a_block_is_halved(gpu, tempering):
+    X = documents(30)
     models = on_both(X, 5)
-    gpu.limits.bytes = 14_000  # of topics 12,800
-    with pytest.warns(RuntimeWarning, match="of emulated is short, for 60 documents at a time"):
-        assert_same_step(models, X, Tempering(EACH), rho=0.3, moments=True)
+    gpu.limits.bytes = 12_900  # of topics 12,800, of entries of all documents more
+    with pytest.warns(RuntimeWarning, match="of emulated is short, for 30 documents at a time"):
+        assert_same_step(models, X, tempering, rho=0.3, moments=tempering is not UNTEMPERED)
     gpu.limits.bytes = 1000
     models[1].topics.assign(models[0].topics.components)
     with pytest.raises(MemoryError, match="The topics need more memory than emulated has"):
