@@ -166,7 +166,7 @@ def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
 HELD_OUT, MOST_HELD_OUT = 0.1, 1000
 #: What ``n_topics="auto"`` compares: numbers of topics, with documents for each, and runs.
 AUTO, DOCUMENTS_EACH, AUTO_RUNS = (2, 5, 10, 20, 50, 100, 200), 20, 2
-#: MB of a process with its buffers, whatever the corpus, and documents that an estimate is timed on.
+#: MB of a process beside its corpus and topics, and documents that an estimate is timed on.
 PROCESS, TIMED = 200, 1000
 #: Words of a topic that coherence and diversity look at.
 N_WORDS = 10
