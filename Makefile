@@ -17,7 +17,7 @@ export PIP_QUIET := 1
 SOURCES := setup.py pyproject.toml $(wildcard annealvi/_kernels/*.pyx annealvi/_kernels/*.pxd \
 	annealvi/_kernels/*.h annealvi/_kernels/kernels.c annealvi/_kernels/dispatch.c)
 
-.PHONY: demo docs test test-all test-debug test-deep test-oldest test-newest search fuzz sanitize \
+.PHONY: demo docs test test-all test-anndata test-debug test-deep test-oldest test-newest search fuzz sanitize \
 	sanitize-threads bench quality optima examples examples-deep lint clean wheel check-wheel release-check
 
 demo: $(VENV)/.demo
@@ -35,7 +35,12 @@ docs: $(VENV)/.docs
 # What is marked slow, then the kernels once more in a build with bounds checks.
 test-all: $(VENV)/.test
 	$(BIN)/$(PYTEST) -m 'slow and not deep'
+	$(MAKE) test-anndata
 	$(MAKE) test-debug
+
+# anndata holds pandas below 3 on Python 3.11, so its tests have an environment of their own.
+test-anndata: $(VENV)-anndata/.test
+	$(VENV)-anndata/bin/pytest tests/corpus/test_cells.py tests/project/test_cells_page.py
 
 # The copy of the package that is compiled with checks comes first on Python's path.  All tests of
 # the kernels, and of what calls them those of `make test`.
@@ -168,6 +173,7 @@ release-check:
 
 clean:
 	rm -rf build dist $(VENV) $(VENV)-debug $(VENV)-wheel $(VENV)-sanitize $(VENV)-threads $(VENV)-oldest \
+		$(VENV)-anndata \
 		$(VENV)-newest annealvi.egg-info docs/api docs/examples docs/sg_execution_times.rst \
 		annealvi/_kernels/*.so
 
@@ -203,6 +209,11 @@ $(VENV)/.deep: $(VENV)/.test
 # With PyTorch, for the reference has the deep models too.
 $(VENV)/.docs: $(VENV)/.deep
 	$(BIN)/pip install 'annealvi[docs]'
+	touch $@
+
+$(VENV)-anndata/.test: $(VENV)/.test
+	$(PYTHON) -m venv $(VENV)-anndata
+	$(VENV)-anndata/bin/pip install -e '.[test,anndata]'
 	touch $@
 
 # Libraries to compare with, each where it has a wheel; what is missing is skipped.

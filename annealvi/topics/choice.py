@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import special
 from annealvi._optional import import_optional
+from annealvi.checkpoint import Checkpoint
 from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text
 from annealvi.lda import TemperedLDA
+from annealvi.lda.settings import resolve, words_per_entry
 from annealvi.matrices import check_csr
 from annealvi.metrics import (
     document_completion,
@@ -158,6 +166,8 @@ def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
 HELD_OUT, MOST_HELD_OUT = 0.1, 1000
 #: What ``n_topics="auto"`` compares: numbers of topics, with documents for each, and runs.
 AUTO, DOCUMENTS_EACH, AUTO_RUNS = (2, 5, 10, 20, 50, 100, 200), 20, 2
+#: MB of a process beside its corpus and topics, and documents that an estimate is timed on.
+PROCESS, TIMED = 200, 1000
 #: Words of a topic that coherence and diversity look at.
 N_WORDS = 10
 #: The share of the largest gain of held-out prediction that is enough.
@@ -171,6 +181,9 @@ SMOOTHING = 0.1
     criterion=[StrOptions(set(CRITERIA))],
     max_documents=[None, Interval(Integral, 2, None, closed="left")],
     random_state=["random_state"],
+    n_jobs=[None, Integral],
+    checkpoints=[None, str, os.PathLike],
+    verbose=["verbose"],
 )
 def choose_n_topics(
     X: Any,
@@ -181,6 +194,9 @@ def choose_n_topics(
     max_documents: int | None = 5000,
     model: Any = None,
     random_state: Any = None,
+    n_jobs: int | None = None,
+    checkpoints: str | os.PathLike | None = None,
+    verbose: int = 0,
 ) -> Choice:
     """Choose a number of topics: fit several, measure each, and recommend one.
 
@@ -215,6 +231,15 @@ def choose_n_topics(
         texts.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample, of the documents held out and of the fits.
+    n_jobs : int, default=None
+        Number of processes, each with a fit at a time.  None means 1, or what a
+        :obj:`joblib.parallel_config` context says, such as ``backend="dask"``; -1 means all
+        processors.  The results are the same.
+    checkpoints : path, default=None
+        A folder, in which each fit has a checkpoint.  A call with the same X, parameters and
+        `random_state` goes on from there after a stop, and makes no fit again that has ended.
+    verbose : int, default=0
+        If not 0, print an estimate of the processor's time and of memory before the first fit.
 
     Returns
     -------
@@ -256,17 +281,26 @@ def choose_n_topics(
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
     topics: list[list[NDArray]] = [[] for _ in sizes]
-    for run in range(int(n_runs)):
-        order, seed = rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))
-        train, test = X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
-        without = _without_topics(train, test, seed)
-        for row, k in enumerate(sizes):
-            fit = unwatched(template, n_components=k, random_state=seed)
-            found = _measure(fit.fit(train), train, test, seed)
-            for name, value in found.items():
-                measures[name][row, run] = value
-            measures["gain"][row, run] = found["held_out_log_likelihood"] - without
-            topics[row].append(np.array(fit.components_))
+    if verbose:
+        print(estimate(template, X, sizes, int(n_runs)), flush=True)
+    if checkpoints is not None:
+        Path(checkpoints).mkdir(parents=True, exist_ok=True)
+
+    def tasks() -> Iterator[Any]:
+        for run in range(int(n_runs)):
+            order, seed = rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))
+            train, test = X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
+            without = _without_topics(train, test, seed)
+            for k in sizes:
+                fit = unwatched(template, n_components=k, random_state=seed)
+                path = checkpoints and Path(checkpoints) / f"{k}_topics_run_{run}.safetensors"
+                yield delayed(_fitted)(fit, train, test, seed, without, path)
+
+    for number, (found, own) in enumerate(Parallel(n_jobs)(tasks())):
+        run, row = divmod(number, len(sizes))
+        for name, value in found.items():
+            measures[name][row, run] = value
+        topics[row].append(own)
     measures[STABILITY] = np.array(
         [[topic_stability(*pair) for pair in combinations(own, 2)] or [np.nan] for own in topics]
     )
@@ -277,6 +311,50 @@ def choose_n_topics(
         rule += f" It is the {end} of the numbers compared: try {beyond} ones too."
     found_topics = np.array(topics[row], dtype=np.float32)
     return Choice(numbers, measures, criterion, sizes[row], rule, X.shape[0], found_topics)
+
+
+def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: int) -> str:
+    """Estimate what a comparison costs: the time of a pass over few documents, times all passes."""
+    n_documents, seconds, most = round((1 - HELD_OUT) * X.shape[0]), 0.0, 0.0
+    some = X[:: -(-X.shape[0] // TIMED)]
+    for k in sizes:
+        spent = []
+        for passes in (1, 3):
+            fit = unwatched(lda, n_components=k, max_iter=passes, n_init=1, temperature=1)
+            begin = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                fit.fit(some)
+            spent.append(time.process_time() - begin)
+        once = (spent[1] - spent[0]) / (2 * some.shape[0])
+        parameters = clone(lda).set_params(n_components=k).get_params()
+        plan = resolve(parameters, n_documents, words_per_entry(X, k))
+        seconds += n_runs * once * n_documents * (plan.n_init * plan.max_iter + plan.finish_iter)
+        copies = 4 + 2 * plan.n_init * plan.merged  # of the topics
+        most = max(most, 4.0 * k * X.shape[1] * copies)
+    megabytes = (12 * X.nnz * (1 - HELD_OUT) + most) / 1e6 + PROCESS
+    return (
+        f"{len(sizes) * n_runs} fits of {n_documents:,} documents: about {seconds:,.0f} seconds of "
+        f"processor's time, and {megabytes:,.0f} MB of memory for each at the same time."
+    )
+
+
+def _fitted(
+    fit: TemperedLDA,
+    train: sparse.csr_matrix,
+    test: sparse.csr_matrix,
+    seed: int,
+    without: float,
+    path: Path | None,
+) -> tuple[dict[str, float], NDArray]:
+    """The measures of one fit and its topics; with a checkpoint it may have begun before."""
+    if path is not None:
+        fit.set_params(callback=Checkpoint(path))
+    begun = {"resume": path} if path is not None and path.exists() else {}
+    fit.fit(train, **begun)
+    found = _measure(fit, train, test, seed)
+    found["gain"] = found["held_out_log_likelihood"] - without
+    return found, np.array(fit.components_)
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:

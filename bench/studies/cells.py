@@ -3,7 +3,7 @@
     python -m bench.studies.cells fit small            # every library; about 10 minutes
     python -m bench.studies.cells fit middle           # hours, most of them not ours
     python -m bench.studies.cells fit large --only annealvi
-    python -m bench.studies.cells report               # writes the table of docs/cells.md
+    python -m bench.studies.cells report               # writes the table of docs/do/cells.md
     python -m bench.studies.cells regions small        # Otsu's thresholds beside the truth
 
 A cell has a type, and a type mixes programs: one of its own, one of its lineage of three types, and
@@ -259,7 +259,7 @@ def report() -> None:
                 [size, name, *parts, f"{of['ari']:.2f}", f"{of['cpu']:,.0f}", f"{of['mb']:,.0f}"]
             )
     found = table(["size", "library", "recovered", "rare", "ARI", "CPU s", "MB"], rows)
-    page = CHECKOUT / "docs" / "cells.md"
+    page = CHECKOUT / "docs" / "do" / "cells.md"
     text, (begin, end) = page.read_text(), ("<!-- measured: begin -->", "<!-- measured: end -->")
     before, after = text.split(begin)[0], text.split(end)[1]
     page.write_text(f"{before}{begin}\n\n{found}\n\n{end}{after}")

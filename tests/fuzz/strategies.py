@@ -58,7 +58,7 @@ MOST = {
 #: Where a function would be accepted and called, and where a number is an open file.
 CALLED = {"callback", "statistic", "distance", "value", "derivative", "analyzer", "tokenizer"}
 CALLED |= {"preprocessor", "strip_accents", "proximity", "schedule", "log_density", "function"}
-PATHS = {"path", "resume", "checkpoint", "vocabulary", "data_home"}
+PATHS = {"path", "source", "resume", "checkpoint", "vocabulary", "data_home"}
 #: Shapes that arrays among the parameters may have; others have one of the last.
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     **dict.fromkeys(["weights", "doc_topic_prior", "prior_probability"], ((), (TOPICS,))),

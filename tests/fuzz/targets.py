@@ -220,13 +220,12 @@ STATE = (
 ).encode()
 PAIRS = b"#doc name topic proportion ...\n0\ta\t1\t0.75\t0\t0.25\t\n1\tb\t0\t0.6\t1\t0.4\t\n"
 ARRAYS = dict(data=np.ones(3), indices=np.arange(3), indptr=np.arange(4), shape=[3, 3])
+MARKET = b"%%MatrixMarket matrix coordinate real general\n%\n3 4 4\n1 1 4\n1 3 1\n2 2 5\n3 4 1\n"
 #: A sound file for each function that reads one.
 CONTENT: dict[str, Callable[[], bytes]] = {
     **dict.fromkeys(["read_uci", "stream_uci"], lambda: UCI),
     **dict.fromkeys(["read_lda_c", "stream_lda_c"], lambda: LDA_C),
-    "stream_matrix_market": lambda: (
-        b"%%MatrixMarket matrix coordinate real general\n%\n3 4 4\n1 1 4\n1 3 1\n2 2 5\n3 4 1\n"
-    ),
+    **dict.fromkeys(["read_cells", "stream_matrix_market"], lambda: MARKET),
     "read_mallet_state": lambda: STATE,
     "read_mallet_weights": lambda: "0\tstar\t0.01\n0\tgène\t1.01\n1\tstar\t2.01\n".encode(),
     "read_mallet_doc_topics": lambda: PAIRS,

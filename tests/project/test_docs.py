@@ -26,13 +26,13 @@ SLOW_MODULES += ["proximity.ascent", "temperature.variational"]
 
 
 def pages(*, deep):
-    """The pages with blocks of Python; those of coming_from.md have a test of their own."""
+    """The pages with blocks of Python; those of cells.md and coming_from.md have tests of their own."""
     found = []
     for path in sorted(DOCS.rglob("*.md")):
         codes = [match["code"] for match in BLOCK.finditer(path.read_text(encoding="utf-8"))]
         if any((NEEDS_TORCH in code) == deep for code in codes):
             found.append(path.relative_to(DOCS).with_suffix("").as_posix())
-    return [name for name in found if name != "do/coming_from"]
+    return [name for name in found if name not in ("do/cells", "do/coming_from")]
 
 
 def check(path, folder, monkeypatch, **selection):

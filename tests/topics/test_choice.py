@@ -216,3 +216,21 @@ def test_wrong_documents(documents, message):
     message = "'model' parameter of choose_n_topics must be a TemperedLDA"
     refused(message, choose_n_topics, X, [2], model=20)
     refused("at least two words and", choose_n_topics, np.full((5, 1), 3), [1])
+
+
+def test_parallel_fits_and_checkpoints_change_nothing(tmp_path, capsys):
+    X = make_topic_corpus(150, 60, 3, random_state=0).data
+    plain = choose_n_topics(X, [2, 3], n_runs=2, random_state=0)
+    kept = {"random_state": 0, "checkpoints": tmp_path / "fits"}
+    first = choose_n_topics(X, [2, 3], n_runs=2, n_jobs=2, verbose=1, **kept)
+    said = capsys.readouterr().out
+    assert "4 fits of 135 documents: about" in said and "MB of memory" in said
+    assert len([*(tmp_path / "fits").iterdir()]) == 4
+    (tmp_path / "fits" / "3_topics_run_1.safetensors").unlink()
+    again = choose_n_topics(X, [2, 3], n_runs=2, **kept)
+    for choice in (first, again):
+        assert choice.recommended == plain.recommended
+        for name, values in plain.measures.items():
+            assert_array_equal(choice.measures[name], values)
+    other = {**kept, "random_state": 1}  # whose checkpoints would be others: they are read
+    refused("X|random_state", choose_n_topics, X, [2, 3], n_runs=2, **other)
