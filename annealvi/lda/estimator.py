@@ -172,7 +172,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Where documents are fitted and topics are moved, in `fit` and in `transform` or `score`:
         ``"cuda"`` is the first NVIDIA GPU that CuPy sees, ``"cuda:1"`` the second.  Set it if the
         corpus is large and there is such a GPU.  It computes in float32, for up to 2,048 topics,
-        and n_init runs follow one another.  Two fits on the same GPU are the same to the last bit;
+        and n_init runs follow one another.  Two fits on the same GPU are identical, bit for bit;
         they differ from those on the processor by rounding errors.  A fitted estimator can be read
         and used anywhere, with ``device="cpu"``.  docs/do/gpu.md lists what the processor does.
     estimate : {"auto", "map", "variational"}, default="auto"
