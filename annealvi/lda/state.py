@@ -233,8 +233,9 @@ class LDAState:
 
     def use(self, device: str) -> None:
         """Answer on the processor or a GPU; a fit under way stays where it is."""
-        if not self.under_way:
-            self.model.topics.use(device)
+        topics = self.model.topics
+        if (device != "cpu" or topics.on_device is not None) and not self.under_way:
+            topics.use(device)
 
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
