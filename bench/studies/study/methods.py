@@ -122,7 +122,7 @@ TOPICA = [
 OURS: dict[str, dict[str, Any]] = {
     "annealvi": {},
     "annealvi, n_init=16": {"n_init": 16},
-    "annealvi, one start": {"n_init": 1},
+    "annealvi, one run": {"n_init": 1},
     'annealvi, preset="sklearn"': {"preset": "sklearn"},
 }
 

@@ -16,7 +16,7 @@ from bench.studies.study.summary import Result
 #: By cell, the results of the methods that were fitted there.
 Results = dict[Cell, dict[str, Result]]
 
-SUBJECT, ONE, THOROUGH = "annealvi", "annealvi, one start", "annealvi, n_init=16"
+SUBJECT, ONE, THOROUGH = "annealvi", "annealvi, one run", "annealvi, n_init=16"
 SCIKIT_LEARN, GENSIM, ARTM, MALLET = "scikit-learn", "gensim", "BigARTM", "pyrmallet"
 TOPICA = "topica"
 COLUMNS = [
