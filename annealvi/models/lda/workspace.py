@@ -242,7 +242,8 @@ class WordIndices:
             self._bytes -= _n_bytes(kept)
             if not self.repeated:
                 return index
-        if self._bytes + _n_bytes(index) <= MOST_BYTES:
+        # of many more entries too few would be kept to be of use
+        if self._bytes + _n_bytes(index) <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
             index = index._replace(
                 words=index.words.copy(),
                 first=index.first.copy(),

@@ -153,7 +153,7 @@ def test_documents_in_blocks(counts, monkeypatch, sizes):
     for these in (BLOCKS[0], sizes):
         ends = np.cumsum(these)
 
-        def blocks(self, rows, these=these, ends=ends):
+        def blocks(self, rows, *limits, these=these, ends=ends):
             assert rows == slice(0, 60)
             return [slice(end - n, end) for n, end in zip(these, ends, strict=True)]
 
