@@ -249,7 +249,8 @@ def report() -> None:
         for name in FITS:
             of = known.get(size, {}).get(name)
             if of is None:
-                rows.append([size, name, *["not run"] * 5])
+                command = f'`python -m bench.studies.cells fit {size} --only "{name}"`'
+                rows.append([size, name, "not run", command, "", "", ""])
                 continue
             parts = [
                 f"{of[key]:.2f}" if of[key] is not None else "–" for key in ("recovered", "rare")
