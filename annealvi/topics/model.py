@@ -409,7 +409,8 @@ class TopicModel(
         if counts.shape[0] < 2 or not counts.data.any():
             got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
             raise BadParameter("X", "at least two documents, with words", got)
-        n_words = len(words) if is_list(words) and hasattr(words, "__len__") else None
+        given: Any = words
+        n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
         if n_words == counts.shape[0] != counts.shape[1]:
             wanted = f"the words of the {counts.shape[1]} columns"
             hint = "There are as many as rows: is X transposed? Then pass X.T."
