@@ -74,6 +74,7 @@ from annealvi.topics.vectorizer import (
     copied,
     count_words,
     different_ints,
+    is_list,
     of_each,
     of_words,
     readable,
@@ -393,19 +394,20 @@ class TopicModel(
         if is_named(X):
             cells = read_cells(X, layer=layer)
             X, words = cells.data, cells.feature_names if words is None else words
+            if words is None:
+                raise BadParameter("words", "the words of the columns, for X has no names", words)
         elif layer is not None:
             raise BadParameter("layer", "None for a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
         if counts.shape[0] < 2 or not counts.data.any():
             got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
             raise BadParameter("X", "at least two documents, with words", got)
-        if words is None:
-            raise BadParameter("words", "the words of the columns, for X has no names", words)
-        words = list(words)
-        if len(words) == counts.shape[0] != counts.shape[1]:
+        given: Any = words
+        n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
+        if n_words == counts.shape[0] != counts.shape[1]:
             wanted = f"the words of the {counts.shape[1]} columns"
             hint = "There are as many as rows: is X transposed? Then pass X.T."
-            raise BadParameter("words", wanted, f"{len(words)} words", hint)
+            raise BadParameter("words", wanted, f"{n_words} words", hint)
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
 

@@ -4,9 +4,9 @@
 
 Writes cells of 1,000 open regions of 20,000 each to a .h5ad file without compression, 8 bytes an
 entry.  A process of its own then calls ``TopicModel(K).fit_counts(path)`` on one thread, with two
-passes of one run and the clusters of cells (more passes take more time, not memory), and looks at
-its anonymous memory (RssAnon of /proc) each twentieth of a second.  Pages of files do not count
-there, for the system takes them back when others need memory.
+passes of one run and the clusters of cells (more passes take more time, not memory).  Each
+twentieth of a second it looks at its anonymous memory (RssAnon of /proc).  Pages of files do not
+count there, for the system takes them back when others need memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Planted cells: are programs and types of cells found, and at what cost?
 
-    python -m bench.studies.cells fit small            # every library; about 10 minutes
-    python -m bench.studies.cells fit middle           # hours, most of them not ours
+    python -m bench.studies.cells fit small            # every library
+    python -m bench.studies.cells fit middle --only annealvi NMF
     python -m bench.studies.cells fit large --only annealvi
     python -m bench.studies.cells report               # writes the table of docs/do/cells.md
     python -m bench.studies.cells regions small        # Otsu's thresholds beside the truth
@@ -41,7 +41,7 @@ from scipy.optimize import linear_sum_assignment
 
 from annealvi import TemperedLDA, corpus
 from bench import CHECKOUT, parser
-from bench.markdown import table
+from bench.markdown import between_markers, table
 from bench.speed.memory import forget_peak, resident
 
 #: Cells, regions, types, and regions that a cell opens.
@@ -250,7 +250,8 @@ def report() -> None:
         for name in FITS:
             of = known.get(size, {}).get(name)
             if of is None:
-                rows.append([size, name, *["not run"] * 5])
+                command = f'`python -m bench.studies.cells fit {size} --only "{name}"`'
+                rows.append([size, name, "not run", command, "", "", ""])
                 continue
             parts = [
                 f"{of[key]:.2f}" if of[key] is not None else "–" for key in ("recovered", "rare")
@@ -259,15 +260,12 @@ def report() -> None:
                 [size, name, *parts, f"{of['ari']:.2f}", f"{of['cpu']:,.0f}", f"{of['mb']:,.0f}"]
             )
     found = table(["size", "library", "recovered", "rare", "ARI", "CPU s", "MB"], rows)
-    page = CHECKOUT / "docs" / "do" / "cells.md"
-    text, (begin, end) = page.read_text(), ("<!-- measured: begin -->", "<!-- measured: end -->")
-    before, after = text.split(begin)[0], text.split(end)[1]
-    page.write_text(f"{before}{begin}\n\n{found}\n\n{end}{after}")
+    between_markers(CHECKOUT / "docs" / "do" / "cells.md", found)
 
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("action", choices=["fit", "one", "report", "regions"])
+    options.add_argument("action", choices=["fit", "one", "report"])
     options.add_argument("size", nargs="?", choices=SIZES, default="small")
     options.add_argument("--only", nargs="*", default=[], choices=FITS)
     chosen = options.parse_args()

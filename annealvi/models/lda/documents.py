@@ -264,7 +264,8 @@ class Documents:
         if rule is not None:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(self.topics)
-        for rows in self.blocks(slice(0, X.shape[0]), X.indptr, BLOCK_ENTRIES):
+        most = BLOCK_ENTRIES if rule is None else TRAINING_ENTRIES  # a rule looks at whole blocks
+        for rows in self.blocks(slice(0, X.shape[0]), X.indptr, most):
             if rule is not None:
                 self.heat(call, rows, gamma[rows], inverse[rows], rule, partition)
             wanted = Local(

@@ -268,7 +268,8 @@ class WordIndices:
             self._bytes -= _n_bytes(kept)
             if not self.repeated:
                 return index
-        if self._bytes + _n_bytes(index) <= MOST_BYTES:
+        # of many more entries too few would be kept to be of use
+        if self._bytes + _n_bytes(index) <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
             index = WordIndex._make([*map(np.ndarray.copy, index[:-1]), index.longest])
             self._kept[key] = digest, index
             self._bytes += _n_bytes(index)

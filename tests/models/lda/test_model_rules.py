@@ -147,7 +147,7 @@ def test_documents_in_blocks(counts, monkeypatch, sizes):
     for these in (BLOCKS[0], sizes):
         ends = np.cumsum(these)
 
-        def blocks(self, rows, these=these, ends=ends):
+        def blocks(self, rows, *limits, these=these, ends=ends):
             assert rows == slice(0, 60)
             return [slice(end - n, end) for n, end in zip(these, ends, strict=True)]
 
@@ -166,7 +166,7 @@ def test_documents_in_blocks(counts, monkeypatch, sizes):
 
 
 def test_blocks_keep_the_level_each(counts, monkeypatch):
-    monkeypatch.setattr(Documents, "blocks", lambda self, rows: [slice(0, 25), slice(25, 60)])
+    monkeypatch.setattr(Documents, "blocks", lambda *_: [slice(0, 25), slice(25, 60)])
     rule = DocumentRule(EVEN, uniform(20), 2, level=0.2)
     batch = Batch(counts, slice(0, 60))
     inverse = make(5).local_step(batch, Tempering(0.2, rule=rule), moments=True).inverse
@@ -184,3 +184,17 @@ def test_temperatures_of_documents_do_not_depend_on_their_neighbours(counts):
     for d in range(60):
         alone = model.documents.infer(counts[d], Tempering(1.0, rule=rule))
         assert_allclose(alone[0], together[d], rtol=1e-9)
+
+
+def test_blocks_have_few_entries(counts, monkeypatch):
+    """Documents that are long are taken a few at a time, each once, and their bits stay."""
+    whole = make(5)
+    expected = whole.documents.infer(counts, Tempering(1.0))
+    monkeypatch.setattr("annealvi.models.lda.documents.BLOCK_ENTRIES", 40)
+    blocks = [*whole.documents.blocks(slice(3, 60), counts.indptr, 40)]
+    assert [row for rows in blocks for row in range(rows.start, rows.stop)] == [*range(3, 60)]
+    entries = [counts[rows].nnz for rows in blocks]
+    assert len(blocks) > 5 and all(
+        n <= 40 or b.stop == b.start + 1 for n, b in zip(entries, blocks, strict=True)
+    )
+    assert_allclose(whole.documents.infer(counts, Tempering(1.0)), expected, rtol=0)
