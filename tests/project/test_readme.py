@@ -27,8 +27,7 @@ def expected():
     """Each number as it must stand, and from what."""
     cells = held_out()
     ours, _, long = (
-        cells.pop(name)
-        for name in ("annealvi", "annealvi, n_init=16", "tomotopy, 2,000 averaged")
+        cells.pop(name) for name in ("annealvi", "annealvi, n_init=16", "tomotopy, 2,000 averaged")
     )
     ahead = (long - ours)[~np.isnan(long)]
     seconds = chart.rows("quality.md", "### CPU seconds of a fit").values()
