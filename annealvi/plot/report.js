@@ -5,7 +5,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const narrow = matchMedia("(max-width: 800px)");
   const touch = matchMedia("(pointer: coarse)");
-  const order = data.topics.map((_, k) => k).sort((a, b) => data.topics[b].share - data.topics[a].share || a - b);
+  const order = data.order;
   let chosen = order[0];
 
   const byId = (id) => document.getElementById(id);

@@ -285,6 +285,7 @@ def records(
         "vocabulary": [clean(word, 60) for word in summary.feature_names[used]],
         "logs": _rounded(np.log(summary.word_shares[used])),
         "topics": topics,
+        "order": pictures.by_size(summary),
         "map": {"x": _rounded(map_["x"]), "y": _rounded(map_["y"])},
         "documents": {number: document(summary, number) for number in held},
         "courses": courses,
