@@ -20,7 +20,7 @@ KINDS = {
     "local, batch": {"temperature": "local", "learning_method": "batch"},
     "posterior form": {"temperature": Annealed(2.0, form="posterior"), "learning_offset": 30.0},
     "scikit-learn": {"preset": "sklearn", "learning_method": "online"},
-    "mean field": {"preset": "sklearn", "temperature": "annealed"},
+    "mean field": {"preset": "sklearn", "learning_method": "batch", "temperature": "annealed"},
     "starts": {"n_init": 3, "preset": "sklearn", "learning_method": "online"},
     "merged": {"n_init": 3, "max_iter": 2},
     "merged, batch": {"n_init": 2, "learning_method": "batch", "validation_fraction": 0.2},
