@@ -137,8 +137,8 @@ BARS = [
     *(
         Bar(text, LONG_AVERAGED, value, least, 12, subject, topics=(20, 100))
         for text, value, least, subject in (
-            ("held out: behind by .005 at most", _gain("test"), -0.005, SUBJECT),
-            ("held out: behind by .002 at most", _gain("test"), -0.002, THOROUGH),
+            ("held out: behind by 0.005 at most", _gain("test"), -0.005, SUBJECT),
+            ("held out: behind by 0.002 at most", _gain("test"), -0.002, THOROUGH),
             ("a tenth of the CPU seconds at most", _saving, 10.0, THOROUGH),
         )
     ),
@@ -164,7 +164,7 @@ BARS = [
     Bar("NPMI: at least theirs", SCIKIT_LEARN, _gain("npmi"), 0.0, 20),
     *(
         Bar(
-            "diversity: less by .05 at most, on average",
+            "diversity: less by 0.05 at most, on average",
             r,
             _gain("diversity"),
             -0.05,
@@ -173,8 +173,8 @@ BARS = [
         )
         for r in (LAST, AVERAGED)
     ),
-    Bar("held out: ahead by .006 on average", ONE, _gain("test"), 0.006, 0, average=True),
-    Bar("held out: worse by .003 at most", ONE, _gain("test"), -0.003, 21),
+    Bar("held out: ahead by 0.006 on average", ONE, _gain("test"), 0.006, 0, average=True),
+    Bar("held out: worse by 0.003 at most", ONE, _gain("test"), -0.003, 21),
     *(
         Bar(
             f"stability at K = {K}: ahead by {least:.2g}",
