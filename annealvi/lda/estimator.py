@@ -102,9 +102,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_init : "auto" or int, default="auto"
         Number of runs of `fit`, of which up to `n_jobs` are made in parallel.  ``"auto"`` is 8 if
         the corpus has at least 2.5 words for each entry of the topics, and otherwise 5; fewer, but
-        2 at least, where all runs would make more than three times the passes of a single one
-        [1].  16 is the thorough fit: with many topics it predicts better, at three to four times
-        the CPU time (docs/understand/runs.md).
+        2 at least, where all runs would make more than three times the passes of one [1].  16 is
+        the thorough fit: many topics predict better, at three times the CPU or more.
 
         The topics of all runs are put together and merged to K.  Ten small steps or more follow,
         one pass at least, and batch passes at T = 1 if words are plentiful
