@@ -23,6 +23,8 @@ from annealvi.exceptions import BadParameter
 
 #: Entries that are compared or hashed at a time.
 CHUNK = 1 << 20
+#: Documents whose words are summed at a time.
+SUMMED = 1024
 #: What SciPy and NumPy raise for arrays that make no matrix, and Python for attributes of none.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 _INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -265,3 +267,17 @@ def _plain(array: Any, kinds: str) -> NDArray:
         wanted = "of a signed integer type" if kinds == "i" else "real numbers"
         raise ValueError(f"its arrays must be {wanted}. Got {array.dtype}")
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
+
+
+def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
+    """Number of words of each document."""
+    sums = np.zeros(rows.stop - rows.start)
+    for first in range(0, len(sums), SUMMED):  # NumPy copies counts to sum them in float64
+        start = rows.start + first
+        ends = X.indptr[start : min(start + SUMMED, rows.stop) + 1]
+        written = ends[1:] > ends[:-1]
+        if written.any():  # reduceat returns the first number of an empty stretch
+            counts, begins = X.data[ends[0] : ends[-1]], ends[:-1][written] - ends[0]
+            found = np.add.reduceat(counts, begins, dtype=np.float64)
+            sums[first : first + SUMMED][written] = found
+    return sums

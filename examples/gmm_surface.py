@@ -87,6 +87,7 @@ def path(X: NDArray, temperature: Any, max_iter: int) -> tuple[Any, NDArray[np.f
         temperature=temperature,
         max_iter=max_iter,
         tol=0,
+        random_state=0,  # a mixture's components are moved a little at random while T falls
         callback=lambda estimator, _: means.append(estimator.means_.ravel()),
     ).fit(X)
     return mixture, np.array(means)

@@ -66,6 +66,12 @@ def pytest_sessionstart():
         providers.is_local_module_file = lambda path: False
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Let what is drawn without a seed be the same in every run."""
+    np.random.seed(0)
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is slow
 def pytest_collection_modifyitems(items):
     """Skip `deep` tests where PyTorch is not installed; of a `thinned` grid most cases are slow."""

@@ -488,7 +488,6 @@ class TopicSummary:
         return outward.word_table(self)
 
     @validated(n=[*COUNT, None])
-    @checked
     def members(self, topic: int | str, n: int | None = None) -> Any:
         r"""Return the words that belong to a topic, if each must be in it or not.
 
@@ -758,9 +757,8 @@ class TopicSummary:
         The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, takes words
         for independent.  They are not: a document that uses a word once tends to use it again.  If
         groups are drawn at random, up to 12% of such intervals exclude 0 (docs/record/trust.md).
-        Here
-        documents are independent, and so are the words of the prior.  Each of the two log-odds has
-        the variance
+        Here documents are independent, and so are the words of the prior.  Each of the two log-odds
+        has the variance
 
         .. math::
             \Big[ \alpha_w + \sum_d (c_{dw} - p_w m_d)^2 \Big]

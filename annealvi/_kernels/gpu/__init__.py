@@ -59,13 +59,13 @@ class Device:
             self.cupy.get_default_memory_pool().free_all_blocks()
             return self.cupy.cuda.runtime.memGetInfo()
 
-    def block(self, X: Any, start: int, stop: int, by_word: bool) -> Block:
-        """Copy rows of a CSR matrix to the device; sort their entries by word, if it is wanted."""
+    def block(self, X: Any, start: int, stop: int, tokens: NDArray, by_word: bool) -> Block:
+        """Copy rows of a CSR matrix to the device; sort their entries by word, if it is wanted.
+
+        `tokens` are the sums of the rows, in an order that does not change.
+        """
         cp, ends, n = self.cupy, X.indptr[start : stop + 1], stop - start
         own, lengths, ends = slice(int(ends[0]), int(ends[-1])), np.diff(ends), ends - ends[0]
-        tokens, some = np.zeros(n), lengths > 0
-        if some.any():  # in an order that does not change, as a sum on the device might
-            tokens[some] = np.add.reduceat(X.data[own], ends[:-1][some], dtype=np.float64)
         order = np.argsort(-lengths, kind="stable")
         size = -(-n // min(LAUNCHES, max(1, n // LAUNCH)))
         launches = [(at, min(at + size, n), int(lengths[order[at]])) for at in range(0, n, size)]

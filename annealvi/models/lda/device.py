@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from annealvi._kernels import gpu, special
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter, warn_user
+from annealvi.matrices import lengths
 from annealvi.threads import writing
 
 #: Logarithms of the sums of topics may differ by so much in float32, see lda_topics.pyx.
@@ -152,7 +153,7 @@ class DeviceBlocks:
         if self._corpus is None or self._corpus() is not X:
             self.forget()
             self._corpus = weakref.ref(X)
-        block = self._kept.get(key) or self.device.block(X, *key, self.by_word)
+        block = self._kept.get(key) or self.device.block(X, *key, lengths(X, rows), self.by_word)
         if self.repeated and not self.full:
             self._kept[key] = block
         return block

@@ -51,6 +51,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
+from annealvi.matrices import lengths
 from annealvi.model import UNTEMPERED, LocalRule, Tempering
 from annealvi.models.dirichlet import negative_kl
 from annealvi.models.lda.device import DeviceWork
@@ -64,7 +65,6 @@ from annealvi.models.lda.workspace import (
     Workspace,
     held,
     inverse_of_each,
-    lengths,
     of_rows,
 )
 from annealvi.threads import shallow

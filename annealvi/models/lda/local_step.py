@@ -17,11 +17,12 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
+from annealvi.matrices import lengths
 from annealvi.model import Batch, LocalStep, Tempering
 from annealvi.models.lda.documents import BLOCK_BYTES, TRAINING_ENTRIES, Documents
 from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, Seen
 from annealvi.models.lda.topics import Statistics, Topics
-from annealvi.models.lda.workspace import Buffers, Call, Local, inverse_of_each, lengths, of_rows
+from annealvi.models.lda.workspace import Buffers, Call, Local, inverse_of_each, of_rows
 from annealvi.scale.elsewhere import Task
 from annealvi.scale.tree import TreeSum
 

@@ -338,24 +338,6 @@ class Call(NamedTuple):
     relaxation: tuple[float, float] = (1.0, 1.0)
 
 
-#: Documents whose words are summed at a time.
-SUMMED = 1024
-
-
-def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
-    """Number of words of each document."""
-    sums = np.zeros(rows.stop - rows.start)
-    for first in range(0, len(sums), SUMMED):  # NumPy copies counts to sum them in float64
-        start = rows.start + first
-        ends = X.indptr[start : min(start + SUMMED, rows.stop) + 1]
-        written = ends[1:] > ends[:-1]
-        if written.any():  # reduceat returns the first number of an empty stretch
-            counts, begins = X.data[ends[0] : ends[-1]], ends[:-1][written] - ends[0]
-            found = np.add.reduceat(counts, begins, dtype=np.float64)
-            sums[first : first + SUMMED][written] = found
-    return sums
-
-
 #: Buffers of training are released while the fit is evaluated, if they take more bytes than this.
 LARGE_BYTES = 1 << 25
 
