@@ -1,6 +1,7 @@
 """The pictures of the manual, one style for all.
 
     python -m bench.pictures [PART ...]      all, or some of: chart topics report gallery support
+                                            drawings
 
 They go to docs/pictures.  `report` photographs the report with Chromium, if it is installed; the
 film of the surface is made by `python examples/gmm_surface.py --film`.
@@ -20,7 +21,7 @@ import numpy as np
 from annealvi import TopicModel, plot
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.topics import choose_n_topics
-from bench import CHECKOUT, chart, parser
+from bench import CHECKOUT, chart, drawings, parser
 
 FOLDER = CHECKOUT / "docs" / "pictures"
 STYLE = {
@@ -117,6 +118,27 @@ def draw_gallery() -> None:
     save("effects.png", plot.plot_effects(effects, "field"))
 
 
+def draw_drawings() -> None:
+    save("merging.svg", drawings.merging())
+    save("house.svg", drawings.house())
+    save("abstract.svg", draw_abstract())
+
+
+def draw_abstract() -> Any:
+    """An abstract on two or three topics, each counted word in the colour of its likeliest topic."""
+    texts, one = abstracts(), summary()
+    shares = model().transform(texts.texts)
+    fits = [70 < len(text.split()) < 95 and "$" not in text for text in texts.texts]
+    document = int(np.argmax(np.sort(shares, axis=1)[:, -3] * fits))  # the third share is large
+    order = np.argsort(shares[document])[::-1][:3]
+    weights = model().lda_.components_ * shares[document][:, None]
+    likeliest = {word: int(weights[:, v].argmax()) for v, word in enumerate(model().feature_names_)}
+    rank = {int(k): number for number, k in enumerate(order)}
+    coloured = {word: rank[k] for word, k in likeliest.items() if k in rank}
+    labels = [one.labels[k] for k in order]
+    return drawings.abstract(texts.texts[document], labels, coloured, shares[document][order])
+
+
 PHYSICS = {"cond-mat", "physics", "quant-ph"}
 
 
@@ -146,6 +168,7 @@ PARTS = {
     "report": photograph_report,
     "gallery": draw_gallery,
     "support": draw_support,
+    "drawings": draw_drawings,
 }
 
 

@@ -126,8 +126,8 @@ class Fits:
         self.heat = np.append(self.hot.temperature_path_, 1.0)
         self.grid = np.linspace(-10, 10, resolution)
 
-    def draw(self, ax: Any, T: float) -> int:
-        """Draw the surface at one temperature and the paths up to it; return its optima."""
+    def draw(self, ax: Any, T: float, shown: tuple[str, ...] = ("plain", "annealed")) -> int:
+        """Draw the surface at one temperature and paths up to it; return its optima."""
         grid = self.grid
         heights = surface(self.X, grid, Tempering(1 / T, self.form))
         levels = np.quantile(heights, np.linspace(0.25, 1, 22))
@@ -135,32 +135,49 @@ class Fits:
         rows, columns = optima(heights)
         star = dict(ms=13, mfc="gold", mec="black", zorder=4, clip_on=False)
         ax.plot(grid[columns], grid[rows], "*", label="local optimum", **star)
-        so_far = self.hot_path[: int(np.sum(self.heat >= T - 1e-9)) + 1]
-        ax.plot(*so_far.T, "-", color="C3", lw=2, label="annealed VI, so far")
-        ax.plot(*so_far[-1], "o", color="C3", ms=7, zorder=5)
-        if T == 1:
-            ax.plot(*self.plain_path.T, "--", color="C0", lw=2, label="plain VI")
-            ax.plot(*self.plain_path[-1], "s", color="C0", ms=7, zorder=5)
+        if "annealed" in shown:
+            so_far = self.hot_path[: int(np.sum(self.heat >= T - 1e-9)) + 1]
+            ax.plot(*so_far.T, "-", color="#D55E00", lw=2, label="annealed VI, so far")
+            ax.plot(*so_far[-1], "o", color="#D55E00", ms=7, zorder=5)
+        if "plain" in shown and T == 1:
+            ax.plot(*self.plain_path.T, "--", color="#0072B2", lw=2, label="plain VI")
+            ax.plot(*self.plain_path[-1], "s", color="#0072B2", ms=7, zorder=5)
         ax.plot(*START.ravel(), "x", color="black", ms=9, mew=2, label="start", zorder=5)
         ax.set(title=f"T = {T:.3g}", xlabel="$m_0$", aspect="equal")
         return len(rows)
 
 
+def thermometer(ax: Any, T: float, hottest: float) -> None:
+    """Draw a temperature as the height of a bar."""
+    ax.clear()
+    ax.bar([0], [T - 0.9], bottom=0.9, color="#D55E00", width=0.8)
+    ticks = [t for t in (1, 2, 5, 10, 25) if t <= hottest]
+    ax.set(yscale="log", ylim=(0.9, hottest), xlim=(-0.5, 0.5), xticks=[], title="T")
+    ax.set_yticks(ticks, labels=map(str, ticks))
+    ax.minorticks_off()
+
+
 def animate(fits: Fits, output: str, n_frames: int) -> None:
-    """Write the surface as a film: from T = 25, where it has one optimum, down to 1."""
-    figure, ax = plt.subplots(figsize=(4.8, 4.8), layout="constrained")
+    """Write a film: a plain fit at T = 1 beside an annealed one from T = 25 down to 1."""
+    figure, (left, right, scale) = plt.subplots(
+        1, 3, figsize=(9, 4.6), width_ratios=[1, 1, 0.06], layout="constrained"
+    )
+    fits.draw(left, 1.0, ("plain",))
+    left.set(title=f"plain, ends at {fits.plain.lower_bound_:.2f} per datum", ylabel="$m_1$")
+    left.legend(loc="upper right", fontsize=9)
 
     def frame(T: float) -> None:
-        ax.clear()
-        n_optima = fits.draw(ax, T)
-        ax.set(
-            ylabel="$m_1$", title=f"T = {T:.1f}: {n_optima} optim{'um' if n_optima == 1 else 'a'}"
-        )
-        ax.legend(loc="upper right", fontsize=8)
+        right.clear()
+        n_optima = fits.draw(right, T, ("annealed",))
+        found = f"{n_optima} optim{'um' if n_optima == 1 else 'a'}"
+        end = f"annealed, ends at {fits.hot.lower_bound_:.2f} per datum"
+        right.set(title=end if T == 1 else f"annealed, T = {T:.1f}: {found}")
+        right.legend(loc="upper right", fontsize=9)
+        thermometer(scale, T, 25)
 
     temperatures = np.geomspace(25, 1, n_frames)
-    temperatures[-1] = 1  # exactly, for the plain fit to be drawn
-    shown = [*temperatures, *[1.0] * (n_frames // 3)]  # the end stands a while
+    temperatures[-1] = 1
+    shown = [*temperatures, *[1.0] * (n_frames // 2)]  # the end stands a while
     film = FuncAnimation(figure, frame, frames=shown, init_func=lambda: None)
     film.save(output, writer=PillowWriter(fps=6), dpi=80)
     plt.close(figure)
