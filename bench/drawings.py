@@ -1,4 +1,4 @@
-"""Drawings for the manual: how runs are merged, an abstract in the colours of its topics, the house.
+"""Drawings for the manual: how runs are merged, an abstract with its topics, the house.
 
 `python -m bench.pictures drawings` writes them to docs/pictures.
 """

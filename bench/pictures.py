@@ -125,7 +125,7 @@ def draw_drawings() -> None:
 
 
 def draw_abstract() -> Any:
-    """An abstract on two or three topics, each counted word in the colour of its likeliest topic."""
+    """An abstract on several topics, each counted word in the colour of its likeliest topic."""
     texts, one = abstracts(), summary()
     shares = model().transform(texts.texts)
     fits = [70 < len(text.split()) < 95 and "$" not in text for text in texts.texts]
