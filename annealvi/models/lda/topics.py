@@ -391,7 +391,7 @@ class Topics:
 
     def _own(self) -> None:
         """Before a change, copy arrays that are parts of a file."""
-        if not self.stored.flags.writeable:
+        if not self._stored.flags.writeable:
             self.stored, self.decay = self._copied(), self.decay.copy()
 
     @property
@@ -612,8 +612,9 @@ class Topics:
                 self.catch_up()
             return
         self.catch_up()  # pending steps use the old prior
-        eta = self.rows().eta if b == 1 else self.eta_rows(self.dtype, b)
-        rows = Rows(self.stored, eta, np.ones(self.n_features), 1.0 - rho)
+        rows = self.rows()._replace(decay=np.ones(self.n_features), now=1.0 - rho)
+        if b != 1:
+            rows = rows._replace(eta=self.eta_rows(self.dtype, b))
         self._sums, words = None, np.arange(self.n_features)
         self._sums = move_rows(words, rows, n, (amount, floor, True), statistics)
 

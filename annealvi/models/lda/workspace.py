@@ -265,14 +265,14 @@ class WordIndices:
         index = self._transposed(X, rows)
         if before != digest:  # seen for the first time, as it is now
             self._kept[key] = digest, None
-            self._bytes -= _n_bytes(kept)
+            self._bytes -= 0 if kept is None else _n_bytes(kept)
             if not self.repeated:
                 return index
         # of many more entries too few would be kept to be of use
-        if self._bytes + _n_bytes(index) <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
+        n_bytes = self._bytes + _n_bytes(index)
+        if n_bytes <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
             index = WordIndex._make([*map(np.ndarray.copy, index[:-1]), index.longest])
-            self._kept[key] = digest, index
-            self._bytes += _n_bytes(index)
+            self._kept[key], self._bytes = (digest, index), n_bytes
         return index
 
     def _transposed(self, X: Any, rows: slice) -> WordIndex:
@@ -298,8 +298,8 @@ class WordIndices:
         )
 
 
-def _n_bytes(index: WordIndex | None) -> int:
-    return 0 if index is None else 8 * sum(map(len, index[:-1]))
+def _n_bytes(index: WordIndex) -> int:
+    return 8 * sum(map(len, index[:-1]))
 
 
 class Local(NamedTuple):
