@@ -61,8 +61,8 @@ class Checkpoint:
         """Write a checkpoint if it is time; called after each step."""
         if self._written is None:
             raise ValueError(
-                "A Checkpoint works in `fit`. Write a stream of `partial_fit` with annealvi.save "
-                "after a portion."
+                "A Checkpoint works only in `fit`. To keep a model between calls of "
+                "`partial_fit`, use annealvi.save."
             )
         self._signals.catch()  # from the first step on: before it there is nothing to write
         if self._signals.received or time.monotonic() - self._written >= self.seconds:
@@ -78,7 +78,7 @@ class Checkpoint:
         """
         if self._written is not None:
             raise ValueError(
-                "This Checkpoint is already in use by another fit: give each fit one of its own."
+                "This Checkpoint is already in use by another fit: create one for each fit."
             )
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):  # not after hours

@@ -100,5 +100,5 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
         return (
             f"This {self.estimator_name} comes from annealvi {self.original_sklearn_version} and "
             f"is read by annealvi {self.current_sklearn_version}. A pickle may not work, and a "
-            "fit may continue to other numbers. Later versions read files of annealvi.save."
+            "continued fit may give other results. Later versions read files of annealvi.save."
         )

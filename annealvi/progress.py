@@ -111,7 +111,7 @@ class ProgressBar:
         """
         if self._in_use:
             raise ValueError(
-                "This ProgressBar is already in use by another fit: give each fit one of its own."
+                "This ProgressBar is already in use by another fit: create one for each fit."
             )
         self._in_use = True
         try:

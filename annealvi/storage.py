@@ -150,8 +150,8 @@ def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "
         needed = name in values["functions"] or parameter.default is parameter.empty
         if needed and name not in parameters:
             raise ValueError(
-                f"The file has no {name!r}: a file cannot hold a function. Pass it: "
-                f"annealvi.load(path, {name}=...)."
+                f"The file does not contain {name!r}, because a file cannot hold a function. Pass "
+                f"it: annealvi.load(path, {name}=...)."
             )
     estimator = cls(**parameters)
     estimator.load_state_dict(values["state"], f"{inner}state")

@@ -131,7 +131,7 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     elif _is_hdf5(Path(source)):
         cells = _of_h5ad(Path(source), layer)
     elif layer is not None:
-        raise BadParameter("layer", "None for what is no AnnData", layer)
+        raise BadParameter("layer", "None unless 'source' is an AnnData", layer)
     else:
         cells = _of_mtx(Path(source))
     X, features, documents, columns = cells
@@ -141,8 +141,8 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     changed = [] if words is None else words[words != np.array([*features], dtype=object)]
     if len(changed):
         warn_user(
-            f"{len(changed)} names of features are there before: a number is added to each, as in "
-            f"{changed[0]!r}."
+            f"{len(changed)} names of features repeat an earlier one: a number is added to each, "
+            f"as in {changed[0]!r}."
         )
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
@@ -232,11 +232,11 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(f"{os.fspath(path)!r} keeps columns together, so it is read as a whole.")
+            warn_user(f"{os.fspath(path)!r} is stored by columns, so it is read as a whole.")
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
-                f"it has {len(obs)} cells, {len(var)} features and counts of {X.shape}."
+                f"it has {len(obs)} cells and {len(var)} features, but counts of shape {X.shape}."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 
@@ -244,7 +244,7 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
 def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
     """An error that lists what there is."""
     there = sorted({*layers, *([RAW] if has_raw else ())})
-    return BadParameter("layer", f"one of {there}" if there else "None: there are no layers", layer)
+    return BadParameter("layer", f"one of {there}" if there else "None (it has no layers)", layer)
 
 
 def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
@@ -303,8 +303,8 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
     )
     if not (as_it_is or transposed):
         raise ValueError(
-            f"{os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns. The files beside "
-            f"it have {shape[0]} names of cells and {shape[1]} of features."
+            f"{os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, but the files "
+            f"beside it have {shape[0]} names of cells and {shape[1]} of features."
         )
     if transposed and shape != [None, None]:  # a square one too: 10x writes features as rows
         X = sparse.csr_matrix(X.T)

@@ -75,7 +75,7 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
         if pairs.size and pairs.shape[1:] != (2,):
             raise ValueError(
                 f"Each document of 'corpus' must be a list of (id, count). Got {document!r} for "
-                f"document {number}. A single document goes into a list."
+                f"document {number}. Put a single document in a list."
             )
         documents.append(pairs.reshape(-1, 2))
     ids, counts = np.concatenate([*documents, np.empty((0, 2))]).T

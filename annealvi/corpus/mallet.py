@@ -153,8 +153,8 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
             )
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
-            f"{os.fspath(path)!r} was written with a threshold: shares below it are 0 here, and "
-            f"topics are counted up to the largest number, {values.shape[1] - 1}."
+            f"{os.fspath(path)!r} was written with a threshold: shares below it are read as 0, "
+            f"and the last topic is taken to be {values.shape[1] - 1}, the largest one there."
         )
     return Bunch(doc_topic=values, names=[row[1] for row in rows])
 

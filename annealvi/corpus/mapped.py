@@ -135,8 +135,8 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             wrong = data != X.data
             if wrong.any():
                 raise ValueError(
-                    f"{name} has the count {X.data[wrong][0]!r}, which float32 does not have: "
-                    "write with dtype='float64'."
+                    f"{name} has the count {X.data[wrong][0]!r}, which float32 cannot represent "
+                    "exactly: pass dtype='float64'."
                 )
             all_data.append(data)
             all_indices.append(X.indices.astype(np.int32, copy=False))
@@ -192,8 +192,7 @@ def _appearing(path: Path) -> Iterator[Path]:
     """A new folder beside `path`, which is moved there at the end, or removed after an error."""
     if path.exists() or path.is_symlink():
         raise FileExistsError(
-            f"There is already something at {os.fspath(path)!r}: remove it, or write to another "
-            "path."
+            f"{os.fspath(path)!r} already exists: remove it, or write to another path."
         )
     # a name has a greatest length
     partial = path.with_name(f".{path.name[:40]}.{uuid4().hex}.partial")
@@ -223,8 +222,8 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
         text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
         raise FileNotFoundError(
-            f"There is no corpus at {name!r}: a folder with {DESCRIPTION}, as "
-            "annealvi.corpus.write makes it."
+            f"There is no corpus at {name!r}. A corpus is a folder that contains {DESCRIPTION}, "
+            "as annealvi.corpus.write makes it."
         ) from error
     try:
         described = DESCRIBED.load(json.loads(text))
@@ -246,7 +245,7 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         found = f"shape {array.shape} and dtype {array.dtype}"
     except Exception as error:  # a header is a text of Python, which may be wrong in many ways
-        raise ValueError(f"{os.fspath(path)!r} is no file of NumPy, or not whole.") from error
+        raise ValueError(f"{os.fspath(path)!r} is not a NumPy file, or is incomplete.") from error
     if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
         allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
         raise ValueError(

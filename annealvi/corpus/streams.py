@@ -236,7 +236,7 @@ def stream_texts(
             counts = vectorizer.transform(some)
         except AttributeError as error:  # raised by a text that is no str
             kinds = ", ".join(sorted({type(text).__name__ for text in some}))
-            raise TypeError(f"'texts' must be what the vectorizer reads. Got {kinds}.") from error
+            raise TypeError(f"The vectorizer cannot read these 'texts'. Got {kinds}.") from error
         yield sparse.csr_matrix(counts)
 
 

@@ -126,8 +126,8 @@ class TemperedLDA(LocalLDA):
         if are_partitions(X):
             if self.validation_fraction is not None:
                 hint = (
-                    "The documents are not in this process: keep some out of X, and use "
-                    "document_completion."
+                    "Documents cannot be held out, because they are in other processes: leave "
+                    "some out of X, and use document_completion."
                 )
                 raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
             prepared = partial(self._prepare, as_engine(self.client))
@@ -149,7 +149,7 @@ class TemperedLDA(LocalLDA):
             If X is in parts on the workers.
         """
         if are_partitions(X):
-            hint = "Give it one part at a time, computed or opened by annealvi.corpus.open_corpus."
+            hint = "Pass one part at a time, computed or opened by annealvi.corpus.open_corpus."
             raise BadParameter("X", "a matrix in memory", X, hint)
         return super().partial_fit(X, y)
 

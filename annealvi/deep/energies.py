@@ -81,7 +81,7 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
         If the energy has no separate modes.
     """
     if not energy.modes:
-        raise ValueError(f"Energy ({energy.name}) has no separate modes to be found.")
+        raise ValueError(f"Energy ({energy.name}) has no separate modes.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach

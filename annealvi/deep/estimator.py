@@ -208,9 +208,9 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         for name, value in description.items():
             if found[name] != value:
                 raise ValueError(
-                    f"{file} is the state of another fit: it has {name}={found[name]!r:.80}, this "
-                    f"{owner} has {name}={value!r:.80}. A fit can only be continued with the "
-                    "network and the data, in their order, that it began with."
+                    f"{file} is the state of another fit: it has {name}={found[name]!r:.80}, but "
+                    f"this {owner} has {name}={value!r:.80}. A fit can be continued only with the "
+                    "same network and the same data in the same order."
                 )
         return found["training"]
 
@@ -373,7 +373,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                     "temperature",
                     "one that follows a plan: a float, 'annealed', Fixed or Annealed",
                     self.temperature,
-                    "Learned temperatures need log C(T), which deep models do not have.",
+                    "Learned temperatures need log C(T), which deep models cannot compute.",
                 )
             steps_per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
             planned = temperature.plan(n_steps, steps_per_pass)
@@ -500,7 +500,7 @@ class Widths(Listed):
         vector = isinstance(value, np.ndarray) and value.ndim == 1
         several = (vector or isinstance(value, list | tuple | range)) and len(value) > 0
         if not several or not all(isinstance(n, Integral) and int(n) > 0 for n in value):
-            wanted = "a sequence of ints in the range [1, inf), one a layer"
+            wanted = "a sequence of ints in the range [1, inf), one for each layer"
             raise BadParameter("hidden", wanted, value)
         return super().dump(value)
 
@@ -515,7 +515,7 @@ def as_device(device: Any) -> torch.device:
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", device)
     there = torch.cuda.device_count()
     if found.type == "cuda" and (found.index or 0) >= there:
-        raise BadParameter("device", f"'cpu', as PyTorch sees {there} CUDA devices", device)
+        raise BadParameter("device", f"'cpu', because PyTorch finds {there} CUDA devices", device)
     return found
 
 
@@ -525,7 +525,7 @@ def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list
     betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
     for step, beta in enumerate(betas):
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:
-            wanted = "a function that gives finite floats in the range [0, inf)"
+            wanted = "a function that returns finite floats in the range [0, inf)"
             hint = f"That is at {step / annealed:.3g} of the way."
             raise BadParameter("schedule", wanted, beta, hint)
     return [float(beta) for beta in betas] + [1.0] * (n_steps - len(betas))

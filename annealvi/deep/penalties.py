@@ -397,7 +397,7 @@ def check_distance(distance: Distance) -> None:
         check_gradient(what, found, [u])
     alone = [distance(x) for x in u.detach()[:, None]]
     if not torch.allclose(torch.cat(alone), found.detach(), rtol=1e-4, atol=1e-6):
-        raise ValueError(f"{what} must work on each element alone: see 'distance'.")
+        raise ValueError(f"{what} must treat each element separately: see 'distance'.")
 
 
 # ------------------------------------------------------------------- one fit's penalty
@@ -467,9 +467,9 @@ class RunningPenalty:
         if total is not None:
             if total.shape != now.shape:
                 raise ValueError(
-                    f"The moving average of a penalty has {len(total)} values, and what follows "
-                    f"has {len(now)}. The statistic of a penalty must keep its shape, and a fit "
-                    "goes on with the 'average' that it began with."
+                    f"The moving average of a penalty has {len(total)} values, but the new "
+                    f"statistic has {len(now)}. The statistic of a penalty must keep its shape, "
+                    "and a fit must continue with the 'average' that it began with."
                 )
             # one operation without copies: W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)

@@ -519,9 +519,9 @@ class VariationalAutoencoder(AmortisedEstimator):
         check_non_negative(values, type(self).__name__)
         if np.max(values, initial=0) > 1:
             raise ValueError(
-                f"{type(self).__name__} needs pixels in [0, 1], which are taken as "
-                f"probabilities. X has values up to {np.max(values):g}: divide by the largest "
-                "value that a pixel can have, 255 in images of bytes."
+                f"{type(self).__name__} needs pixels in [0, 1], which are read as probabilities. "
+                f"X has values up to {np.max(values):g}: divide it by the largest possible value "
+                "of a pixel, 255 for images of bytes."
             )
 
     def __sklearn_tags__(self) -> Any:

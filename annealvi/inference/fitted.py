@@ -58,7 +58,7 @@ class Found(property):
             value = self.of(fitted._fitted())
         if value is None and self.when:
             raise AttributeError(
-                f"{self.name!r} of {type(fitted).__name__} is only there after {self.when}."
+                f"{self.name!r} of {type(fitted).__name__} exists only after {self.when}."
             )
         return value
 
@@ -111,8 +111,8 @@ class Fitted(Versioned, CallbackSupport):
             runs = vars(self).get("_runs")
             if runs is None:
                 raise ValueError(
-                    f"'save_state' of {type(self).__name__} writes a checkpoint of a fit under "
-                    "way: call it in a callback of `fit`. A fitted estimator is written by "
+                    f"'save_state' of {type(self).__name__} writes a checkpoint of a running fit: "
+                    "call it in a callback of `fit`. To write a fitted estimator, use "
                     "annealvi.save."
                 )
             runs.write(path)

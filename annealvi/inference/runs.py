@@ -400,15 +400,15 @@ class Fingerprint:
             if had != value:
                 raise ValueError(
                     f"{file} is a checkpoint of a fit with another {name!r}: it has {had[:300]}, "
-                    f"this {self.owner} has {value[:300]}. A fit is resumed with the parameters "
-                    "that it began with; only "
+                    f"but this {self.owner} has {value[:300]}. A fit must be resumed with the "
+                    "parameters that it began with; only "
                     f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."
                 )
         for what in ("shape", "dtype", "X"):
             if theirs[what] != ours[what]:
-                differs = f"its {what} was {theirs[what][:80]}, and X has {ours[what]}"
+                differs = f"its {what} was {theirs[what][:80]}, but X has {ours[what]}"
                 if what == "X":
-                    differs = "the numbers in X differ, or their order"
+                    differs = "the numbers in X or their order differ"
                 raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")
 
 

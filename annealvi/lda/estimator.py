@@ -435,7 +435,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise BadParameter("n_words", "a positive int", n_words)
         with writing(self), changing(self):
             if self._state.under_way:
-                raise ValueError("'add_words' must be called between two portions of documents.")
+                raise ValueError("'add_words' must be called after a fit, not in a callback.")
             self._state.add_words(int(n_words))
             if as_array(self.topic_word_prior).ndim:
                 self.topic_word_prior = self._state.topic_word_prior
@@ -928,7 +928,7 @@ def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
         gamma /= gamma.sum(axis=1)[:, np.newaxis]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
-            f"gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, the dtype "
-            f"of X. Got {gamma.max():.3g}. Give X in float64, or use normalize=True."
+            f"gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, the dtype of X. Got "
+            f"{gamma.max():.3g}. Pass X in float64, or use normalize=True."
         )
     return gamma.astype(dtype, copy=False)

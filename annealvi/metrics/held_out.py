@@ -310,16 +310,16 @@ def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) 
     except (TypeError, ValueError) as error:
         if getattr(error, "name", None) != "texts":
             raise
-        hint = "Of a TopicModel, give `lda_`."
+        hint = "If it is a TopicModel, pass its `lda_`."
         raise BadParameter("estimator", "a model of word counts", estimator, hint) from error
     wanted = "one for each document and topic"
     if theta.shape != shape or theta.dtype.kind not in "fiu":
         raise BadParameter(
-            "transform", f"a method that gives numbers of shape {shape}, {wanted}", theta
+            "transform", f"a method that returns numbers of shape {shape}, {wanted}", theta
         )
     wrong = theta[~np.isfinite(theta)]
     if wrong.size:
-        raise BadParameter("transform", f"a method that gives finite numbers, {wanted}", wrong[0])
+        raise BadParameter("transform", f"a method that returns finite numbers, {wanted}", wrong[0])
     return theta
 
 

@@ -99,7 +99,7 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
         first = first[0]
     if isinstance(first, str | Mapping):
         wanted = "a fitted estimator, or for each topic a weight of each word, in columns"
-        raise BadParameter(name, wanted, first, "Words alone have no columns.")
+        raise BadParameter(name, wanted, first, "Lists of words have no columns.")
     weights = check_matrix(topics, accept_sparse=False, name=name)
     if weights.min() < 0:
         raise BadParameter(name, "non-negative", weights.min())

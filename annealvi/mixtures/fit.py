@@ -435,6 +435,6 @@ def check_rows(bound: NDArray[np.float64], X: NDArray) -> None:
     lost = np.flatnonzero(~np.isfinite(bound))
     if lost.size:
         raise ValueError(
-            f"Row {lost[0]} of X is so far from all components, with values up to "
-            f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
+            f"Row {lost[0]} of X is so far from all components that no float can hold its "
+            f"log-likelihood: its values are up to {np.max(np.abs(X[lost[0]])):.3g}."
         )

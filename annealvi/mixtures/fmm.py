@@ -384,9 +384,9 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' and a variational temperature exclude each other: the "
-                "temperature that fits best is the mean squared residual over noise_variance, "
-                "so only their product is determined. Give a number as noise_variance, or use "
+                "noise_variance='learn' cannot be combined with a variational temperature: the "
+                "temperature that fits best is the mean squared residual over noise_variance, so "
+                "only their product is determined. Set noise_variance to a number, or use "
                 "temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
@@ -442,16 +442,16 @@ class TemperedFMM(
         found = self._state.model
         if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
             warn_user(
-                f"All {found.n_components} components are switched off: no sum of them explains "
-                f"X better than noise of variance {found.noise_variance:.3g} does. Try "
-                "init='random', a lower temperature, or a smaller 'noise_variance'."
+                f"All {found.n_components} components are switched off: no sum of them explains X "
+                f"better than noise of variance {found.noise_variance:.3g}. Try init='random', a "
+                "lower temperature, or a smaller 'noise_variance'."
             )
         mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
         if mean_square > most * found.noise_variance:
             warn_user(
-                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
-                f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
-                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}."
+                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the "
+                f"noise variance, {found.noise_variance:.3g}: the residuals lose their digits in "
+                f"{X.dtype}. Centre X{', or pass it as float64' * (X.dtype == np.float32)}."
             )
 
     def _ready(self) -> FMM:
@@ -484,7 +484,7 @@ def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
     if largest > 1e-3 * float(np.finfo(dtype).max):
         raise ValueError(
             f"Squares of X and of the components are {largest:.3g} times the noise variance, "
-            f"{noise_variance:.3g}, which {dtype} cannot hold. Scale X or give a larger "
+            f"{noise_variance:.3g}, which is too large for {dtype}. Rescale X or set a larger "
             "'noise_variance'."
         )
 

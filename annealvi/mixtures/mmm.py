@@ -259,7 +259,7 @@ class TemperedMultinomialMixture(
         empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
         if empty:
             warn_user(
-                f"{empty} of {self.n_components} classes have no documents. Give a smaller "
+                f"{empty} of {self.n_components} classes have no documents. Use a smaller "
                 "'n_components' or a smaller 'word_prior'.",
                 ConvergenceWarning,
             )

@@ -112,7 +112,7 @@ class PlateOfData:
         values = as_array(self.model.local_log_partition(parameters, inverse))
         if values.shape != inverse.shape or values.dtype.kind not in "fiu":
             raise ValueError(
-                f"'local_log_partition' of {type(self.model).__name__} must give one number for "
+                f"'local_log_partition' of {type(self.model).__name__} must return one number for "
                 f"each of {len(inverse)} temperatures. Got shape {values.shape} and dtype "
                 f"{values.dtype} instead."
             )
@@ -494,7 +494,7 @@ def log_partition(
         raise BadParameter("method", f"one that {own} offers: {names}", method)
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
-            f"C(T) is of at least one datum. Got n_samples={model.n_samples} of {own} instead."
+            f"C(T) needs at least one sample. Got n_samples={model.n_samples} of {own} instead."
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in words])
@@ -544,6 +544,6 @@ def _monte_carlo(
         warn_user(
             f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
             f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
-            "standard error can be trusted; more draws hardly help where there are many data."
+            "standard error can be trusted. If there are many data, more draws hardly help."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

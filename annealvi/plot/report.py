@@ -46,16 +46,16 @@ QUALITY = {
     ),
     "coherence": (
         "Coherence (NPMI)",
-        "Whether the top words of a topic occur in the same documents: 1 if always together, "
-        "0 if by chance. The mean over topics.",
+        "Whether the top words of a topic occur in the same documents: 1 if always, 0 if as often "
+        "as by chance. This is the mean over topics.",
     ),
     "diversity": (
         "Diversity",
-        "Share of the topics' top words that differ. 1 means that no two topics share one.",
+        "Share of the topics' top words that are distinct. 1 means that no two topics share one.",
     ),
     "stability": (
         "Stability",
-        "How alike the topics of a second fit are. 1 means that all topics recur.",
+        "How similar the topics of a second fit are. 1 means that all topics recur.",
     ),
 }
 

@@ -74,8 +74,8 @@ def call_statistic(
     what = f"The derivative of the statistic {name}"
     if value.shape != q.logit.shape:
         raise ValueError(
-            f"{what} must be a function, because f has shape {value.shape} and q "
-            f"{q.logit.shape}: it takes c, of the shape of f, to the sum of c_j df_j/dtheta."
+            f"{what} must be a function, because f has shape {value.shape} and q {q.logit.shape}: "
+            "it must return the sum of c_j df_j/dtheta for an array c of the shape of f."
         )
     return value, numbers(derivative, what, q.logit.shape)
 
@@ -178,7 +178,7 @@ def _compare(given: float, difference: float, size: float, what: str) -> None:
     room = TOLERANCE * (abs(given) + abs(difference)) + ROUNDING * size
     if not abs(given - difference) <= room:
         raise ValueError(
-            f"{what} differs from finite differences: it gives {given:.6g}, they give "
+            f"{what} differs from finite differences: it is {given:.6g}, and they are "
             f"{difference:.6g}."
         )
 

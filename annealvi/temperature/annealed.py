@@ -136,7 +136,7 @@ class Annealed(Temperature):
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(self.start, Real) and not isinstance(model, Critical):
-            hint = "The critical temperature is known in TemperedLDA only."
+            hint = "Only TemperedLDA computes a critical temperature."
             raise BadParameter("start", "a number in this fit", self.start, hint)
         self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass)
         # T0 may be costly to compute

@@ -203,9 +203,9 @@ class LocalVariational(Learned):
     def attach(self, model: Any) -> None:
         if not isinstance(model, LocallyNormalised):
             raise ValueError(
-                "A LocalVariational temperature needs a model whose data have temperatures of "
-                f"their own, as the documents of TemperedLDA have. {type(model).__name__} has "
-                "none: use 'annealed' or 'variational' as the temperature."
+                "A LocalVariational temperature needs a model in which each datum can have its "
+                f"own temperature, as each document of TemperedLDA can. {type(model).__name__} "
+                "does not allow this: use 'annealed' or 'variational' as the temperature."
             )
         model.normalise_at(self._inverses)
 

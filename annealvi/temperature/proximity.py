@@ -110,9 +110,9 @@ class Proximity(Temperature):
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(model, BinaryFactors):
             raise ValueError(
-                "A Proximity temperature holds binary factors back, and this model has none: it is "
-                "for TemperedFMM, or a model with the methods of annealvi.model.BinaryFactors. Use "
-                "'annealed' or a number as the temperature."
+                "A Proximity temperature penalises changes of binary factors, and this model has "
+                "none. Use it with TemperedFMM, or a model with the methods of "
+                "annealvi.model.BinaryFactors; otherwise use 'annealed' or a number."
             )
         planned = 0 if n_steps is None else n_steps
         #: Steps over which k falls.

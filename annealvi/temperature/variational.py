@@ -346,7 +346,7 @@ class Variational(Learned):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, the "
                 "normaliser log C(T) of its tempered likelihood. This model has none: use "
-                "'annealed' or a number as the temperature, or give 'partition'."
+                "'annealed' or a number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)
         self._model, self._asks = model, not (given or by_batch)
@@ -431,7 +431,7 @@ class Variational(Learned):
         log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
         if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
             raise ValueError(
-                f"'log_partition' of {type(self._model).__name__} must give one finite number "
+                f"'log_partition' of {type(self._model).__name__} must return one finite number "
                 f"for each of {len(self._inverses)} inverse temperatures. Got {log_c!r}."
             )
         return log_c
@@ -459,7 +459,7 @@ class Variational(Learned):
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
             f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
-            f"{-energy / n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
-            f"{threshold:.4g} with log C(T) {source}. {advice}",
+            f"{-energy / n_units:.4g} nats per {unit}. With log C(T) {source}, T = 1 is preferred "
+            f"only up to an energy of {threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

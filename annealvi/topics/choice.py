@@ -334,8 +334,8 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
         most = max(most, 4.0 * k * X.shape[1] * copies)
     megabytes = (12 * X.nnz * (1 - HELD_OUT) + most) / 1e6 + PROCESS
     return (
-        f"{len(sizes) * n_runs} fits of {n_documents:,} documents: about {seconds:,.0f} seconds of "
-        f"processor's time, and {megabytes:,.0f} MB of memory for each at the same time."
+        f"{len(sizes) * n_runs} fits of {n_documents:,} documents: about {seconds:,.0f} seconds "
+        f"of CPU time, and {megabytes:,.0f} MB of memory for each fit that runs at the same time."
     )
 
 
@@ -418,8 +418,8 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
     counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
     hidden = split_tokens(test, random_state=seed)[1]
     if not hidden.nnz:  # half of the words are predicted from the other half
-        wanted = "documents of at least two words, also those held out"
-        raise BadParameter("X", wanted, "shorter ones only")
+        wanted = "documents of at least two words, held-out ones too"
+        raise BadParameter("X", wanted, "only shorter ones")
     return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 

@@ -129,7 +129,7 @@ def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
     """Count the words of texts; warn if some have none, and say what these get."""
     X = _counts(vectorizer, texts)
-    warn_of_empty(X, f"They get {what}, which says nothing about them.")
+    warn_of_empty(X, f"They get {what}, which contains no information on them.")
     return X
 
 
@@ -395,7 +395,7 @@ class TopicModel(
             cells = read_cells(X, layer=layer)
             X, words = cells.data, cells.feature_names if words is None else words
             if words is None:
-                raise BadParameter("words", "the words of the columns, for X has no names", words)
+                raise BadParameter("words", "a list of words, as X has no names of columns", words)
         elif layer is not None:
             raise BadParameter("layer", "None for a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
@@ -406,7 +406,7 @@ class TopicModel(
         n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
         if n_words == counts.shape[0] != counts.shape[1]:
             wanted = f"the words of the {counts.shape[1]} columns"
-            hint = "There are as many as rows: is X transposed? Then pass X.T."
+            hint = "X has that many rows: if it is transposed, pass X.T."
             raise BadParameter("words", wanted, f"{n_words} words", hint)
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self

@@ -78,7 +78,7 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     """
     pandas = import_optional("pandas", "write_table")
     if not isinstance(frame, pandas.DataFrame):
-        raise BadParameter("frame", "a DataFrame of pandas", type(frame))
+        raise BadParameter("frame", "a pandas DataFrame", type(frame))
     try:
         name = os.fsdecode(path)
     except TypeError:

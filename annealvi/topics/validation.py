@@ -109,7 +109,7 @@ def word_intrusion(
     for k, top in enumerate(tops):
         if len(top) < n_top:
             wanted = f"at most {len(top) // n_words}, because topic {k} has {len(top)} words"
-            raise BadParameter("n_questions", f"{wanted} and a question {n_words}", n_questions)
+            raise BadParameter("n_questions", f"{wanted}, {n_words} per question", n_questions)
         others = [found[:n_words] for other, found in enumerate(tops) if other != k]
         pool = np.setdiff1d(np.concatenate(others), top) if others else top[:0]
         if not len(pool):
@@ -231,7 +231,7 @@ def document_sample(
     _check_summary(summary, texts=True)
     limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
     if len(limits) != len(bounds) + 2 or not all(np.diff(limits) > 0):
-        raise BadParameter("bounds", "numbers that ascend between 0 and 1", bounds)
+        raise BadParameter("bounds", "increasing numbers between 0 and 1", bounds)
     rng = check_random_state(random_state)
     rows: list[Row] = []
     strata = np.searchsorted(limits[1:-1], summary.shares, side="right")
@@ -297,7 +297,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
         given[coder] = _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
     there = ~np.isnan(given)
     if not there.any():
-        raise BadParameter("answers", "tables with an answer at least", "none")
+        raise BadParameter("answers", "tables with at least one answer", "none")
     hits = given == right["answer"].to_numpy(np.float64) if intrusions else given == 1
     by = ["topic"] if intrusions else ["topic", "stratum"]
     columns = {"label": right["label"], **{name: right[name] for name in by}}
@@ -321,7 +321,7 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
     if not isinstance(summary, TopicSummary):
         raise BadParameter("summary", "a TopicSummary, which describe returns", type(summary))
     if texts and summary.texts is None:
-        hint = "Give describe the texts."
+        hint = "Pass the texts to describe."
         raise BadParameter("summary", "a TopicSummary with texts", summary, hint)
 
 
@@ -377,7 +377,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
     """The answers of a coder to all questions of the key, NaN where there is none."""
     unknown = table.index.difference(right.index, sort=False)
     if len(unknown):
-        raise BadParameter(name, "answers to questions of the key", f"question {unknown[0]}")
+        raise BadParameter(name, "answers only to questions of the key", f"question {unknown[0]}")
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
     found = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
@@ -387,7 +387,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
     if bad.any():
         question = bad.idxmax()
         options = most if isinstance(most, int) else int(most[question])
-        wanted = f"a whole number from {least} to {options}, or empty"
+        wanted = f"an integer from {least} to {options}, or empty"
         raise BadParameter(f"{name}[{question}]", wanted, text[question])
     return found.to_numpy()
 
