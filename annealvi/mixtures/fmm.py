@@ -87,11 +87,11 @@ class TemperedFMM(
         The temperature T of the fit.
 
         - A number T >= 1: the same T in every step.  1 is plain variational inference.
-        - ``"annealed"``: T falls exponentially over half of `max_iter`, from 10 or, if that
-          is less, 10 times ``n_samples * pi / n_features``, but from at least 1.5.
+        - ``"annealed"``: T falls exponentially over half of `max_iter`.  It starts from the smaller
+          of 10 and 10 times ``n_samples * pi / n_features``, but from at least 1.5.
         - ``"variational"``: learned from the data, on a grid up to 100.
-        - ``"proximity"``: one for each factor of each datum, which keeps its entropy near its
-          past values, see :class:`Proximity`.  The components are then not tempered.
+        - ``"proximity"``: each factor of each datum has a temperature, which keeps its entropy near
+          its past values; see :class:`Proximity`.  The components are then not tempered.
         - An object of :mod:`annealvi.temperature`.
 
         At high T components could shrink to zero.  Therefore, while T falls, components are
@@ -129,12 +129,12 @@ class TemperedFMM(
     verbose : int, default=0
         If not 0, print a line after each iteration.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
-        used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
-        into `history_`.  Raise ``StopIteration`` to end the fit.
-        A :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
-        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
-        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
+        Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
+        estimator, with what it has learned so far.  ``monitor.record(name=value)`` writes into
+        `history_`.  Raise ``StopIteration`` to end the fit.  A
+        :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
+        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.  From
+        scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own callbacks.
 
     Attributes
     ----------
@@ -159,8 +159,8 @@ class TemperedFMM(
     temperature_ : float
         T of the last iteration.
     temperature_path_ : ndarray of shape (n_iter,)
-        T of each iteration.  With a proximity temperature, one over the mean of 1/T of all
-        factors.
+        T of each iteration.  With a proximity temperature, the reciprocal of the mean of 1/T over
+        all factors.
     temperature_posterior_ : ndarray of shape (grid,)
         With a variational temperature: q(y) over its grid at the energy of the last
         learning step.  T itself follows it with damping.
