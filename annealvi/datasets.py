@@ -176,11 +176,11 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     for key, array in images.items():
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
             raise ValueError(
-                f"{str(path)!r} does not hold images: {key!r} must be bytes of shape (n_samples, "
+                f"{str(path)!r} holds no images: {key!r} must be bytes of shape (n_samples, "
                 f"height, width) or packed bits. Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
-        raise ValueError(f"{str(path)!r} does not hold images: its arrays are {sorted(arrays)}.")
+        raise ValueError(f"{str(path)!r} holds no images: its arrays are {sorted(arrays)}.")
     shape = images["X"].shape[1:]
     if len(shape) == 1:
         side = isqrt(8 * shape[0])
@@ -347,5 +347,5 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
 def _read(path: Path) -> Bunch:
     X, arrays = read_npz(path, "corpus")
     if "vocab" not in arrays:
-        raise ValueError(f"{str(path)!r} must hold a corpus: it has no words, 'vocab'.")
+        raise ValueError(f"{str(path)!r} holds no corpus: it has no words ('vocab').")
     return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

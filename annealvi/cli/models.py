@@ -91,7 +91,7 @@ def read_topics(path: str) -> Source:
     """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
     model = load(path)
     if lda_in(model) is None:
-        raise ValueError(f"{path!r} must hold a topic model. It holds a {type(model).__name__}.")
+        raise ValueError(f"{path!r} holds no topic model: it holds a {type(model).__name__}.")
     return Source(model)
 
 

@@ -98,7 +98,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
     missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
     if missing or kind not in ("csr", "csc"):
         found = f"it has no {missing}" if missing else f"its format is {kind!r}"
-        raise ValueError(f"{os.fspath(path)!r} must hold {what} as a CSR or CSC matrix: {found}.")
+        raise ValueError(f"{os.fspath(path)!r} holds no {what} as a CSR or CSC matrix: {found}.")
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
         parts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
@@ -106,7 +106,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
         return check_counts(sound_csr(made, os.fspath(path)).astype(np.float64)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"{os.fspath(path)!r} must hold {what}: its arrays are not a count matrix. ({error})"
+            f"{os.fspath(path)!r} holds no {what}: its arrays are not a count matrix. ({error})"
         ) from error
 
 

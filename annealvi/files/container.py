@@ -73,7 +73,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
         text, checksum, tensors = _open(path)
         found = DESCRIPTION.load(json.loads(text))
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name!r} is not a file of annealvi, or damaged: {error}") from error
+        raise ValueError(f"{name!r} is not a file of annealvi, or is damaged: {error}") from error
     if found["format"] != FORMAT:
         todo = "use a newer annealvi" if found["format"] > FORMAT else "fit the model again"
         raise ValueError(
@@ -100,8 +100,8 @@ def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
             raise
         except Exception as error:  # each layer has its own: zipfile, zlib, struct, NumPy's header
             raise ValueError(
-                f"{os.fspath(path)!r} does not hold {what}: it is not an archive of arrays, or it "
-                f"is damaged. ({type(error).__name__}: {error})"
+                f"{os.fspath(path)!r} holds no {what}: it is not an archive of arrays, or it is "
+                f"damaged. ({type(error).__name__}: {error})"
             ) from error
 
 

@@ -213,7 +213,7 @@ class LogPartition:
         possible = set(cls.__dataclass_fields__) - {"made_for"}
         if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
             raise ValueError(
-                f"{os.fspath(path)!r} must hold a LogPartition. Its arrays are {sorted(fields)}."
+                f"{os.fspath(path)!r} holds no LogPartition: its arrays are {sorted(fields)}."
             )
         return cls(**fields, made_for=made_for)
 

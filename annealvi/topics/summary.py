@@ -506,7 +506,9 @@ class TopicSummary:
         pandas.DataFrame
             A row for each word, best first: ``word``, ``probability`` and ``score``.
 
-        Notes ----- The score is :math:`\beta_{kw} (\log \beta_{kw} - \frac{1}{K} \sum_j \log
+        Notes
+        -----
+        The score is :math:`\beta_{kw} (\log \beta_{kw} - \frac{1}{K} \sum_j \log
         \beta_{jw})`, as in pycisTopic: words that are equally probable in all topics get a score of
         0.
 
@@ -576,7 +578,9 @@ class TopicSummary:
         ValueError
             If there are not as many groups as documents.
 
-        Notes ----- Document d has :math:`n_d` words and the share :math:`\theta_d` of a topic.  Its
+        Notes
+        -----
+        Document d has :math:`n_d` words and the share :math:`\theta_d` of a topic.  Its
         group has m documents, N words and the share :math:`\bar\theta`, whose squared error is
 
         .. math::
@@ -682,7 +686,9 @@ class TopicSummary:
             If the formula cannot be read or names no column of `data`, if its terms are linearly
             dependent, or if `data` or `clusters` have a wrong length.
 
-        Notes ----- The posterior of the shares of a document with :math:`n_d` words is
+        Notes
+        -----
+        The posterior of the shares of a document with :math:`n_d` words is
         :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k +
         n_d)`, which is exact for the mean field at temperature 1.  :func:`estimate_effects`
         describes how its draws are pooled.  Each of m refits gives an estimate :math:`\hat b_r` for
@@ -750,7 +756,9 @@ class TopicSummary:
         ValueError
             If there are not as many groups as documents, or fewer than two groups.
 
-        Notes ----- The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`,
+        Notes
+        -----
+        The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`,
         assumes that words are independent.  They are not: a document that uses a word once tends to
         use it again.  If groups are drawn at random, up to 12% of such intervals exclude 0
         (docs/record/trust.md).  Here documents are assumed to be independent, and so are the words
@@ -827,7 +835,9 @@ class TopicSummary:
         str
             A paragraph, an empty line, and the references, one on each line.
 
-        Notes ----- It does not describe the fit of topics that were merged, dropped or fitted
+        Notes
+        -----
+        It does not describe the fit of topics that were merged, dropped or fitted
         further, or that come from another library, because the model does not contain that
         information.
         """

@@ -316,7 +316,7 @@ class Vocabulary:
     def note(self) -> str:
         """What was left out and why, and what is peculiar to the texts, in a few sentences."""
         what = {
-            "stop_words": "{words} in the list of stop words",
+            "stop_words": "{words} on the list of stop words",
             "max_df": "{words} in more than {limit:,} documents",
             "min_df": "{words} in fewer than {limit:,}",
             "max_features": "{words} rarer than the {limit:,} that are kept",

@@ -190,7 +190,7 @@ def test_a_folder_of_10x(folder):
     assert_array_equal(fitted(folder).components_, fitted(X, GENES).components_)
     assert_array_equal(corpus.open_corpus(folder).toarray(), X)
     (folder / "features.tsv").unlink()
-    refused("'words' .* must be the words of the columns, for X has no names", fitted, folder)
+    refused("'words' .* must be a list of words, as X has no names", fitted, folder)
     assert_array_equal(fitted(folder, GENES).components_, fitted(X, GENES).components_)
 
 

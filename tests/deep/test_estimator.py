@@ -186,15 +186,19 @@ def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
 
 @cases(
     "name, options, message",
-    ("vae", {"hidden": (12,)}, r"it has hidden=\[8\], this Vari.* has hidden=\[12\]"),
-    ("vae", {"n_components": 4}, "it has n_components=3, this .* n_components=4"),
-    ("vae", {"n_transitions": 1}, "it has n_transitions=0, this .* n_transitions=1"),
-    ("vae", {"units": "gated"}, "it has units='relu', this .* units='gated'"),
-    ("vae", {"proximity": None}, "it has proximity='orthogonal, averaged', this .* proximity=None"),
+    ("vae", {"hidden": (12,)}, r"it has hidden=\[8\], but this Vari.* has hidden=\[12\]"),
+    ("vae", {"n_components": 4}, "it has n_components=3, but this .* n_components=4"),
+    ("vae", {"n_transitions": 1}, "it has n_transitions=0, but this .* n_transitions=1"),
+    ("vae", {"units": "gated"}, "it has units='relu', but this .* units='gated'"),
+    (
+        "vae",
+        {"proximity": None},
+        "it has proximity='orthogonal, averaged', but this .* proximity=None",
+    ),
     ("vae", {"proximity": OF_MEAN}, "proximity='orthogonal, averaged', .* proximity='orthogonal'"),
-    ("poisson", {"background": 0.02}, "it has background=0.01, this .* background=0.02"),
-    ("posterior", {"n_transitions": 3}, "it has n_transitions=2, this .* n_transitions=3"),
-    ("posterior", {"transition": "flow"}, "it has transition='gaussian', this .*'flow'"),
+    ("poisson", {"background": 0.02}, "it has background=0.01, but this .* background=0.02"),
+    ("posterior", {"n_transitions": 3}, "it has n_transitions=2, but this .* n_transitions=3"),
+    ("posterior", {"transition": "flow"}, "it has transition='gaussian', but this .*'flow'"),
 )
 def test_states_of_another_architecture_are_refused(name, options, message, tmp_path):
     path = tmp_path / "state"
@@ -203,9 +207,11 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
     refused(message, fresh.fit, X, resume=path)
     assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
     if name != "posterior":
-        with pytest.raises(ValueError, match=r"it has n_features=12, this .* n_features=11"):
+        with pytest.raises(ValueError, match=r"it has n_features=12, but this .* n_features=11"):
             model(name).fit(X[:, :11], resume=path)
-        refused(r"it has n_samples=40, this .* n_samples=39", model(name).fit, X[:39], resume=path)
+        refused(
+            r"it has n_samples=40, but this .* n_samples=39", model(name).fit, X[:39], resume=path
+        )
         with pytest.raises(ValueError, match=r"it has X='.*A fit can only be continued with the"):
             model(name).fit(X[::-1].copy(), resume=path)
         with pytest.raises(ValueError, match=f"is the state of a {type(fresh).__name__}, not of a"):

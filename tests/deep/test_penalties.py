@@ -352,7 +352,9 @@ def test_a_fit_is_continued_with_its_function(kind, tmp_path):
     held(kind, my_mean, callback=stop_at(5, path=path)).fit(X)
     assert torch.equal(weights(held(kind, my_mean).fit(X, resume=path)), weights(whole))
     for other, name in ((another, "function another"), ("mean", "mean")):
-        words = f"has proximity='function my_mean, averaged', this .* proximity='{name}, averaged'"
+        words = (
+            f"has proximity='function my_mean, averaged', but this .* proximity='{name}, averaged'"
+        )
         refused(words, held(kind, other).fit, X, resume=path)
 
 

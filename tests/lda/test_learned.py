@@ -79,7 +79,7 @@ def test_log_c_given(make, X, kind, method):
     if kind == "LogPartition":
         for name, value in (("doc_topic_prior", 0.1), ("n_components", 5)):
             other = clone(lda).set_params(**{name: value})
-            refused(f"other hyperparameters.*'{name}'", other.fit, X)
+            refused(f"different hyperparameters.*'{name}'", other.fit, X)
         refused(r"'n_documents' is 80, expected 40", clone(lda).fit, X[:40])
 
 

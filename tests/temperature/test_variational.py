@@ -300,9 +300,9 @@ def test_log_c_over_the_prior_is_of_so_many_words():
 
 test_a_wrong_log_c = refusals(
     lambda partition: vt(partition=partition).plan(10, model=Words()),
-    (made_for(n_words=999), "than those of the fit: 'n_words' is 999"),
+    (made_for(n_words=999), "from the fit's: 'n_words' is 999"),
     (made_for(n_features=8), "'n_features' is 8, expected 7"),
-    (LogPartition(1 / GRID[:4], np.zeros(4)), "another grid .* has 4 points, expected 5"),
+    (LogPartition(1 / GRID[:4], np.zeros(4)), "a different grid .* has 4 points, expected 5"),
     (LogPartition(np.linspace(1, 0.1, 5), np.zeros(5)), r"grid .*\[1\] is 0.775, expected 0.5"),
     (LogPartition(B, np.full(5, math.nan)), "'values' .* finite"),
     (LogPartition(B, np.zeros(4)), "'values'"),
@@ -341,7 +341,7 @@ def test_a_wrong_normaliser(value):
     model = Shapeless()
     model.value = value
     planned = Variational(grid=4).plan(10, model=model)
-    message = r"'log_partition' of Shapeless must give one finite number for each of 4 inverse"
+    message = r"'log_partition' of Shapeless must return one finite number for each of 4 inverse"
     refused(message, show, planned, -1.0)
     refused(message, planned.tempered_energy, -1.0)
 

@@ -209,7 +209,7 @@ def test_wrong_numbers(ks):
     (np.zeros((5, 10)), "Got '10 words and 0 such documents"),
     (X / 2, "'X' .* must be integer counts"),
     (-X, "Negative values in data"),
-    (np.eye(10), "documents of at least two words, also those held out"),
+    (np.eye(10), "documents of at least two words, held-out ones too"),
 )
 def test_wrong_documents(documents, message):
     refused(message, choose_n_topics, documents, [2], n_runs=1, random_state=0)

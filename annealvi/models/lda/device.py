@@ -45,7 +45,7 @@ def device_of(name: Any) -> gpu.Device | None:
         there, reason = 0, f"CUDA says: {error}."
     if index >= there:
         allowed = f"'cpu'{f' or an index below {there}' * bool(there)}"
-        raise BadParameter("device", f"{allowed}, as CuPy finds {there} CUDA devices", name, reason)
+        raise BadParameter("device", f"{allowed}, as CuPy sees {there} CUDA devices", name, reason)
     return opened(cupy, index)
 
 
