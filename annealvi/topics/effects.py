@@ -87,13 +87,13 @@ class Effects:
     terms : list of str
         The terms of the formula.
     covariates : list of str
-        The covariates in the data that the formula names.
+        The covariates that the formula uses.
     n_documents : int
         Number of documents that were regressed.
     table : pandas.DataFrame
         A row for each topic and term: ``topic``, ``label``, ``term``, ``estimate``, ``std_error``,
-        the 95% interval from ``low`` to ``high``, ``p_value`` (two-sided, of no effect), and with
-        refits ``support``, the share of them that have found the topic.
+        the 95% interval from ``low`` to ``high``, ``p_value`` (two-sided, of no effect) and, with
+        refits, ``support``, the share of them that found the topic.
     """
 
     def __init__(
@@ -124,8 +124,8 @@ class Effects:
         Parameters
         ----------
         first, second : dict of str to object
-            Values of some covariates, such as ``{"party": "left"}``.  All documents get them; other
-            covariates stay as they are.
+            Values of some covariates, such as ``{"party": "left"}``.  They are set in all
+            documents; other covariates keep their values.
 
         Returns
         -------
@@ -148,16 +148,16 @@ class Effects:
         Parameters
         ----------
         at : str or dict of str to object
-            A covariate, or values of some: one, a list of them, or None.  A covariate alone and
-            None mean all its values; if it is a number with more than ten of them, at most 25 that
-            are about evenly spaced.  All documents get these values; other covariates stay as
-            they are.
+            The name of a covariate, or a dict of covariates to a value, a list of values, or None.
+            A name or None means all values of the covariate or, for a number with more than ten
+            values, at most 25 that are about evenly spaced.  They are set in all documents; other
+            covariates keep their values.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each topic and each combination of values: the covariates, and then as in
-            `table`, with ``share`` in place of ``estimate`` and without ``p_value``.
+            A row for each topic and combination of values: the covariates, and the columns of
+            `table` with ``share`` instead of ``estimate`` and without ``p_value``.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class Effects:
 
     @checked
     def values(self, covariate: str) -> list:
-        """Return the values of a covariate that `shares` looks at."""
+        """Return the values of a covariate that `shares` uses."""
         if not isinstance(covariate, str) or covariate not in self._design.data:
             raise BadParameter("covariate", f"one of {self.covariates}", covariate)
         column = self._design.data[covariate]
@@ -434,10 +434,10 @@ def _pooled(
 def estimate_effects(
     shares: ArrayLike, formula: Any, data: Any = None, *, clusters: Any = None
 ) -> Effects:
-    r"""Estimate effects on shares of topics that any model has found.
+    r"""Estimate effects on shares of topics of any model.
 
-    The topics are taken as given: the intervals do not allow for the fact that another fit would
-    find other ones.  Those of :meth:`TopicSummary.effects` do, for models of annealvi.
+    Topics are treated as known: the intervals do not allow for the fact that another fit would find
+    other topics.  For models of annealvi, :meth:`TopicSummary.effects` allows for it.
 
     Parameters
     ----------

@@ -56,11 +56,11 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     ----------
     frame : pandas.DataFrame
         Such as `table` of a :class:`TopicSummary`, or what its methods `by_group` and `over_time`
-        return.  The index is written too, unless it only counts the rows and has no name.
+        return.  The index is written too, unless it is only unnamed row numbers.
     path : path
-        A file that ends in ``.csv``, with all digits, or in ``.tex``: a tabular, without a float
-        around it.  There numbers have two decimals, or three in a column of numbers between -1
-        and 1.
+        A file that ends in ``.csv`` gets all digits.  One that ends in ``.tex`` gets a tabular
+        without a float around it; numbers have two decimals, or three in a column of numbers
+        between -1 and 1.
 
     Raises
     ------

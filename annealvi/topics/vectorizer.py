@@ -357,30 +357,31 @@ class Vocabulary:
 
 
 class TopicVectorizer(CountVectorizer):
-    r"""Counts words of texts, for topics; its defaults depend on the size of the corpus.
+    r"""Count words of texts for topics; the defaults depend on the size of the corpus.
 
     It is scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer` with three other
-    defaults.  `min_df` and `max_df` follow from the number of documents, and words begin with
-    a letter.  Composed and decomposed accents are the same (Unicode's form NFC).  A document may
-    also be a list of its words, which are counted as they are, in lower case.
+    defaults.  `min_df` and `max_df` depend on the number of documents, and words begin with a
+    letter.  Composed and decomposed accents are the same (Unicode's form NFC).  A document may also
+    be a list of its words, which are counted unchanged except for lower case.
 
     Parameters
     ----------
     input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer : objects
         As in CountVectorizer.
     stop_words : {"english"} or list of str, default=None
-        Words that are left out.
+        Words to exclude.
     token_pattern : str, default="auto"
-        Regular expression of a word.  ``"auto"`` is two letters or more, with their accents, vowel
-        signs and points, and digits behind them.  ``n't`` and the word before it are left out.
+        Regular expression of a word.  ``"auto"`` means two letters or more, with their accents,
+        vowel signs and points, and the digits after them.  ``n't`` and the word before it are
+        excluded.
     ngram_range, analyzer : objects
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
-        Words in more documents than this are left out: a share of the documents if it is a float, a
-        number if it is an int.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
+        Words in more documents than this are excluded.  A float is a share of the documents, an int
+        their number.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
     min_df : float, int or "auto", default="auto"
-        Words in fewer documents are left out.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
-        documents, rounded up, and at least 2 from 20 documents on.
+        Words in fewer documents are excluded.  ``"auto"`` is :math:`\sqrt{D} / 10` for D documents,
+        rounded up, and at least 2 from 20 documents on.
     max_features, vocabulary, binary, dtype : objects
         As in CountVectorizer.
     clean : bool, default=False
@@ -396,7 +397,7 @@ class TopicVectorizer(CountVectorizer):
     fixed_vocabulary_ : bool
         Whether they were passed as `vocabulary`.
     dropped_ : Vocabulary
-        What was left out.
+        The words that were excluded.
 
     Examples
     --------
@@ -445,7 +446,7 @@ class TopicVectorizer(CountVectorizer):
         return copied(self)
 
     def build_preprocessor(self) -> Callable[[str], str]:
-        """Return the function that a text passes through before it is split into words."""
+        """Return the function that prepares a text before it is split into words."""
         preprocess = super().build_preprocessor()
         if self.preprocessor is not None and not self.clean:
             return preprocess
@@ -460,7 +461,7 @@ class TopicVectorizer(CountVectorizer):
         return super().build_tokenizer()
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
-        """Return the function that makes of a text what is counted."""
+        """Return the function that turns a text into the items to count."""
         self._validate_params()
         analyze = super().build_analyzer()
         if self.analyzer != "word":
@@ -493,7 +494,7 @@ class TopicVectorizer(CountVectorizer):
         TypeError
             If one of the documents is no str.
         ValueError
-            If there are no documents, or no words are left.
+            If there are no documents, or all words are excluded.
         """
         texts = check_texts(raw_documents, "raw_documents")
         fitted, X, self.dropped_ = count_words(self, texts)
