@@ -18,22 +18,22 @@ from annealvi.exceptions import BadParameter
 class Checkpoint:
     """A callback that writes the whole state of a fit to a file from time to time.
 
-    ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, goes on from
-    the last checkpoint.  It ends identically to a fit that was never stopped, bit for bit;
-    only the times in `history_` differ.
+    ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, resumes from
+    the last checkpoint.  It ends identically to a fit that was never stopped, bit for bit; only the
+    times in `history_` differ.
 
     A checkpoint is written after a step, if `seconds` have passed since the last one, and at the
-    end of the fit.  A signal to stop, SIGINT (Ctrl-C) or SIGTERM, waits for the step under way.
-    Then a checkpoint is written and the signal takes effect: SIGINT raises KeyboardInterrupt,
-    SIGTERM ends the process.  A second signal takes effect at once.  This is so if `fit` runs in
-    the main thread and the program does not ignore the signal.
+    end of the fit.  If a signal to stop, SIGINT (Ctrl-C) or SIGTERM, arrives, the current step is
+    finished first.  Then a checkpoint is written and the signal takes effect: SIGINT raises
+    KeyboardInterrupt, SIGTERM ends the process.  A second signal takes effect at once.  This
+    requires that `fit` runs in the main thread and the program does not ignore the signal.
 
     Parameters
     ----------
     path : path
         The file to write.  It is replaced only once a new checkpoint is complete.
     seconds : float, default=60
-        Least time between two checkpoints.
+        Minimum time between two checkpoints.
 
     Raises
     ------

@@ -293,8 +293,8 @@ class PowerGrid:
         ----------
         logs : ndarray of shape (V, n padded)
         out : ndarray of shape (n_points, n padded), optional
-            Added to.  The sums of the rows in several pieces are those in one piece to the last
-            bit, if all but the last piece have a multiple of SUMMED_ROWS rows.
+            Added to.  Rows in several pieces have bit-identical sums if all pieces except the last
+            have a multiple of SUMMED_ROWS rows.
         n_threads : int, default=1
         """
         if out is None:
@@ -353,7 +353,7 @@ _LEAST_EFFECTIVE = 2.0
 class Conjugate(Protocol):
     """The methods of a conditionally conjugate model that :func:`log_partition` needs.
 
-    In addition a model may have the methods
+    A model may also have the methods
 
     - ``prior_centre()``, parameters at which the prior is centred, for "map";
     - ``log_partition(inverse)``, log C in closed form, for "exact";
@@ -416,8 +416,8 @@ def log_partition(
     ----------
     model : object
         :class:`annealvi.models.lda_prior.LDAPrior`, the factorial or Gaussian mixture of
-        :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with
-        its documents as `data`), or one of your own with the methods of :class:`Conjugate`.
+        :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with its
+        documents as `data`), or your own model with the methods of :class:`Conjugate`.
     inverse_temperatures : array-like of shape (M,)
         Decreasing from 1, for example from :func:`exponential_grid` or :func:`even_grid`.
     method : {"auto", "exact", "monte-carlo", "jensen", "map", "posterior"}, default="auto"
@@ -429,7 +429,7 @@ def log_partition(
           bounds; the values are the tighter one.
         - "map": S^N at the centre of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)).
           This is crude, because other values of beta dominate the mean of S^N.
-        - "posterior": log C at the model's current q, less its value at T = 1.
+        - "posterior": log C at the model's current q, minus its value at T = 1.
         - "auto": exact if the model offers it and it is not too costly, else Monte Carlo.
     n_samples : int, default=100
         Number of draws of the global parameters, for "monte-carlo" and "jensen".
@@ -458,13 +458,12 @@ def log_partition(
 
     Notes
     -----
-    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has its own draws.
-    Documents have them if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
-    form, D n_theta K V <= 5e5 in the collapsed one, and no more than a few hundred documents
-    if there are many temperatures.  Beyond that documents share draws in G groups.  log C is
-    then biased upwards by about D (D / G - 1) / (2 n_theta) times the relative variance over
-    theta of a document's S^n, as long as that is small.  The standard error does not contain
-    this bias.
+    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has its own draws.  They
+    have their own draws if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
+    form, D n_theta K V <= 5e5 in the collapsed one, and no more than a few hundred documents if
+    there are many temperatures.  Otherwise documents share draws in G groups. log C is then biased
+    upwards by about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a
+    document's S^n, as long as that is small.  The standard error does not contain this bias.
 
     Examples
     --------

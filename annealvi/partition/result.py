@@ -149,8 +149,8 @@ class LogPartition:
         Raises
         ------
         ValueError
-            If something differs, which the message names, or if the values are not one
-            finite number for each temperature.
+            If something differs (the message names it), or if the values are not one finite number
+            for each temperature.
         """
         own = check_inverse_temperatures(self.inverse_temperatures)
         check_numbers(self.values, "values", own.shape)
@@ -200,7 +200,7 @@ class LogPartition:
         Raises
         ------
         ValueError
-            If the file holds no LogPartition.
+            If the file does not contain a LogPartition.
         """
         fields: dict[str, Any] = {}
         made_for: dict[str, Any] = {}
