@@ -135,7 +135,7 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
     OSError
         If a file cannot be opened.
     ValueError
-        If a file is not what it should be.
+        If a file is not valid.
 
     Examples
     --------
@@ -195,16 +195,16 @@ def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> sparse.cs
 def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
     """Read word counts in the format of Blei's program LDA-C.
 
-    Each line is a document: the number of its different words, then ``word:count`` for each of
-    them.  Words are numbered from 0.
+    Each line is a document: the number of its distinct words, then ``word:count`` for each of them.
+    Words are numbered from 0.
 
     Parameters
     ----------
     path : path
         The file, such as ``ap.dat``; it may be compressed by gzip.
     vocabulary : path, default=None
-        A file with a word on each line, such as ``vocab.txt``.  The columns then follow
-        its words; without it there are as many as the largest number of a word says.
+        A file with a word on each line, such as ``vocab.txt``.  There is then a column for each of
+        its words; without it the largest word number decides how many there are.
 
     Returns
     -------
@@ -217,7 +217,7 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
     OSError
         If a file cannot be opened.
     ValueError
-        If a file is not what it should be.
+        If a file is not valid.
 
     Examples
     --------

@@ -20,7 +20,8 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--output-state``; it may be compressed by gzip, as it is there.
+        The file that MALLET writes for ``--output-state``; it may be compressed by gzip, as MALLET
+        does.
 
     Returns
     -------
@@ -32,7 +33,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         feature_names : ndarray of shape (n_words,)
             The words.
         components : ndarray of shape (n_topics, n_words)
-            How often each word has each topic, plus `topic_word_prior`.
+            How often each topic is assigned to each word, plus `topic_word_prior`.
         doc_topic : ndarray of shape (n_documents, n_topics)
             Topic proportions, with `doc_topic_prior`.
         doc_topic_prior : ndarray of shape (n_topics,)
@@ -45,7 +46,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such state.
+        If it is not such a state.
 
     See Also
     --------
@@ -90,7 +91,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--topic-word-weights-file``.
+        The file that MALLET writes for ``--topic-word-weights-file``.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such file.
+        If it is not such a file.
     """
     with opened(path, "topic-word weights of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
@@ -124,21 +125,21 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--output-doc-topics``.  Older versions list the topics of a
-        document in falling order, each with its number; they are read too.
+        The file that MALLET writes for ``--output-doc-topics``.  Files of older versions, which
+        list the topics of a document in decreasing order with their numbers, can be read too.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
         With `doc_topic`, an ndarray of shape (n_documents, n_topics), and `names`, a list of
-        what MALLET calls the documents.
+        MALLET's names of the documents.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such file.
+        If it is not such a file.
     """
     with opened(path, "document topics of MALLET") as stream:
         rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
@@ -181,7 +182,7 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--output-topic-keys``.
+        The file that MALLET writes for ``--output-topic-keys``.
 
     Returns
     -------
@@ -194,7 +195,7 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such file.
+        If it is not such a file.
     """
     with opened(path, "topic keys of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]

@@ -1,4 +1,4 @@
-"""Word counts on disk, which are mapped into memory: for corpora that are larger than it."""
+"""Word counts on disk, mapped into memory, for corpora that are larger than memory."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ def write(
 ) -> None:
     """Write a corpus to disk block by block, for :func:`open_corpus`.
 
-    Only one block at a time is in memory, so the corpus may be larger than that.  It is a folder
-    of the three arrays of a CSR matrix, as files of NumPy, and a description.  The folder appears
-    at `path` when it is complete, or not at all.
+    Only one block at a time is in memory, so the corpus may be larger than memory.  The corpus is a
+    folder with the three arrays of a CSR matrix, as NumPy files, and a description.  The folder
+    appears at `path` only once it is complete.
 
     Parameters
     ----------
     path : path
-        The folder.  It must not be there yet.
+        The folder.  It must not exist yet.
     blocks : iterable of {array-like, sparse matrix} of shape (n_documents, n_words)
-        Word counts of some documents each, all with the same words.
+        Matrices of word counts of some documents, all with the same words.
         :mod:`annealvi.corpus.streams` reads files and texts in such blocks.
     dtype : {"float32", "float64"}, default="float32"
-        Of the counts in the file.  float32 takes 8 bytes for each entry and holds whole numbers up
-        to 16,777,216; float64 takes 12.
+        Dtype of the counts in the file. float32 takes 8 bytes for each entry and holds integers up
+        to 16,777,216; float64 takes 12 bytes.
 
     Raises
     ------
     FileExistsError
-        If there is something at `path`.
+        If `path` already exists.
     OSError
         If it cannot be written.
     TypeError
-        If `blocks` is no iterable.
+        If `blocks` is not an iterable.
     ValueError
-        If a block is no matrix of counts or has another number of words than the first, if
-        float32 does not have one of the counts, or if there is no block.
+        If a block is not a matrix of counts or has another number of words than the first, if
+        float32 cannot represent one of the counts, or if there is no block.
 
     See Also
     --------

@@ -92,16 +92,15 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         ``statistic(q, prior_logit)`` returns f and its derivative, see
         :mod:`annealvi.proximity.statistics`.
     q : Bernoulli
-        The shape of its logits is that at which the derivative is tried.  Values are checked at
-        these logits, the derivative at random ones.
+        Values are checked at its logits, and the derivative at random logits of the same shape.
     prior_logit : array-like, default=0.0
         logit pi, broadcast to q.
 
     Raises
     ------
     ValueError
-        If an argument is no such thing, or if the statistic returns no pair, another shape, NaN
-        or infinity, or a derivative that differs from finite differences.
+        If an argument has another type, or if the statistic does not return a pair, or returns
+        another shape, NaN, infinity, or a derivative that differs from finite differences.
 
     Examples
     --------
@@ -271,7 +270,7 @@ class MovingAverage:
 
     :math:`\tilde f_t = g_t / (1 - \alpha^t)` with :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t`
     and :math:`g_0 = 0`.  It is close to the plain mean as long as t is well below 1/(1 - alpha),
-    and is the plain mean for :math:`\alpha = 1`.
+    and equal to it for :math:`\alpha = 1`.
 
     Parameters
     ----------
@@ -312,7 +311,7 @@ class MovingAverage:
         Raises
         ------
         ValueError
-            If it is no array of numbers, or its shape is another one than before.
+            If it is not an array of numbers, or its shape differs from the shape before.
         """
         new = as_numbers(new, "new")
         if self.value is not None and new.shape != self.value.shape:

@@ -253,7 +253,7 @@ def choose_n_topics(
         If X has too few documents with words or counts that are not integers, or if `ks` is empty,
         repeats a number or has one above the number of words.
     TypeError
-        If `ks` is no sequence of integers, or texts are no str.
+        If `ks` is not a sequence of integers, or texts are not str.
 
     See Also
     --------

@@ -53,7 +53,7 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi, or a topic is not an integer.
+        If it is not a model of annealvi, or a topic is not an integer.
     ValueError
         If a group has fewer than two topics, a topic is named twice or is out of range.
 
@@ -109,7 +109,7 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi, or a topic is not an integer.
+        If it is not a model of annealvi, or a topic is not an integer.
     ValueError
         If a topic is named twice or is out of range, or if no topic would remain.
 
@@ -160,7 +160,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi.
+        If it is not a model of annealvi.
     ValueError
         If n is not an integer between 1 and the number of topics.
 
@@ -223,7 +223,7 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi.
+        If it is not a model of annealvi.
     ValueError
         If X has other words than the model, or `max_iter` is not a positive integer.
     """

@@ -327,7 +327,7 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If the texts are no iterable of str.
+            If the texts are not an iterable of str.
         ValueError
             If there are fewer than two documents, if no words are left, if there are more topics
             than words, or if a parameter is out of range.
@@ -373,7 +373,7 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If a word is no str, or `vectorizer` is no CountVectorizer.
+            If a word is not a str, or `vectorizer` is not a CountVectorizer.
         ValueError
             If X has negative numbers, fractions, NaN or no words, if `words` does not have one
             distinct word for each column, if there are more topics than words, or if a parameter is
@@ -456,7 +456,7 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If a block is no iterable of str.
+            If a block is not an iterable of str.
         ValueError
             If a block is empty, or if the first one is not valid in `fit`.  What was learned from
             earlier blocks is kept.
@@ -545,7 +545,7 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If the texts are no iterable of str.
+            If the texts are not an iterable of str.
         ValueError
             If there are none, or if the method is unknown.
         """
@@ -671,7 +671,7 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If `lda` is no TemperedLDA.
+            If `lda` is not a TemperedLDA.
         ValueError
             If it has another number of words, or if `seed_topics` or `labels` name topics that it
             does not have.

@@ -65,7 +65,7 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     Raises
     ------
     ValueError
-        If it is no DataFrame, or the path has another ending.
+        If it is not a DataFrame, or the path has another ending.
     OSError
         If the file cannot be written.
 

@@ -966,7 +966,7 @@ def describe(
     Raises
     ------
     TypeError
-        If `model` is no topic model, or texts are passed for a model of counts.
+        If `model` is not a topic model, or texts are passed for a model of counts.
     ValueError
         If `documents` have other features than the model or none of its words, or if `texts`,
         `titles` or `feature_names` have a wrong length.

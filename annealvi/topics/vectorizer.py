@@ -492,7 +492,7 @@ class TopicVectorizer(CountVectorizer):
         Raises
         ------
         TypeError
-            If one of the documents is no str.
+            If one of the documents is not a str.
         ValueError
             If there are no documents, or all words are excluded.
         """
