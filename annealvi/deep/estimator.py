@@ -65,7 +65,7 @@ LARGEST = 1e37
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
-    """Fits a network by gradients, with scikit-learn's interface; has the parameters below."""
+    """An estimator of a network fitted by gradients, with scikit-learn's interface."""
 
     #: The parameters that say which network it is.  A fit goes on from a saved state only if all
     #: are equal; a file is read with the network that they describe.
@@ -183,7 +183,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return self._schema().dump(self.get_params(deep=False) | of_data | {"proximity": statistic})
 
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write everything that is needed to continue the fit, after it or in a callback.
+        """Write everything that is needed to continue the fit, after a fit or in a callback.
 
         ``fit(..., resume=path)`` of an estimator with the same architecture continues the fit
         up to its own `max_iter`.  The result has the same parameters as a fit that never
@@ -221,7 +221,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return {**self._description, "feature_names_in": names, "training": training}
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Take over a fitted state from a file, if it can be used; nothing is changed if not."""
+        """Set a fitted state from a file; if it cannot be used, nothing is changed."""
         self._validate_params()
         device = as_device(self.device)
         names = Optional(Strings("n_features"))
@@ -257,7 +257,8 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     @property
     def history_(self) -> dict[str, NDArray]:
-        """About a thousand records of pass, step, temperature, seconds and the mean ELBO since."""
+        """About a thousand records of pass, step, temperature, seconds and the mean ELBO since the
+        last."""
         return self._training.history()
 
     @property
@@ -346,7 +347,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A row for each datum, of values that the model can have.
+            A row for each datum, with values that the model allows.
         y : Ignored
             Present for API consistency.
         resume : path, optional
@@ -360,7 +361,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         ------
         ValueError
             If X or a parameter is out of range, or if `resume` has another architecture.  The
-            estimator then stays as it was.
+            estimator is then unchanged.
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
