@@ -162,9 +162,8 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data`` (float32 of shape (n_samples, height * width), pixels in [0, 1]), ``shape``
-        (of an image), ``data_test`` if there are test images, and the other arrays under
-        their own names.
+        ``data`` (float32 of shape (n_samples, height * width), pixels in [0, 1]), ``shape`` (of an
+        image), ``data_test`` if there are test images, and the other arrays under their own names.
 
     Raises
     ------

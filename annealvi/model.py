@@ -125,11 +125,10 @@ class LocalStep:
         Expected sufficient statistics, weighted by b.  The optimiser does not look into
         them, and passes them to ``global_step``.
     energy : ndarray of shape (n_samples,), float or None
-        +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and
-        without the base measure h(x, z), which is not tempered.  It has the sign of a
-        log-likelihood, unlike an energy in physics: larger is better.  A model that can
-        compute it cheaply makes it a property, evaluated at the current globals when it is
-        read.
+        +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and without the
+        base measure h(x, z), which is not tempered.  It has the sign of a log-likelihood, unlike an
+        energy in physics: larger is better.  A model that can compute it cheaply makes it a
+        property, evaluated at the current globals when it is read.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, minus the contribution of their
         untempered priors: ``b * energy + entropy`` is the share of the annealed ELBO.

@@ -40,8 +40,7 @@ class Energy:
     reach : float, default=1.0
         Most of the mass of a mode lies within this distance of its mean.
     extent : float, default=4.0
-        Half the side of a square around the origin that holds nearly all of the mass; for
-        figures.
+        Half the side of a square around the origin that holds nearly all of the mass; for figures.
     """
 
     name: str

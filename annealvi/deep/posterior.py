@@ -82,8 +82,7 @@ class HierarchicalPosterior(DeepEstimator):
         1.  Beta is the weight of log q and log r, and the temperature in `history_`.
 
     schedule : Schedule or None, default=None
-        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
-        ``Linear(0.01, 1)``.
+        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means ``Linear(0.01, 1)``.
 
     hidden : int, default=64
         Width of the hidden layer of each transition; with ``"flow"``, of the network that computes

@@ -287,9 +287,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         scaled to mean 0 and variance 1.  ``"gated-elu"`` is the network of Huang et al.
 
     calibration : float, default=0.0
-        a in [0, 1]: the probability that a step follows the annealed objectives, with the
-        targets :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without
-        transitions.
+        a in [0, 1]: the probability that a step follows the annealed objectives, with the targets
+        :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without transitions.
 
     decoder_steps : {"all", "elbo"}, default="all"
         Which steps update the decoder.  With ``"elbo"``, annealed steps update only q and r.  With
@@ -302,8 +301,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         transitions it multiplies the divergence KL(q(z | x), p(z)).
 
     schedule : Schedule or None, default=None
-        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
-        ``Linear(0.01, 1)``.
+        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means ``Linear(0.01, 1)``.
 
     learning_rate : float, default=1e-3
         Step size of Adam.  Lower it if the fit diverges.

@@ -1,9 +1,8 @@
 """Algorithm 1: tempered stochastic variational inference.
 
-Each step samples a minibatch, fits its local variables at the current temperature, moves
-the global variables along the tempered natural gradient, and shows the result to the
-temperature, which may learn from it.
-(Mandt et al. 2016, Algorithm 1; at T = 1 Hoffman, Blei, Wang, Paisley 2013.)
+Each step samples a minibatch, fits its local variables at the current temperature, moves the global
+variables along the tempered natural gradient, and shows the result to the temperature, which may
+learn from it.  (Mandt et al. 2016, Algorithm 1; at T = 1 Hoffman, Blei, Wang, Paisley 2013.)
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ class RobbinsMonro:
     Parameters
     ----------
     decay : float
-        kappa.  In (0.5, 1] the step sizes have an infinite sum and their squares a finite
-        one.
+        kappa.  In (0.5, 1] the step sizes have an infinite sum and their squares a finite one.
     offset : float
         tau; the larger, the smaller the first steps.
     """
@@ -280,8 +278,7 @@ def optimise(
     batch_size : int, optional
         Number of data in a minibatch; by default all of them.
     population : float, optional
-        Number of data in the population that a minibatch is a sample of; by default
-        `n_samples`.
+        Number of data in the population that a minibatch is a sample of; by default `n_samples`.
     step_size : callable, default=full_step
         Returns the step size rho of step t = 1, 2, ...
     on_step : callable, optional

@@ -558,9 +558,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X, the temperature or the method is out of range, if the temperature is
-            ``"learned"`` and the fit did not learn one, or if it is not 1 with
-            ``method="cvb0"``.
+            If X, the temperature or the method is out of range, if the temperature is ``"learned"``
+            and the fit did not learn one, or if it is not 1 with ``method="cvb0"``.
         """
         check_is_fitted(self)
         check_flag(normalize, "normalize")

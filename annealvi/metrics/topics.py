@@ -263,10 +263,9 @@ def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """Numbers of documents with both of two top words of a topic, of shape (n_topics, n, n).
 
-    Topics are handled one by one: a product of the words of all topics would be a matrix of
-    up to (n_topics n)^2 numbers, and few of them are needed.  A word has one bit for each
-    document, which is compact because top words are common.  Two words are counted by an
-    "and" of N / 8 bytes.
+    Topics are handled one by one: a product of the words of all topics would be a matrix of up to
+    (n_topics n)^2 numbers, and few of them are needed.  A word has one bit for each document, which
+    is compact because top words are common.  Two words are counted by an "and" of N / 8 bytes.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)

@@ -117,9 +117,8 @@ class TemperedFMM(
     n_init : int, default=1
         Number of runs.  The fit with the best ELBO is kept.
     covariance : {"diag", "full"}, default="diag"
-        Covariance of the components in q.  ``"diag"``: components are independent and
-        updated one after the other.  ``"full"``: a K x K covariance, and components are
-        updated jointly.
+        Covariance of the components in q.  ``"diag"``: components are independent and updated one
+        after the other.  ``"full"``: a K x K covariance, and components are updated jointly.
     random_state : int, RandomState instance or None, default=None
         Seed of the starting points; `sample` and `predictive_score` use it too.
     n_jobs : int, default=None

@@ -6,8 +6,7 @@ longer sums to one but to
 .. math::
    C(T) = \sum_x \sum_z \int p(\beta) \, h(x, z) \exp b (\beta^\top t(x, z) - a(\beta)) \, d\beta.
 
-A temperature that is learned from the data weighs the likelihood against C(T) (Mandt et al.
-2016).
+A temperature that is learned from the data weighs the likelihood against C(T) (Mandt et al. 2016).
 """
 
 from __future__ import annotations

@@ -47,8 +47,7 @@ class Proximity(Temperature):
     Parameters
     ----------
     statistic : {"entropy", "kl"}, default="entropy"
-        The statistic that changes slowly.  The two are equivalent if the prior probability is
-        1/2.
+        The statistic that changes slowly.  The two are equivalent if the prior probability is 1/2.
     magnitude : float or None, default=None
         The first k, at least 0 (plain inference).  None means the energy per datum at the start,
         -E_q[log p(x, z | globals)] without the Gaussian's constant.  It has the scale of the
