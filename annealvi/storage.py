@@ -104,8 +104,8 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     Nothing in the file is executed, and everything in it is checked before it is used.  Large
     arrays, such as the topics of an LDA, are read-only views of the file, which is mapped into
     memory; the first step of `partial_fit` copies them.  Do not change the file in place while the
-    estimator is used.  Saving to the same path is safe: the old contents are kept as long as they
-    are used.
+    estimator is used.  Saving to the same path is safe: the old contents stay as long as they are
+    used.
 
     Parameters
     ----------

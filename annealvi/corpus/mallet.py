@@ -20,8 +20,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        The file that MALLET writes for ``--output-state``; it may be compressed by gzip, as MALLET
-        does.
+        The file that MALLET writes for ``--output-state``; it may be compressed by gzip.
 
     Returns
     -------

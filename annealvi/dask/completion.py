@@ -31,7 +31,7 @@ def document_completion(
 ) -> float:
     """Compute :func:`annealvi.metrics.document_completion` on the workers, part by part.
 
-    The tokens of each part of X are split with a seed computed from `random_state` and the part's
+    The tokens of each part of X are split with a seed made from `random_state` and the part's
     number.
 
     Parameters

@@ -47,7 +47,7 @@ class TemperedLDA(LocalLDA):
 
     A step sends the topics to all workers, and each worker fits its shards of the minibatch.  The
     results are summed over a tree, and this process updates the topics. docs/record/scale.md lists
-    what that costs.
+    the costs.
 
     Parameters
     ----------

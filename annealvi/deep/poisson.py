@@ -331,8 +331,8 @@ class PoissonDEF(DataEstimator):
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return E_q[z] of documents, with their rates fitted while the topics are held fixed.
 
-        With `proximity`, the penalty also applies here, to each document separately; `temperature`
-        is not used.
+        With `proximity`, the penalty also applies, to each document separately; `temperature` does
+        not.
 
         Parameters
         ----------

@@ -274,8 +274,8 @@ class VariationalAutoencoder(AmortisedEstimator):
     n_transitions : int, default=0
         T, the number of transitions that follow the Gaussian in the posterior.  0 means the usual
         autoencoder; a chain makes steps slower.  With a chain, `transform` passes the mean of the
-        Gaussian through the means of the transitions, because the mean of the whole chain has no
-        closed form.
+        Gaussian through the means of the transitions, because the mean of the chain has no closed
+        form.
 
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
@@ -470,7 +470,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=1
-            Draws of z for each datum.  More draws make the estimate less noisy; it is always
+            Draws of z for each datum.  More draws give a less noisy estimate; it is always
             unbiased.
 
         Returns

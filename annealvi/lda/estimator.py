@@ -103,16 +103,15 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Number of runs of `fit`, of which up to `n_jobs` are made in parallel.  ``"auto"`` is 8 if
         the corpus has at least 2.5 words for each entry of the topics, and otherwise 5 [1].  It is
         less, but at least 2, if all runs would make more than three times the passes of one.  16 is
-        the thorough fit: with many topics it predicts better, but takes at least three times the
-        CPU time.
+        the thorough fit: with many topics it predicts better, but takes three times the CPU time or
+        more.
 
-        The topics of all runs are merged to K. At least ten small steps and one pass follow, and
+        The topics of all runs are merged to K.  At least ten small steps and one pass follow, and
         batch passes at T = 1 if words are plentiful (docs/look_up/defaults.md).  Each run needs
         memory for its topics.  Topics cannot be merged with a prior for each topic, with learned
         priors, with an array as `init`, or if T does not end at 1 by a schedule.  Then ``"auto"``
         is 1, and of several runs the one with the lowest `bound_` is kept or, with
-        `validation_fraction`, with the highest `validation_score_`. docs/record/runs.md measures
-        both.
+        `validation_fraction`, with the highest `validation_score_`.  See docs/record/runs.md.
     validation_fraction : float, default=None
         Share of the documents to hold out of `fit`, drawn at random.  They are scored after each
         pass by :func:`annealvi.metrics.document_completion`, in nats per word (or by their part of
@@ -176,8 +175,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         corpus is large and there is such a GPU.  It computes in float32, for up to 2,048 topics,
         and makes the runs one after the other.  Two fits on the same GPU are identical, bit for
         bit; they differ from fits on the processor by rounding errors.  A fitted estimator can be
-        read and used anywhere, with ``device="cpu"``. docs/do/gpu.md lists what still runs on the
-        processor.
+        read and used anywhere, with ``device="cpu"``. docs/do/gpu.md lists what the processor does.
     estimate : {"auto", "map", "variational"}, default="auto"
         With ``"map"``, a document's step uses :math:`\log E[\beta]`. If a schedule cools the fit,
         training also favours documents of few topics: it uses :math:`E[\log\theta] - \kappa /

@@ -414,7 +414,7 @@ class HeldOut:
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that are not fitted.  They are not copied, and read at each
+        Word counts of documents that are not fitted.  They are read, not copied, at each
         evaluation.
     every : float, default=1.0
         Number of passes from one evaluation to the next.

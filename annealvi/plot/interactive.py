@@ -308,8 +308,7 @@ def plot_topics_over_time(
 def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None) -> Any:
     """Draw the share of each topic in each group of documents, such as their categories.
 
-    Groups of fewer than 20 documents, and those beyond the 40 largest, are combined into one, drawn
-    last.
+    Groups of fewer than 20 documents and those beyond the 40 largest are combined, and drawn last.
 
     Parameters
     ----------
@@ -364,7 +363,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> A
 def plot_stability(a: Any, b: Any) -> Any:
     """Draw which topics of one fit recur in another fit: cosines of their words.
 
-    Topics are paired so that the total cosine is largest, and the pairs are on the diagonal, best
+    Topics are paired so that the total cosine is largest, and pairs are on the diagonal, best
     first.
 
     Parameters

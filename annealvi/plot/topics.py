@@ -250,8 +250,7 @@ def plot_topics_by_group(
 ) -> Any:
     """Draw the share of each topic in each group of documents, such as their categories.
 
-    Groups of fewer than 20 documents, and those beyond the 40 largest, are combined into one, drawn
-    last.
+    Groups of fewer than 20 documents and those beyond the 40 largest are combined, and drawn last.
 
     Parameters
     ----------

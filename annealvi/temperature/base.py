@@ -92,8 +92,7 @@ class Temperature(BaseEstimator):
         """Compute what `inverse` needs; called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the plan and all that steps have learned, without parameters, as a tree for a
-        file.
+        """Return the plan and all that steps have learned, but no parameters, as a tree.
 
         Raises
         ------

@@ -62,8 +62,7 @@ class Proximity(Temperature):
     decay : float, default=0.9999
         :math:`\alpha` of the moving average, in (0, 1]; near 1 it is the mean of all steps.
     length : float, default=0.5
-        The fraction of the planned steps, in (0, 1], over which k falls. k is 0 at least in the
-        last step.
+        The fraction of the planned steps, in (0, 1], over which k falls.  The last step has k = 0.
 
     Examples
     --------

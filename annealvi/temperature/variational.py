@@ -156,8 +156,7 @@ class Variational(Learned):
         At each step log T moves by this fraction of the way to its new value, in (0, 1].  None
         means 1 - exp(-12 / S) for topic models, with S the planned steps (for ``partial_fit`` the
         steps in a pass over ``total_samples``), and 0.03 for models whose log C(T) is exact.
-        Without damping (1), T follows the energy immediately, and the fit cools too early to gain
-        anything.
+        Without damping (1), T follows the energy immediately, and the fit cools too early to help.
     start : float or None, default=None
         T of the first step, in [1, T_M].  None means the mean of T under :math:`\pi` for
         topic models, and the inverse of the mean of 1/T under q(y) = :math:`\pi` for models

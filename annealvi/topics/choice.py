@@ -60,8 +60,7 @@ CRITERIA = ("quality", "held_out_log_likelihood")
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What :func:`choose_n_topics` returns: measures at each number of topics, and a
-    recommendation.
+    """What :func:`choose_n_topics` returns: measures of each number of topics, and a choice.
 
     Attributes
     ----------

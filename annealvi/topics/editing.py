@@ -115,8 +115,7 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
 
     See Also
     --------
-    refine_topics : Continues the fit, so that the other topics take over the words of those
-    dropped.
+    refine_topics : Continues the fit, so that other topics take over the dropped words.
 
     Notes
     -----

@@ -567,8 +567,7 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples,)
-            A text without words gets the largest cluster; a warning reports the number of such
-            texts.
+            A text without words gets the largest cluster; a warning reports how many there are.
         """
         check_is_fitted(self)
         classifier = vars(self).get("mixture_", self.lda_)
@@ -673,8 +672,7 @@ class TopicModel(
         TypeError
             If `lda` is not a TemperedLDA.
         ValueError
-            If it has another number of words, or if `seed_topics` or `labels` name topics that it
-            does not have.
+            If it has another number of words, or if `seed_topics` or `labels` name other topics.
         """
         check_is_fitted(self)
         _check_lda(lda, len(self.feature_names_))

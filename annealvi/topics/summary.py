@@ -132,8 +132,7 @@ class TopicSummary:
     support : ndarray of shape (K,), or None
         The `topic_support_` of the model, if it has one.
     refits : Refits or None
-        What :func:`annealvi.topics.refit` has found, if :func:`annealvi.topics.describe` was passed
-        `refits`.
+        What :func:`annealvi.topics.refit` found, if :func:`annealvi.topics.describe` got `refits`.
     similarity : ndarray of shape (n, K)
         Cosines of the topics to their matches in n other fits: those behind ``TopicModel("auto")``
         and the `other` of :func:`annealvi.topics.describe`.  See `trust`.
@@ -349,7 +348,7 @@ class TopicSummary:
         Similarity
             With ``distances``, an ndarray of shape (K, K): Hellinger distances, 0 for the same
             topic and 1 for topics without a common word.  ``linkage`` is for SciPy's
-            :func:`~scipy.cluster.hierarchy.dendrogram`, and ``closest(n)`` returns the most similar
+            :func:`~scipy.cluster.hierarchy.dendrogram`, and ``closest(n)`` lists the most similar
             pairs.
         """
         from scipy.cluster import hierarchy
@@ -472,8 +471,7 @@ class TopicSummary:
         pandas.DataFrame
             A row for each document, indexed by its name if it has one.  ``topic`` is the label of
             its cluster, or None if it has no words.  ``certainty`` is the share of that topic, 1 if
-            the document has no other.  The other columns are the shares of all topics, by their
-            labels.
+            the document has no other.  Other columns are the shares of all topics, by their labels.
         """
         return outward.document_table(self)
 
@@ -484,7 +482,7 @@ class TopicSummary:
         Returns
         -------
         pandas.DataFrame
-            A row for each word, and a column for the label of each topic, with probabilities p(w |
+            A row for each word and a column for each topic, by its label, with probabilities p(w |
             k).
         """
         return outward.word_table(self)
@@ -627,8 +625,8 @@ class TopicSummary:
         Raises
         ------
         ValueError
-            If there are not as many times as documents, if one cannot be read, or if `freq` is not
-            a period.
+            If there are not as many times as documents, if one cannot be read, or if `freq` is no
+            period.
         """
         return shares.over_time(self, times, freq, return_std=return_std)
 
@@ -695,8 +693,7 @@ class TopicSummary:
         the topics that it found, and :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)` is added to the
         covariance.
 
-        One in 20 intervals misses the truth.  If you look at 20 topics, expect one effect that does
-        not exist.
+        One in 20 intervals misses the truth.  If you look at 20 topics, expect one false effect.
 
         Examples
         --------
@@ -837,9 +834,8 @@ class TopicSummary:
 
         Notes
         -----
-        It does not describe the fit of topics that were merged, dropped or fitted
-        further, or that come from another library, because the model does not contain that
-        information.
+        It does not describe the fit of topics that were merged, dropped or fitted further, or that
+        come from another library, because the model lacks that information.
         """
         return paper.methods(self)
 
@@ -860,8 +856,7 @@ class TopicSummary:
     ) -> None:
         """Write a report of the topics: one HTML file that opens in a browser without a network.
 
-        :func:`annealvi.plot.report.write_report` describes its contents.  It needs plotly and
-        pandas.
+        See :func:`annealvi.plot.report.write_report`.  It needs plotly and pandas.
 
         Parameters
         ----------

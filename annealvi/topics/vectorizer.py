@@ -372,8 +372,7 @@ class TopicVectorizer(CountVectorizer):
         Words to exclude.
     token_pattern : str, default="auto"
         Regular expression of a word.  ``"auto"`` means two letters or more, with their accents,
-        vowel signs and points, and the digits after them.  ``n't`` and the word before it are
-        excluded.
+        vowel signs and points, and the digits after them.  Words that end in ``n't`` are excluded.
     ngram_range, analyzer : objects
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"

@@ -60,7 +60,7 @@ def test_what_is_no_text(kind, name, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.txt").write_text("stars and planets")
     (tmp_path / "folder" / name).write_bytes(BINARY[kind])
-    refused(f"{name}.* by --files", read, tmp_path / "folder", "--encoding", "latin-1")
+    refused(f"{name}.* Use --files", read, tmp_path / "folder", "--encoding", "latin-1")
 
 
 def test_a_state_of_mallet_is_no_text(tmp_path):

@@ -73,7 +73,7 @@ def test_blocks_of_rows(adata, tmp_path, monkeypatch):
     assert_array_equal(corpus.open_corpus(tmp_path / "a.h5ad").toarray(), X)
     adata.X = adata.X.tocsc()
     adata.write_h5ad(tmp_path / "b.h5ad")
-    with pytest.warns(UserWarning, match="keeps columns together, so it is read as a whole"):
+    with pytest.warns(UserWarning, match="is stored by columns, so it is read as a whole"):
         assert_array_equal(corpus.open_corpus(tmp_path / "b.h5ad").toarray(), X)
 
 
@@ -208,7 +208,7 @@ def test_names_in_other_files(folder):
 def test_names_that_are_there_twice(folder):
     twice = ["a", "b", "a", "a-1", "a", *GENES[5:]]
     (folder / "features.tsv").write_text("\n".join(twice))
-    with pytest.warns(UserWarning, match="2 names of features are there before: .* in 'a-2'"):
+    with pytest.warns(UserWarning, match="2 names of features repeat an earlier one: .* in 'a-2'"):
         words = corpus.read_cells(folder).feature_names
     assert words.tolist()[:5] == ["a", "b", "a-2", "a-1", "a-3"]
 

@@ -130,7 +130,7 @@ def test_a_file_of_another_kind_or_program(tmp_path):
     save_file({"a": np.zeros(3)}, tmp_path / "a")
     refused(r"a' is not a file .* annealvi did not write it", read, tmp_path / "a", "test")
     (tmp_path / "b").write_bytes(b"PK\x03\x04 something else")
-    refused("no file of annealvi, or is damaged", read, tmp_path / "b", "test")
+    refused("not a file of annealvi, or is damaged", read, tmp_path / "b", "test")
 
 
 @pytest.mark.slow

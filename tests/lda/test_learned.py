@@ -264,7 +264,7 @@ def test_attributes_that_come_with_the_temperature(make, X):
         variational, local = temperature == "variational", temperature == "local"
         assert there == [variational, variational, local]
         if not variational:
-            with pytest.raises(AttributeError, match=r"'temperature_posterior_' of .* is only"):
+            with pytest.raises(AttributeError, match=r"'temperature_posterior_' of .* exists only"):
                 _ = lda.temperature_posterior_
     lda = make(temperature="variational").fit(X)
     assert_allclose(lda.temperature_posterior_.sum(), 1)

@@ -402,7 +402,7 @@ def test_save_state_is_for_a_fit_under_way(tmp_path):
         act()
         refused(r"running fit: .* use annealvi\.save", lda.save_state, path)
     stream = make(callback=Checkpoint(path, seconds=0))
-    refused(r"works in `fit`.*annealvi\.save", stream.partial_fit, corpus())
+    refused(r"works only in `fit`.*annealvi\.save", stream.partial_fit, corpus())
     assert not path.exists()
 
 
