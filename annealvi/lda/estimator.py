@@ -289,10 +289,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents.
 
-        After a KeyboardInterrupt or an error of the callback, which is raised again, the
-        estimator has the best of the runs that have ended or, if there is none, the topics
-        reached so far.  `partial_fit` then continues where that fit was stopped, cooling
-        included.  If no step has been made, the estimator is unchanged.
+        A KeyboardInterrupt or an error in the callback is raised again.  The estimator then has the
+        best of the finished runs or, if there is none, the topics reached so far.  `partial_fit`
+        continues from there, and continues to cool.  If no step has been made, the estimator is
+        unchanged.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Present for API consistency.
         resume : path, optional
             A checkpoint of a fit to the same X with the same parameters, written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`; the fit continues from there.
 
         Returns
         -------
@@ -311,14 +311,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
-            is then unchanged.
+            If X or a parameter is out of range, or differs from the checkpoint.  The estimator is
+            then unchanged.
 
         Warns
         -----
         ConvergenceWarning
-            If there is a stopping test (`evaluate_every`, `validation_fraction`), and the
-            fit was still improving when its passes ended it.
+            If there is a stopping test (`evaluate_every`, `validation_fraction`), and the fit was
+            still improving after its last pass.
         """
         self._fit(X, y, resume=resume)
         return self

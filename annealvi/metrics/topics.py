@@ -409,7 +409,7 @@ def topic_checksum(topics: Any) -> str:
     -------
     str
         The first 16 hexadecimal digits of the SHA-256 of the weights, topic by topic, as
-        little-endian float64.  It changes if any weight changes, even in its last bit.
+        little-endian float64.  It changes with every change of a weight.
 
     Raises
     ------

@@ -305,7 +305,7 @@ class LDAPrior:
     n_components, n_features : int
         K and V.
     document_lengths : array-like of shape (n_documents,)
-        Number of words in each document; whole numbers, whose sum is at most 2^53.
+        Number of words in each document, as integers whose sum is at most 2^53.
     doc_topic_prior : float or array-like of shape (K,), default=None
         alpha; None means 1 / K.
     topic_word_prior : float or array-like of shape (V,) or (K, V), default=None
@@ -371,7 +371,7 @@ class LDAPrior:
         Parameters
         ----------
         X : array or sparse matrix of shape (n_documents, n_features)
-            Whole numbers.
+            Counts, as integers.
         n_components, doc_topic_prior, topic_word_prior, form
             As in the class.
         """
