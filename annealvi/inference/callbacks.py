@@ -88,7 +88,7 @@ class Callbacks:
             callback(self._estimator, monitor)
 
     def begin(self, run: Run) -> None:
-        """Tell the callbacks of a run, before its first step."""
+        """Inform the callbacks about a run, before its first step."""
         for callback in self._callbacks:
             if hasattr(callback, "begin"):
                 callback.begin(self._estimator, run)

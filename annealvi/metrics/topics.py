@@ -186,7 +186,7 @@ def topic_coherence(
         Number added to the share of documents of each pair.
     relevance : float, default=1.0
         The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
-        1 is by probability.  Below 1, :math:`w_j` of UMass may be the rarer word of a pair.
+        1 ranks by probability.  Below 1, :math:`w_j` of UMass may be the rarer word of a pair.
 
     Returns
     -------
@@ -215,8 +215,8 @@ def topic_coherence(
 
     Words that do not occur in X are no evidence for a topic.  If the equation is undefined, the
     pair gets the worst value: -1 under NPMI and :math:`\log \epsilon` under UMass.  Two words that
-    are both in every document are independent and get 0.  (gensim gives inf or 0 in the first case,
-    and -1, a rounding error, in the second.)
+    are both in every document are independent and get 0.  (gensim returns inf or 0 in the first
+    case and, by a rounding error, -1 in the second.)
 
     References
     ----------
@@ -306,7 +306,7 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
         Number of top words of each topic, from 1 to n_features.
     relevance : float, default=1.0
         The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
-        1 is by probability.
+        1 ranks by probability.
 
     Returns
     -------

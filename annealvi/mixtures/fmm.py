@@ -161,8 +161,8 @@ class TemperedFMM(
         T of each iteration.  With a proximity temperature, the reciprocal of the mean of 1/T over
         all factors.
     temperature_posterior_ : ndarray of shape (grid,)
-        With a variational temperature: q(y) over its grid at the energy of the last
-        learning step.  T itself follows it with damping.
+        With a variational temperature: q(y) over its grid at the energy of the last learning step.
+        T follows this distribution with damping.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         The same after each step that learned, float32.
     history_ : dict of str to ndarray

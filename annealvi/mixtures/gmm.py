@@ -164,8 +164,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     temperature_path_ : ndarray of shape (n_iter,)
         T of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
-        With a variational temperature: q(y) over its grid at the energy of the last
-        learning step.  T itself follows it with damping.
+        With a variational temperature: q(y) over its grid at the energy of the last learning step.
+        T follows this distribution with damping.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         The same after each step that learned, float32.
     history_ : dict of str to ndarray

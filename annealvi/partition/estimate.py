@@ -159,11 +159,11 @@ _MOST_STEPS = 256
 class PowerGrid:
     """Sums of powers at any inverse temperatures b_1, ..., b_M.
 
-    On an even grid each power follows from the one before by a multiplication.  Any other
-    grid is covered by panels of even points, and sums are interpolated from those, about as
-    accurately as double precision allows.  For b at most about 1 and numbers p in [0, 1] the
-    relative error of p^b, and of sums of such powers, is below 1e-12 if p >= 1e-8, and below
-    1e-8 if p = 1e-20.  Smaller p must not carry weight; in a sum with larger ones they do not.
+    On an even grid each power follows from the one before by a multiplication.  Any other grid is
+    covered by panels of even points, and sums are interpolated from those, about as accurately as
+    double precision allows.  For b at most about 1 and numbers p in [0, 1] the relative error of
+    p^b, and of sums of such powers, is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums
+    must not depend on smaller p; with larger ones among the terms they hardly do.
 
     Parameters
     ----------

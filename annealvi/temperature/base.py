@@ -1,9 +1,9 @@
 """The temperature T of each step of a fit: the base class.
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
-objective is smoother, which helps the fit to find a good optimum.  The optimiser calls
-``tempering(step)`` of the temperature before each batch, which holds ``inverse(step)``, and
-``observe`` with the local step after it.
+objective is smoother, which helps the fit to find a good optimum.  Before each batch the optimiser
+calls ``tempering(step)`` of the temperature, which contains ``inverse(step)``.  Afterwards it calls
+``observe`` with the local step.
 
 References
 ----------

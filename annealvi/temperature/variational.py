@@ -341,9 +341,9 @@ class Variational(Learned):
             self.partition.check(self._inverses, facts)
         elif not (given or by_batch or isinstance(model, Normalised)):
             raise ValueError(
-                "A Variational temperature needs a model with a 'log_partition' method, the "
-                "normaliser log C(T) of its tempered likelihood. This model has none: use "
-                "'annealed' or a number as the temperature, or pass 'partition'."
+                "A Variational temperature needs a model with a 'log_partition' method, which "
+                "computes the normaliser log C(T). This model has none: use 'annealed' or a "
+                "number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)
         self._model, self._asks = model, not (given or by_batch)

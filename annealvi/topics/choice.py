@@ -277,7 +277,7 @@ def choose_n_topics(
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
         got = f"{X.shape[1]} words and {X.shape[0]} such documents"
-        raise BadParameter("X", "at least two words and two documents with words", got)
+        raise BadParameter("X", "counts of at least two words in two documents", got)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
     topics: list[list[NDArray]] = [[] for _ in sizes]

@@ -568,7 +568,7 @@ class TopicSummary:
             A row for each group.  ``n_documents`` counts its documents that have words; the other
             columns are the topics, by their labels: shares of all words of the group.
         errors : pandas.DataFrame
-            Of the same shape, with standard errors; only if `return_std` is true.  They are NaN for
+            Standard errors, in the same shape; only if `return_std` is true.  They are NaN for
             a group of one document, and for topics that fewer than two refits found.
 
         Raises
@@ -620,7 +620,7 @@ class TopicSummary:
             columns are the topics, by their labels: shares of all words of the period, NaN if there
             are none.
         errors : pandas.DataFrame
-            Of the same shape, with standard errors; only if `return_std` is true.
+            Standard errors, in the same shape; only if `return_std` is true.
 
         Raises
         ------
@@ -735,8 +735,8 @@ class TopicSummary:
             The group of each document, as in `by_group`.  Documents whose group is None or NaN are
             left out; to compare two of many groups, set the others to None.
         n : int, default=10
-            Number of words of each group: those that it uses more than others do, if it has at
-            least five of them.  None means all words of the topic, also rare ones.
+            Number of words of each group.  The group must use them more than the others do, and at
+            least five times.  None means all words of the topic, even rare ones.
         prior : float, default=500
             :math:`\alpha_0`, in words, from 1e-6 to 1e12.
 

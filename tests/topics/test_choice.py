@@ -205,7 +205,7 @@ def test_wrong_numbers(ks):
 
 @cases(
     "documents, message",
-    (X[:1], "two documents with words. Got '150 words and 1 such documents"),
+    (X[:1], "words in two documents. Got '150 words and 1 such documents"),
     (np.zeros((5, 10)), "Got '10 words and 0 such documents"),
     (X / 2, "'X' .* must be integer counts"),
     (-X, "Negative values in data"),
