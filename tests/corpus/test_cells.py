@@ -97,8 +97,8 @@ def test_files_that_are_refused(adata, tmp_path):
     refused("must be one of .'log'.. Got 'counts'", fitted, path, layer="counts")
     refused("must be one of .'log'.. Got 'counts'", fitted, adata, layer="counts")
     refused("must be one of .'log'.. Got 'raw'", fitted, adata, layer="raw")
-    refused("integer counts. Got .* Logarithms and normal", fitted, path, layer="log")
-    refused("integer counts. Got .* Logarithms and normal", fitted, adata, layer="log")
+    refused("integer counts. Got .* Logarithms or normal", fitted, path, layer="log")
+    refused("integer counts. Got .* Logarithms or normal", fitted, adata, layer="log")
     empty = adata[:0].copy()
     empty.write_h5ad(tmp_path / "empty.h5ad")
     for source in (empty, tmp_path / "empty.h5ad"):
@@ -125,7 +125,7 @@ def test_transposed(adata):
     turned.obs_names = GENES + CELLS[:4]
     with pytest.warns(UserWarning, match="names of the rows look like regions of a genome"):
         corpus.read_cells(turned.T)
-    refused("as many as rows: is X transposed", fitted, X.T, GENES)
+    refused("that many rows: if it is transposed", fitted, X.T, GENES)
 
 
 def test_back_into_anndata(adata, tmp_path):

@@ -117,7 +117,7 @@ def test_names(name):
     ("posterior", {"log_density": lambda z: z}, "'log_density' parameter of Hier"),
     ("poisson", {"prior_rate": 1e300}, r"'prior_rate' .* \(0.0, 1e\+37\]"),
     ("vae", {"device": "abacus"}, "'device' parameter .* must be 'cpu', 'cuda'"),
-    ("sbn", {"device": "cuda:99"}, "'device' parameter .* PyTorch sees .* Got 'cuda:99'"),
+    ("sbn", {"device": "cuda:99"}, "'device' parameter .* PyTorch finds .* Got 'cuda:99'"),
     ("posterior", {"device": 2**70}, "'device' parameter of Hier"),
     ("posterior", {"learning_rate": 1e300}, r"'learning_rate' .* \(0.0, 1e\+37\]"),
 )
@@ -212,7 +212,7 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
         refused(
             r"it has n_samples=40, but this .* n_samples=39", model(name).fit, X[:39], resume=path
         )
-        with pytest.raises(ValueError, match=r"it has X='.*A fit can only be continued with the"):
+        with pytest.raises(ValueError, match=r"it has X='.*A fit can be continued only with the"):
             model(name).fit(X[::-1].copy(), resume=path)
         with pytest.raises(ValueError, match=f"is the state of a {type(fresh).__name__}, not of a"):
             model("posterior").fit(resume=path)
