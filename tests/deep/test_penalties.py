@@ -142,7 +142,9 @@ def test_a_distance_that_goes_wrong_later():
 def test_a_statistic_that_changes_its_shape():
     penalty = ProximityPenalty(my_mean).plan(9)
     penalty(torch.zeros(2), 0, 1.0)
-    with pytest.raises(ValueError, match=r"has 2 values, and what follows has 3.* must keep its"):
+    with pytest.raises(
+        ValueError, match=r"has 2 values, but the new statistic has 3.* must keep its"
+    ):
         penalty(torch.zeros(3), 1, 1.0)
 
 
