@@ -148,7 +148,7 @@ BITS, COUNTS, PIXELS = "0 and 1 only. Got", "non-negative integers. Got", r"pixe
     ("poisson", np.array([[0.0, np.inf]]), "infinity"),
     ("poisson", 1e200 * np.eye(3), r"counts in X must sum to at most .* in float32. Got 3e\+200"),
     ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
-    ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide by"),
+    ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide it by"),
     ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"needs {PIXELS} to 1.5"),
     ("vae", np.array([["ink", "no"]]), "could not convert string"),
 )
