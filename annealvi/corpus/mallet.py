@@ -148,8 +148,8 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
         values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
         if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
             raise ValueError(
-                "the proportions of a document must sum to 1, or each must follow the number of "
-                "its topic."
+                "the proportions of a document must sum to 1, or each must come after the number "
+                "of its topic."
             )
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(

@@ -449,7 +449,7 @@ class TemperedFMM(
         if mean_square > most * found.noise_variance:
             warn_user(
                 f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the "
-                f"noise variance, {found.noise_variance:.3g}: the residuals lose their digits in "
+                f"noise variance, {found.noise_variance:.3g}: residuals are inaccurate in "
                 f"{X.dtype}. Centre X{', or pass it as float64' * (X.dtype == np.float32)}."
             )
 

@@ -986,7 +986,7 @@ def describe(
         elif feature_names is None:
             feature_names = cells.feature_names
     elif layer is not None:
-        raise BadParameter("layer", "None for what is no AnnData", layer)
+        raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
     read = source.read(documents, "documents")
     read = read if index is None else read._replace(index=index)
     names = source.names(feature_names, read.given)

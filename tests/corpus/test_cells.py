@@ -230,7 +230,11 @@ def test_what_has_no_names():
     refused("'source' .* must be an AnnData or the path", corpus.read_cells, X)
     refused("'layer' .* must be None for a matrix", fitted, X, GENES, layer="counts")
     refused(
-        "'layer' .* must be None for what is no AnnData", describe, fitted(X, GENES), X, layer="a"
+        "'layer' .* must be None unless 'documents' is an AnnData",
+        describe,
+        fitted(X, GENES),
+        X,
+        layer="a",
     )
 
 
