@@ -82,7 +82,7 @@ def test_a_state_answers_without_an_estimator(counts):
 
 @cases(
     ("name", "value", "message"),
-    ("components_", np.ones((4, 41)), "must be an array of shape \\(3, 41\\)"),
+    ("components_", np.ones((4, 41)), "must be an array of numbers of shape \\(3, 41\\)"),
     ("doc_topic_prior_", -1.0, "'doc_topic_prior_' parameter of TemperedLDA must be positive"),
 )
 def test_a_wrong_assignment_in_a_callback_is_the_users_error(counts, name, value, message):
