@@ -247,7 +247,7 @@ class VariationalAutoencoder(AmortisedEstimator):
 
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
     options can help against poor optima: a penalty on moving q fast (`proximity`), annealing
-    (`temperature`), and a deeper posterior.  In the last, a chain of `n_transitions` gated
+    (`temperature`), and a deeper posterior.  In such a posterior, a chain of `n_transitions` gated
     transitions follows the Gaussian, each with its own annealed target (`calibration`).
 
     Parameters

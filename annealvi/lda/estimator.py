@@ -223,12 +223,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     document_temperatures_ : ndarray of shape (n_samples,)
         `document_temperatures` after `fit` with a :class:`LocalVariational` temperature.
     history_ : dict of str to ndarray
-        Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
-        ``temperature``, ``seconds`` and, NaN if they were not computed, ``perplexity``, ``elbo``
-        (at T = 1), ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
-        ``validation`` (the score) and ``topic_change`` (how much a batch pass at the end moved
-        topics). If runs are merged, the records are of the first run and of the steps after the
-        merge.
+        Records, one after each pass, portion or record of the callback.  Each has ``pass``,
+        ``step``, ``temperature`` and ``seconds``.  These are NaN if they were not computed:
+        ``perplexity``, ``elbo`` (at T = 1), ``annealed_elbo`` (at the last T), ``tempered_elbo``
+        (Mandt et al. 2016, Eq. 5), ``validation`` (the score) and ``topic_change`` (how much a
+        batch pass at the end moved topics).  If runs are merged, the records are of the first run
+        and of the steps after the merge.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of words, and their names if X has string column names.
 

@@ -783,7 +783,7 @@ class TopicModel(
         if _reads_files(vectorizer):
             raise TypeError(
                 f"A {type(self).__name__} whose vectorizer has input={vectorizer.input!r} cannot "
-                "be written: reading a file may not make `transform` open other files."
+                "be written: a file must not make `transform` open other files."
             )
         functions = has_function(vectorizer)
         return STATE.dump(
