@@ -18,22 +18,22 @@ from annealvi.exceptions import BadParameter
 class Checkpoint:
     """A callback that writes the whole state of a fit to a file from time to time.
 
-    ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, goes on from
-    the last checkpoint.  It ends identically to a fit that was never stopped, bit for bit;
-    only the times in `history_` differ.
+    ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, resumes from
+    the last checkpoint.  It ends identically to a fit that was never stopped, bit for bit; only the
+    times in `history_` differ.
 
     A checkpoint is written after a step, if `seconds` have passed since the last one, and at the
-    end of the fit.  A signal to stop, SIGINT (Ctrl-C) or SIGTERM, waits for the step under way.
-    Then a checkpoint is written and the signal takes effect: SIGINT raises KeyboardInterrupt,
-    SIGTERM ends the process.  A second signal takes effect at once.  This is so if `fit` runs in
-    the main thread and the program does not ignore the signal.
+    end of the fit.  If a signal to stop, SIGINT (Ctrl-C) or SIGTERM, arrives, the current step is
+    finished first.  Then a checkpoint is written and the signal takes effect: SIGINT raises
+    KeyboardInterrupt, SIGTERM ends the process.  A second signal takes effect at once.  This
+    requires that `fit` runs in the main thread and the program does not ignore the signal.
 
     Parameters
     ----------
     path : path
         The file to write.  It is replaced only once a new checkpoint is complete.
     seconds : float, default=60
-        Least time between two checkpoints.
+        Minimum time between two checkpoints.
 
     Raises
     ------
@@ -61,8 +61,8 @@ class Checkpoint:
         """Write a checkpoint if it is time; called after each step."""
         if self._written is None:
             raise ValueError(
-                "A Checkpoint works in `fit`. Write a stream of `partial_fit` with annealvi.save "
-                "after a portion."
+                "A Checkpoint works only in `fit`. To keep a model between calls of "
+                "`partial_fit`, use annealvi.save."
             )
         self._signals.catch()  # from the first step on: before it there is nothing to write
         if self._signals.received or time.monotonic() - self._written >= self.seconds:
@@ -78,7 +78,7 @@ class Checkpoint:
         """
         if self._written is not None:
             raise ValueError(
-                "This Checkpoint is already in use by another fit: give each fit one of its own."
+                "This Checkpoint is already in use by another fit: create one for each fit."
             )
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):  # not after hours

@@ -230,8 +230,8 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= most:
         raise ValueError(
-            f"The squares of {name} must be finite in {X.dtype}, and sum to at most {most:.3g}: "
-            f"scale it. Got values up to {np.max(np.abs(X)):.3g}."
+            f"The squares of {name} must be finite in {X.dtype} and sum to at most {most:.3g}: "
+            f"rescale it. Got values up to {np.max(np.abs(X)):.3g}."
         )
     return square
 
@@ -336,5 +336,5 @@ def _check_positive(array: NDArray, name: str, dtype: np.dtype, n_summed: int) -
     huge = np.float64(np.finfo(dtype).max) / (HEADROOM * n_summed if n_summed else 1.0)
     if least < tiny or most > huge:
         of = f" of sums of {n_summed} numbers" if n_summed else ""
-        wanted = f"in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, in which it computes"
+        wanted = f"in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, the dtype of the fit"
         raise BadParameter(name, wanted, least if least < tiny else most)

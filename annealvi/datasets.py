@@ -58,15 +58,16 @@ def load_arxiv_abstracts(*, return_X_y: bool = False, texts: bool = False) -> An
         target_names : ndarray of shape (15,)
             The categories.
         texts : list of str
-            Title and abstract of each document; only if `texts` is true, as the next three.
+            Title and abstract of each document.  This and the next three exist only if `texts` is
+            true.
         titles, ids : list of str
             The titles, and the names of the documents at arXiv.
         created : list of str
             The dates of the documents, such as ``"2019-01-20"``.
         DESCR : str
-            Where the corpus is from and how it was prepared.
+            The source of the corpus and how it was prepared.
         filename, data_module : str
-            The file, and the module whose folder it is in.
+            The file, and the module whose folder contains it.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     """Read a corpus of word counts stored as ``<name>.npz``.
 
     The file holds a CSR matrix as ``data``, ``indices``, ``indptr`` and ``shape``, and the
-    words as ``vocab``.  It may hold further arrays.
+    words as ``vocab``.  It may contain other arrays.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data`` (csr_matrix, float64), ``feature_names``, and the further arrays under
+        ``data`` (csr_matrix, float64), ``feature_names``, and the other arrays under
         their own names.
 
     Raises
@@ -146,9 +147,9 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
 def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read images stored as ``<name>.npz``.
 
-    The file holds the images as ``X``.  They are bytes of shape (n_samples, height, width),
-    or the bits of square images, packed by :func:`numpy.packbits` into rows of bytes.  The
-    file may hold test images in the same format as ``X_test``, and further arrays.
+    The file holds the images as ``X``.  They are bytes of shape (n_samples, height, width), or the
+    bits of square images, packed by :func:`numpy.packbits` into rows of bytes.  The file may
+    contain test images in the same format as ``X_test``, and other arrays.
 
     Parameters
     ----------
@@ -161,9 +162,8 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data`` (float32 of shape (n_samples, height * width), pixels in [0, 1]), ``shape``
-        (of an image), ``data_test`` if there are test images, and the further arrays under
-        their own names.
+        ``data`` (float32 of shape (n_samples, height * width), pixels in [0, 1]), ``shape`` (of an
+        image), ``data_test`` if there are test images, and the other arrays under their own names.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def make_topic_corpus(
     topic_word_prior: float = 0.05,
     random_state: Any = None,
 ) -> Bunch:
-    """Draw documents from latent Dirichlet allocation, and return their true topics too.
+    """Draw documents from latent Dirichlet allocation, and return them with their true topics.
 
     Parameters
     ----------
@@ -347,5 +347,5 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
 def _read(path: Path) -> Bunch:
     X, arrays = read_npz(path, "corpus")
     if "vocab" not in arrays:
-        raise ValueError(f"{str(path)!r} holds no corpus: it has no 'vocab', the words.")
+        raise ValueError(f"{str(path)!r} holds no corpus: it has no words ('vocab').")
     return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

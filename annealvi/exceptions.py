@@ -27,14 +27,14 @@ def warn_user(text: str | Warning, category: type[Warning] = UserWarning) -> Non
 class BadParameter(InvalidParameterError):  # noqa: N818
     """A parameter has a value that is not allowed.
 
-    It is a ValueError, and a TypeError as well, as scikit-learn's errors of parameters are.
+    It is both a ValueError and a TypeError, as scikit-learn's errors of parameters are.
 
     Parameters
     ----------
     name : str
         The parameter.
     must_be : str
-        What is allowed, as it follows "must be".
+        What is allowed; it follows "must be" in the message.
     got : object
         What was passed.
     hint : str, default=""
@@ -72,7 +72,7 @@ class DivergenceError(ArithmeticError):
     Parameters
     ----------
     message : str
-        Gives the step, the objective and what to change.
+        The step, the objective and what to change.
     state : object, optional
         The last finite state, if no estimator keeps it.
 
@@ -100,5 +100,5 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
         return (
             f"This {self.estimator_name} comes from annealvi {self.original_sklearn_version} and "
             f"is read by annealvi {self.current_sklearn_version}. A pickle may not work, and a "
-            "fit may continue to other numbers. Later versions read files of annealvi.save."
+            "continued fit may give other results. Later versions read files of annealvi.save."
         )

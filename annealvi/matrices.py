@@ -48,8 +48,8 @@ def check_matrix(
     dtype = list(dtype) if isinstance(dtype, tuple) else dtype
     if _are_pairs(X):
         raise ValueError(
-            f"{name} must be a matrix of counts. Got lists of pairs, as gensim has them: "
-            f"annealvi.corpus.from_gensim({name}).data is their matrix."
+            f"{name} must be a matrix of counts. Got lists of pairs, as gensim uses them: "
+            f"annealvi.corpus.from_gensim({name}).data is the matrix."
         )
     if sparse.issparse(X):
         if not accept_sparse:  # scikit-learn may print the matrix, and so read its arrays
@@ -102,16 +102,14 @@ def check_whole(X: Any, method: str) -> sparse.csr_matrix:
     if _are_texts(X):
         raise TypeError(
             f"The X of {method} must be a matrix of word counts. Got texts: TopicModel.fit takes "
-            "these, `counts` of a fitted one counts them, and `lda_` has its topics of counts."
+            "texts. Once it is fitted, `counts` counts them, and `lda_` is the model of counts."
         )
     X = check_csr(X)
     check_non_negative(X, method)
     for first in range(0, X.nnz, CHUNK):  # the matrix may be larger than memory
         some = X.data[first : first + CHUNK]
         for broken in some[some != np.floor(some)]:
-            hint = (
-                "Logarithms and normalised values are none; an AnnData may have counts in a layer."
-            )
+            hint = "Logarithms or normalised values are not counts. A layer may hold counts."
             raise BadParameter("X", "integer counts", broken, hint)
     return X
 
@@ -223,7 +221,7 @@ def _checked(X: Any) -> sparse.csr_matrix:
     if X.format == "lil":
         lengths = [len(row) for row in X.rows]
         if len(lengths) != X.shape[0] or lengths != [len(row) for row in X.data]:
-            raise ValueError("it must have a list of columns, and one of as many values, a row")
+            raise ValueError("each row must have a list of columns and a list of as many values")
         X = X.tocsr()  # which reads the lists only by their lengths
     elif X.format == "dok":
         X = X.tocoo()

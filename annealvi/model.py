@@ -25,7 +25,7 @@ class LocalRule(Protocol):
     inverses : ndarray of shape (M,)
         Inverse temperatures at which the rule needs log C.
     rounds : int
-        How many times local variables and temperatures are fitted in turn.
+        How many times local variables are fitted, and then temperatures.
     """
 
     inverses: NDArray[np.float64]
@@ -43,9 +43,8 @@ class LocalRule(Protocol):
 class FactorLimits(NamedTuple):
     """Limits of binary factors; beyond its limits a factor has its own temperature.
 
-    Let a be the best logit of a factor at T = 1.  Within the limits the factor takes it.
-    Beyond them it takes the limit or ``centre + inverse * (a - centre)``, whichever lies
-    further out.
+    Let a be the best logit of a factor at T = 1.  Within the limits the logit is a.  Beyond them it
+    is the limit or ``centre + inverse * (a - centre)``, whichever lies further out.
 
     Attributes
     ----------
@@ -126,14 +125,13 @@ class LocalStep:
         Expected sufficient statistics, weighted by b.  The optimiser does not look into
         them, and passes them to ``global_step``.
     energy : ndarray of shape (n_samples,), float or None
-        +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and
-        without the base measure h(x, z), which is not tempered.  It has the sign of a
-        log-likelihood, unlike an energy in physics: larger is better.  A model that can
-        compute it cheaply makes it a property, evaluated at the current globals when it is
-        read.
+        +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and without the
+        base measure h(x, z), which is not tempered.  It has the sign of a log-likelihood, unlike an
+        energy in physics: larger is better.  A model that can compute it cheaply makes it a
+        property, evaluated at the current globals when it is read.
     entropy : ndarray of shape (n_samples,), float or None
-        Entropy of the local factors of each datum or of the batch, less the contribution of
-        their untempered priors: ``b * energy + entropy`` is the share of the annealed ELBO.
+        Entropy of the local factors of each datum or of the batch, minus the contribution of their
+        untempered priors: ``b * energy + entropy`` is the share of the annealed ELBO.
     log_partition : ndarray of shape (M,) or None
         log C(T) of the batch at the current q, at the inverse temperatures passed to
         :meth:`LocallyNormalised.normalise_at`.
@@ -141,7 +139,7 @@ class LocalStep:
         Number of terms in the sum that is the batch's energy, if these are not its data but,
         for example, words.
     inverse : ndarray of shape (n_samples,) or (K, n_samples) or None
-        The inverse temperatures that a :class:`LocalRule` has found, or that follow from
+        The inverse temperatures that a :class:`LocalRule` found, or that result from
         :class:`FactorLimits`.
     """
 
@@ -162,7 +160,7 @@ class Model(Protocol):
         """Fit the local variables of a batch; with `moments`, return energies and entropies."""
 
     def global_step(self, statistics: Any, rho: float, scale: float, tempering: Tempering) -> None:
-        """Move the globals by rho along the tempered natural gradient.
+        """Update the globals by a step of size rho along the tempered natural gradient.
 
         `scale` is the number of data in the population over the number in the batch.
         """

@@ -1,4 +1,4 @@
-"""A progress bar for a fit: how far it is, what is left, and its current bound."""
+"""A progress bar for a fit: the steps done, the time left, and the current bound."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PAUSE, SHARE = 0.5, 0.02
 class ProgressBar:
     """A callback that shows the progress of `fit` in a bar of tqdm.
 
-    The bar counts the steps of all runs, and tells the time that is left.  After it stand the
-    temperature and the current bound: for LDA the perplexity of up to 200 training documents, for
-    a mixture the ELBO a sample, for a deep model the ELBO of the last step.  A bound that has to
-    be computed is computed at most twice a second, in about two percent of the time.  The result
-    of the fit stays identical, bit for bit.
+    The bar counts the steps of all runs, and shows the time left, the temperature and the current
+    bound: for LDA the perplexity of up to 200 training documents, for a mixture the ELBO per
+    sample, for a deep model the ELBO of the last step.  The bound is computed at most twice a
+    second, which takes about two percent of the time.  The result of the fit stays identical, bit
+    for bit.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
-    shows scikit-learn's own bars instead, which need the package rich.  In `partial_fit` nothing
-    is shown: put a bar around your own loop.
+    shows scikit-learn's own bars instead, which need the package rich.  `partial_fit` shows
+    nothing: put a bar around your own loop.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ProgressBar:
         self._before = 0  # steps of earlier runs
 
     def begin(self, estimator: Any, run: Any) -> None:
-        """Draw the bar, or go on to the next run; called before the first step of a run.
+        """Draw the bar, or continue with the next run; called before the first step of a run.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class ProgressBar:
         """
         if self._in_use:
             raise ValueError(
-                "This ProgressBar is already in use by another fit: give each fit one of its own."
+                "This ProgressBar is already in use by another fit: create one for each fit."
             )
         self._in_use = True
         try:

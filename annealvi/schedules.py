@@ -82,7 +82,7 @@ class Relaxing:
     Parameters
     ----------
     first : float
-        :math:`v_0 > 0`.  The value at the end is :math:`v_0^{.018}`, close to 1.
+        :math:`v_0 > 0`.  The value at the end is :math:`v_0^{0.018}`, close to 1.
 
     Raises
     ------

@@ -37,9 +37,9 @@ ESTIMATOR = Schema(
 def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write a fitted estimator to a file.
 
-    The file is in the safetensors format and holds arrays, numbers and strings only, so that
-    reading it executes nothing.  What :func:`load` returns predicts, scores and continues with
-    `partial_fit` exactly as the estimator does.
+    The file is in the safetensors format and contains only arrays, numbers and strings, so reading
+    it executes nothing.  The loaded estimator predicts, scores and continues with `partial_fit`
+    exactly as this one does.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If it is of another class, or a parameter cannot be written: one that is neither None, a
-        number, a string, an array or list of these, a temperature or schedule of annealvi, a
-        LogPartition, a RandomState nor a function.
+        If it is of another class, or if a parameter cannot be written.  None, numbers, strings,
+        arrays or lists of these, temperatures and schedules of annealvi, a LogPartition, a
+        RandomState and functions are allowed.
     OSError
         If the file cannot be written.
 
@@ -65,10 +65,9 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     them again when the file is loaded.  This also holds for a ProximityPenalty whose statistic or
     distance is a function: ``load(path, proximity=penalty)``.
 
-    Callbacks are not written: the loaded estimator has ``callback=None``.  Of a RandomState its
-    present state is written; the loaded estimator has a generator of its own in that state.
-    The choice made
-    with ``set_output`` is not written.
+    Callbacks are not written: the loaded estimator has ``callback=None``.  A RandomState is written
+    in its present state, in which the loaded estimator has its own generator.  The choice made with
+    ``set_output`` is not written.
 
     Examples
     --------
@@ -103,31 +102,31 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     """Read an estimator that :func:`save` wrote.
 
     Nothing in the file is executed, and everything in it is checked before it is used.  Large
-    arrays, as the topics of an LDA, are read-only views of the file, which is mapped into memory;
-    the first step of `partial_fit` copies them.  Do not change the file in place while the
-    estimator is used.  Saving to the same path is safe: the old contents stay until they are let
-    go.
+    arrays, such as the topics of an LDA, are read-only views of the file, which is mapped into
+    memory; the first step of `partial_fit` copies them.  Do not change the file in place while the
+    estimator is used.  Saving to the same path is safe: the old contents stay as long as they are
+    used.
 
     Parameters
     ----------
     path : path
     **parameters : objects
-        Parameters that replace the file's.  Functions must be given, because a file does
-        not have them: ``load(path, log_density=f)``.  ``device="cpu"`` reads on a CPU what was
-        fitted on a GPU.
+        Parameters that replace those in the file.  Functions must be passed, because a file cannot
+        contain them: ``load(path, log_density=f)``.  With ``device="cpu"``, an estimator fitted on
+        a GPU can be used on a CPU.
 
     Returns
     -------
     estimator
-        With ``callback=None``, unless it is given.
+        With ``callback=None``, unless one is passed.
 
     Raises
     ------
     ValueError
-        If the file is no estimator, is damaged, has a newer format, or needs a function that is
-        not given.
+        If the file is not an estimator, is damaged, has a newer format, or needs a function that
+        was not passed.
     TypeError
-        If the estimator has no parameter that is given.
+        If the estimator does not have a parameter that was passed.
     ImportError
         If it is an estimator of annealvi.deep, and PyTorch is not installed.
     OSError
@@ -150,8 +149,8 @@ def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "
         needed = name in values["functions"] or parameter.default is parameter.empty
         if needed and name not in parameters:
             raise ValueError(
-                f"The file has no {name!r}: a file cannot hold a function. Pass it: "
-                f"annealvi.load(path, {name}=...)."
+                f"The file does not contain {name!r}, because a file cannot hold a function. Pass "
+                f"it: annealvi.load(path, {name}=...)."
             )
     estimator = cls(**parameters)
     estimator.load_state_dict(values["state"], f"{inner}state")

@@ -124,15 +124,15 @@ def test_priors_that_numpy_cannot_draw_from(prior):
 @cases(
     "arrays, message",
     ({}, "it has no .'data', 'indices', 'indptr', 'shape'"),
-    (dict(indices=[0, 7, 1]), "no matrix of counts. .*indices"),
-    (dict(indptr=[0, 2, 2**40]), "no matrix of counts"),
-    (dict(shape=[-1, 3]), "no matrix of counts"),
-    (dict(data=[1, -2, 3]), "no matrix of counts"),
+    (dict(indices=[0, 7, 1]), "not a count matrix. .*indices"),
+    (dict(indptr=[0, 2, 2**40]), "not a count matrix"),
+    (dict(shape=[-1, 3]), "not a count matrix"),
+    (dict(data=[1, -2, 3]), "not a count matrix"),
 )
 def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):
     whole = dict(data=[1, 2, 3], indices=[0, 2, 1], indptr=[0, 2, 3], shape=[2, 3], vocab=["a"] * 3)
     np.savez(tmp_path / "mine.npz", **(whole | arrays if arrays else {"a": 1}))
-    refused(rf"mine.npz' holds no corpus: .*{message}", load_corpus, "mine", data_home=tmp_path)
+    refused(rf"mine.npz' holds no corpus.*{message}", load_corpus, "mine", data_home=tmp_path)
 
 
 def test_image_files_with_wrong_arrays_and_damaged_ones(tmp_path):

@@ -103,7 +103,7 @@ def at_least(least: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
             raise argparse.ArgumentTypeError(
-                f"must be a whole number, at least {least}, got {text!r}"
+                f"must be an integer of at least {least}, got {text!r}"
             )
         return int(text)
 
@@ -126,7 +126,7 @@ def documents(text: str) -> int | float | str:
         return text if text == "auto" else int(text) if text.isdecimal() else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"must be a number of documents, such as 5, or a share of them, such as 0.2, got "
+            "must be a number of documents, such as 5, or a fraction of them, such as 0.2, got "
             f"{text!r}"
         ) from None
 
@@ -137,7 +137,7 @@ def encoding(text: str) -> str:
         name = codecs.lookup(text).name
     except LookupError:
         raise argparse.ArgumentTypeError(
-            f"there is no encoding {text!r}; usual ones are utf-8, cp1252, latin-1, utf-16"
+            f"unknown encoding {text!r}; common ones are utf-8, cp1252, latin-1, utf-16"
         ) from None
     return "utf-8-sig" if name == "utf-8" else name  # a mark at the beginning is no text
 
@@ -155,7 +155,7 @@ def flag(text: str) -> dict[str, Any]:
     return {"action": "store_true", "help": text}
 
 
-QUIET: Options = {"--quiet": flag("say nothing on stderr but errors")}
+QUIET: Options = {"--quiet": flag("write only errors to stderr")}
 MODEL: Options = {"model": value("MODEL", "file that annealvi fit --model wrote")}
 PATH: Options = {"path": value("PATH", "file or folder of documents, see below")}
 READING: Options = {
@@ -274,7 +274,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
 #: What each command runs, and what its help says.
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
     "fit": (fit, "find topics, write a report and a model", FIT),
-    "label": (label, "tell the topics of documents", LABEL),
+    "label": (label, "assign topics to documents", LABEL),
     "show": (show, "print the topics of a model", SHOW),
     "paper": (paper, "write tables, figures and methods for a paper", PAPER),
     "label-topics": (label_topics, "set labels of topics, in the file of a model", LABEL_TOPICS),
@@ -381,5 +381,5 @@ def _in_a_line(error: Any) -> str:
     elif isinstance(error, MemoryError):
         message = f"there is not enough memory. {error}"
     elif isinstance(error, ValueError) and isinstance(error.__cause__, UnicodeError):
-        message = f"{message}. Name the encoding by --encoding, such as cp1252 or utf-16."
+        message = f"{message}. Pass its encoding by --encoding, such as cp1252 or utf-16."
     return " ".join(message.split())

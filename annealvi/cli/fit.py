@@ -99,9 +99,9 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     elif known:
         model.fit_counts(corpus.counts, corpus.words)
     elif model.seed_words:
-        raise ValueError("--seed-words needs the words of the counts: name a file by --vocabulary.")
+        raise ValueError("--seed-words needs the words of counts: pass them by --vocabulary.")
     else:
-        say(chosen, "the words are not known: name a file of them by --vocabulary")
+        say(chosen, "the words are not known: pass a file of words by --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))
         model.set_params(clusters=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
@@ -132,11 +132,11 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
             folder, real = Path(path).parent, os.path.realpath(path)
             if Path(path).is_dir() or not os.access(folder, os.W_OK):
                 raise OSError(
-                    f"{option}: {path!r} must be a file, in a folder that can be written."
+                    f"{option}: {path!r} must be a file in a folder that you can write to."
                 )
             if real in used:
                 raise ValueError(
-                    f"{option} and {used[real]} must be two files. Got {path!r} twice."
+                    f"{option} and {used[real]} must be different files. Got {path!r} for both."
                 )
             used[real] = option
     for_report = {"--time": chosen.time, "--group": chosen.group}
@@ -144,7 +144,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
     if chosen.report is not None:
         import_optional("plotly", "--report", "pandas")
     elif given := [option for option, value in for_report.items() if value]:
-        raise ValueError(f"{given[0]} is for the report: name its file by --report.")
+        raise ValueError(f"{given[0]} changes only the report: pass the report's file by --report.")
 
 
 # ------------------------------------------------------------------------------- demo
@@ -154,7 +154,7 @@ def demo(chosen: argparse.Namespace) -> None:
     """Fit topics to the bundled abstracts, print them and write a report."""
     import_optional("plotly", "annealvi demo", "pandas")
     if not Path(chosen.output).parent.is_dir():
-        raise OSError(f"--output: {chosen.output!r} must be a file in a folder that is there.")
+        raise OSError(f"--output: {chosen.output!r} must be a file in a folder that exists.")
     abstracts = load_arxiv_abstracts(texts=True)
     print(f"{len(abstracts.texts):,} abstracts of arXiv, 30 topics", flush=True)
     chosen.topics, corpus = 30, Corpus("the abstracts", {}, abstracts.texts)

@@ -102,7 +102,7 @@ def kind_of(path: Path) -> str:
         return "uci"
     if name.suffix not in ENDINGS:
         raise ValueError(
-            f"The name of {str(path)!r} does not tell its format: choose one by --format "
+            f"The name of {str(path)!r} does not show its format: choose one by --format "
             f"{{{','.join(FORMATS)}}}."
         )
     return ENDINGS[name.suffix]
@@ -120,13 +120,13 @@ def _is_text(text: str, path: str | Path, encoding: str) -> str:
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         raise ValueError(
-            f"{str(path)!r} is no text, or not in the encoding {encoding}: it has NUL characters, "
-            "as pictures and other binary files have, and texts in UTF-16."
+            f"{str(path)!r} is not a text file in the encoding {encoding}: it contains NUL "
+            "characters, as binary files and texts in UTF-16 do."
         )
     if text.startswith("#doc source pos typeindex type topic"):
         raise ValueError(
-            f"{str(path)!r} is a state of MALLET, no text. annealvi.corpus.read_mallet_state reads "
-            "its counts and topics."
+            f"{str(path)!r} is a state file of MALLET, not a text. "
+            "annealvi.corpus.read_mallet_state reads its counts and topics."
         )
     return text
 
@@ -147,7 +147,7 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
         return Corpus(origin, {}, [])
     if not chosen.text and "text" not in names and len(names) != 1:
         raise ValueError(
-            f"Name the column of the texts by --text: {origin} has no column 'text'. "
+            f"{origin} has no column 'text': name the column of the texts by --text. "
             f"{_listed(names)}"
         )
     taken = chosen.text or ["text" if "text" in names else names[0]]
@@ -197,7 +197,7 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
         try:
             texts.append(read_text(path / file, encoding))
         except ValueError as error:
-            hint = "Choose the files that are texts by --files, such as --files '*.txt'."
+            hint = "Use --files to read only the text files, such as --files '*.txt'."
             raise ValueError(f"{error} {hint}") from error
     return {
         "text": texts,
@@ -262,8 +262,8 @@ def _check_rows(text: str, separator: str) -> None:
         n = len(row) if n is None else n
         if len(row) > n and any(row[n:]):
             raise ValueError(
-                f"the row that ends in line {rows.line_num} has {len(row)} columns, and the header "
-                f"{n}: texts with the separator {separator!r} need quotation marks."
+                f"the row that ends on line {rows.line_num} has {len(row)} columns, but the "
+                f"header has {n}: a text that contains {separator!r} must be in quotation marks."
             )
 
 

@@ -23,9 +23,9 @@ from annealvi.topics.source import Source, in_columns, lda_in
 from annealvi.topics.trust import pairs, reasons, stability_of
 
 LEGENDS = {
-    "support": "support: the share of the fit's runs that found the topic; one of low support "
+    "support": "support: the share of the fit's runs that found the topic; a topic of low support "
     "may not come back in a new fit",
-    "stability": "stability: how like it the topics of other fits are (cosine), those that chose "
+    "stability": "stability: how similar the topics of other fits are (cosine); these fits chose "
     "the number of topics",
 }
 WEAK = "* weak: read its documents before you rely on it"
@@ -36,7 +36,7 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
     if corpus.texts is not None and source.count is None:
         raise ValueError(
             f"{origin} was fitted to counts without words, so it cannot read the texts of "
-            f"{corpus.origin}: give it counts with the same columns."
+            f"{corpus.origin}: pass counts with the same columns."
         )
     if corpus.texts is not None:
         return source.count(corpus.texts)
@@ -45,8 +45,8 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
         X = in_columns(X, corpus.words, source.words)
     if X.shape[1] != len(source.words):
         raise ValueError(
-            f"{corpus.origin} has counts of {X.shape[1]:,} words, and {origin} has "
-            f"{len(source.words):,}: they must be the same words."
+            f"{corpus.origin} has counts of {X.shape[1]:,} words, but {origin} has "
+            f"{len(source.words):,}: both must have the same words."
         )
     return X
 
@@ -134,7 +134,7 @@ def label(chosen: argparse.Namespace) -> None:
         writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
     if not known.all():
         n = int((~known).sum())
-        say(chosen, f"{n:,} of them have no word that the model knows, and get no topic")
+        say(chosen, f"{n:,} of them have no word of the model's vocabulary and get no topic")
     if chosen.output is None:
         sys.stdout.write(table.getvalue())
         return
@@ -189,7 +189,7 @@ def label_topics(chosen: argparse.Namespace) -> None:
     source, labels = read_topics(chosen.model), {}
     if source.count is None:
         raise ValueError(
-            f"{chosen.model!r} was fitted to counts without words, so its topics take no labels."
+            f"{chosen.model!r} was fitted to counts without words, so topics cannot have labels."
         )
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")

@@ -32,13 +32,13 @@ def paper(chosen: argparse.Namespace) -> None:
     )
     folder = Path(chosen.folder)
     if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
-        raise OSError(f"--folder: {chosen.folder!r} must be a folder, in one that is there.")
+        raise OSError(f"--folder: {chosen.folder!r} must be a folder whose parent folder exists.")
     source, corpus = read_topics(chosen.model), read(chosen)
     n_refits, covariates = chosen.refits, _covariates(corpus.table)
     if chosen.formula is not None:  # what is wrong with it is said before the refits
         estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
     if n_refits:
-        say(chosen, f"fits {n_refits} more times, for intervals that allow for the fit")
+        say(chosen, f"fits {n_refits} more times, so that intervals allow for uncertain topics")
     X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, refits=n_refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")

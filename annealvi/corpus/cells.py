@@ -38,36 +38,35 @@ RAW = "raw"
 def open_corpus(path: str | os.PathLike, *, layer: str | None = None) -> sparse.csr_matrix:
     """Return a corpus on disk as a matrix, without reading it into memory.
 
-    The arrays of the matrix are views of files, which are mapped into memory: what is used is read
-    from the disk, and given up when memory is needed.  Methods that learn or predict go through the
-    documents in blocks and take the matrix as any other; the bits of a fit are the same.  The
-    arrays are read-only.  Whatever makes a new matrix, such as `X[:1000]` or `2 * X`, reads all
-    that it needs.
+    The arrays of the matrix are read-only views of files mapped into memory: parts are read from
+    the disk when they are used, and dropped when memory is needed.  Methods that learn or predict
+    accept the matrix like any other and read it in blocks; a fit is identical, bit for bit.  An
+    operation that makes a new matrix, such as `X[:1000]` or `2 * X`, reads all that it needs.
 
     Parameters
     ----------
     path : path
-        A folder that :func:`write` has written, or what :func:`read_cells` reads.  Its files must
-        not be changed while the matrix is used.
+        A folder written by :func:`write`, or anything that :func:`read_cells` reads.  Do not change
+        its files while the matrix is used.
     layer : str, default=None
-        Of a .h5ad file, see :func:`read_cells`.
+        The layer of a .h5ad file; see :func:`read_cells`.
 
     Returns
     -------
     csr_matrix of shape (n_documents, n_words)
-        In float32 or float64, as it was written.
+        In float32 or float64, as written.
 
     Raises
     ------
     FileNotFoundError
         If there is no such folder, or a file in it is missing.
     ValueError
-        If it does not hold a corpus, or one of a later version.
+        If it does not contain a corpus, or one of a later version.
 
     Notes
     -----
-    The indices are int32 with fewer than 2^31 entries, and int64 otherwise.  What the arrays hold
-    is checked by the methods that take the matrix, as they check any matrix.
+    The indices are int32 with fewer than 2^31 entries, and int64 otherwise.  The contents of the
+    arrays are checked by the methods that use the matrix, as for any matrix.
     """
     return read_cells(path, layer=layer).data if has_names(Path(path)) else open_folder(path)
 
@@ -81,31 +80,31 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
         An AnnData, in memory or backed, or
 
         - a .h5ad file.  It is read in blocks of rows and written to a temporary folder, which is
-          mapped into memory and gone when the matrix is: see :func:`open_corpus`.  The folder needs
-          8 bytes for each entry; the variable ``TMPDIR`` tells where.  Needs anndata;
-        - a .mtx file, which may be compressed by gzip.  Names are read from files beside it, if
-          they are there: ``features.tsv``, ``genes.tsv`` or ``peaks.bed``, and ``barcodes.tsv``,
-          with what the name of the matrix has before ``matrix.mtx``;
+          mapped into memory and deleted with the matrix; see :func:`open_corpus`.  The folder needs
+          8 bytes for each entry; the variable ``TMPDIR`` sets its place.  This needs anndata;
+        - a .mtx file, which may be compressed by gzip.  Names are read from files in the same
+          folder, if they exist: ``features.tsv``, ``genes.tsv`` or ``peaks.bed``, and
+          ``barcodes.tsv``, with the same prefix that the matrix has before ``matrix.mtx``;
         - a folder of 10x with these files.
 
         A matrix whose rows are the features, as 10x writes it, is transposed.
     layer : str, default=None
-        Of an AnnData or a .h5ad file: the layer that has the counts, or ``"raw"`` for its `raw`.
-        None means X.
+        The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
+        `raw`.  None means X.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
         With `data`, a CSR matrix of cells by features; `feature_names`, an ndarray of str or None;
-        `document_names`, the same of the cells; and `columns`, a dict of what an AnnData knows of
-        its cells.  A number is added to names of features that are there before.
+        `document_names`, the same for the cells; and `columns`, a dict of the columns that describe
+        the cells of an AnnData.  A number is added to repeated names of features.
 
     Raises
     ------
     OSError
         If a file cannot be opened.
     ValueError
-        If a file is not what it should be, if there is no such layer, or if the counts are negative
+        If a file is not valid, if there is no such layer, or if the counts are negative
         or not finite.
 
     Examples
@@ -131,7 +130,7 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     elif _is_hdf5(Path(source)):
         cells = _of_h5ad(Path(source), layer)
     elif layer is not None:
-        raise BadParameter("layer", "None for what is no AnnData", layer)
+        raise BadParameter("layer", "None unless 'source' is an AnnData", layer)
     else:
         cells = _of_mtx(Path(source))
     X, features, documents, columns = cells
@@ -141,8 +140,8 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     changed = [] if words is None else words[words != np.array([*features], dtype=object)]
     if len(changed):
         warn_user(
-            f"{len(changed)} names of features are there before: a number is added to each, as in "
-            f"{changed[0]!r}."
+            f"{len(changed)} names of features repeat an earlier one: a number is added to each, "
+            f"as in {changed[0]!r}."
         )
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
@@ -232,11 +231,11 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(f"{os.fspath(path)!r} keeps columns together, so it is read as a whole.")
+            warn_user(f"{os.fspath(path)!r} is stored by columns, so it is read as a whole.")
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
-                f"it has {len(obs)} cells, {len(var)} features and counts of {X.shape}."
+                f"it has {len(obs)} cells and {len(var)} features, but counts of shape {X.shape}."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 
@@ -244,7 +243,7 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
 def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
     """An error that lists what there is."""
     there = sorted({*layers, *([RAW] if has_raw else ())})
-    return BadParameter("layer", f"one of {there}" if there else "None: there are no layers", layer)
+    return BadParameter("layer", f"one of {there}" if there else "None (it has no layers)", layer)
 
 
 def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
@@ -303,8 +302,8 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
     )
     if not (as_it_is or transposed):
         raise ValueError(
-            f"{os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns. The files beside "
-            f"it have {shape[0]} names of cells and {shape[1]} of features."
+            f"{os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, but the files "
+            f"beside it have {shape[0]} names of cells and {shape[1]} of features."
         )
     if transposed and shape != [None, None]:  # a square one too: 10x writes features as rows
         X = sparse.csr_matrix(X.T)

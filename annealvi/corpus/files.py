@@ -69,7 +69,7 @@ def check_gaps(most: int, n: int, what: str) -> int:
     """
     limit = max(MOST_GAPS, 10 * n)
     if most >= limit:
-        raise ValueError(f"{what} must be below {limit}, for there are {n}. Got {most}.")
+        raise ValueError(f"{what} must be below {limit}, because there are {n}. Got {most}.")
     return most + 1
 
 
@@ -85,9 +85,9 @@ def read_vocabulary(
         while words and not words[-1]:
             words.pop()
         if len(words) < n_words or (exact and len(words) > n_words):
-            first = f" Its first line is {words[0]!r}: is that a headline?" if words else ""
+            first = f" Its first line is {words[0]!r}: is that a header?" if words else ""
             first = first if len(words) > n_words else ""
-            raise ValueError(f"it has {len(words)} words, and the counts have {n_words}.{first}")
+            raise ValueError(f"it has {len(words)} words, but the counts have {n_words}.{first}")
     return np.array(words, dtype=object)
 
 
@@ -98,9 +98,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
     missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
     if missing or kind not in ("csr", "csc"):
         found = f"it has no {missing}" if missing else f"its format is {kind!r}"
-        raise ValueError(
-            f"{os.fspath(path)!r} holds no {what}: {found}, and must be a CSR or CSC matrix."
-        )
+        raise ValueError(f"{os.fspath(path)!r} holds no {what} as a CSR or CSC matrix: {found}.")
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
         parts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
@@ -108,7 +106,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
         return check_counts(sound_csr(made, os.fspath(path)).astype(np.float64)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"{os.fspath(path)!r} holds no {what}: its arrays are no matrix of counts. ({error})"
+            f"{os.fspath(path)!r} holds no {what}: its arrays are not a count matrix. ({error})"
         ) from error
 
 
@@ -137,7 +135,7 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
     OSError
         If a file cannot be opened.
     ValueError
-        If a file is not what it should be.
+        If a file is not valid.
 
     Examples
     --------
@@ -171,7 +169,7 @@ def triples(
         entries = np.loadtxt(chunk, comments=None, ndmin=2)
         if entries.shape[1] != 3:
             raise ValueError(
-                f"its lines must have a document, a word and a count. Got {entries.shape[1]} "
+                f"each line must have a document, a word and a count. Got {entries.shape[1]} "
                 "numbers in a line."
             )
         for what, numbers, most in zip(("Documents", "Words"), entries.T, shape, strict=False):
@@ -197,16 +195,16 @@ def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> sparse.cs
 def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
     """Read word counts in the format of Blei's program LDA-C.
 
-    Each line is a document: the number of its different words, then ``word:count`` for each of
-    them.  Words are numbered from 0.
+    Each line is a document: the number of its distinct words, then ``word:count`` for each of them.
+    Words are numbered from 0.
 
     Parameters
     ----------
     path : path
         The file, such as ``ap.dat``; it may be compressed by gzip.
     vocabulary : path, default=None
-        A file with a word on each line, such as ``vocab.txt``.  The columns then follow
-        its words; without it there are as many as the largest number of a word says.
+        A file with a word on each line, such as ``vocab.txt``.  There is then a column for each of
+        its words; without it the largest word number decides how many there are.
 
     Returns
     -------
@@ -219,7 +217,7 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
     OSError
         If a file cannot be opened.
     ValueError
-        If a file is not what it should be.
+        If a file is not valid.
 
     Examples
     --------
@@ -249,8 +247,8 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
     if len(wrong):
         row = int(wrong[0])
         raise ValueError(
-            f"document {first + row} says that it has {n_different[row]:g} different words. "
-            f"It has {X.indptr[row + 1] - X.indptr[row]}."
+            f"document {first + row} must list {n_different[row]:g} different words, the number "
+            f"at the start of its line. It lists {X.indptr[row + 1] - X.indptr[row]}."
         )
     return check_counts(sparse.csr_matrix(X))
 

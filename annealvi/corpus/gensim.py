@@ -34,7 +34,7 @@ def from_gensim(
         For each document the ids and counts of its words, as ``Dictionary.doc2bow`` returns
         them.  It is read once, so it may be a stream.
     dictionary : gensim.corpora.Dictionary or mapping of int to str, default=None
-        The word of each id.  Without it there are as many words as the largest id says.
+        The word of each id.  Without it the largest id decides how many words there are.
 
     Returns
     -------
@@ -45,10 +45,10 @@ def from_gensim(
     Raises
     ------
     TypeError
-        If `corpus` is no iterable, or `dictionary` no mapping.
+        If `corpus` is not an iterable, or `dictionary` is not a mapping.
     ValueError
-        If a document is no list of (id, count), an id is negative or not in the dictionary, or
-        a count is negative or not finite.
+        If a document is not a list of (id, count), an id is negative or not in the dictionary, or a
+        count is negative or not finite.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
         if pairs.size and pairs.shape[1:] != (2,):
             raise ValueError(
                 f"Each document of 'corpus' must be a list of (id, count). Got {document!r} for "
-                f"document {number}. A single document goes into a list."
+                f"document {number}. Put a single document in a list."
             )
         documents.append(pairs.reshape(-1, 2))
     ids, counts = np.concatenate([*documents, np.empty((0, 2))]).T
@@ -106,7 +106,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     Returns
     -------
     corpus : list of lists of (int, int or float)
-        For each document the ids and counts of its words.  Whole numbers are ints.
+        For each document the ids and counts of its words.  Integer counts are ints.
     dictionary : gensim.corpora.Dictionary
 
     Raises
@@ -114,7 +114,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     ImportError
         If gensim is not installed.
     ValueError
-        If X is no matrix of counts, or there are more or fewer words than columns.
+        If X is not a matrix of counts, or the numbers of words and columns differ.
 
     Examples
     --------

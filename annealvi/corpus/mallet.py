@@ -20,7 +20,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--output-state``; it may be compressed by gzip, as it is there.
+        The file that MALLET writes for ``--output-state``; it may be compressed by gzip.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         feature_names : ndarray of shape (n_words,)
             The words.
         components : ndarray of shape (n_topics, n_words)
-            How often each word has each topic, plus `topic_word_prior`.
+            How often each topic is assigned to each word, plus `topic_word_prior`.
         doc_topic : ndarray of shape (n_documents, n_topics)
             Topic proportions, with `doc_topic_prior`.
         doc_topic_prior : ndarray of shape (n_topics,)
@@ -45,7 +45,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such state.
+        If it is not such a state.
 
     See Also
     --------
@@ -90,7 +90,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--topic-word-weights-file``.
+        The file that MALLET writes for ``--topic-word-weights-file``.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such file.
+        If it is not such a file.
     """
     with opened(path, "topic-word weights of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
@@ -124,21 +124,21 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--output-doc-topics``.  Older versions list the topics of a
-        document in falling order, each with its number; they are read too.
+        The file that MALLET writes for ``--output-doc-topics``.  Files of older versions, which
+        list the topics of a document in decreasing order with their numbers, can be read too.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
         With `doc_topic`, an ndarray of shape (n_documents, n_topics), and `names`, a list of
-        what MALLET calls the documents.
+        MALLET's names of the documents.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such file.
+        If it is not such a file.
     """
     with opened(path, "document topics of MALLET") as stream:
         rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
@@ -148,13 +148,13 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
         values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
         if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
             raise ValueError(
-                "the proportions of a document must sum to 1, or each must follow the number of "
-                "its topic."
+                "the proportions of a document must sum to 1, or each must come after the number "
+                "of its topic."
             )
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
-            f"{os.fspath(path)!r} was written with a threshold: shares below it are 0 here, and "
-            f"topics are counted up to the largest number, {values.shape[1] - 1}."
+            f"{os.fspath(path)!r} was written with a threshold: shares below it are read as 0, "
+            f"and the last topic is taken to be {values.shape[1] - 1}, the largest one there."
         )
     return Bunch(doc_topic=values, names=[row[1] for row in rows])
 
@@ -181,7 +181,7 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        What MALLET writes for ``--output-topic-keys``.
+        The file that MALLET writes for ``--output-topic-keys``.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no such file.
+        If it is not such a file.
     """
     with opened(path, "topic keys of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]

@@ -1,4 +1,4 @@
-"""Word counts on disk, which are mapped into memory: for corpora that are larger than it."""
+"""Word counts on disk, mapped into memory, for corpora that are larger than memory."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ def write(
 ) -> None:
     """Write a corpus to disk block by block, for :func:`open_corpus`.
 
-    Only one block at a time is in memory, so the corpus may be larger than that.  It is a folder
-    of the three arrays of a CSR matrix, as files of NumPy, and a description.  The folder appears
-    at `path` when it is complete, or not at all.
+    Only one block at a time is in memory, so the corpus may be larger than memory.  The corpus is a
+    folder with the three arrays of a CSR matrix, as NumPy files, and a description.  The folder
+    appears at `path` only once it is complete.
 
     Parameters
     ----------
     path : path
-        The folder.  It must not be there yet.
+        The folder.  It must not exist yet.
     blocks : iterable of {array-like, sparse matrix} of shape (n_documents, n_words)
-        Word counts of some documents each, all with the same words.
+        Matrices of word counts of some documents, all with the same words.
         :mod:`annealvi.corpus.streams` reads files and texts in such blocks.
     dtype : {"float32", "float64"}, default="float32"
-        Of the counts in the file.  float32 takes 8 bytes for each entry and holds whole numbers up
-        to 16,777,216; float64 takes 12.
+        Dtype of the counts in the file. float32 takes 8 bytes for each entry and holds integers up
+        to 16,777,216; float64 takes 12 bytes.
 
     Raises
     ------
     FileExistsError
-        If there is something at `path`.
+        If `path` already exists.
     OSError
         If it cannot be written.
     TypeError
-        If `blocks` is no iterable.
+        If `blocks` is not an iterable.
     ValueError
-        If a block is no matrix of counts or has another number of words than the first, if
-        float32 does not have one of the counts, or if there is no block.
+        If a block is not a matrix of counts or has another number of words than the first, if
+        float32 cannot represent one of the counts, or if there is no block.
 
     See Also
     --------
@@ -135,8 +135,8 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             wrong = data != X.data
             if wrong.any():
                 raise ValueError(
-                    f"{name} has the count {X.data[wrong][0]!r}, which float32 does not have: "
-                    "write with dtype='float64'."
+                    f"{name} has the count {X.data[wrong][0]!r}, which float32 cannot represent "
+                    "exactly: pass dtype='float64'."
                 )
             all_data.append(data)
             all_indices.append(X.indices.astype(np.int32, copy=False))
@@ -192,8 +192,7 @@ def _appearing(path: Path) -> Iterator[Path]:
     """A new folder beside `path`, which is moved there at the end, or removed after an error."""
     if path.exists() or path.is_symlink():
         raise FileExistsError(
-            f"There is already something at {os.fspath(path)!r}: remove it, or write to another "
-            "path."
+            f"{os.fspath(path)!r} already exists: remove it, or write to another path."
         )
     # a name has a greatest length
     partial = path.with_name(f".{path.name[:40]}.{uuid4().hex}.partial")
@@ -223,8 +222,8 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
         text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
         raise FileNotFoundError(
-            f"There is no corpus at {name!r}: a folder with {DESCRIPTION}, as "
-            "annealvi.corpus.write makes it."
+            f"There is no corpus at {name!r}. A corpus is a folder that contains {DESCRIPTION}, "
+            "as annealvi.corpus.write makes it."
         ) from error
     try:
         described = DESCRIBED.load(json.loads(text))
@@ -246,7 +245,7 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         found = f"shape {array.shape} and dtype {array.dtype}"
     except Exception as error:  # a header is a text of Python, which may be wrong in many ways
-        raise ValueError(f"{os.fspath(path)!r} is no file of NumPy, or not whole.") from error
+        raise ValueError(f"{os.fspath(path)!r} is not a NumPy file, or is incomplete.") from error
     if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
         allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
         raise ValueError(

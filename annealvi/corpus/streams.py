@@ -49,7 +49,7 @@ def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not what it should be.
+        If it is not valid.
 
     Examples
     --------
@@ -70,11 +70,11 @@ def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[
 def stream_matrix_market(
     path: str | os.PathLike, *, block_size: int = BLOCK
 ) -> Iterator[sparse.csr_matrix]:
-    """Read a file of Matrix Market in blocks of documents.
+    """Read a Matrix Market file in blocks of documents.
 
     It must be a general matrix in coordinates, with a row for each document, such as gensim's
-    ``MmCorpus.serialize`` writes.  The entries of a row must follow one another, and rows must
-    come in order.  SciPy's ``mmread`` reads files in any order, as a whole.
+    ``MmCorpus.serialize`` writes.  The entries of a row must follow one another, and rows must come
+    in order.  SciPy's ``mmread`` reads whole files with entries in any order.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def stream_matrix_market(
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not what it should be.
+        If it is not valid.
     """
     with opened(path, "Matrix Market") as stream:
         banner = stream.readline().decode("ascii", "replace").lower().split()
@@ -123,8 +123,8 @@ def stream_lda_c(
     path : path
         The file, such as ``ap.dat``; it may be compressed by gzip.
     n_words : int, default=None
-        The number of words of the vocabulary.  Without it the file is read once more before, for
-        the largest number of a word.
+        The number of words of the vocabulary.  Without it the file is first read once more to find
+        the largest word number.
     block_size : int, default=10000
         Documents in a block.
 
@@ -138,7 +138,7 @@ def stream_lda_c(
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not what it should be.
+        If it is not valid.
     """
     if n_words is None:
         with opened(path, "LDA-C counts") as stream:
@@ -175,9 +175,9 @@ def stream_gensim(
     Raises
     ------
     TypeError
-        If `corpus` is no iterable, or `words` no mapping and no integer.
+        If `corpus` is not an iterable, or `words` is neither a mapping nor an integer.
     ValueError
-        If a document is no list of (id, count), an id is negative or too large, or a count is
+        If a document is not a list of (id, count), an id is negative or too large, or a count is
         negative or not finite.
 
     Examples
@@ -200,10 +200,11 @@ def stream_texts(
     Parameters
     ----------
     texts : iterable of str
-        Or of whatever the vectorizer reads.  It is read once.
+        Texts, or other items that the vectorizer reads.  They are read once.
     vectorizer : estimator
-        One that need not be fitted, as scikit-learn's `HashingVectorizer`, or has been fitted, as
-        a `CountVectorizer` with a `vocabulary` or after `fit` on a sample of the texts.
+        A vectorizer that needs no fit, such as scikit-learn's `HashingVectorizer` or a
+        `CountVectorizer` with a `vocabulary`, or one that was fitted, for example to a sample of
+        the texts.
     block_size : int, default=10000
         Documents in a block.
 
@@ -215,9 +216,10 @@ def stream_texts(
     Raises
     ------
     sklearn.exceptions.NotFittedError
-        If the vectorizer must be fitted and has not been.
+        If the vectorizer needs a fit and is not fitted.
     TypeError
-        If `texts` is no iterable, or a single str, or has what the vectorizer cannot read.
+        If `texts` is not an iterable, is a single str, or contains an item that the vectorizer
+        cannot read.
 
     Examples
     --------
@@ -234,9 +236,9 @@ def stream_texts(
     for some in _chunks(texts, block_size, "texts"):
         try:
             counts = vectorizer.transform(some)
-        except AttributeError as error:  # raised by a text that is no str
+        except AttributeError as error:  # raised by a text that is not a str
             kinds = ", ".join(sorted({type(text).__name__ for text in some}))
-            raise TypeError(f"'texts' must be what the vectorizer reads. Got {kinds}.") from error
+            raise TypeError(f"The vectorizer cannot read these 'texts'. Got {kinds}.") from error
         yield sparse.csr_matrix(counts)
 
 

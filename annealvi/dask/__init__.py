@@ -1,4 +1,4 @@
-"""Fits on the workers of Dask, for documents that one machine does not hold or takes too long for.
+"""Fits on Dask workers, for documents that are too many for one machine.
 
 It needs dask and distributed, on the workers too: ``pip install 'dask[array]' distributed``.
 docs/do/scale.md shows how to start workers.

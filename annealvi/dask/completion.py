@@ -31,8 +31,8 @@ def document_completion(
 ) -> float:
     """Compute :func:`annealvi.metrics.document_completion` on the workers, part by part.
 
-    Each part of X splits its tokens with a seed of its own, which follows from `random_state` and
-    the part's number.
+    The tokens of each part of X are split with a seed made from `random_state` and the part's
+    number.
 
     Parameters
     ----------

@@ -41,39 +41,39 @@ LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
 class TemperedLDA(LocalLDA):
     """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
 
-    The topics are identical, bit for bit, for any number of workers and whichever of them die.
-    They are also those of a fit to the same documents in memory, without a client, in the order
-    that :func:`document_order` returns, with the same `shard_size` and `batch_size`.
+    The topics are identical, bit for bit, for any number of workers, even if some of them die.  A
+    fit in memory, without a client, finds the same topics if the documents have the order that
+    :func:`document_order` returns, and `shard_size` and `batch_size` are the same.
 
-    A step puts the topics on all workers, and each worker fits its shards of the minibatch.  What
-    they found is added up over a tree, and this process moves the topics.  docs/record/scale.md has
-    what that costs.
+    A step sends the topics to all workers, and each worker fits its shards of the minibatch.  The
+    results are summed over a tree, and this process updates the topics. docs/record/scale.md lists
+    the costs.
 
     Parameters
     ----------
     client : distributed.Client, Engine or None, default=None
-        The workers; None is the current client.  An engine of :mod:`annealvi.scale.engines` does
-        the same elsewhere.
+        The client whose workers are used; None means the current one.  An engine of
+        :mod:`annealvi.scale.engines` can take its place.
     checkpoint : path, default=None
-        A file for :class:`annealvi.checkpoint.Checkpoint`, written every minute.  If it is there
-        when `fit` begins, `fit` goes on from it, on as many workers as there are now.
+        A file for :class:`annealvi.checkpoint.Checkpoint`, written every minute.  If it exists when
+        `fit` begins, `fit` resumes from it, with any number of workers.
     shard_size : int, default=None
-        Documents that a worker fits at a time, on all of its threads; None means 4,096.  It is a
-        part of the fit, as the number of workers is not.
+        Documents that a worker fits at a time, on all of its threads; None means 4,096.  Another
+        shard size gives slightly different numbers; another number of workers does not.
     batch_size : int, default=None
-        Documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or less so that a
-        pass has some eight steps and a fit some thirty.
+        Documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or less, so that a
+        pass has about eight steps and a fit about thirty.
     n_jobs : int, default=None
         Threads of a task; None means as many as the workers have.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional
-        As all that follow: see :class:`annealvi.TemperedLDA`.
+        For these and the parameters below, see :class:`annealvi.TemperedLDA`.
     learning_offset, max_iter, total_samples, perp_tol, mean_change_tol, evaluate_every : optional
     max_doc_update_iter, verbose, random_state, temperature, estimate, init, preset : optional
     n_init, dtype, callback : optional
     device : {"cpu"}, default="cpu"
         Workers compute on their processors.
     validation_fraction : optional
-        Validation needs the documents in this process, and is refused where they are elsewhere.
+        Only for documents in this process; it raises an error if they are elsewhere.
 
     See Also
     --------
@@ -113,7 +113,7 @@ class TemperedLDA(LocalLDA):
         Raises
         ------
         RuntimeError
-            If there are no workers for too long, or they die in the same step again and again.
+            If there are no workers for too long, or if workers die repeatedly in the same step.
         TypeError, ValueError
             If X or a parameter is not allowed.  The estimator is then unchanged.
         """
@@ -126,8 +126,8 @@ class TemperedLDA(LocalLDA):
         if are_partitions(X):
             if self.validation_fraction is not None:
                 hint = (
-                    "The documents are not in this process: keep some out of X, and use "
-                    "document_completion."
+                    "Documents cannot be held out, because they are in other processes: leave "
+                    "some out of X, and use document_completion."
                 )
                 raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
             prepared = partial(self._prepare, as_engine(self.client))
@@ -149,12 +149,12 @@ class TemperedLDA(LocalLDA):
             If X is in parts on the workers.
         """
         if are_partitions(X):
-            hint = "Give it one part at a time, computed or opened by annealvi.corpus.open_corpus."
+            hint = "Pass one part at a time, computed or opened by annealvi.corpus.open_corpus."
             raise BadParameter("X", "a matrix in memory", X, hint)
         return super().partial_fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
-        """Fit, then `transform` the same documents, when the result is computed.
+        """Fit, then `transform` the same documents lazily.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class TemperedLDA(LocalLDA):
         Returns
         -------
         dask array, or list of delayed
-            As X; an array for documents in memory.
+            Of the same kind as X; an array for documents in memory.
         """
         options: dict[str, Any] = dict(normalize=normalize, temperature=temperature, method=method)
         if not are_partitions(X):
@@ -197,7 +197,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def predict(self, X: Any) -> Any:
-        """Return the most probable topic of each document, if it had only one, lazily.
+        """Return lazily the most probable topic of each document, if each has only one.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class TemperedLDA(LocalLDA):
         Returns
         -------
         dask array, or list of delayed
-            As X; an array for documents in memory.
+            Of the same kind as X; an array for documents in memory.
         """
         if not are_partitions(X):
             return super().predict(X)
@@ -341,19 +341,19 @@ def document_order(
     batch_size: int | None = None,
     max_iter: int | None = None,
 ) -> NDArray[np.int64]:
-    """Return the order in which :class:`TemperedLDA` takes the documents of partitions.
+    """Return the order in which :class:`TemperedLDA` uses the documents of partitions.
 
     Parameters
     ----------
     lengths : sequence of int
         Documents in each partition.
     shard_size, batch_size, max_iter : int, optional
-        As the estimator's.
+        As in the estimator.
 
     Returns
     -------
     ndarray of int64
-        Numbers of the documents, counted through all partitions.
+        Numbers of the documents, counted over all partitions.
 
     Raises
     ------

@@ -41,8 +41,8 @@ def sources_of(X: Any) -> list[Any]:
             "a dask array whose blocks are CSR matrices, or a list of paths, delayed blocks or "
             "futures, which workers can load again if one of them is lost",
             X,
-            "annealvi.TemperedLDA fits documents in memory; annealvi.corpus.write puts them on "
-            "disk.",
+            "Use annealvi.TemperedLDA for documents in memory, or write them to disk with "
+            "annealvi.corpus.write.",
         )
     return list(X)
 

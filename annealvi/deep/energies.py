@@ -1,4 +1,4 @@
-r"""Six densities in the plane that are hard for a variational posterior.
+r"""Six densities in the plane that are hard to fit by a variational posterior.
 
 They are known up to a constant, log f = log p + log Z.  All six are from Huang et al.
 (2018), Figures 3 and 4; (a), (b), (e) and (f) are variants of the energies of Rezende and Mohamed
@@ -28,20 +28,19 @@ class Energy:
     name : str
         Its letter in the paper.
     title : str
-        What the density looks like, in words.
+        A description of its shape.
     log_density : callable
         log f.  Takes a tensor of shape (..., 2) and returns one of shape (...).
     log_partition : float
         :math:`\log Z = \log \int f(z)\,dz`.
     modes : tuple of pairs of floats, default=()
-        Means of the modes, where they are well separated.
+        Means of the modes, if they are well separated.
     weights : tuple of float, default=()
-        The part of the mass that each mode has.
+        The share of the mass in each mode.
     reach : float, default=1.0
         Most of the mass of a mode lies within this distance of its mean.
     extent : float, default=4.0
-        Half the side of a square around the origin that holds nearly all of the mass; for
-        figures.
+        Half the side of a square around the origin that holds nearly all of the mass; for figures.
     """
 
     name: str
@@ -54,7 +53,7 @@ class Energy:
     extent: float = 4.0
 
     def __call__(self, z: Tensor) -> Tensor:
-        """Return the log density, so that an energy can be given as ``log_density``."""
+        """Return the log density, so that an energy can be passed as ``log_density``."""
         return self.log_density(z)
 
 
@@ -68,8 +67,8 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
     energy : Energy
         An energy with separate modes.
     share : float, default=0.5
-        A mode counts as found if the part of the draws within ``energy.reach`` of its mean is
-        at least this share of its weight.
+        A mode counts as found if the proportion of draws within ``energy.reach`` of its mean is at
+        least this share of its weight.
 
     Returns
     -------
@@ -81,7 +80,7 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
         If the energy has no separate modes.
     """
     if not energy.modes:
-        raise ValueError(f"Energy ({energy.name}) has no separate modes to be found.")
+        raise ValueError(f"Energy ({energy.name}) has no separate modes.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach

@@ -65,7 +65,7 @@ LARGEST = 1e37
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
-    """Fits a network by gradients, with scikit-learn's interface; has the parameters below."""
+    """An estimator of a network fitted by gradients, with scikit-learn's interface."""
 
     #: The parameters that say which network it is.  A fit goes on from a saved state only if all
     #: are equal; a file is read with the network that they describe.
@@ -183,7 +183,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return self._schema().dump(self.get_params(deep=False) | of_data | {"proximity": statistic})
 
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write everything that is needed to continue the fit, after it or in a callback.
+        """Write everything that is needed to continue the fit, after a fit or in a callback.
 
         ``fit(..., resume=path)`` of an estimator with the same architecture continues the fit
         up to its own `max_iter`.  The result has the same parameters as a fit that never
@@ -208,9 +208,9 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         for name, value in description.items():
             if found[name] != value:
                 raise ValueError(
-                    f"{file} is the state of another fit: it has {name}={found[name]!r:.80}, this "
-                    f"{owner} has {name}={value!r:.80}. A fit can only be continued with the "
-                    "network and the data, in their order, that it began with."
+                    f"{file} is the state of another fit: it has {name}={found[name]!r:.80}, but "
+                    f"this {owner} has {name}={value!r:.80}. A fit can be continued only with the "
+                    "same network and the same data in the same order."
                 )
         return found["training"]
 
@@ -221,7 +221,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return {**self._description, "feature_names_in": names, "training": training}
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Take over a fitted state from a file, if it can be used; nothing is changed if not."""
+        """Set a fitted state from a file; if it cannot be used, nothing is changed."""
         self._validate_params()
         device = as_device(self.device)
         names = Optional(Strings("n_features"))
@@ -257,7 +257,8 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     @property
     def history_(self) -> dict[str, NDArray]:
-        """About a thousand records of pass, step, temperature, seconds and the mean ELBO since."""
+        """About a thousand records of pass, step, temperature, seconds and the mean ELBO since the
+        last."""
         return self._training.history()
 
     @property
@@ -346,7 +347,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A row for each datum, of values that the model can have.
+            A row for each datum, with values that the model allows.
         y : Ignored
             Present for API consistency.
         resume : path, optional
@@ -360,7 +361,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         ------
         ValueError
             If X or a parameter is out of range, or if `resume` has another architecture.  The
-            estimator then stays as it was.
+            estimator is then unchanged.
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The last finite state is kept.
         """
@@ -373,7 +374,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                     "temperature",
                     "one that follows a plan: a float, 'annealed', Fixed or Annealed",
                     self.temperature,
-                    "Learned temperatures need log C(T), which deep models do not have.",
+                    "Learned temperatures need log C(T), which deep models cannot compute.",
                 )
             steps_per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
             planned = temperature.plan(n_steps, steps_per_pass)
@@ -500,7 +501,7 @@ class Widths(Listed):
         vector = isinstance(value, np.ndarray) and value.ndim == 1
         several = (vector or isinstance(value, list | tuple | range)) and len(value) > 0
         if not several or not all(isinstance(n, Integral) and int(n) > 0 for n in value):
-            wanted = "a sequence of ints in the range [1, inf), one a layer"
+            wanted = "a sequence of ints in the range [1, inf), one for each layer"
             raise BadParameter("hidden", wanted, value)
         return super().dump(value)
 
@@ -515,7 +516,7 @@ def as_device(device: Any) -> torch.device:
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", device)
     there = torch.cuda.device_count()
     if found.type == "cuda" and (found.index or 0) >= there:
-        raise BadParameter("device", f"'cpu', as PyTorch sees {there} CUDA devices", device)
+        raise BadParameter("device", f"'cpu', because PyTorch finds {there} CUDA devices", device)
     return found
 
 
@@ -525,7 +526,7 @@ def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list
     betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
     for step, beta in enumerate(betas):
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:
-            wanted = "a function that gives finite floats in the range [0, inf)"
+            wanted = "a function that returns finite floats in the range [0, inf)"
             hint = f"That is at {step / annealed:.3g} of the way."
             raise BadParameter("schedule", wanted, beta, hint)
     return [float(beta) for beta in betas] + [1.0] * (n_steps - len(betas))

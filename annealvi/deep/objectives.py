@@ -15,11 +15,11 @@ then :math:`\tilde f_t = p(z)\,p(x \mid z)^{\alpha_t}`.  Transition t follows th
    + \log r_t(z_{t-1} \mid z_t) - \log q_t(z_t \mid z_{t-1})]
 
 only, with :math:`z_{t-1}` held constant.  If f is a model with parameters, p(x, z), these follow
-J_T alone: the states before :math:`z_T` are meant to be broad, and a model of them would be too.
-A weight beta, which may rise over a fit, multiplies log r and log q (appendix D of the paper) and,
+J_T alone: the states before :math:`z_T` are meant to be broad, and a model of them would be too.  A
+weight beta, which may rise over a fit, multiplies log r and log q (appendix D of the paper) and,
 where :math:`f_0` is a prior, the prior (its Eq. 2).  It acts as the temperature of log f: a fit
-that begins with beta below 1 starts cold.  Each function below returns one estimate per draw, to be
-averaged and *maximised*.
+whose beta begins below 1 is cold at first.  Each function below returns one estimate per draw, to
+be averaged and *maximised*.
 """
 
 from __future__ import annotations

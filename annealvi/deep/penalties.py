@@ -9,7 +9,7 @@ average of q's parameters and d a distance, usually the inverse Huber distance:
    d(u) = |u| \text{ for } |u| < 1, \text{ else } (u^2 + 1) / 2
 
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2).  In an amortised
-model :math:`\lambda` are the weights of the networks, and the statistic is first averaged over the
+model :math:`\lambda` is the weights of the networks, and the statistic is first averaged over the
 minibatch and the draws.  Each latent unit u then has one distance, and the penalty is their sum.
 Only the parameters of q get a gradient from it.  By default f itself is averaged instead.
 
@@ -299,27 +299,27 @@ class ProximityPenalty(BaseEstimator):
         averaged.  A function of the encoder's weights is wrapped in a
         :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
-        The distance d of each element of f from its past: :math:`|u|` up to 1 and
-        :math:`(u^2 + 1) / 2` beyond; :math:`u^2`; or a function of a Tensor u that works on each
-        element alone.  Its gradient at u = 0 must be finite, because every fit begins there.
+        The distance d of each element of f from its past: :math:`|u|` up to 1 and :math:`(u^2 + 1)
+        / 2` beyond; :math:`u^2`; or a function of a Tensor u that works elementwise.  Its gradient
+        at u = 0 must be finite, because every fit begins there.
     magnitude : float or None, default=None
-        :math:`k_0 \ge 0`, the magnitude at the start.  None takes the absolute value of the
-        ELBO, summed over the first minibatch before the first step.  Larger values hold q back
-        for longer; choose a smaller one for short fits.
+        :math:`k_0 \ge 0`, the magnitude at the start.  None means the absolute value of the ELBO,
+        summed over the first minibatch before the first step.  Larger values slow q down for
+        longer; choose a smaller value for short fits.
     shape : {"exponential", "linear"}, default="exponential"
         Whether k falls as :math:`k_0 \gamma^{t / T}` or as :math:`k_0 (1 - t / T)` over the T
         steps of a fit.
     gamma : float, default=1e-5
-        :math:`\gamma`, in (0, 1]: the part of :math:`k_0` that is left at the end.  1 keeps the
+        :math:`\gamma`, in (0, 1]: the fraction of :math:`k_0` that remains at the end.  1 keeps the
         magnitude constant.  Not used with ``shape="linear"``.
     decay : float, default=0.9999
         :math:`\alpha`, in (0, 1]: the weight of the past in the moving average.  Smaller values
-        forget the past sooner; 1 gives the mean of all steps.  The average is corrected for its
+        forget the past sooner; 1 means the mean of all steps.  The average is corrected for its
         start at zero.
     average : {"statistic", "parameters"}, default="statistic"
         What is averaged.  ``"statistic"``: f itself, as in the authors' code, which made the tables
-        of the paper.  ``"parameters"``: all parameters of the model, as in its text, and f is
-        computed of their average, a second time in each step.
+        of the paper.  ``"parameters"``: all parameters of the model, as in the text of the paper; f
+        is then also computed from their average in each step.
 
     References
     ----------
@@ -397,7 +397,7 @@ def check_distance(distance: Distance) -> None:
         check_gradient(what, found, [u])
     alone = [distance(x) for x in u.detach()[:, None]]
     if not torch.allclose(torch.cat(alone), found.detach(), rtol=1e-4, atol=1e-6):
-        raise ValueError(f"{what} must work on each element alone: see 'distance'.")
+        raise ValueError(f"{what} must treat each element separately: see 'distance'.")
 
 
 # ------------------------------------------------------------------- one fit's penalty
@@ -467,9 +467,9 @@ class RunningPenalty:
         if total is not None:
             if total.shape != now.shape:
                 raise ValueError(
-                    f"The moving average of a penalty has {len(total)} values, and what follows "
-                    f"has {len(now)}. The statistic of a penalty must keep its shape, and a fit "
-                    "goes on with the 'average' that it began with."
+                    f"The moving average of a penalty has {len(total)} values, but the new "
+                    f"statistic has {len(now)}. The statistic of a penalty must keep its shape, "
+                    "and a fit must continue with the 'average' that it began with."
                 )
             # one operation without copies: W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)

@@ -161,11 +161,10 @@ class PoissonDEF(DataEstimator):
        x_{dv} \sim \mathrm{Poisson}\Big(\epsilon_v + \sum_k z_{dk}\,
        \mathrm{softplus}(W_{kv})\Big),
 
-    with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` for each document and a point
-    estimate of W.  Draws of counts have no gradient.  The gradient of
-    :math:`E_q[\log p(x, z) - T \log q(z)]` is therefore estimated from several draws by score
-    functions, with a control variate of least variance
-    (:func:`annealvi.deep.poisson.estimate`).
+    with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` for each document and a point estimate
+    of W.  Draws of counts have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log
+    q(z)]` is therefore estimated from several draws by score functions, with the control variate
+    that has the least variance (:func:`annealvi.deep.poisson.estimate`).
 
     Parameters
     ----------
@@ -174,8 +173,8 @@ class PoissonDEF(DataEstimator):
 
     prior_rate : float, default=0.1
         :math:`\lambda_0`, the prior rate of each topic in a document.  Small rates give sparse
-        documents, of few topics each.  Down to about 0.1 they predict words better from a few other
-        words; larger rates explain whole documents better (docs/record/deep_models.md).
+        documents, of few topics each.  Small rates, down to about 0.1, predict words better from a
+        few other words; larger rates explain whole documents better (docs/record/deep_models.md).
 
     background : float, default=0.01
         :math:`\epsilon_v` as a share, in (0, 1), of the mean count of word v.  It gives
@@ -183,15 +182,15 @@ class PoissonDEF(DataEstimator):
         ELBO would otherwise be minus infinity.
 
     n_draws : int, default=32
-        S >= 2, the draws from q for each document in a step.  More make gradients less noisy and
-        steps slower.
+        S >= 2, the draws from q for each document in a step.  More draws make gradients less noisy
+        and steps slower.
 
     proximity : None, str, callable or ProximityPenalty, default=None
         Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``, ``"mean"``,
-        ``"variance"`` (the two are one for Poisson variables), ``"mean_variance"``, a statistic
-        of your own, or a :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.
-        The statistic of a topic is averaged over the documents of the minibatch.  New documents
-        are fitted one by one, so a statistic of your own must be finite for a single one.
+        ``"variance"`` (for Poisson variables the same as the mean), ``"mean_variance"``, your own
+        statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The
+        statistic of a topic is averaged over the documents of the minibatch.  New documents are
+        fitted one by one, so your own statistic must be finite for a single document.
 
     temperature : float, "annealed" or Temperature, default=1
         T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
@@ -217,17 +216,17 @@ class PoissonDEF(DataEstimator):
         Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights, of the order of the documents and of all draws, also those
-        of `transform`, `score`, `perplexity` and `sample`.
+        Seed of the initial weights, of the order of the documents and of all draws, including those
+        in `transform`, `score`, `perplexity` and `sample`.
 
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
         ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
         fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
+        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
 
     Attributes
     ----------
@@ -332,8 +331,8 @@ class PoissonDEF(DataEstimator):
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return E_q[z] of documents, with their rates fitted while the topics are held fixed.
 
-        With `proximity` the rates are fitted with the penalty too, of each document alone;
-        `temperature` is not used.
+        With `proximity`, the penalty also applies, to each document separately; `temperature` does
+        not.
 
         Parameters
         ----------
@@ -342,8 +341,8 @@ class PoissonDEF(DataEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
-            :math:`\\lambda` of each document, fitted to this document alone in `n_local_steps`
-            steps from :math:`\\lambda_0`.
+            :math:`\\lambda` of each document, fitted separately in `n_local_steps` steps from
+            :math:`\\lambda_0`.
         """
         return self._local_rates(self._check_X(X), self._draws())[0]
 
@@ -389,8 +388,8 @@ class PoissonDEF(DataEstimator):
            \exp\Big(-\frac{\sum_{dv} y_{dv} \log (r_{dv} / \sum_u r_{du})}
            {\sum_{dv} y_{dv}}\Big)
 
-        (Altosaar et al. 2018, Eq. 12).  Lower is better.  At worst it is about the number of
-        words, where all words are equally probable.
+        (Altosaar et al. 2018, Eq. 12).  Lower is better.  The worst value is about the number of
+        words, for equally probable words.
 
         Parameters
         ----------

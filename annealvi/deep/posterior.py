@@ -46,22 +46,22 @@ class HierarchicalPosterior(DeepEstimator):
 
     A chain of T transitions leads from N(0, I) to the density: gated Gaussians (see
     :mod:`annealvi.deep.hvi`), or deterministic flows (:class:`annealvi.deep.hvi.FlowPosterior`).
-    Annealed variational objectives give each transition its own target on the way, so that the
-    chain explores.  The plain ELBO of the chain finds modes that are near each other, or only some
-    of the modes (see :mod:`annealvi.deep.objectives`).
+    Annealed variational objectives give each transition its own intermediate target, so that the
+    chain explores.  The plain ELBO of the chain finds only some of the modes, or modes that are
+    near each other (see :mod:`annealvi.deep.objectives`).
 
     Parameters
     ----------
     log_density : callable
-        log f.  Takes a tensor of shape (n, dim) and returns one of shape (n,).  It must consist of
-        PyTorch operations, so that it has a gradient.  It is evaluated in float32 on `device`.
+        log f.  Takes a tensor of shape (n, dim) and returns one of shape (n,).  It must use PyTorch
+        operations, so that it has a gradient.  It is evaluated in float32 on `device`.
 
     dim : int
         Number of dimensions of z.
 
     n_transitions : int, default=10
-        T, the number of transitions.  More can represent more complicated densities, and make
-        steps slower.
+        T, the number of transitions.  More transitions can represent more complicated densities,
+        but make steps slower.
 
     transition : {"gaussian", "flow"}, default="gaussian"
         What a transition is.  ``"gaussian"``: a Gaussian whose mean and standard deviation depend
@@ -78,16 +78,15 @@ class HierarchicalPosterior(DeepEstimator):
         1 - a (loss-calibrated AVO).
 
     annealing : float, default=0.0
-        The part of the steps, in [0, 1], over which beta follows `schedule`.  After it beta is 1.
-        Beta is the weight of log q and log r, and the temperature that `history_` shows.
+        The fraction of the steps, in [0, 1], over which beta follows `schedule`; afterwards beta is
+        1.  Beta is the weight of log q and log r, and the temperature in `history_`.
 
     schedule : Schedule or None, default=None
-        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
-        ``Linear(0.01, 1)``.
+        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means ``Linear(0.01, 1)``.
 
     hidden : int, default=64
-        Width of the hidden layer of each transition; with ``"flow"`` of the network from which
-        a coordinate has its function.
+        Width of the hidden layer of each transition; with ``"flow"``, of the network that computes
+        the function of each coordinate.
 
     learning_rate : float, default=1e-3
         Step size of Adam.  Lower it if the fit diverges.
@@ -99,23 +98,23 @@ class HierarchicalPosterior(DeepEstimator):
         Number of steps.
 
     n_init : int, default=1
-        Number of independent fits, which are computed together.  All are kept in `network_`; the
-        methods use the one with the largest lower bound.
+        Number of independent fits, which are computed together.  `network_` keeps all of them; the
+        methods use the fit with the largest lower bound.
 
     device : str, default="cpu"
         Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights and of all draws, also in `sample` and `score`.
+        Seed of the initial weights and of all draws, including those in `sample` and `score`.
 
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
         ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
         fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
+        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
 
     Attributes
     ----------
@@ -201,7 +200,7 @@ class HierarchicalPosterior(DeepEstimator):
         Parameters
         ----------
         X, y : Ignored
-            Present for API consistency: a density takes the place of data.
+            Present for API consistency: the density replaces data.
         resume : path, optional
             A file written by :meth:`save_state`: the fit continues from there up to `max_iter`.
 
@@ -213,7 +212,7 @@ class HierarchicalPosterior(DeepEstimator):
         ------
         ValueError
             If a parameter is out of range, or if `log_density` returns a wrong shape, NaN, an
-            infinity or no gradient.  The estimator then stays as it was.
+            infinity or no gradient.  The estimator is then unchanged.
         annealvi.exceptions.DivergenceError
             If the objective or its gradient is not finite during the fit.
         """
@@ -244,7 +243,7 @@ class HierarchicalPosterior(DeepEstimator):
         return super().state_dict() | {"lower_bounds": getattr(self, "lower_bounds_", None)}
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Take over a fitted state, for :func:`annealvi.load`."""
+        """Set a fitted state, for :func:`annealvi.load`."""
         super().load_state_dict(tree, way)
         field = Optional(Array((self.network_.n_runs,), finite=False))
         bounds = field.load(tree["lower_bounds"], "lower_bounds", {})

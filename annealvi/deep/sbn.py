@@ -126,17 +126,17 @@ def log_bernoulli(bits: Sequence[Tensor], logits: Sequence[Tensor]) -> Tensor:
 class SigmoidBeliefNetwork(AmortisedEstimator):
     r"""Sigmoid belief network of any depth, fitted by amortised variational inference.
 
-    It has layers of bits, each a logistic regression on the layer above:
+    The network has layers of bits, each a logistic regression on the layer above:
 
     .. math::
        z_L \sim \mathrm{Bern}(\sigma(b)), \quad
        z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
        x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
 
-    (Neal 1992).  q is a network of the same kind in the other direction, from x minus the mean of
-    the data, and is fitted together with p (Mnih, Gregor 2014).  Draws of bits have no gradient.
-    The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore estimated from
-    several draws, with the others as a baseline for each
+    (Neal 1992). q is a network of the same kind in the other direction, starting from x minus the
+    mean of the data.  It is fitted together with p (Mnih, Gregor 2014).  Draws of bits have no
+    gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore estimated
+    from several draws, with the other draws as a baseline for each
     (:func:`annealvi.deep.objectives.leave_one_out`).
 
     Parameters
@@ -146,13 +146,13 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         means of the first layer; the means of deeper layers depend on draws.
 
     n_draws : int, default=5
-        S >= 2, the draws from q for each datum in a step.  More make gradients less noisy and
+        S >= 2, the draws from q for each datum in a step.  More draws make gradients less noisy and
         steps slower.
 
     proximity : None, str, callable or ProximityPenalty, default=None
         Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``, ``"mean"``,
-        ``"variance"``, ``"mean_variance"``, ``"orthogonal"``, a statistic of your own, or a
-        :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.  Statistics of a
+        ``"variance"``, ``"mean_variance"``, ``"orthogonal"``, your own statistic, or a
+        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  Statistics of a
         unit are averaged over the minibatch and the draws; the prior of ``"kl"`` is the
         distribution given the layer above.
 
@@ -160,14 +160,13 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
         that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
         Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
-        The deterministic annealing of Altosaar et al. (2018),
-        :math:`T = \max(1, k_0 \gamma^{t / n})`, is
-        ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
+        The deterministic annealing of Altosaar et al. (2018), :math:`T = \max(1, k_0 \gamma^{t /
+        n})`, is ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
 
     initial_weight : float or None, default=None
         Value of all weights of p at the start.  None draws them as in Glorot and Bengio (2010).
         The bad start in the code of Altosaar et al. (2018) is -100 together with
-        ``initial_prior=0.001``: p then expects black whatever q draws.
+        ``initial_prior=0.001``: p then expects black pixels whatever q draws.
 
     initial_prior : float, default=0.5
         Probability that a bit of the top layer is 1 at the start, in (0, 1).
@@ -185,17 +184,17 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights, of the order of the data and of all draws, also those of
+        Seed of the initial weights, of the order of the data and of all draws, including those in
         `score`, `score_samples` and `sample`.
 
     verbose : int, default=0
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
         ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
         fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
+        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
 
     Attributes
     ----------

@@ -215,9 +215,9 @@ class Training:
                         self.penalty.memory = memory
                     kept = "; the last finite state is kept" if self.monitor.step else ""
                     raise DivergenceError(
-                        f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss is "
-                        f"{loss}, the norm of its gradient {size}. Lower 'learning_rate', or look "
-                        f"for values of the data or density that are out of scale{kept}."
+                        f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss "
+                        f"is {loss}, the norm of its gradient {size}. Lower 'learning_rate', or "
+                        f"look for extreme values of the data or the density{kept}."
                     )
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()

@@ -247,8 +247,8 @@ class VariationalAutoencoder(AmortisedEstimator):
 
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
     options can help against poor optima: a penalty on moving q fast (`proximity`), annealing
-    (`temperature`), and a deeper posterior, in which a chain of `n_transitions` gated transitions
-    follows the Gaussian, each with its own annealed target (`calibration`).
+    (`temperature`), and a deeper posterior.  In such a posterior, a chain of `n_transitions` gated
+    transitions follows the Gaussian, each with its own annealed target (`calibration`).
 
     Parameters
     ----------
@@ -261,10 +261,10 @@ class VariationalAutoencoder(AmortisedEstimator):
 
     proximity : None, str, callable or ProximityPenalty, default=None
         Penalty on moving q away from its recent past: the name of a statistic (``"orthogonal"``,
-        ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), a statistic
-        of your own, or a :class:`annealvi.deep.ProximityPenalty` to choose the magnitude too.
-        ``"orthogonal"`` is computed from the weights of all layers that lead to q, and leaves
-        fewer dead units in the encoder.  The others are statistics of the Gaussian q.
+        ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), your own
+        statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.
+        ``"orthogonal"`` is computed from the weights of all layers that lead to q, and leaves fewer
+        dead units in the encoder.  The others are statistics of the Gaussian q.
 
     temperature : float, "annealed" or Temperature, default=1
         T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
@@ -272,38 +272,36 @@ class VariationalAutoencoder(AmortisedEstimator):
         Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
 
     n_transitions : int, default=0
-        T, the number of transitions that follow the Gaussian in the posterior.  0 gives the
-        usual autoencoder; a chain makes steps slower.  `transform` then carries the mean of the
-        Gaussian on through the means of the transitions, as the mean of the whole chain has no
-        closed form.
+        T, the number of transitions that follow the Gaussian in the posterior.  0 means the usual
+        autoencoder; a chain makes steps slower.  With a chain, `transform` passes the mean of the
+        Gaussian through the means of the transitions, because the mean of the chain has no closed
+        form.
 
     transition_hidden : int, default=64
         Units of the hidden layer of each transition.
 
     units : {"relu", "gated", "gated-elu"}, default="relu"
-        Hidden units of encoder and decoder.  Gated units are linear, each times a sigmoid unit of
-        its own; they cost about twice the time.  Transitions have units of their own: ELU units
-        with ``"relu"`` and ``"gated-elu"``, gated ones with ``"gated"``, which then take the
-        encoder's output at mean 0 and variance 1.  ``"gated-elu"`` is the network of Huang et al.
+        Hidden units of encoder and decoder.  A gated unit is a linear unit times a sigmoid unit,
+        and takes about twice the time.  Transitions have ELU units with ``"relu"`` and
+        ``"gated-elu"``.  With ``"gated"`` they have gated units, which get the encoder's output
+        scaled to mean 0 and variance 1.  ``"gated-elu"`` is the network of Huang et al.
 
     calibration : float, default=0.0
-        a in [0, 1]: the probability that a step follows the annealed objectives, with the
-        targets :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without
-        transitions.
+        a in [0, 1]: the probability that a step follows the annealed objectives, with the targets
+        :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without transitions.
 
     decoder_steps : {"all", "elbo"}, default="all"
-        Which steps move the decoder.  With ``"elbo"`` it stays as it is in annealed steps, which
-        then move q and r alone.  With ``"all"`` annealed steps move it too, by the draws of
-        :math:`z_T`.  The earlier states are meant to be broad, and never move it.
+        Which steps update the decoder.  With ``"elbo"``, annealed steps update only q and r.  With
+        ``"all"``, annealed steps also update the decoder, by the draws of :math:`z_T`.  The earlier
+        states are meant to be broad, and never update it.
 
     annealing : float, default=0.0
-        The part of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).  After it
-        beta is 1.  Beta is the weight of all terms but log p(x | z): without transitions it
-        multiplies the divergence KL(q(z | x), p(z)).
+        The fraction of the steps, in [0, 1], over which beta follows `schedule` (a warm-up);
+        afterwards beta is 1.  Beta is the weight of all terms except log p(x | z): without
+        transitions it multiplies the divergence KL(q(z | x), p(z)).
 
     schedule : Schedule or None, default=None
-        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means
-        ``Linear(0.01, 1)``.
+        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means ``Linear(0.01, 1)``.
 
     learning_rate : float, default=1e-3
         Step size of Adam.  Lower it if the fit diverges.
@@ -325,10 +323,10 @@ class VariationalAutoencoder(AmortisedEstimator):
         Whether to show progress (needs tqdm).
 
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step, when the estimator can be used.
+        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
         ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
         fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; scikit-learn's own are set by `set_callbacks`, from its version 1.9 on.
+        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
 
     Attributes
     ----------
@@ -472,8 +470,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=1
-            Draws of z for each datum.  More make the estimate less noisy; it is unbiased with
-            any number.
+            Draws of z for each datum.  More draws give a less noisy estimate; it is always
+            unbiased.
 
         Returns
         -------
@@ -483,7 +481,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         return self._average(X, n_draws, lambda weights: weights.mean(dim=0))
 
     def dead_units(self, X: Any) -> dict[str, NDArray[np.bool_]]:
-        """Return which rectified units are positive for none of these images.
+        """Return which rectified units are never positive on these images.
 
         Parameters
         ----------
@@ -492,13 +490,13 @@ class VariationalAutoencoder(AmortisedEstimator):
         Returns
         -------
         dict of str to ndarray of bool, of shape (n_units,)
-            The units of ``"encoder 1"``, ..., counted from the pixels, and of ``"decoder 1"``,
-            ..., counted from z.  The decoder is given one draw of z from q for each image.
+            The units of ``"encoder 1"``, ..., counted from the pixels, and of ``"decoder 1"``, ...,
+            counted from z.  The decoder gets one draw of z from q for each image.
 
         Raises
         ------
         ValueError
-            If the units are gated: such a unit passes on negative numbers too.
+            If the units are gated, because these can be negative.
         """
         noise, network = self._draws(), self.network_
         if network.encoder.gated:
@@ -519,9 +517,9 @@ class VariationalAutoencoder(AmortisedEstimator):
         check_non_negative(values, type(self).__name__)
         if np.max(values, initial=0) > 1:
             raise ValueError(
-                f"{type(self).__name__} needs pixels in [0, 1], which are taken as "
-                f"probabilities. X has values up to {np.max(values):g}: divide by the largest "
-                "value that a pixel can have, 255 in images of bytes."
+                f"{type(self).__name__} needs pixels in [0, 1], which are read as probabilities. "
+                f"X has values up to {np.max(values):g}: divide it by the largest possible value "
+                "of a pixel, 255 for images of bytes."
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -73,7 +73,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
         text, checksum, tensors = _open(path)
         found = DESCRIPTION.load(json.loads(text))
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name!r} is no file of annealvi, or is damaged: {error}") from error
+        raise ValueError(f"{name!r} is not a file of annealvi, or is damaged: {error}") from error
     if found["format"] != FORMAT:
         todo = "use a newer annealvi" if found["format"] > FORMAT else "fit the model again"
         raise ValueError(
@@ -100,7 +100,7 @@ def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
             raise
         except Exception as error:  # each layer has its own: zipfile, zlib, struct, NumPy's header
             raise ValueError(
-                f"{os.fspath(path)!r} holds no {what}: it is no archive of arrays, or it is "
+                f"{os.fspath(path)!r} holds no {what}: it is not an archive of arrays, or it is "
                 f"damaged. ({type(error).__name__}: {error})"
             ) from error
 
@@ -150,7 +150,7 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
             key: _flatten(part, f"{way}.{key}" if way else key, tensors)
             for key, part in value.items()
         }
-    raise TypeError(f"{way!r} cannot be written: it is {str(value)[:80]!r}.")
+    raise TypeError(f"{way!r} cannot be written: a file cannot hold {str(value)[:80]!r}.")
 
 
 def _flatten_array(array: NDArray, way: str, tensors: dict[str, NDArray]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
             return left.pop(way)
         case {"transposed": str(way)} if way in left:
             return left.pop(way).T
-    raise ValueError(f"The file is damaged: {str(value)[:80]!r} stands for nothing.")
+    raise ValueError(f"The file is damaged: {str(value)[:80]!r} has no known meaning.")
 
 
 def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:

@@ -225,8 +225,8 @@ class Generator(Field):
         state = value.get_state(legacy=False)
         if state["bit_generator"] != "MT19937":
             raise TypeError(
-                f"A RandomState of {state['bit_generator']} cannot be written to a file, only one "
-                "of MT19937, NumPy's default."
+                f"A RandomState of {state['bit_generator']} cannot be written to a file: it must "
+                "be one of MT19937, NumPy's default."
             )
         return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 

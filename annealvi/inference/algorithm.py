@@ -1,9 +1,9 @@
 """Algorithm 1: tempered stochastic variational inference.
 
-Each step samples a minibatch, fits its local variables at the current temperature, moves
-the global variables along the tempered natural gradient, and shows the result to the
-temperature, which may learn from it.
-(Mandt et al. 2016, Algorithm 1; at T = 1 Hoffman, Blei, Wang, Paisley 2013.)
+Each step samples a minibatch, fits its local variables at the current temperature, updates the
+global variables along the tempered natural gradient, and passes the result to the temperature,
+which may learn from it.  (Mandt et al. 2016, Algorithm 1; at T = 1 Hoffman, Blei, Wang, Paisley
+2013.)
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ class RobbinsMonro:
     Parameters
     ----------
     decay : float
-        kappa.  In (0.5, 1] the step sizes have an infinite sum and their squares a finite
-        one.
+        kappa.  In (0.5, 1] the step sizes have an infinite sum and their squares a finite one.
     offset : float
-        tau; the larger, the smaller the first steps.
+        tau.  Larger values make the first steps smaller.
     """
 
     decay: float
@@ -54,8 +53,8 @@ class LinearDecay:
     n_steps : int
         Number of steps S.
     memory_spans : float
-        F, how often the fit forgets its earlier state.  It is about the sum of the step
-        sizes, if `largest` does not limit them.  A longer fit covers the same distance in
+        F, the number of times that the fit forgets its earlier state.  It is about the sum of the
+        step sizes, if `largest` does not limit them.  A longer fit covers the same distance in
         smaller, less noisy steps.
     largest : float, default=0.2
         Largest step size, because a single minibatch does not represent all data.
@@ -72,14 +71,14 @@ class LinearDecay:
 
 @dataclass(frozen=True)
 class OverRelaxed:
-    """Step sizes of a fit that ends with passes in batch, which go beyond the optimum.
+    """Step sizes of a fit that ends with over-relaxed batch passes.
 
     A step of batch inference moves each parameter to the optimum for the present local variables.
-    Near an optimum of the objective the steps then shrink by some rate, which is close to 1 if
-    little is known of the local variables.  Steps `factor` times as long need about `factor`
+    Near an optimum of the objective the steps then shrink by a constant rate, which is close to 1
+    if the local variables are uncertain.  Steps that are `factor` times as long need about `factor`
     times fewer passes, and converge near an optimum if the factor is below 2 (Salakhutdinov and
-    Roweis 2003, *Adaptive Overrelaxed Bound Optimization Methods*).  They need not ascend the
-    objective; the last one, if all are made, has size 1, and does.
+    Roweis 2003, *Adaptive Overrelaxed Bound Optimization Methods*).  They do not always increase
+    the objective.  The last one, if all are made, has size 1 and does increase it.
 
     Parameters
     ----------
@@ -102,12 +101,12 @@ class OverRelaxed:
 
 
 def full_step(t: int) -> float:
-    """The step size of batch inference, 1: all the way to the coordinate optimum.
+    """The step size of batch inference: 1, which leads to the coordinate optimum.
 
     Parameters
     ----------
     t : int
-        Number of the step; it makes no difference.
+        Number of the step; not used.
     """
     return 1.0
 
@@ -191,7 +190,7 @@ class Monitor:
         return history
 
     def state_dict(self) -> dict[str, Any]:
-        """The progress as a tree for a file; TypeError if a value that was recorded is no number"""
+        """The progress as a tree for a file; TypeError if a recorded value is not a number."""
         n = len(self._records)
         try:
             history = {name: part.astype(float).reshape(n) for name, part in self.history.items()}
@@ -200,7 +199,7 @@ class Monitor:
         return MONITOR.dump(vars(self) | {"n_records": n, "history": history})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "monitor") -> None:
-        """Take over the progress of a fit."""
+        """Set the progress of a fit."""
         found = MONITOR.load(tree, way)
         n, history = found.pop("n_records"), found.pop("history")
         fields = dict.fromkeys(self.FIELDS, Array((n,))) | {"seconds": Array((n,), finite=False)}
@@ -225,14 +224,14 @@ MONITOR = Schema(
 
 @dataclass
 class Position:
-    """Where a fit is in its passes over the data.
+    """The position of a fit in its passes over the data.
 
     Parameters
     ----------
     n_passes : int
-        Number of passes that have ended.
+        Number of finished passes.
     n_batches : int
-        Number of minibatches done of the pass under way.
+        Number of minibatches done in the current pass.
     """
 
     n_passes: int = 0
@@ -276,12 +275,11 @@ def optimise(
     n_samples, n_passes : int
         Number of data, and of passes over them.
     n_full_passes : int, default=0
-        Number of passes after these, each of one step with all data.
+        Number of further passes, each of one step with all data.
     batch_size : int, optional
         Number of data in a minibatch; by default all of them.
     population : float, optional
-        Number of data in the population that a minibatch is a sample of; by default
-        `n_samples`.
+        Number of data in the population that a minibatch is a sample of; by default `n_samples`.
     step_size : callable, default=full_step
         Returns the step size rho of step t = 1, 2, ...
     on_step : callable, optional
@@ -289,11 +287,11 @@ def optimise(
     after_pass : callable, optional
         Called with the index of each finished pass; it returns True to end the fit.
     position : Position, optional
-        Where the fit begins, by default at its beginning.  It is kept up to date: `on_step`
-        finds the step just made counted in it.
+        The position from which the fit starts; by default its beginning.  It is updated before
+        `on_step` is called.
     changing : context manager, optional
-        Entered while the global variables, the temperature and the monitor change.  Other
-        threads may look at them only under the same lock.
+        Entered while the global variables, the temperature and the monitor change.  Other threads
+        may read them only under the same lock.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population

@@ -1,6 +1,7 @@
 """The callbacks of an estimator: ours, and scikit-learn's, from its version 1.9 on.
 
-scikit-learn's see a fit as a tree of tasks: runs, and steps in them (:mod:`sklearn.callback`).
+scikit-learn's callbacks see a fit as a tree of tasks: runs, and steps in them
+(:mod:`sklearn.callback`).
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ from annealvi.inference.algorithm import Monitor
 
 @dataclass(frozen=True)
 class Run:
-    """What is known of one run of a fit before its first step.
+    """Facts about one run of a fit, known before its first step.
 
     Parameters
     ----------
     number, n_runs : int
-        Which run it is, from 0, and how many the fit makes.
+        The number of the run, from 0, and how many runs the fit makes.
     n_done, n_steps : int
-        Steps that were made before, if the fit is resumed, and the most that it can have at its
-        end.
+        Steps that were made before, if the fit is resumed, and the largest number at its end.
     steps_per_pass : int
     bound_name : str
-        What `bound` computes, for people.
+        A readable name of what `bound` computes.
     bound : callable
-        Computes the bound of the present fit, which does not change it.
+        Computes the bound of the present fit, without changing the fit.
     """
 
     number: int
@@ -49,8 +49,8 @@ class Callbacks:
     these methods:
 
     - ``during_fit(estimator)`` returns a context manager.  `fit` runs inside it, so that the
-      callback can act at the end, as :class:`annealvi.checkpoint.Checkpoint` does.  Callbacks
-      with this method are called last: they see what the others have recorded.
+      callback can act at the end, as :class:`annealvi.checkpoint.Checkpoint` does.  Callbacks with
+      this method are called last, so they see what the others recorded.
     - ``begin(estimator, run)`` is called before the first step of each run of `fit`, with a
       :class:`Run`.
 
@@ -60,7 +60,7 @@ class Callbacks:
         The `callback` parameter of the estimator.
     estimator : object
     others : sequence of callables, default=()
-        More callbacks, which the parameter does not hold.
+        More callbacks, besides the parameter.
 
     Raises
     ------
@@ -88,7 +88,7 @@ class Callbacks:
             callback(self._estimator, monitor)
 
     def begin(self, run: Run) -> None:
-        """Tell the callbacks of a run, before its first step."""
+        """Inform the callbacks about a run, before its first step."""
         for callback in self._callbacks:
             if hasattr(callback, "begin"):
                 callback.begin(self._estimator, run)

@@ -58,7 +58,7 @@ class Found(property):
             value = self.of(fitted._fitted())
         if value is None and self.when:
             raise AttributeError(
-                f"{self.name!r} of {type(fitted).__name__} is only there after {self.when}."
+                f"{self.name!r} of {type(fitted).__name__} exists only after {self.when}."
             )
         return value
 
@@ -89,11 +89,11 @@ class Fitted(Versioned, CallbackSupport):
     _runs: Runs | None
 
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write a checkpoint of the fit under way; call it in a callback.
+        """Write a checkpoint of the running fit; call it in a callback.
 
-        ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, goes on
-        from there.  It ends with the same result as a fit that was never stopped, to the last
-        bit.  :class:`annealvi.checkpoint.Checkpoint` calls this method from time to time.
+        ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, continues
+        from there.  Its result is identical, bit for bit, to that of a fit that was never stopped.
+        :class:`annealvi.checkpoint.Checkpoint` calls this method from time to time.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Fitted(Versioned, CallbackSupport):
         Raises
         ------
         ValueError
-            If no `fit` is under way: :func:`annealvi.save` writes a fitted estimator.
+            If no `fit` is running; :func:`annealvi.save` writes a fitted estimator.
         TypeError
             If a parameter cannot be written to a file.
         """
@@ -111,8 +111,8 @@ class Fitted(Versioned, CallbackSupport):
             runs = vars(self).get("_runs")
             if runs is None:
                 raise ValueError(
-                    f"'save_state' of {type(self).__name__} writes a checkpoint of a fit under "
-                    "way: call it in a callback of `fit`. A fitted estimator is written by "
+                    f"'save_state' of {type(self).__name__} writes a checkpoint of a running fit: "
+                    "call it in a callback of `fit`. To write a fitted estimator, use "
                     "annealvi.save."
                 )
             runs.write(path)
@@ -157,7 +157,7 @@ class Fitted(Versioned, CallbackSupport):
         return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
-        """Take over a fitted state, for :func:`annealvi.load`."""
+        """Set a fitted state, for :func:`annealvi.load`."""
         self._validate_params()  # type: ignore[attr-defined]
         found = FITTED.load(tree, way)
         state = self._state_of(found["fit"], f"{way}.fit")

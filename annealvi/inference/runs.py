@@ -62,9 +62,9 @@ class Fit(Protocol):
     score : float
         The score reported to the user, once the fit has ended.
     goodness : float
-        Fits are compared by this; higher is better.  -infinity until it is known.
+        The number by which fits are compared; higher is better. -infinity until it is known.
     stopped : bool
-        Whether the callback raised StopIteration; no more runs then follow.
+        Whether the callback raised StopIteration; then no more runs follow.
     in_callback : bool
         Whether the user's callback is running; an error raised now comes from the user's code.
     """
@@ -99,7 +99,7 @@ F = TypeVar("F", bound=Fit)
 
 
 class Runs(Generic[F]):
-    """The fits of all runs: the one under way, and those that have ended.
+    """The fits of all runs: the current one, and those that have ended.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Runs(Generic[F]):
     random_state : int, RandomState or None
         The estimator's parameter.
     resume : path, optional
-        A checkpoint to go on from.
+        A checkpoint to continue from.
 
     Attributes
     ----------
@@ -117,15 +117,15 @@ class Runs(Generic[F]):
     scores : list of float
         Scores of the runs that have ended, in their order.
     ended : list of Fit
-        These runs, or the best of them alone.  After an interrupt, or an error in the user's
-        callback, the fit under way is among them, if it has made a step.  After other errors there
-        are none.
+        The fits of these runs, or only the best one.  After an interrupt, or an error in the user's
+        callback, they include the current fit if it has made a step.  After other errors there are
+        none.
     under_way : Fit or None
-        Its run is the one after those that have ended.
+        The current fit, whose run follows those that have ended.
     finished : bool
-        Whether no more runs follow, and the results of the best one are there.
+        Whether no more runs follow, and the results of the best one are ready.
     halt : Event
-        Tells fits in other threads to end: another has failed or was interrupted.
+        Signals fits in other threads to end, because another failed or was interrupted.
 
     Raises
     ------
@@ -164,7 +164,7 @@ class Runs(Generic[F]):
 
     @property
     def resumed(self) -> bool:
-        """Whether the fit goes on from a checkpoint."""
+        """Whether the fit continues from a checkpoint."""
         return self._saved is not None
 
     def run(
@@ -181,16 +181,16 @@ class Runs(Generic[F]):
         Parameters
         ----------
         begin : callable
-            Returns the fit of the run of a number.  With one worker it begins only after the
-            one before has ended, so that all may draw from the same generator.
+            Returns the fit of the run of a number.  With one worker a fit begins only after the
+            previous one has ended, so that all may draw from the same generator.
         n_runs : int
         n_workers : int
             Number of fits at a time; a resumed fit has one.
         show : callable, optional
             Called with each fit before it runs; with one worker only.
         follow : callable, optional
-            Makes of the fits of all runs, or of those until the user has stopped them, the fit
-            that follows, which takes their place.  Without it only the best fit is kept.
+            Makes one fit from the fits of all runs (or those before the user stopped them), which
+            replaces them.  Without it only the best fit is kept.
         """
         self._keeps_all = follow is not None
         if self._saved is not None:
@@ -358,7 +358,7 @@ class Fingerprint:
     Parameters
     ----------
     estimator : object
-        What is fitted; its parameters are kept as they are now.
+        The estimator; its present parameters are recorded.
     X : ndarray or sparse matrix
         The data.
     """
@@ -400,15 +400,15 @@ class Fingerprint:
             if had != value:
                 raise ValueError(
                     f"{file} is a checkpoint of a fit with another {name!r}: it has {had[:300]}, "
-                    f"this {self.owner} has {value[:300]}. A fit is resumed with the parameters "
-                    "that it began with; only "
+                    f"but this {self.owner} has {value[:300]}. A fit must be resumed with the "
+                    "parameters that it began with; only "
                     f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."
                 )
         for what in ("shape", "dtype", "X"):
             if theirs[what] != ours[what]:
-                differs = f"its {what} was {theirs[what][:80]}, and X has {ours[what]}"
+                differs = f"its {what} was {theirs[what][:80]}, but X has {ours[what]}"
                 if what == "X":
-                    differs = "the numbers in X differ, or their order"
+                    differs = "the numbers in X or their order differ"
                 raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")
 
 

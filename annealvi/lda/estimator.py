@@ -71,9 +71,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     Usually only `n_components`, `n_jobs` and `random_state` need to be set.  After those, look
     at `max_iter`, `validation_fraction`, `n_init` and `temperature`.
 
-    Parameters that are left open, None or ``"auto"``, follow a recipe that depends on the corpus
-    (docs/look_up/defaults.md).  With ``preset="sklearn"`` they have scikit-learn's defaults, and
-    the results are the same numbers; below, its values stand in brackets.
+    Parameters left at None or ``"auto"`` follow a recipe that depends on the corpus
+    (docs/look_up/defaults.md).  With ``preset="sklearn"`` they take scikit-learn's defaults, shown
+    in brackets below, and the results are the same numbers as scikit-learn's.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Number of topics K.
     max_iter : int, default=None
         Number of passes that each run makes over the D documents; with `validation_fraction`, the
-        maximum.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10], and less for
-        runs that are merged: 3, or as many as make 25 steps.
+        maximum.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10].  For runs that are merged
+        it is less: 3, or the number that makes 25 steps.
     n_jobs : int, default=None
         Number of threads; the result is identical, bit for bit, for any number.  None means 1
         unless in a :obj:`joblib.parallel_backend` context, -1 all processors.
@@ -93,43 +93,44 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     preset : {"annealvi", "sklearn"}, default="annealvi"
         Values of the parameters left open: the recipe, or scikit-learn's defaults.
     temperature : float, str or Temperature, default="auto"
-        T of the fit: the likelihood is tempered, :math:`p(w \mid \theta, \beta)^{1/T}`.  The higher
-        T, the smoother is the objective, and the less the fit depends on its start.
-        A number T >= 1 holds in every step; 1 is plain variational inference.  ``"annealed"`` is
+        T of the fit: the likelihood is tempered, :math:`p(w \mid \theta, \beta)^{1/T}`.  A higher T
+        makes the objective smoother, and the fit less dependent on its start.  A number T >= 1
+        applies to every step; 1 is plain variational inference.  ``"annealed"`` is
         :class:`Annealed`, ``"variational"`` :class:`Variational`, ``"local"``
-        :class:`LocalVariational`; objects of these may be given.  ``"auto"`` is
+        :class:`LocalVariational`; objects of these classes can be passed.  ``"auto"`` is
         ``Annealed("auto", length=1.0)``, which cools over the whole fit [1].
     n_init : "auto" or int, default="auto"
         Number of runs of `fit`, of which up to `n_jobs` are made in parallel.  ``"auto"`` is 8 if
-        the corpus has at least 2.5 words for each entry of the topics, and otherwise 5; fewer, but
-        2 at least, where all runs would make more than three times the passes of one [1].  16 is
-        the thorough fit: many topics predict better, at three times the CPU or more.
+        the corpus has at least 2.5 words for each entry of the topics, and otherwise 5 [1].  It is
+        less, but at least 2, if all runs would make more than three times the passes of one.  16 is
+        the thorough fit: with many topics it predicts better, but takes three times the CPU time or
+        more.
 
-        The topics of all runs are put together and merged to K.  Ten small steps or more follow,
-        one pass at least, and batch passes at T = 1 if words are plentiful
-        (docs/look_up/defaults.md).  Each run needs memory for its topics.  Where topics cannot be
-        merged, ``"auto"`` is 1, and of several runs that with the lowest `bound_` is kept or, with
-        `validation_fraction`, the highest `validation_score_`: with a prior for each topic or
-        learned priors, with an array as `init`, and if T does not end at 1 by a schedule.
-        docs/record/runs.md has what both gain.
+        The topics of all runs are merged to K.  At least ten small steps and one pass follow, and
+        batch passes at T = 1 if words are plentiful (docs/look_up/defaults.md).  Each run needs
+        memory for its topics.  Topics cannot be merged with a prior for each topic, with learned
+        priors, with an array as `init`, or if T does not end at 1 by a schedule.  Then ``"auto"``
+        is 1, and of several runs the one with the lowest `bound_` is kept or, with
+        `validation_fraction`, with the highest `validation_score_`.  See docs/record/runs.md.
     validation_fraction : float, default=None
-        If given, this share of the documents is drawn at random, held out of `fit` and scored
-        after each pass by :func:`annealvi.metrics.document_completion` (or, if tokens cannot be
-        split, by their part of the bound), in nats per word.  The topics with the highest score
-        are kept, and `fit` ends when it has not improved by 0.001 within three passes at the final
-        T.  Of runs that are merged the merged topics are scored.  With one run and
-        ``max_iter=None`` the fit goes on at T = 1 while it improves, up to 5 times the usual
-        passes; with ``temperature="auto"`` T falls over the usual passes at most.
+        Share of the documents to hold out of `fit`, drawn at random.  They are scored after each
+        pass by :func:`annealvi.metrics.document_completion`, in nats per word (or by their part of
+        the bound, if tokens cannot be split).  The topics with the highest score are kept, and
+        `fit` ends when it has not improved by 0.001 within three passes at the final T. If runs are
+        merged, the merged topics are scored.  With one run and ``max_iter=None`` the fit continues
+        at T = 1 while the score improves, up to 5 times the usual number of passes; with
+        ``temperature="auto"``, T falls over at most the usual number.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step.  The estimator can be used
-        there, with what it has learned so far.  :class:`annealvi.inference.Monitor` has the
-        progress, and ``record(name=value)`` writes a value into `history_`.  Raise
-        ``StopIteration`` to end the fit, including the remaining runs.  Parameters that are set
-        there take effect at the next fit.  `set_callbacks` takes scikit-learn's own callbacks.
+        Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
+        estimator, with what it has learned so far.  The monitor, an
+        :class:`annealvi.inference.Monitor`, holds the progress; its ``record(name=value)`` adds a
+        value to `history_`.  Raise ``StopIteration`` to end the fit, including the remaining runs.
+        Parameters set by the callback take effect at the next fit.  `set_callbacks` takes
+        scikit-learn's own callbacks.
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
-        Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means
-        min(max(0.1, 1 / K), 3 / K) [1 / K].  ``"learn"`` starts there and learns one number for
-        each topic within a factor of 100, by Minka's fixed point (2000, Eq. 55), while T <= 1.1.
+        Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means min(max(0.1, 1
+        / K), 3 / K) [1 / K].  ``"learn"`` starts at that value.  While T <= 1.1 it learns one
+        number for each topic, within a factor of 100, by Minka's fixed point (2000, Eq. 55).
     topic_word_prior : float, array-like or "learn", default=None
         Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
         (n_features,) or one of shape (n_components, n_features).  None means the same number as for
@@ -144,43 +145,43 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     total_samples : int, default=1e6
         Size of the corpus of which each call of `partial_fit` sees a portion.
     evaluate_every, perp_tol : int, default=-1, and float, default=0.1
-        Evaluate the training perplexity after every so many passes of `fit`, and stop when it
-        changes by less than `perp_tol` at the final T.  Zero or a negative number means never.
+        Evaluate the training perplexity every `evaluate_every` passes of `fit`, and stop when it
+        changes by less than `perp_tol` at the final T. Zero or a negative number means never.
     dtype : {"auto", "float32", "float64"} or NumPy dtype, default="auto"
-        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32; it is the dtype of X
-        where float32 cannot hold the counts [always], and float64 where it cannot hold the priors
-        or `init`.  `transform` and `components_` are float32 if X is, otherwise float64.
+        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32.  If float32 cannot
+        hold the counts, it is the dtype of X [always]; if float32 cannot hold the priors or `init`,
+        it is float64.  `transform` and `components_` are float32 if X is, otherwise float64.
     init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
         Start of `components_`: an array of shape (n_components, n_features), draws from
         Gamma(100, 0.01) (``"random"``), the counts of 5 random documents for each topic
         (``"documents"``), or of 5 similar documents, far from the documents of other topics
         (``"kmeans++"``).  ``"auto"`` is ``"kmeans++"`` [``"random"``].
     learning_decay, learning_offset : float, default=None
-        For experts, as all that follow.  :math:`\kappa` and :math:`\tau` of the online step size
-        :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If neither is given, the step
-        size of `fit` falls linearly, see docs/look_up/defaults.md [as if given].
+        This parameter and all that follow are for experts.  :math:`\kappa` and :math:`\tau` of the
+        online step size :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If both are
+        None, the step size of `fit` falls linearly instead [never]; see docs/look_up/defaults.md.
     mean_change_tol : float, default=None
         A document's local step stops when the mean absolute change of its :math:`\gamma` falls
         below this.  None means that it stops when :math:`\sum_k |\Delta\gamma_{dk}|` falls below
-        0.01 times its number of words, and steps are over-relaxed once T < 1.2 in a fit that cools
-        [1e-3].
+        0.01 times its number of words [1e-3].  In a fit that cools, None also over-relaxes steps
+        once T < 1.2.
     max_doc_update_iter : int, default=None
         Largest number of iterations of a document's local step.  None means 30 in training and 100
-        afterwards [100].  A number set here, like `mean_change_tol`, also holds for `transform`
-        and `score`, from the next fit on.
+        afterwards [100].  Like `mean_change_tol`, a number set here also applies to `transform` and
+        `score` from the next fit on.
     device : str, default="cpu"
-        Where documents are fitted and topics are moved, in `fit` and in `transform` or `score`:
+        Where documents are fitted and topics are updated, in `fit` and in `transform` or `score`:
         ``"cuda"`` is the first NVIDIA GPU that CuPy sees, ``"cuda:1"`` the second.  Set it if the
         corpus is large and there is such a GPU.  It computes in float32, for up to 2,048 topics,
-        and n_init runs follow one another.  Two fits on the same GPU are identical, bit for bit;
-        they differ from those on the processor by rounding errors.  A fitted estimator can be read
-        and used anywhere, with ``device="cpu"``.  docs/do/gpu.md lists what the processor does.
+        and makes the runs one after the other.  Two fits on the same GPU are identical, bit for
+        bit; they differ from fits on the processor by rounding errors.  A fitted estimator can be
+        read and used anywhere, with ``device="cpu"``. docs/do/gpu.md lists what the processor does.
     estimate : {"auto", "map", "variational"}, default="auto"
-        ``"map"``: a document's step uses :math:`\log E[\beta]`, and documents of few topics where a
-        schedule cools the fit, with :math:`E[\log\theta] - \kappa / \gamma_{dk}` in training, where
-        :math:`\kappa` rises to 0.5 as T falls from 1.5 to 1.  ``"variational"``:
-        :math:`E[\log\beta]` and :math:`E[\log\theta]`.  The bounds of both cannot be compared.
-        ``"auto"`` is ``"map"`` [``"variational"``].
+        With ``"map"``, a document's step uses :math:`\log E[\beta]`. If a schedule cools the fit,
+        training also favours documents of few topics: it uses :math:`E[\log\theta] - \kappa /
+        \gamma_{dk}`, where :math:`\kappa` rises to 0.5 as T falls from 1.5 to 1. ``"variational"``
+        uses :math:`E[\log\beta]` and :math:`E[\log\theta]`. The bounds of the two cannot be
+        compared. ``"auto"`` is ``"map"`` [``"variational"``].
 
     Attributes
     ----------
@@ -192,25 +193,24 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     dtype_ : dtype
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
-        Perplexity after `fit` of all documents that it was given, including those held out.  Where
-        data are few, that of merged runs is higher than that of a single run, though they predict
-        better.
+        Perplexity of all documents passed to `fit`, including those held out. If data are few,
+        merged runs have a higher perplexity than a single run, although they predict better.
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
-        `bound_` of every run, or `validation_score_` with `validation_fraction`.  Only if runs are
-        not merged.
+        `bound_` of every run, or `validation_score_` with `validation_fraction`. It exists only if
+        runs are not merged.
     topic_support_ : ndarray of shape (n_components,)
-        The share of runs that have found each topic: their best match has a cosine of at least 0.8
-        over the 50 largest words.  Topics of high support come back in new fits, those of low
-        support often do not (docs/record/runs.md).  Only if runs are merged; topics that are
-        assigned, and those of `partial_fit`, have none.
+        The share of runs that found each topic: their best match has a cosine of at least 0.8 over
+        the 50 largest words. Topics with high support come back in new fits, those with low support
+        often do not (docs/record/runs.md). It exists only if runs are merged, and not for topics
+        that were assigned or come from `partial_fit`.
     settings_ : dict
         The parameters of the last fit, with values for those that were left open, and whether runs
         were ``merged``.  A new estimator with these parameters and the same `preset` repeats the
         fit.
     n_batch_iter_, n_iter_ : int
-        One more than the number of steps done; passes behind the topics.
+        The number of steps done plus one, and the number of passes behind the topics.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
         The priors in use, read-only; others may be assigned.
     random_state_ : RandomState
@@ -218,15 +218,17 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     temperature_, temperature_path_ : float, ndarray of shape (n_steps,)
         T of the last step and of each step.
     temperature_posterior_, temperature_posterior_path_ : ndarray of shape (M,), (n_learned, M)
-        q(y) of a :class:`Variational` temperature, after the last step that learned it and each.
+        q(y) of a :class:`Variational` temperature, after the last step that learned it and after
+        each such step.
     document_temperatures_ : ndarray of shape (n_samples,)
         `document_temperatures` after `fit` with a :class:`LocalVariational` temperature.
     history_ : dict of str to ndarray
-        Records, one after each pass, portion or record of the callback: ``pass``, ``step``,
-        ``temperature``, ``seconds``, and NaN or ``perplexity``, ``elbo`` (at T = 1),
-        ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
-        ``validation`` (the score) and ``topic_change`` (what a pass in batch at the end has moved).
-        If runs are merged, they are of the first one and of what follows the merge.
+        Records, one after each pass, portion or record of the callback.  Each has ``pass``,
+        ``step``, ``temperature`` and ``seconds``.  These are NaN if they were not computed:
+        ``perplexity``, ``elbo`` (at T = 1), ``annealed_elbo`` (at the last T), ``tempered_elbo``
+        (Mandt et al. 2016, Eq. 5), ``validation`` (the score) and ``topic_change`` (how much a
+        batch pass at the end moved topics).  If runs are merged, the records are of the first run
+        and of the steps after the merge.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of words, and their names if X has string column names.
 
@@ -287,10 +289,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents.
 
-        After a KeyboardInterrupt or an error of the callback, which is raised again, the
-        estimator has the best of the runs that have ended or, if there is none, the topics
-        reached so far.  `partial_fit` then continues where that fit was stopped, cooling
-        included.  If no step has been made, the estimator is unchanged.
+        A KeyboardInterrupt or an error in the callback is raised again.  The estimator then has the
+        best of the finished runs or, if there is none, the topics reached so far.  `partial_fit`
+        continues from there, and continues to cool.  If no step has been made, the estimator is
+        unchanged.
 
         Parameters
         ----------
@@ -300,7 +302,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Present for API consistency.
         resume : path, optional
             A checkpoint of a fit to the same X with the same parameters, written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`; the fit continues from there.
 
         Returns
         -------
@@ -309,14 +311,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
-            is then unchanged.
+            If X or a parameter is out of range, or differs from the checkpoint.  The estimator is
+            then unchanged.
 
         Warns
         -----
         ConvergenceWarning
-            If there is a stopping test (`evaluate_every`, `validation_fraction`), and the
-            fit was still improving when its passes ended it.
+            If there is a stopping test (`evaluate_every`, `validation_fraction`), and the fit was
+            still improving after its last pass.
         """
         self._fit(X, y, resume=resume)
         return self
@@ -348,18 +350,17 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from one more portion of documents, in minibatches of `batch_size`.
 
-        The length of the whole fit is not known here.  So it is annealed only if the
-        temperature is given in passes over `total_samples` documents,
-        ``Annealed(passes=...)``; otherwise ``"auto"`` and ``"annealed"`` mean T = 1.  With
-        ``Annealed("auto", passes=...)`` the first T follows from the first portion if that
-        has at least 100 documents, and is 3.7 otherwise.  A learned temperature continues
-        from call to call, at the pace of a fit of one pass over `total_samples` documents,
-        and has no last phase at T = 1.  `n_init` and `validation_fraction` apply
-        to `fit` only.
+        The length of the whole fit is not known here.  So it is annealed only with
+        ``Annealed(passes=...)``, in passes over `total_samples` documents; otherwise ``"auto"`` and
+        ``"annealed"`` mean T = 1.  With ``Annealed("auto", passes=...)`` the first T is computed
+        from the first portion if that has at least 100 documents, and is 3.7 otherwise.  A learned
+        temperature continues from call to call, at the pace of a fit of one pass over
+        `total_samples` documents, and has no last phase at T = 1.  `n_init` and
+        `validation_fraction` apply to `fit` only.
 
-        What steps write to is kept for the next call: at most 2 K numbers, or 3 K with a learned
-        temperature, for each word of a minibatch, and some for its documents.  `fit`, copies
-        and pickles are without it, and :meth:`release_buffers` gives it back.
+        Work buffers are kept for the next call: at most 2 K numbers, or 3 K with a learned
+        temperature, for each word of a minibatch, and some for its documents. `fit`, copies and
+        pickles do not keep them, and :meth:`release_buffers` frees them.
 
         Parameters
         ----------
@@ -406,13 +407,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @checked
     def add_words(self, n_words: int) -> Self:
-        """Add columns at the end, for words that later portions of a stream have.
+        """Add columns at the end, for new words in later portions of a stream.
 
-        Old columns keep their places and their counts.  `components_` has the new words at a
-        thousandth of their prior, so that documents of other words keep their shares, and the
-        steps of `partial_fit` bring the rest.  Until then `score` is lower.  If the prior is an
-        array, of shape (V,) or (K, V), a new word's is the least one of each topic.  Column names
-        of a DataFrame are forgotten.
+        Old columns keep their places and their counts.  In `components_` new words begin at a
+        thousandth of their prior, so that documents of other words keep their shares; the steps of
+        `partial_fit` add the rest.  Until then `score` is lower.  If the prior is an array, of
+        shape (V,) or (K, V), a new word gets the smallest prior of each topic.  Column names of a
+        DataFrame are discarded.
 
         Parameters
         ----------
@@ -428,14 +429,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `n_words` is no positive int, or in a callback.
+            If `n_words` is not a positive int, or in a callback.
         """
         check_is_fitted(self)
         if not isinstance(n_words, Integral) or isinstance(n_words, bool) or n_words < 1:
             raise BadParameter("n_words", "a positive int", n_words)
         with writing(self), changing(self):
             if self._state.under_way:
-                raise ValueError("'add_words' must be called between two portions of documents.")
+                raise ValueError("'add_words' must be called after a fit, not in a callback.")
             self._state.add_words(int(n_words))
             if as_array(self.topic_word_prior).ndim:
                 self.topic_word_prior = self._state.topic_word_prior
@@ -444,10 +445,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self
 
     def release_buffers(self) -> None:
-        """Give back the memory that `partial_fit` keeps for its next call.
+        """Free the memory that `partial_fit` keeps for its next call.
 
         Call it if a stream pauses and memory is short.  It changes no result: the next call
-        allocates the memory again, which takes it some milliseconds.
+        allocates the memory again, which takes some milliseconds.
         """
         with writing(self):
             state: LDAState | None = vars(self).get("_state")
@@ -555,9 +556,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X, the temperature or the method is out of range, if the temperature is
-            ``"learned"`` and the fit did not learn one, or if it is not 1 with
-            ``method="cvb0"``.
+            If X, the temperature or the method is out of range, if the temperature is ``"learned"``
+            and the fit did not learn one, or if it is not 1 with ``method="cvb0"``.
         """
         check_is_fitted(self)
         check_flag(normalize, "normalize")
@@ -580,13 +580,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def predict(self, X: Any) -> NDArray[np.int64]:
-        r"""Return the most probable topic of each document, if it had only one.
+        r"""Return the most probable topic of each document, if each document has only one.
 
         That is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) + \sum_v x_{dv}
         \log p(v \mid k)`.  It agrees better with known labels than the largest share of
-        `transform`, which is often of a topic of common words.  Still better is
+        `transform`, which often belongs to a topic of common words.  Still better is
         ``TemperedMultinomialMixture(K, init=lda.components_)``, fitted to the same documents:
-        docs/record/classes.md has them measured.
+        docs/record/classes.md compares them.
 
         Parameters
         ----------
@@ -613,7 +613,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats.
 
-        It is a sum over documents, so that scores of more documents are lower.  Under
+        It is a sum over documents, so more documents have a lower score.  Under
         ``preset="sklearn"`` it includes the topics' KL, once, as scikit-learn's score does.
 
         Parameters
@@ -640,10 +640,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
 
-        It compares fits of the same priors only, because the ELBO contains the prior of the shares.
-        :func:`annealvi.metrics.document_completion` compares models of any priors.  Under
-        ``preset="sklearn"`` the ELBO includes the topics' KL, as in scikit-learn, so that the
-        perplexity falls the more documents there are.
+        Compare only fits with the same priors by it, because the ELBO contains the prior of the
+        shares.  :func:`annealvi.metrics.document_completion` compares models of any priors.  Under
+        ``preset="sklearn"`` the ELBO includes the topics' KL, as in scikit-learn, so the perplexity
+        falls as the number of documents grows.
 
         Parameters
         ----------
@@ -669,8 +669,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
         r"""Compute how unusual documents are, as the temperature that each would choose.
 
-        Ordinary documents have values a little above 1.  Documents of words that do not
-        belong together have higher ones.  The value of a document is
+        Ordinary documents have values a little above 1.  Documents whose words do not belong
+        together have higher values.  The value of a document is
 
         .. math::
            1 / \sum_m r_m b_m, \quad r_m \propto \exp(b_m L_d - N_d c(b_m)),
@@ -928,7 +928,7 @@ def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
         gamma /= gamma.sum(axis=1)[:, np.newaxis]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
-            f"gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, the dtype "
-            f"of X. Got {gamma.max():.3g}. Give X in float64, or use normalize=True."
+            f"gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, the dtype of X. Got "
+            f"{gamma.max():.3g}. Pass X in float64, or use normalize=True."
         )
     return gamma.astype(dtype, copy=False)

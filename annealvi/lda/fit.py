@@ -415,7 +415,7 @@ def plan_fit(
     words = check_total(extent(training)[0], training.dtype, n_samples, "the number of documents")
     if held_out is not None and not words:  # a corpus of no words at all is fitted to the prior
         raise ValueError(
-            f"X must have words. Got only zeros for the training documents, n_samples={n_samples}."
+            f"X must have words. Got only zeros in the training documents, n_samples={n_samples}."
         )
     density = words_per_entry(training, int(parameters["n_components"]))
     settings = resolve(parameters, n_samples, density)

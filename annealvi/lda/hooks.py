@@ -126,11 +126,11 @@ class Perplexity:
         longer = "n_init=1 with a larger max_iter" if plan.merges else "a larger max_iter"
         n_full = self.fit.passes.n_full
         more = f" and {n_full} that end the fit" if n_full else ""
-        advice = f"Give {longer}, or a larger perp_tol."
+        advice = f"Use {longer}, or a larger perp_tol."
         if not self.compared:
             advice = (
-                "Evaluations are compared at T = 1 only, and there were no two of them: give "
-                f"{longer}, or let the temperature fall over a part of the fit, such as with "
+                "Evaluations are compared only at T = 1, and fewer than two were made there: use "
+                f"{longer}, or let the temperature reach 1 before the end of the fit, as with "
                 "temperature='annealed'."
             )
         warn_user(
@@ -178,17 +178,17 @@ def hold_out(
     size = whole_steps(fraction * n_samples)  # as train_test_split of scikit-learn
     if not 1 <= size < n_samples:
         raise ValueError(
-            f"validation_fraction={fraction!r} must leave at least one document on either side. "
-            f"Got n_samples={n_samples}, of which {size} would be held out."
+            f"validation_fraction={fraction!r} must leave at least one document to train on and "
+            f"one to hold out. Got n_samples={n_samples}, of which {size} would be held out."
         )
     held_out = np.zeros(n_samples, dtype=bool)
     held_out[rng.permutation(n_samples)[:size]] = True
     some = X[held_out]
     if some.sum(dtype=np.float64) == 0:
         raise ValueError(
-            f"With validation_fraction={fraction!r} the held-out documents must have words. "
-            f"Got {size} without any out of n_samples={n_samples}: use a larger "
-            "validation_fraction, or leave out documents without words."
+            f"With validation_fraction={fraction!r} the held-out documents must have words. Got "
+            f"{size} without any out of n_samples={n_samples}: use a larger validation_fraction, "
+            "or remove documents without words."
         )
     return X[~held_out], HeldOutDocuments(some, rng)
 

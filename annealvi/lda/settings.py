@@ -394,7 +394,7 @@ def check_step(settings: Settings, temperature: Temperature, step: int, rho: flo
     """
     b, form = temperature.tempering(step)[:2]
     if form == "posterior" and b < 1 and rho >= b:
-        advice = "more passes, or give learning_offset and learning_decay"
+        advice = "more passes, or set learning_offset and learning_decay"
         if settings.memory_spans is None:
             advice = (
                 f"a larger learning_offset than {settings.learning_offset!r} or a larger "

@@ -339,7 +339,7 @@ class LDAState:
         derived, value = self.exp_e_log_topics(), as_array(value)
         wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
         if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
-            wanted = "exp(E[log beta]) of 'components_', from which it follows: assign only those"
+            wanted = "exp(E[log beta]) of 'components_', so assign only 'components_'"
             raise BadParameter("exp_dirichlet_component_", wanted, value)
 
     def attach_again(self) -> None:
@@ -482,8 +482,8 @@ def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float
     perplexity = float(special.exp(-elbo / n_words))
     if perplexity == np.inf:
         warn_user(
-            f"The perplexity of X, exp(-ELBO per word), exceeds the largest float: the ELBO is "
-            f"{elbo:.4g} nats, of {n_words:.4g} words.",
+            "The perplexity of X, exp(-ELBO per word), exceeds the largest float: the ELBO is "
+            f"{elbo:.4g} nats for {n_words:.4g} words.",
             RuntimeWarning,
         )
     return perplexity

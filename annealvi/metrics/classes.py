@@ -1,4 +1,4 @@
-"""How well classes that were found agree with known ones."""
+"""How well inferred classes agree with known labels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from annealvi.exceptions import BadParameter
 
 @validated(labels_true=["array-like"], labels_pred=["array-like"])
 def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
-    """Compute the share of documents that have the most frequent label of their class.
+    """Compute the share of documents whose label is the most frequent one in their class.
 
-    It rises with the number of classes, to 1 if each document is a class of its own.  So compare
-    only results with the same number, and look at
+    It rises with the number of classes, up to 1 if each document has its own class.  So compare
+    only results with the same number of classes, and look at
     :func:`sklearn.metrics.normalized_mutual_info_score` too.
 
     Parameters
@@ -35,7 +35,7 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If both have not the same length, or none.
+        If the two have different lengths, or are empty.
 
     References
     ----------

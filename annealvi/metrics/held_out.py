@@ -177,16 +177,17 @@ def document_completion(
     :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity this is not a bound,
     so different methods and libraries can be compared.
 
-    How E[theta] is inferred matters as much as many a choice of the fit.  To compare the topics
-    of two fits, infer alike: ``method="cvb0"`` gives every model the same inference, from its
-    topics alone and with one prior (docs/record/inference.md).
+    How E[theta] is inferred matters as much as many choices of the fit.  To compare the topics of
+    two fits, use the same inference for both: ``method="cvb0"`` uses only the topics and one prior
+    for every model (docs/record/inference.md).
 
     Parameters
     ----------
     estimator : fitted topic model
-        It must have ``components_`` of shape (n_components, n_features), each row proportional
-        to E[beta], and ``transform``, whose rows sum to 1, unless `method` is given.  Examples are
-        :class:`annealvi.TemperedLDA` and scikit-learn's ``LatentDirichletAllocation``.
+        It must have ``components_`` of shape (n_components, n_features), each row proportional to
+        E[beta], and ``transform``, whose rows sum to 1; `transform` is not needed if `method` is
+        set.  Examples are :class:`annealvi.TemperedLDA` and scikit-learn's
+        ``LatentDirichletAllocation``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Word counts of documents that were not fitted; integers.
     observed : float, default=0.5
@@ -197,13 +198,13 @@ def document_completion(
         Whether to return the log-likelihood per word of each document instead of the mean
         over all hidden words.  It is NaN for documents without hidden words.
     temperature : float or "learned", default=None
-        The `temperature` of :meth:`annealvi.TemperedLDA.transform`.  None means its default,
-        T = 1.  It must be None if `method` is given.
+        The `temperature` of :meth:`annealvi.TemperedLDA.transform`.  None means its default, T = 1.
+        It must be None if `method` is set.
     method : {"variational", "cvb0"}, default=None
-        How E[theta] is inferred.  None means by ``estimator.transform``, with its defaults.
-        Otherwise annealvi infers it from `components_` at T = 1, until fewer than 1% of a
-        document's words change their topic: by the mean field or, with ``"cvb0"``, by collapsed
-        inference (see :meth:`annealvi.TemperedLDA.transform`).
+        How E[theta] is inferred.  None means ``estimator.transform`` with its defaults.  Otherwise
+        annealvi infers it from `components_` at T = 1, until fewer than 1% of a document's words
+        change their topic: by the mean field or, with ``"cvb0"``, by collapsed inference (see
+        :meth:`annealvi.TemperedLDA.transform`).
     doc_topic_prior : float or array-like of shape (n_components,), default=None
         Prior of E[theta] with `method`; the estimator's own prior is not used.  None means
         min(max(0.1, 1 / n_components), 3 / n_components).  It must be None without `method`.
@@ -218,11 +219,11 @@ def document_completion(
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If it is no topic model.
+        If it is not a topic model.
     ValueError
-        If X cannot be split (see :func:`split_tokens`), if it has another number of
-        features than the fit, if no document has two or more words, or if `temperature`,
-        `method` and `doc_topic_prior` do not go together.
+        If X cannot be split (see :func:`split_tokens`), if it has another number of features than
+        the fit, if no document has two or more words, or if `temperature`, `method` and
+        `doc_topic_prior` cannot be combined.
     """
     check_flag(per_document, "per_document")
     if method is not None and not (isinstance(method, str) and method in METHODS):
@@ -310,16 +311,16 @@ def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) 
     except (TypeError, ValueError) as error:
         if getattr(error, "name", None) != "texts":
             raise
-        hint = "Of a TopicModel, give `lda_`."
+        hint = "If it is a TopicModel, pass its `lda_`."
         raise BadParameter("estimator", "a model of word counts", estimator, hint) from error
     wanted = "one for each document and topic"
     if theta.shape != shape or theta.dtype.kind not in "fiu":
         raise BadParameter(
-            "transform", f"a method that gives numbers of shape {shape}, {wanted}", theta
+            "transform", f"a method that returns numbers of shape {shape}, {wanted}", theta
         )
     wrong = theta[~np.isfinite(theta)]
     if wrong.size:
-        raise BadParameter("transform", f"a method that gives finite numbers, {wanted}", wrong[0])
+        raise BadParameter("transform", f"a method that returns finite numbers, {wanted}", wrong[0])
     return theta
 
 
@@ -408,8 +409,7 @@ class HeldOut:
     """A callback that records the held-out likelihood during a fit.
 
     The learning curve is ``history_["held_out_log_likelihood"]`` of the estimator, over
-    ``history_["pass"]``
-    or ``history_["seconds"]``.  The seconds do not include the evaluations.
+    ``history_["pass"]`` or ``history_["seconds"]``.  The seconds do not include the evaluations.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Measures of topics: coherence, diversity, stability, and recovery of known ones."""
+"""Measures of topics: coherence, diversity, stability, and recovery of known topics."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
         first = first[0]
     if isinstance(first, str | Mapping):
         wanted = "a fitted estimator, or for each topic a weight of each word, in columns"
-        raise BadParameter(name, wanted, first, "Words alone have no columns.")
+        raise BadParameter(name, wanted, first, "Lists of words have no columns.")
     weights = check_matrix(topics, accept_sparse=False, name=name)
     if weights.min() < 0:
         raise BadParameter(name, "non-negative", weights.min())
@@ -186,12 +186,12 @@ def topic_coherence(
         Number added to the share of documents of each pair.
     relevance : float, default=1.0
         The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
-        1 is by probability.  Below 1, :math:`w_j` of UMass may be the rarer word of a pair.
+        1 ranks by probability.  Below 1, :math:`w_j` of UMass may be the rarer word of a pair.
 
     Returns
     -------
     ndarray of shape (n_topics,), float64
-        The coherence of each topic.  Their mean is often reported as one number.
+        The coherence of each topic.  Their mean is often reported.
 
     Raises
     ------
@@ -205,19 +205,18 @@ def topic_coherence(
 
     Notes
     -----
-    The values equal those of gensim's ``CoherenceModel``: ``"u_mass"``, and ``"c_npmi"`` with
-    a window longer than every document.  So a pair that never occurs together gets
-    :math:`-1 + \log(p_i p_j) / \log \epsilon`.  That is above the limit of -1, and further
-    above it the rarer the words.  With ``epsilon=0`` such a pair gets -1 under NPMI and -inf
-    under UMass.  If documents are short the mean over topics can change by more than 0.1, so
-    compare only values computed with the same `epsilon`.
-    ``epsilon=1 / n_samples`` under UMass is the paper's :math:`D(w_i, w_j) + 1`; the paper
-    takes the sum over pairs instead of the mean.
+    The values equal those of gensim's ``CoherenceModel``: ``"u_mass"``, and ``"c_npmi"`` with a
+    window longer than every document.  So a pair that never occurs together gets :math:`-1 +
+    \log(p_i p_j) / \log \epsilon`.  This is above the limit of -1, and rarer words are further
+    above it.  With ``epsilon=0`` such a pair gets -1 under NPMI and -inf under UMass.  If documents
+    are short the mean over topics can change by more than 0.1, so compare only values computed with
+    the same `epsilon`.  ``epsilon=1 / n_samples`` under UMass is the paper's :math:`D(w_i, w_j) +
+    1`; the paper sums over pairs instead of taking the mean.
 
-    Words that do not occur in X are no evidence for a topic.  If the equation has no value,
-    the pair gets the worst one, -1 under NPMI and :math:`\log \epsilon` under UMass.  Two
-    words that are both in every document are independent and get 0.  (gensim gives inf or 0
-    in the first case, and -1, a rounding error, in the second.)
+    Words that do not occur in X are no evidence for a topic.  If the equation is undefined, the
+    pair gets the worst value: -1 under NPMI and :math:`\log \epsilon` under UMass.  Two words that
+    are both in every document are independent and get 0.  (gensim returns inf or 0 in the first
+    case and, by a rounding error, -1 in the second.)
 
     References
     ----------
@@ -264,10 +263,9 @@ def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """Numbers of documents with both of two top words of a topic, of shape (n_topics, n, n).
 
-    Topics are handled one by one: a product of the words of all topics would be a matrix of
-    up to (n_topics n)^2 numbers, and few of them are needed.  A word has one bit for each
-    document, which is compact because top words are common.  Two words are counted by an
-    "and" of N / 8 bytes.
+    Topics are handled one by one: a product of the words of all topics would be a matrix of up to
+    (n_topics n)^2 numbers, and few of them are needed.  A word has one bit for each document, which
+    is compact because top words are common.  Two words are counted by an "and" of N / 8 bytes.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)
@@ -308,7 +306,7 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
         Number of top words of each topic, from 1 to n_features.
     relevance : float, default=1.0
         The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
-        1 is by probability.
+        1 ranks by probability.
 
     Returns
     -------
@@ -380,8 +378,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
     Notes
     -----
-    Topics that no document uses are all alike (flat, or the mean of the corpus), so their
-    matches are perfect.  Therefore look at :func:`topic_diversity` too.
+    All topics that no document uses are the same (flat, or the mean of the corpus), so they match
+    perfectly.  Therefore look at :func:`topic_diversity` too.
 
     Examples
     --------
@@ -400,7 +398,7 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
 @checked
 def topic_checksum(topics: Any) -> str:
-    """Compute a checksum of topics, which says whether two people have the same ones.
+    """Compute a checksum of topics, to check whether two people have the same topics.
 
     Parameters
     ----------
@@ -411,7 +409,7 @@ def topic_checksum(topics: Any) -> str:
     -------
     str
         The first 16 hexadecimal digits of the SHA-256 of the weights, topic by topic, as
-        little-endian float64.  It changes with any bit of them.
+        little-endian float64.  It changes with every change of a weight.
 
     Raises
     ------
@@ -436,17 +434,16 @@ def topic_checksum(topics: Any) -> str:
 def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     """Find topics that are nearly the same.
 
-    A fit of more topics than the corpus supports has some of them twice, and topics that no
-    document uses are all alike.  Fewer topics then say as much: fit again with as many, or
-    merge these.
+    If a fit has more topics than the corpus supports, it finds some of them twice, and all topics
+    that no document uses are the same.  Fit again with fewer topics, or merge the duplicates.
 
     Parameters
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
     threshold : float, default=0.9
-        Two topics belong to one group if their cosine is at least this, or if others lie
-        between them that do.
+        Two topics are in the same group if their cosine is at least this, or if a chain of topics
+        with such cosines connects them.
 
     Returns
     -------

@@ -272,7 +272,7 @@ class TemperedMixture(Fitted):
             Present for API consistency.
         resume : path, optional
             A checkpoint of a fit to the same X with the same parameters, written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state`: the fit goes on from there.
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state`; the fit continues from there.
 
         Returns
         -------
@@ -282,8 +282,8 @@ class TemperedMixture(Fitted):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or other than in the checkpoint.  The estimator
-            is then unchanged.
+            If X or a parameter is out of range, or differs from the checkpoint.  The estimator is
+            then unchanged.
 
         Warns
         -----
@@ -412,7 +412,7 @@ class FiniteMixture(TemperedMixture):
         return special.softmax(self._log_joint(X))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Compute the log-likelihood of each datum at the parameters that were found.
+        """Compute the log-likelihood of each datum at the fitted parameters.
 
         Parameters
         ----------
@@ -435,6 +435,6 @@ def check_rows(bound: NDArray[np.float64], X: NDArray) -> None:
     lost = np.flatnonzero(~np.isfinite(bound))
     if lost.size:
         raise ValueError(
-            f"Row {lost[0]} of X is so far from all components, with values up to "
-            f"{np.max(np.abs(X[lost[0]])):.3g}, that no float can hold its log-likelihood."
+            f"Row {lost[0]} of X is so far from all components that no float can hold its "
+            f"log-likelihood: its values are up to {np.max(np.abs(X[lost[0]])):.3g}."
         )

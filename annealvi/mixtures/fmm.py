@@ -87,11 +87,11 @@ class TemperedFMM(
         The temperature T of the fit.
 
         - A number T >= 1: the same T in every step.  1 is plain variational inference.
-        - ``"annealed"``: T falls exponentially over half of `max_iter`, from 10 or, if that
-          is less, 10 times ``n_samples * pi / n_features``, but from at least 1.5.
+        - ``"annealed"``: T falls exponentially over half of `max_iter`.  It starts from the smaller
+          of 10 and 10 times ``n_samples * pi / n_features``, but from at least 1.5.
         - ``"variational"``: learned from the data, on a grid up to 100.
-        - ``"proximity"``: one for each factor of each datum, which keeps its entropy near its
-          past values, see :class:`Proximity`.  The components are then not tempered.
+        - ``"proximity"``: each factor of each datum has a temperature, which keeps its entropy near
+          its past values; see :class:`Proximity`.  The components are then not tempered.
         - An object of :mod:`annealvi.temperature`.
 
         At high T components could shrink to zero.  Therefore, while T falls, components are
@@ -117,9 +117,8 @@ class TemperedFMM(
     n_init : int, default=1
         Number of runs.  The fit with the best ELBO is kept.
     covariance : {"diag", "full"}, default="diag"
-        Covariance of the components in q.  ``"diag"``: components are independent and
-        updated one after the other.  ``"full"``: a K x K covariance, and components are
-        updated jointly.
+        Covariance of the components in q.  ``"diag"``: components are independent and updated one
+        after the other.  ``"full"``: a K x K covariance, and components are updated jointly.
     random_state : int, RandomState instance or None, default=None
         Seed of the starting points; `sample` and `predictive_score` use it too.
     n_jobs : int, default=None
@@ -129,12 +128,12 @@ class TemperedFMM(
     verbose : int, default=0
         If not 0, print a line after each iteration.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
-        used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
-        into `history_`.  Raise ``StopIteration`` to end the fit.
-        A :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
-        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
-        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
+        Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
+        estimator, with what it has learned so far.  ``monitor.record(name=value)`` writes into
+        `history_`.  Raise ``StopIteration`` to end the fit.  A
+        :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
+        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.  From
+        scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own callbacks.
 
     Attributes
     ----------
@@ -159,11 +158,11 @@ class TemperedFMM(
     temperature_ : float
         T of the last iteration.
     temperature_path_ : ndarray of shape (n_iter,)
-        T of each iteration.  With a proximity temperature, one over the mean of 1/T of all
-        factors.
+        T of each iteration.  With a proximity temperature, the reciprocal of the mean of 1/T over
+        all factors.
     temperature_posterior_ : ndarray of shape (grid,)
-        With a variational temperature: q(y) over its grid at the energy of the last
-        learning step.  T itself follows it with damping.
+        With a variational temperature: q(y) over its grid at the energy of the last learning step.
+        T follows this distribution with damping.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         The same after each step that learned, float32.
     history_ : dict of str to ndarray
@@ -384,9 +383,9 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' and a variational temperature exclude each other: the "
-                "temperature that fits best is the mean squared residual over noise_variance, "
-                "so only their product is determined. Give a number as noise_variance, or use "
+                "noise_variance='learn' cannot be combined with a variational temperature: the "
+                "temperature that fits best is the mean squared residual over noise_variance, so "
+                "only their product is determined. Set noise_variance to a number, or use "
                 "temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
@@ -442,16 +441,16 @@ class TemperedFMM(
         found = self._state.model
         if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
             warn_user(
-                f"All {found.n_components} components are switched off: no sum of them explains "
-                f"X better than noise of variance {found.noise_variance:.3g} does. Try "
-                "init='random', a lower temperature, or a smaller 'noise_variance'."
+                f"All {found.n_components} components are switched off: no sum of them explains X "
+                f"better than noise of variance {found.noise_variance:.3g}. Try init='random', a "
+                "lower temperature, or a smaller 'noise_variance'."
             )
         mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
         if mean_square > most * found.noise_variance:
             warn_user(
-                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the noise "
-                f"variance, {found.noise_variance:.3g}: digits of the residuals cancel in "
-                f"{X.dtype}. Centre X{', or give it as float64' * (X.dtype == np.float32)}."
+                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the "
+                f"noise variance, {found.noise_variance:.3g}: residuals are inaccurate in "
+                f"{X.dtype}. Centre X{', or pass it as float64' * (X.dtype == np.float32)}."
             )
 
     def _ready(self) -> FMM:
@@ -484,7 +483,7 @@ def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
     if largest > 1e-3 * float(np.finfo(dtype).max):
         raise ValueError(
             f"Squares of X and of the components are {largest:.3g} times the noise variance, "
-            f"{noise_variance:.3g}, which {dtype} cannot hold. Scale X or give a larger "
+            f"{noise_variance:.3g}, which is too large for {dtype}. Rescale X or set a larger "
             "'noise_variance'."
         )
 

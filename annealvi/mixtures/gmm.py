@@ -81,11 +81,11 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     n_init : int, default=1
         Number of runs.  The fit with the best ELBO is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        Start of the responsibilities, if `means_init` is not given.  ``"kmeans"``: the
-        clusters of k-means.  ``"k-means++"``: one datum for each component, drawn by D^2
-        sampling (:func:`sklearn.cluster.kmeans_plusplus`).  ``"random"``: random ones.
-        ``"random_from_data"``: one datum for each component, drawn uniformly.  All but
-        ``"random"`` need at least as many data as components.
+        Start of the responsibilities, if `means_init` is None.  ``"kmeans"``: the clusters of
+        k-means.  ``"k-means++"``: one datum for each component, drawn by D^2 sampling
+        (:func:`sklearn.cluster.kmeans_plusplus`).  ``"random"``: random ones.
+        ``"random_from_data"``: one datum for each component, drawn uniformly.  All but ``"random"``
+        need at least as many data as components.
     means_init : array-like of shape (n_components, n_features), default=None
         Start of the means.
     weights : array-like of shape (n_components,), default=None
@@ -125,12 +125,12 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     verbose : int, default=0
         If not 0, print a line after each iteration.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each iteration.  The estimator can be
-        used there, with what it has learned so far.  ``monitor.record(name=value)`` writes
-        into `history_`.  Raise ``StopIteration`` to end the fit.
-        A :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
-        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.
-        scikit-learn's own callbacks are set by `set_callbacks`, from its version 1.9 on.
+        Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
+        estimator, with what it has learned so far.  ``monitor.record(name=value)`` writes into
+        `history_`.  Raise ``StopIteration`` to end the fit.  A
+        :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
+        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.  From
+        scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own callbacks.
 
     Attributes
     ----------
@@ -164,8 +164,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     temperature_path_ : ndarray of shape (n_iter,)
         T of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
-        With a variational temperature: q(y) over its grid at the energy of the last
-        learning step.  T itself follows it with damping.
+        With a variational temperature: q(y) over its grid at the energy of the last learning step.
+        T follows this distribution with damping.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         The same after each step that learned, float32.
     history_ : dict of str to ndarray
@@ -315,8 +315,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         temperature = as_temperature(self.temperature, kinds)
         if temperature.learns and not temperature.per_document and covariances is None:
             raise ValueError(
-                "A variational temperature needs known 'covariances': with learned precisions "
-                "the normaliser C(T) is infinite at high T. Give 'covariances', or use "
+                "A variational temperature needs known 'covariances': with learned precisions the "
+                "normaliser C(T) is infinite at high T. Pass 'covariances', or use "
                 "temperature='annealed'."
             )
         return X, settings, temperature

@@ -42,7 +42,7 @@ TINY = float(np.finfo(np.float64).tiny)
 class TemperedMultinomialMixture(
     FiniteMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    r"""Mixture of multinomials by annealed inference: each document has one class.
+    r"""Mixture of multinomials by annealed inference: each document belongs to one class.
 
     .. math::
        z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
@@ -51,7 +51,7 @@ class TemperedMultinomialMixture(
     where each document is about one thing: to group documents into classes, and for short texts,
     where LDA has too few words to learn shares from.  docs/do/classes.md compares both.
 
-    The classes of the topics of a fitted :class:`TemperedLDA` are those of
+    To get a class for each topic of a fitted :class:`TemperedLDA`, use
     ``TemperedMultinomialMixture(K, init=lda.components_)``.
 
     **Which parameters matter.**  Usually `n_components`, `n_jobs` and `random_state`.
@@ -83,9 +83,9 @@ class TemperedMultinomialMixture(
     n_init : int, default=1
         Number of runs.  The fit with the highest `lower_bound_` is kept.
     weight_concentration_prior : float, default=1.0
-        Documents that are added to each class when weights are estimated.
+        Number of documents added to each class when weights are estimated.
     word_prior : float, default=0.1
-        The count that is added to each word of each class.
+        The count added to each word of each class.
     random_state : int, RandomState instance or None, default=None
         Seed of the starting points.
     n_jobs : int, default=None
@@ -100,7 +100,7 @@ class TemperedMultinomialMixture(
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        The expected counts of words in each class, times 1/T of the last iteration, and the prior.
+        The expected counts of words in each class, times 1/T of the last iteration, plus the prior.
         Divided by its row sums it is :math:`\beta`.
     weights_ : ndarray of shape (n_components,)
         The shares w of the classes.
@@ -171,7 +171,7 @@ class TemperedMultinomialMixture(
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities of the classes, as `predict_proba`.
 
-        With it :func:`annealvi.topics.describe` and its report take the classes as topics.
+        It lets :func:`annealvi.topics.describe` and its report use the classes as topics.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class TemperedMultinomialMixture(
         empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
         if empty:
             warn_user(
-                f"{empty} of {self.n_components} classes have no documents. Give a smaller "
+                f"{empty} of {self.n_components} classes have no documents. Use a smaller "
                 "'n_components' or a smaller 'word_prior'.",
                 ConvergenceWarning,
             )

@@ -132,9 +132,8 @@ def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
     """log c_k at each b: the factors of components due to their different variances."""
     if covariances is None:
         raise ValueError(
-            "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so "
-            "its temperature cannot be learned. Give 'covariances', or use "
-            "temperature='annealed'."
+            "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so its "
+            "temperature cannot be learned. Pass 'covariances', or use temperature='annealed'."
         )
     log_sigma = 0.5 * special.log(covariances)
     return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])
@@ -145,8 +144,8 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
     n, K = len(X), n_components
     if n < K and init != "random":
         raise ValueError(
-            f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} "
-            f"with init_params={init!r}. Give 'means_init' or use init_params='random'."
+            f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} with "
+            f"init_params={init!r}. Pass 'means_init' or use init_params='random'."
         )
     responsibilities = np.zeros((n, K))
     if init == "kmeans":

@@ -18,9 +18,8 @@ MAX_ITER, TOLERANCE = 300, 1e-4
 def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
     """Indices of rows far from each other, drawn as scikit-learn's ``kmeans_plusplus`` does.
 
-    The best of a few rows is taken that are drawn by the square of their distance to the nearest
-    of those before (Arthur and Vassilvitskii 2007, *k-means++: the advantages of careful
-    seeding*).
+    The best of a few rows is taken that are drawn by the square of their distance to the nearest of
+    those before (Arthur and Vassilvitskii 2007, *k-means++: the advantages of careful seeding*).
     """
     X = X - X.mean(axis=0, dtype=np.float64)  # so that differences of squares lose no digits
     n, squares = len(X), np.sum(X**2, axis=1)

@@ -6,8 +6,7 @@ longer sums to one but to
 .. math::
    C(T) = \sum_x \sum_z \int p(\beta) \, h(x, z) \exp b (\beta^\top t(x, z) - a(\beta)) \, d\beta.
 
-A temperature that is learned from the data weighs the likelihood against C(T) (Mandt et al.
-2016).
+A temperature that is learned from the data weighs the likelihood against C(T) (Mandt et al. 2016).
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class PlateOfData:
         values = as_array(self.model.local_log_partition(parameters, inverse))
         if values.shape != inverse.shape or values.dtype.kind not in "fiu":
             raise ValueError(
-                f"'local_log_partition' of {type(self.model).__name__} must give one number for "
+                f"'local_log_partition' of {type(self.model).__name__} must return one number for "
                 f"each of {len(inverse)} temperatures. Got shape {values.shape} and dtype "
                 f"{values.dtype} instead."
             )
@@ -160,11 +159,11 @@ _MOST_STEPS = 256
 class PowerGrid:
     """Sums of powers at any inverse temperatures b_1, ..., b_M.
 
-    On an even grid each power follows from the one before by a multiplication.  Any other
-    grid is covered by panels of even points, and sums are interpolated from those, about as
-    accurately as double precision allows.  For b at most about 1 and numbers p in [0, 1] the
-    relative error of p^b, and of sums of such powers, is below 1e-12 if p >= 1e-8, and below
-    1e-8 if p = 1e-20.  Smaller p must not carry weight; in a sum with larger ones they do not.
+    On an even grid each power follows from the one before by a multiplication.  Any other grid is
+    covered by panels of even points, and sums are interpolated from those, about as accurately as
+    double precision allows.  For b at most about 1 and numbers p in [0, 1] the relative error of
+    p^b, and of sums of such powers, is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums
+    must not depend on smaller p; with larger ones among the terms they hardly do.
 
     Parameters
     ----------
@@ -293,8 +292,8 @@ class PowerGrid:
         ----------
         logs : ndarray of shape (V, n padded)
         out : ndarray of shape (n_points, n padded), optional
-            Added to.  The sums of the rows in several pieces are those in one piece to the last
-            bit, if all but the last piece have a multiple of SUMMED_ROWS rows.
+            Added to.  Rows in several pieces have bit-identical sums if all pieces except the last
+            have a multiple of SUMMED_ROWS rows.
         n_threads : int, default=1
         """
         if out is None:
@@ -353,7 +352,7 @@ _LEAST_EFFECTIVE = 2.0
 class Conjugate(Protocol):
     """The methods of a conditionally conjugate model that :func:`log_partition` needs.
 
-    In addition a model may have the methods
+    A model may also have the methods
 
     - ``prior_centre()``, parameters at which the prior is centred, for "map";
     - ``log_partition(inverse)``, log C in closed form, for "exact";
@@ -416,8 +415,8 @@ def log_partition(
     ----------
     model : object
         :class:`annealvi.models.lda_prior.LDAPrior`, the factorial or Gaussian mixture of
-        :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with
-        its documents as `data`), or one of your own with the methods of :class:`Conjugate`.
+        :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with its
+        documents as `data`), or your own model with the methods of :class:`Conjugate`.
     inverse_temperatures : array-like of shape (M,)
         Decreasing from 1, for example from :func:`exponential_grid` or :func:`even_grid`.
     method : {"auto", "exact", "monte-carlo", "jensen", "map", "posterior"}, default="auto"
@@ -429,7 +428,7 @@ def log_partition(
           bounds; the values are the tighter one.
         - "map": S^N at the centre of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)).
           This is crude, because other values of beta dominate the mean of S^N.
-        - "posterior": log C at the model's current q, less its value at T = 1.
+        - "posterior": log C at the model's current q, minus its value at T = 1.
         - "auto": exact if the model offers it and it is not too costly, else Monte Carlo.
     n_samples : int, default=100
         Number of draws of the global parameters, for "monte-carlo" and "jensen".
@@ -458,13 +457,12 @@ def log_partition(
 
     Notes
     -----
-    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has its own draws.
-    Documents have them if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
-    form, D n_theta K V <= 5e5 in the collapsed one, and no more than a few hundred documents
-    if there are many temperatures.  Beyond that documents share draws in G groups.  log C is
-    then biased upwards by about D (D / G - 1) / (2 n_theta) times the relative variance over
-    theta of a document's S^n, as long as that is small.  The standard error does not contain
-    this bias.
+    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has its own draws.  They
+    have their own draws if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
+    form, D n_theta K V <= 5e5 in the collapsed one, and no more than a few hundred documents if
+    there are many temperatures.  Otherwise documents share draws in G groups. log C is then biased
+    upwards by about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a
+    document's S^n, as long as that is small.  The standard error does not contain this bias.
 
     Examples
     --------
@@ -494,7 +492,7 @@ def log_partition(
         raise BadParameter("method", f"one that {own} offers: {names}", method)
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
-            f"C(T) is of at least one datum. Got n_samples={model.n_samples} of {own} instead."
+            f"C(T) needs at least one sample. Got n_samples={model.n_samples} of {own} instead."
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in words])
@@ -544,6 +542,6 @@ def _monte_carlo(
         warn_user(
             f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
             f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
-            "standard error can be trusted; more draws hardly help where there are many data."
+            "standard error can be trusted. If there are many data, more draws hardly help."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

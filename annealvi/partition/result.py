@@ -78,7 +78,7 @@ def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
     name = "inverse_temperatures"
     b = check_inverses(value, name, 2)
     if b[0] != 1:
-        raise BadParameter(name, "an array that starts at 1, which is T=1", b[0])
+        raise BadParameter(name, "an array whose first number is 1, for T=1", b[0])
     rising = np.flatnonzero(np.diff(b) >= 0)
     if rising.size:
         pair = b[rising[0] : rising[0] + 2].tolist()
@@ -149,8 +149,8 @@ class LogPartition:
         Raises
         ------
         ValueError
-            If something differs, which the message names, or if the values are not one
-            finite number for each temperature.
+            If something differs (the message names it), or if the values are not one finite number
+            for each temperature.
         """
         own = check_inverse_temperatures(self.inverse_temperatures)
         check_numbers(self.values, "values", own.shape)
@@ -161,22 +161,22 @@ class LogPartition:
             wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
             if wanted.shape != own.shape:
                 raise ValueError(
-                    "log C was made for another grid than the one of the fit: "
+                    "log C was computed on a different grid from the fit's: "
                     f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
                 )
             differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # nan differs
             if differ.size:
                 m = int(differ[0])
                 raise ValueError(
-                    "log C was made for another grid than the one of the fit: "
+                    "log C was computed on a different grid from the fit's: "
                     f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
                 )
         for name, wanted in (hyperparameters or {}).items():
             given = self.made_for.get(name)
             if given is not None and wanted is not None and not _same(given, wanted):
                 raise ValueError(
-                    "log C was made for other hyperparameters than those of the fit: "
-                    f"{name!r} is {shown(given)}, expected {shown(wanted)}."
+                    f"log C was computed for different hyperparameters from the fit's: {name!r} "
+                    f"is {shown(given)}, expected {shown(wanted)}."
                 )
 
     def save(self, path: str | os.PathLike) -> None:
@@ -187,8 +187,8 @@ class LogPartition:
         wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
         if wrong:
             raise ValueError(
-                f"LogPartition can be saved if it holds numbers and strings. Got {wrong[0]!r} "
-                f"of dtype {arrays[wrong[0]].dtype} instead."
+                "A LogPartition can be saved only if it holds numbers and strings. Got "
+                f"{wrong[0]!r} of dtype {arrays[wrong[0]].dtype} instead."
             )
         with open(path, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -200,7 +200,7 @@ class LogPartition:
         Raises
         ------
         ValueError
-            If the file holds no LogPartition.
+            If the file does not contain a LogPartition.
         """
         fields: dict[str, Any] = {}
         made_for: dict[str, Any] = {}

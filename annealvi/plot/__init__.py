@@ -1,6 +1,6 @@
 """Figures of fits with matplotlib: temperatures, learning curves, components, topics.
 
-The pictures of topics are in :mod:`annealvi.plot.interactive` as well, drawn with plotly.
+:mod:`annealvi.plot.interactive` draws the pictures of topics with plotly.
 """
 
 from annealvi.plot.estimators import (

@@ -1,7 +1,7 @@
 """Figures of fits: temperature, learning curves, components, and a choice of the number of topics.
 
-Every function draws into the given Axes, or into new ones, and returns them.
-They need matplotlib (``pip install matplotlib``).
+Every function draws into the Axes passed, or into new ones, and returns them.  They need matplotlib
+(``pip install matplotlib``).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None
     Parameters
     ----------
     estimator : fitted estimator
-        With ``temperature_path_``.
+        An estimator with ``temperature_path_``.
     ax : matplotlib Axes, optional
     label : str, optional
         Label of the curve in a legend.
@@ -101,8 +101,8 @@ def plot_learning_curves(
     Parameters
     ----------
     fits : dict of str to fitted estimators
-        For each name one estimator with ``history_``, or several (for example one for each
-        seed).  Several are drawn as thin lines, with their mean as a thick one.
+        For each name one estimator with ``history_``, or several, such as one for each random seed.
+        Several estimators are drawn as thin lines, and their mean as a thick line.
     value : str, default="held_out_log_likelihood"
         Name in ``history_`` of the values to draw.
     over : {"pass", "step", "seconds"}, default="pass"
@@ -164,7 +164,7 @@ def plot_components(
     limit: float | None = None,
     cmap: Any = "gray",
 ) -> NDArray[Any]:
-    """Draw components as images side by side, on one scale that is symmetric about 0.
+    """Draw components as images side by side, on a common scale that is symmetric about 0.
 
     Parameters
     ----------
@@ -180,16 +180,16 @@ def plot_components(
     titles : sequence of str, optional
         Titles of the images.
     limit : float, optional
-        The colours span the values from -limit to limit; values beyond have the colour of
-        the nearer end.  The default is the largest absolute value.  Use the same limit in
-        figures that are to be compared.
+        The colours cover the values from -limit to limit; values beyond get the colour of the
+        nearer end.  The default is the largest absolute value.  Use the same limit in figures that
+        are to be compared.
     cmap : str or matplotlib Colormap, default="gray"
         With ``"gray"``, 0 is a middle gray; ``"RdBu_r"`` shows signs by hue.
 
     Returns
     -------
     ndarray of matplotlib Axes
-        The given ones, in their shape, or new ones of shape (n_rows, n_columns).
+        The Axes passed, in their shape, or new ones of shape (n_rows, n_columns).
 
     Raises
     ------
@@ -234,7 +234,7 @@ TITLES = {
 
 
 def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
-    """Draw what :func:`annealvi.topics.choose_n_topics` measured, over the number of topics.
+    """Draw the measures of :func:`annealvi.topics.choose_n_topics` over the number of topics.
 
     A line connects the means over runs, bars are standard deviations, and a dashed line marks the
     recommended number.
@@ -250,12 +250,12 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     Returns
     -------
     ndarray of matplotlib Axes
-        The given ones, in their shape, or five new ones side by side.
+        The Axes passed, in their shape, or five new ones side by side.
 
     Raises
     ------
     TypeError
-        If it is no Choice, or `axes` are no Axes.
+        If it is not a Choice, or `axes` are not Axes.
     ValueError
         If there are too few Axes.
     """

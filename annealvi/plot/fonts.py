@@ -56,8 +56,8 @@ def _make_legible(figure: Any) -> None:
         script = unicodedata.name(lost[0], "unknown").split()[0].title()
         warn_user(
             f"No installed font has {len(lost)} of the characters shown, such as {lost[0]!r} "
-            f"({script}): boxes stand in their place. Install a font of this script, such as one "
-            "of Noto, and delete the folder that matplotlib.get_cachedir() names."
+            f"({script}): they are drawn as boxes. Install a font for this script, such as one of "
+            "the Noto fonts, and delete the folder that matplotlib.get_cachedir() names."
         )
 
 

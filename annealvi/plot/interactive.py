@@ -1,9 +1,9 @@
 """Pictures of topics with plotly, for a notebook or a browser.
 
-They show the same as the functions of the same names in :mod:`annealvi.plot`, with the same
-parameters, and return a plotly Figure: ``figure.show()`` opens it and
-``figure.write_html("map.html")`` writes it.  What a picture has no room for is shown when the
-mouse is over it.  They need plotly and pandas (``pip install plotly pandas``).
+The functions have the names and parameters of those in :mod:`annealvi.plot`, and return a plotly
+Figure: ``figure.show()`` opens it and ``figure.write_html("map.html")`` writes it.  Details that do
+not fit are shown when the mouse is over the picture.  They need plotly and pandas (``pip install
+plotly pandas``).
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def plot_topic_words(
     topics : list of int or str, optional
         Numbers or labels of topics.  The default is the 20 largest, largest first.
     n_words : int, default=10
-        Words of a topic, the most relevant ones first.
+        Number of words of each topic, the most relevant first.
     relevance : float, optional
-        Between 0, words that the topic has much more often than others, and 1, the most
-        probable words; by default the value of :meth:`TopicSummary.words`.
+        A number from 0, for words that are much more frequent in the topic than elsewhere, to 1,
+        for the most probable words.  By default that of :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row.
 
@@ -187,7 +187,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
 
 
 def plot_topic_heatmap(summary: Any) -> Any:
-    """Draw the Hellinger distances between all topics, those that are alike side by side.
+    """Draw the Hellinger distances between all topics, with similar topics side by side.
 
     Parameters
     ----------
@@ -222,12 +222,12 @@ def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
 
 
 def plot_topic_dendrogram(summary: Any) -> Any:
-    """Draw the hierarchy of topics: which are joined first because they are most alike.
+    """Draw the hierarchy of topics, in which the most similar topics are joined first.
 
     Parameters
     ----------
     summary : TopicSummary
-        Of at least two topics.
+        A summary of at least two topics.
 
     Returns
     -------
@@ -262,8 +262,8 @@ def plot_topics_over_time(
 ) -> Any:
     """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    :meth:`TopicSummary.by_group` says what the intervals contain.  Periods of fewer than 20
-    documents are left out, unless all are: a few documents make a peak.
+    :meth:`TopicSummary.by_group` describes the intervals.  Periods of fewer than 20 documents are
+    left out, because a few documents make a peak, unless all periods are so small.
 
     Parameters
     ----------
@@ -306,9 +306,9 @@ def plot_topics_over_time(
 
 
 def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None) -> Any:
-    """Draw the share of each topic in each group of documents, such as their classes.
+    """Draw the share of each topic in each group of documents, such as their categories.
 
-    Groups of fewer than 20 documents, and those beyond the 40 largest, are drawn as one, the last.
+    Groups of fewer than 20 documents and those beyond the 40 largest are combined, and drawn last.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> A
     topics : list of int or str, optional
         Numbers or labels of topics.  The default is the 8 largest.
     n_words : int, default=50
-        The number of the most probable words of each topic.
+        Number of words of each topic, the most probable ones.
 
     Returns
     -------
@@ -363,13 +363,13 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> A
 def plot_stability(a: Any, b: Any) -> Any:
     """Draw which topics of one fit recur in another fit: cosines of their words.
 
-    Topics are paired so that the total cosine is largest, and the pairs stand on the diagonal,
-    best first.
+    Topics are paired so that the total cosine is largest, and pairs are on the diagonal, best
+    first.
 
     Parameters
     ----------
     a, b : TopicSummary
-        Of the same words.  The numbers of topics may differ.
+        Summaries of the same words.  The numbers of topics may differ.
 
     Returns
     -------
@@ -381,12 +381,12 @@ def plot_stability(a: Any, b: Any) -> Any:
 
 
 def plot_fit(summary: Any) -> Any:
-    """Draw how a fit went: its temperature, and what was measured of it, over the passes.
+    """Draw the records of a fit over its passes: temperature and measures.
 
     Parameters
     ----------
     summary : TopicSummary
-        Of a model with ``history_``.
+        A summary of a model with ``history_``.
 
     Returns
     -------

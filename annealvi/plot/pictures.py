@@ -296,7 +296,7 @@ def words_by_group(
             numbers = (own[name].to_numpy() for name in ("log_odds", "low", "high"))
             found.append(Contrast(shorten(f"{group} ({sizes[group]:,})"), words, *numbers))
     if not found:
-        raise ValueError("'groups' must be groups that have words of the topic. Got none.")
+        raise ValueError("'groups' must contain a group that uses words of the topic. Got none.")
     return found
 
 

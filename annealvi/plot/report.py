@@ -1,4 +1,4 @@
-"""The report: one HTML file with everything that a summary of topics says.
+"""The report: one HTML file with the contents of a summary of topics.
 
 It holds its data as JSON (words, documents, courses and figures), which report.js shows.
 """
@@ -46,16 +46,16 @@ QUALITY = {
     ),
     "coherence": (
         "Coherence (NPMI)",
-        "Whether the top words of a topic occur in the same documents: 1 if always together, "
-        "0 if by chance. The mean over topics.",
+        "Whether the top words of a topic occur in the same documents: 1 if always, 0 if as often "
+        "as by chance. This is the mean over topics.",
     ),
     "diversity": (
         "Diversity",
-        "Share of the topics' top words that differ. 1 means that no two topics share one.",
+        "Share of the topics' top words that are distinct. 1 means that no two topics share one.",
     ),
     "stability": (
         "Stability",
-        "How alike the topics of a second fit are. 1 means that all topics recur.",
+        "How similar the topics of a second fit are. 1 means that all topics recur.",
     ),
 }
 
@@ -82,10 +82,10 @@ def write_report(
 ) -> None:
     """Write a report of topics: one HTML file that opens in a browser without a network.
 
-    It has a map of the topics; for each topic its words, with a slider for their relevance, its
-    documents, its course over time and its share of each group; a table of all topics; the
-    quality of the model; and how the fit went.  Texts are shown as they are, whatever they
-    contain.  The file holds the first 2,000 characters of those documents that it shows.
+    The report shows a map of the topics; for each topic its words, with a slider for their
+    relevance, its documents, its share over time and in each group; a table of all topics; the
+    quality of the model; and the records of the fit.  Texts are shown unchanged, never run as HTML.
+    The file contains the first 2,000 characters of each document shown.
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ def write_report(
     groups : array-like of shape (n_documents,), optional
         The group of each document.
     other : TopicSummary, optional
-        Of a second fit of the same words, to compare topics with.
+        The summary of a second fit to the same words, to compare topics with.
     n_words : int, default=20
-        Words shown of a topic.
+        Number of words shown for each topic.
     n_documents : int, default=10
-        Documents shown of a topic.
+        Number of documents shown for each topic.
     relevance : float, optional
-        Where the slider stands first; by default the value of :meth:`TopicSummary.words`.
+        The first position of the slider; by default that of :meth:`TopicSummary.words`.
 
     Raises
     ------

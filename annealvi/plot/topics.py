@@ -1,8 +1,8 @@
 """Pictures of topics with matplotlib, from a :class:`~annealvi.topics.TopicSummary`.
 
-Every function draws into the given Axes, or into new ones, and returns them.
-:mod:`annealvi.plot.interactive` has the same pictures for a browser or a notebook.
-They need matplotlib and pandas (``pip install matplotlib pandas``).
+Every function draws into the Axes passed, or into new ones, and returns them.
+:mod:`annealvi.plot.interactive` draws the same pictures for a browser or a notebook.  They need
+matplotlib and pandas (``pip install matplotlib pandas``).
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def plot_topic_words(
     topics : list of int or str, optional
         Numbers or labels of topics.  The default is the 20 largest, largest first.
     n_words : int, default=10
-        Words of a topic, the most relevant ones first.
+        Number of words of each topic, the most relevant first.
     relevance : float, optional
-        Between 0, words that the topic has much more often than others, and 1, the most
-        probable words; by default the value of :meth:`TopicSummary.words`.
+        A number from 0, for words that are much more frequent in the topic than elsewhere, to 1,
+        for the most probable words.  By default that of :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row of new Axes.
     axes : array of matplotlib Axes, optional
@@ -67,7 +67,7 @@ def plot_topic_words(
     Returns
     -------
     ndarray of matplotlib Axes
-        The given ones, in their shape, or new ones of shape (n_rows, n_columns).
+        The Axes passed, in their shape, or new ones of shape (n_rows, n_columns).
 
     Raises
     ------
@@ -94,8 +94,8 @@ def plot_topic_words(
 def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> Any:
     """Draw a map of the topics: topics near each other have similar words.
 
-    The area of a circle is the topic's share of all words.  Names that would cover each other
-    are left out, the words of small topics first.
+    The area of a circle is the topic's share of all words.  Names that would overlap are left out,
+    those of small topics first.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
 
 @legible
 def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
-    """Draw the Hellinger distances between all topics, those that are alike side by side.
+    """Draw the Hellinger distances between all topics, with similar topics side by side.
 
     Parameters
     ----------
@@ -165,12 +165,12 @@ def _draw_grid(
 
 @legible
 def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
-    """Draw the hierarchy of topics: which are joined first because they are most alike.
+    """Draw the hierarchy of topics, in which the most similar topics are joined first.
 
     Parameters
     ----------
     summary : TopicSummary
-        Of at least two topics.
+        A summary of at least two topics.
     ax : matplotlib Axes, optional
 
     Returns
@@ -200,8 +200,8 @@ def plot_topics_over_time(
 ) -> Any:
     """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    :meth:`TopicSummary.by_group` says what the intervals contain.  Periods of fewer than 20
-    documents are left out, unless all are: a few documents make a peak.
+    :meth:`TopicSummary.by_group` describes the intervals.  Periods of fewer than 20 documents are
+    left out, because a few documents make a peak, unless all periods are so small.
 
     Parameters
     ----------
@@ -248,9 +248,9 @@ def _legend(ax: Any) -> None:
 def plot_topics_by_group(
     summary: Any, groups: ArrayLike, *, topics: Any = None, ax: Any = None
 ) -> Any:
-    """Draw the share of each topic in each group of documents, such as their classes.
+    """Draw the share of each topic in each group of documents, such as their categories.
 
-    Groups of fewer than 20 documents, and those beyond the 40 largest, are drawn as one, the last.
+    Groups of fewer than 20 documents and those beyond the 40 largest are combined, and drawn last.
 
     Parameters
     ----------
@@ -280,11 +280,11 @@ def plot_topics_by_group(
 def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = None) -> Any:
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
-    If it has two values, the difference between both is drawn for each topic, and filled dots are
-    those whose interval does not contain 0.  If it has more, the mean share at each, of the ten
-    with the smallest errors if there are more names than that; and if it is
-    a number with many, the mean share as a curve.  A cross, or a curve without a band, is that of a
-    topic without an interval.  Other covariates stay as they are in the data.
+    For a covariate with two values, their difference is drawn for each topic; a dot is filled if
+    its interval does not contain 0.  For one with more values, the mean share at each value is
+    drawn; of more than ten names, only the ten with the smallest errors.  For a number with many
+    values, the mean share is drawn as a curve.  A cross, or a curve without a band, means that the
+    topic has no interval.  Other covariates keep their values in the data.
 
     Parameters
     ----------
@@ -408,8 +408,9 @@ def plot_words_by_group(
     """Draw the words that each group of documents uses more than the others, within a topic.
 
     A dot is the difference of a word's log-odds between the group and all others, a line its 95%
-    interval.  Above an Axes stand the group and the number of its documents.  Of more than 20
-    groups those of most documents are drawn, and none that hardly speaks of the topic.
+    interval.  The title of each Axes names the group and its number of documents.  If there are
+    more than 20 groups, the 20 with most documents are drawn; groups that hardly use the topic are
+    left out.
 
     Parameters
     ----------
@@ -419,7 +420,7 @@ def plot_words_by_group(
     groups : array-like of shape (n_documents,)
         The group of each document.
     n_words : int, default=10
-        Words of a group.
+        Number of words of each group.
     prior : float, default=500
         See :meth:`TopicSummary.words_by_group`.
     n_columns : int, default=3
@@ -430,7 +431,7 @@ def plot_words_by_group(
     Returns
     -------
     ndarray of matplotlib Axes
-        The given ones, in their shape, or new ones of shape (n_rows, n_columns).
+        The Axes passed, in their shape, or new ones of shape (n_rows, n_columns).
 
     Raises
     ------
@@ -463,8 +464,8 @@ def plot_words_by_group(
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: Any = None) -> Any:
     """Draw how fast the probabilities of a topic's words fall.
 
-    A curve that falls fast early belongs to a topic of few words.  Where it becomes flat, more
-    words say little about the topic.
+    A curve that falls fast early belongs to a topic of few words.  Words where it is flat add
+    little to the description of the topic.
 
     Parameters
     ----------
@@ -472,7 +473,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
     topics : list of int or str, optional
         Numbers or labels of topics.  The default is the 8 largest.
     n_words : int, default=50
-        The number of the most probable words of each topic.
+        Number of words of each topic, the most probable ones.
     ax : matplotlib Axes, optional
 
     Returns
@@ -500,13 +501,13 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
 def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     """Draw which topics of one fit recur in another fit: cosines of their words.
 
-    Topics are paired so that the total cosine is largest, and the pairs stand on the diagonal,
-    best first.  The number for the whole is :func:`annealvi.metrics.topic_stability`.
+    Topics are paired so that the total cosine is largest, and the pairs are on the diagonal, best
+    first.  :func:`annealvi.metrics.topic_stability` computes the overall number.
 
     Parameters
     ----------
     a, b : TopicSummary
-        Of the same words.  The numbers of topics may differ.
+        Summaries of the same words.  The numbers of topics may differ.
     ax : matplotlib Axes, optional
 
     Returns

@@ -1,4 +1,4 @@
-"""Proximity variational inference: on the way to the optimum q may change only slowly.
+"""Proximity variational inference, in which q may change only slowly on the way to the optimum.
 
 This package has the gradient algorithms of Altosaar, Ranganath, Blei (2018) for a model of
 binary factors.  The coordinate-wise form for :class:`annealvi.TemperedFMM` is a temperature,

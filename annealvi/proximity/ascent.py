@@ -113,7 +113,7 @@ class ProximityAscent(BaseEstimator):
     ----------
     statistic : str or callable, default="entropy"
         The statistic f of q that may change only slowly: ``"entropy"``, ``"kl"``, ``"mean"``,
-        ``"variance"`` or ``"mean_variance"``, or a function of your own, see
+        ``"variance"`` or ``"mean_variance"``, or your own function; see
         :mod:`annealvi.proximity.statistics`.  Its derivative is compared with finite differences
         before the first step.  Annealing does not use it.
     distance : {"inverse_huber", "square"} or Distance, default="inverse_huber"
@@ -127,13 +127,14 @@ class ProximityAscent(BaseEstimator):
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^{t/T}` or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
-        :math:`\gamma`, in (0, 1], the fraction of the magnitude that is left at the end.  Not
-        used with ``shape="linear"``.
+        :math:`\gamma`, in (0, 1], the fraction of the magnitude that remains at the end.  Not used
+        with ``shape="linear"``.
     decay : float, default=0.9999
         :math:`\alpha` of the moving average, in (0, 1].
     average : {"statistic", "parameters"}, default="statistic"
-        What is averaged: f, as in the authors' code, which made the tables of the paper; or the
-        logits of q, as in its text, and f is computed of their average.
+        What is averaged.  ``"statistic"`` averages f, as in the authors' code, which made the
+        tables of the paper.  ``"parameters"`` averages the logits of q, as in the text of the
+        paper, and computes f from the average.
     n_steps : int, default=10000
         Number of steps T.
     optimizer : {"adam", "gradient"}, default="adam"
@@ -204,7 +205,7 @@ class ProximityAscent(BaseEstimator):
     def ascend(
         self, model: BernoulliFactorModel, means: ArrayLike, logits: ArrayLike | None = None
     ) -> Ascent:
-        """Fit q and the components from given starts, all runs at once.
+        """Fit q and the components from the starts passed, all runs at once.
 
         Parameters
         ----------
@@ -221,12 +222,12 @@ class ProximityAscent(BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or an array is out of its range, or if a statistic or a distance of
-            your own returns another shape, NaN, or a wrong derivative.
+            If a parameter or an array is out of its range, or if your own statistic or distance
+            returns another shape, NaN, or a wrong derivative.
         DivergenceError
-            If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the
-            last Ascent in which all were finite: the one of the step before or, if its ELBO
-            is not finite, the one of the last record.
+            If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the last
+            Ascent in which all were finite: that of the previous step or, if its ELBO is not
+            finite, that of the last record.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):

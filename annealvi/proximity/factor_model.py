@@ -4,9 +4,8 @@ r"""Binary factors with point components: the model of Figure 1 of proximity inf
    z_{ik} \sim \mathrm{Bern}(\pi_k), \quad x_i \sim N(\sum_k z_{ik} \mu_k, \sigma^2 I), \quad
    q(z_{ik}) = \mathrm{Bern}(\lambda_{ik} = \mathrm{sigmoid}(\theta_{ik}))
 
-with :math:`\mu` as parameters.  The factorial mixture of :mod:`annealvi.models.fmm` is the
-same model, except that it has q(mu) = N(m, s I), which adds D s to each squared length.  The
-ELBO is
+with :math:`\mu` as parameters.  The factorial mixture of :mod:`annealvi.models.fmm` is the same
+model, except that it has q(mu) = N(m, s I), which adds D s to each squared length.  The ELBO is
 
 .. math::
    L = \sum_i \Big\{ -\tfrac{D}{2} \log 2\pi\sigma^2

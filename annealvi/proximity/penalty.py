@@ -74,8 +74,8 @@ def call_statistic(
     what = f"The derivative of the statistic {name}"
     if value.shape != q.logit.shape:
         raise ValueError(
-            f"{what} must be a function, because f has shape {value.shape} and q "
-            f"{q.logit.shape}: it takes c, of the shape of f, to the sum of c_j df_j/dtheta."
+            f"{what} must be a function, because f has shape {value.shape} and q {q.logit.shape}: "
+            "it must return the sum of c_j df_j/dtheta for an array c of the shape of f."
         )
     return value, numbers(derivative, what, q.logit.shape)
 
@@ -92,16 +92,15 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         ``statistic(q, prior_logit)`` returns f and its derivative, see
         :mod:`annealvi.proximity.statistics`.
     q : Bernoulli
-        The shape of its logits is that at which the derivative is tried.  Values are checked at
-        these logits, the derivative at random ones.
+        Values are checked at its logits, and the derivative at random logits of the same shape.
     prior_logit : array-like, default=0.0
         logit pi, broadcast to q.
 
     Raises
     ------
     ValueError
-        If an argument is no such thing, or if the statistic returns no pair, another shape, NaN
-        or infinity, or a derivative that differs from finite differences.
+        If an argument has another type, or if the statistic does not return a pair, or returns
+        another shape, NaN, infinity, or a derivative that differs from finite differences.
 
     Examples
     --------
@@ -178,7 +177,7 @@ def _compare(given: float, difference: float, size: float, what: str) -> None:
     room = TOLERANCE * (abs(given) + abs(difference)) + ROUNDING * size
     if not abs(given - difference) <= room:
         raise ValueError(
-            f"{what} differs from finite differences: it gives {given:.6g}, they give "
+            f"{what} differs from finite differences: it is {given:.6g}, and they are "
             f"{difference:.6g}."
         )
 
@@ -271,7 +270,7 @@ class MovingAverage:
 
     :math:`\tilde f_t = g_t / (1 - \alpha^t)` with :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t`
     and :math:`g_0 = 0`.  It is close to the plain mean as long as t is well below 1/(1 - alpha),
-    and is the plain mean for :math:`\alpha = 1`.
+    and equal to it for :math:`\alpha = 1`.
 
     Parameters
     ----------
@@ -312,7 +311,7 @@ class MovingAverage:
         Raises
         ------
         ValueError
-            If it is no array of numbers, or its shape is another one than before.
+            If it is not an array of numbers, or its shape differs from the shape before.
         """
         new = as_numbers(new, "new")
         if self.value is not None and new.shape != self.value.shape:

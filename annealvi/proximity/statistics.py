@@ -14,11 +14,11 @@ q(z) = Bern(lambda) with lambda = sigmoid(theta), for each element separately:
 The prior of ``kl`` is held fixed.  Derivatives are with respect to theta.
 
 Each statistic is a function ``f(q, prior_logit)`` of a :class:`Bernoulli` and of the logit of the
-prior's pi.  It returns f and one of two things: the derivative of each element of f with respect
-to the same element of theta, an array of the same shape; or, if f has another shape or mixes
-elements, a function that takes an array c of f's shape to :math:`\sum_j c_j \, \partial f_j /
-\partial \theta`, an array of theta's shape.  ``mean_variance`` is of the second kind.  A function
-of your own can stand in their place (Altosaar, Ranganath, Blei 2018, section 3).
+prior's pi.  It returns f and one of two things: the derivative of each element of f with respect to
+the same element of theta, an array of the same shape; or, if f has another shape or mixes elements,
+a function that maps an array c of f's shape to :math:`\sum_j c_j \, \partial f_j / \partial
+\theta`, an array of theta's shape.  ``mean_variance`` is of the second kind.  Your own function can
+be used instead (Altosaar, Ranganath, Blei 2018, section 3).
 """
 
 from __future__ import annotations

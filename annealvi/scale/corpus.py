@@ -323,6 +323,6 @@ def gather(engine: SerialEngine, submit: Any) -> list[Any]:
             last = lost
             time.sleep(min(0.05 * 2**number, LONGEST_PAUSE))  # new workers need a moment
     raise RuntimeError(
-        f"Workers have died in {TRIES} tries of the same step, maybe for lack of memory: use a "
+        f"Workers died in {TRIES} attempts at the same step, perhaps for lack of memory: use a "
         "smaller shard_size, or fewer threads or tasks for each worker."
     ) from last

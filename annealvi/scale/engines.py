@@ -89,8 +89,8 @@ class DaskEngine(SerialEngine):
                 client = distributed.default_client()
             except ValueError as error:
                 raise ValueError(
-                    "The 'client' parameter is None, and there is no current client of Dask: make "
-                    "one first, such as distributed.Client()."
+                    "The 'client' parameter is None, and Dask has no current client: make one "
+                    "first, such as distributed.Client()."
                 ) from error
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise BadParameter("client", "a synchronous distributed.Client or None", client)
@@ -129,7 +129,7 @@ class DaskEngine(SerialEngine):
             if time.monotonic() - started > self._longest_put:
                 self._longest_put *= 2
             self._look()
-            raise WorkersLostError("a worker was lost while it got the topics") from e
+            raise WorkersLostError("a worker was lost while it received the topics") from e
         return self._shared
 
     def submit(

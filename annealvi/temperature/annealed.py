@@ -80,23 +80,23 @@ class Annealed(Temperature):
       time constant L/4,
 
     and every later step has exactly T = 1.  There is at least one such step: L is at most the
-    planned number of steps less one, so a fit of a single step is not annealed.
+    planned number of steps minus one, so a fit of a single step is not annealed.
 
     Parameters
     ----------
     start : float or "auto", default=3.9
-        The first temperature T0 >= 1.  Below a critical temperature the objective has
-        several optima; annealing helps only if T0 lies above it.  ``"auto"`` is
-        :math:`\min(1.2 T_c, 3 + 0.2 T_c, 6)`, for models that know the critical temperature
-        :math:`T_c` of their data, as LDA does.
+        The first temperature T0 >= 1.  Below a critical temperature the objective has several
+        optima; annealing helps only if T0 lies above it.  ``"auto"`` is :math:`\min(1.2 T_c, 3 +
+        0.2 T_c, 6)`, for models that compute the critical temperature :math:`T_c` of their data, as
+        LDA does.
     length : float or None, default=None
-        The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None
-        means 1/3, unless `passes` is given.
+        The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None means 1/3,
+        unless `passes` is set.
     passes : float or None, default=None
-        Give this instead of `length` to set the length in effective passes over the data
-        (steps * batch size / documents), as the papers do.  At most the passes of the fit.
-        ``partial_fit`` does not know how long the fit will be, so it anneals only if
-        `passes` is given, counted over ``total_samples`` documents.
+        The length in effective passes over the data (steps * batch size / documents), as in the
+        papers; set it instead of `length`.  It is at most the number of passes of the fit.
+        ``partial_fit`` does not know how long the fit will be, so it anneals only if `passes` is
+        set, counted over ``total_samples`` documents.
     shape : {"relax", "exponential", "linear"}, default="relax"
         How T falls, see above.
     form : {"likelihood", "posterior"}, default="likelihood"
@@ -136,7 +136,7 @@ class Annealed(Temperature):
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(self.start, Real) and not isinstance(model, Critical):
-            hint = "The critical temperature is known in TemperedLDA only."
+            hint = "Only TemperedLDA computes a critical temperature."
             raise BadParameter("start", "a number in this fit", self.start, hint)
         self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass)
         # T0 may be costly to compute

@@ -1,9 +1,9 @@
 """The temperature T of each step of a fit: the base class.
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
-objective is smoother, which helps the fit to find a good optimum.  The optimiser calls
-``tempering(step)`` of the temperature before each batch, which holds ``inverse(step)``, and
-``observe`` with the local step after it.
+objective is smoother, which helps the fit to find a good optimum.  Before each batch the optimiser
+calls ``tempering(step)`` of the temperature, which contains ``inverse(step)``.  Afterwards it calls
+``observe`` with the local step.
 
 References
 ----------
@@ -92,31 +92,31 @@ class Temperature(BaseEstimator):
         """Compute what `inverse` needs; called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the plan and all that steps have learned, as a tree for a file; not parameters.
+        """Return the plan and all that steps have learned, but no parameters, as a tree.
 
         Raises
         ------
         TypeError
-            If this class has no ``SCHEMA``, as one of a user's own need not.
+            If this class has no ``SCHEMA``, which users' classes do not need.
         """
         return self._schema().dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "", *, model: Any = None) -> None:
-        """Take over the plan and what was learned; called on a clone, planned or not.
+        """Set the plan and what was learned; called on a clone, planned or not.
 
         Parameters
         ----------
         tree : mapping
             What :meth:`state_dict` returned, from a file.
         way : str, default=""
-            Where it stands in the file, for the messages.
+            Its place in the file, for the messages.
         model : Model, optional
-            The model whose fit it goes on with; None for the model of the plan.
+            The model whose fit is continued; None for the model of the plan.
 
         Raises
         ------
         ValueError
-            If the values are no state of a temperature with these parameters.
+            If the values are not the state of a temperature with these parameters.
         """
         self._validate_params()
         self._schema().restore(self, tree, way, **self._sizes(model))

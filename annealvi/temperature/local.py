@@ -67,16 +67,16 @@ class LocalVariational(Learned):
     .. math::
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
 
-    and the document's :math:`\gamma` in turn.  L_d is the energy
-    :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})`, with
-    :math:`\log E \beta` in place of :math:`E \log\beta` if topics are points, and
+    alternately with the document's :math:`\gamma`.  L_d is the energy :math:`\sum_v n_{dv} \sum_k
+    \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})`, with :math:`\log E \beta` in place of
+    :math:`E \log\beta` if topics are points, and
 
     .. math::
        \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv})
 
-    is the log normaliser at the current q.  Documents that are explained badly have high
-    temperatures and so count less: the topics become
-    :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
+    is the log normaliser at the current q.  Documents that the model explains badly have high
+    temperatures and so count less: the topics become :math:`\lambda = \eta + \sum_d b_d n_d
+    \phi_d`.
 
     Without further measures the temperatures fall to 1 within a fraction of a pass.  So by
     default they are scaled to a level that cools over the fit,
@@ -94,9 +94,9 @@ class LocalVariational(Learned):
     .. math::
        q(b_d) \propto b_d^{a-1} (1 - b_d)^{c-1} \exp(b_d L_d - \log C_d(b_d)).
 
-    It would be a Beta distribution if log C_d were linear in log b and log(1 - b), which it is
-    not.  But the other updates only need its mean, an integral over (0, 1) that the midpoint
-    rule computes on `grid` points.  Restricting q to Beta distributions could not do better.
+    It would be a Beta distribution if log C_d were linear in log b and log(1 - b), which it is not.
+    But the other updates need only its mean, an integral over (0, 1) that the midpoint rule
+    computes on `grid` points.  Restricting q to Beta distributions could not do better.
 
     Parameters
     ----------
@@ -107,9 +107,9 @@ class LocalVariational(Learned):
     continuous : bool, default=False
         Whether the temperatures are continuous, as above.
     normaliser : {"document", "corpus"}, default="document"
-        ``"document"``: C_d is computed from the document's own topic proportions, as in the
-        paper.  ``"corpus"``: C_d is computed for :math:`N_d` words of an average document.  A
-        temperature then says how unusual a document is.
+        ``"document"``: C_d is computed from the document's own topic proportions, as in the paper.
+        ``"corpus"``: C_d is computed for :math:`N_d` words of an average document.  A temperature
+        then measures how unusual a document is.
     undamped : bool, default=False
         Whether documents have the temperature :math:`b^*_d` itself, as in the paper.
         `damping` and `start` then only set the temperature of the first round of a step.
@@ -119,7 +119,7 @@ class LocalVariational(Learned):
     start : float, default=3.9
         First :math:`1 / \bar B` >= 1.
     rounds : int, default=2
-        How many times a step fits documents and temperatures in turn, before it updates topics.
+        How many times a step fits documents and then temperatures, before it updates topics.
     energy_average : float, default=0.1
         Weight, in (0, 1], of the newest minibatch in the average document of
         ``normaliser="corpus"``.
@@ -203,9 +203,9 @@ class LocalVariational(Learned):
     def attach(self, model: Any) -> None:
         if not isinstance(model, LocallyNormalised):
             raise ValueError(
-                "A LocalVariational temperature needs a model whose data have temperatures of "
-                f"their own, as the documents of TemperedLDA have. {type(model).__name__} has "
-                "none: use 'annealed' or 'variational' as the temperature."
+                "A LocalVariational temperature needs a model in which each datum can have its "
+                f"own temperature, as each document of TemperedLDA can. {type(model).__name__} "
+                "does not allow this: use 'annealed' or 'variational' as the temperature."
             )
         model.normalise_at(self._inverses)
 

@@ -26,45 +26,43 @@ TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 class Proximity(Temperature):
     r"""A temperature for each binary factor, which keeps a statistic of q near its past values.
 
-    Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective.  Here f
-    is a statistic of a factor q(z) = Bern(sigmoid theta), either its entropy H or its KL from
-    the prior, and :math:`\tilde f` is the average of f over the steps so far.  The distance d
-    is :math:`\tilde H - H`, or the KL less its average, if that is positive.  Otherwise q is
-    less certain than it was, and d is 0.  Let a be the logit that plain inference would
-    choose.  The optimum is then a *local, adaptive temperature*: theta = a / T with
+    Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective.  Here f is a
+    statistic of a factor q(z) = Bern(sigmoid theta), either its entropy H or its KL from the prior,
+    and :math:`\tilde f` is the average of f over the steps so far.  The distance d is :math:`\tilde
+    H - H`, or the KL minus its average, if that is positive.  Otherwise q is less certain than
+    before, and d is 0.  Let a be the logit that plain inference would choose.  The optimum is then
+    a *local, adaptive temperature*: theta = a / T with
 
     .. math::
        T = 1 \text{ if } H(a) \ge \tilde H, \quad
        T = 1 + k \text{ if } H(a / (1 + k)) < \tilde H, \quad
        \text{else } H(a / T) = \tilde H
 
-    (for the KL: about the prior's logit, and with the inequalities reversed).  So factors that
-    become certain too fast are held back, and others are not.  The global variables step at
-    T = 1.  k falls during the first part of the fit, given by `length`, and is 0 afterwards.
+    (for the KL: about the prior's logit, and with the inequalities reversed).  So only factors that
+    become certain too fast are slowed down.  The global variables are updated at T = 1. k falls
+    during the first part of the fit, given by `length`, and is 0 afterwards.
 
     It can be used with models of binary factors, such as :class:`annealvi.TemperedFMM`.
 
     Parameters
     ----------
     statistic : {"entropy", "kl"}, default="entropy"
-        The statistic that changes slowly.  The two are equivalent if the prior probability is
-        1/2.
+        The statistic that changes slowly.  The two are equivalent if the prior probability is 1/2.
     magnitude : float or None, default=None
-        The first k, at least 0 (plain inference).  None means the energy per datum at the
-        start, -E_q[log p(x, z | globals)] without the Gaussian's constant.  That is on the
-        scale of the logits, whatever the units and the number of data.
+        The first k, at least 0 (plain inference).  None means the energy per datum at the start,
+        -E_q[log p(x, z | globals)] without the Gaussian's constant.  It has the scale of the
+        logits, whatever the units and the number of data.
     gamma : float, default=1e-4
-        The fraction of the first k that is left when k has fallen, in (0, 1].  The paper's
-        1e-5 to 1e-30 are for millions of steps; in the hundred steps of a usual fit it would leave
-        too few steps in which k matters.  Not used with ``shape="linear"``.
+        The fraction of the first k that remains at the end of its fall, in (0, 1].  The paper's
+        1e-5 to 1e-30 are for millions of steps; in the hundred steps of a usual fit they would
+        leave too few steps in which k matters.  Not used with ``shape="linear"``.
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^s` or :math:`k_0 (1 - s)`, where s is the fraction of
         these steps that is done.
     decay : float, default=0.9999
         :math:`\alpha` of the moving average, in (0, 1]; near 1 it is the mean of all steps.
     length : float, default=0.5
-        The fraction of the planned steps, in (0, 1], over which k falls.  At least in the
-        last step k is 0.
+        The fraction of the planned steps, in (0, 1], over which k falls.  The last step has k = 0.
 
     Examples
     --------
@@ -110,9 +108,9 @@ class Proximity(Temperature):
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(model, BinaryFactors):
             raise ValueError(
-                "A Proximity temperature holds binary factors back, and this model has none: it is "
-                "for TemperedFMM, or a model with the methods of annealvi.model.BinaryFactors. Use "
-                "'annealed' or a number as the temperature."
+                "A Proximity temperature penalises changes of binary factors, and this model has "
+                "none. Use it with TemperedFMM, or a model with the methods of "
+                "annealvi.model.BinaryFactors; otherwise use 'annealed' or a number."
             )
         planned = 0 if n_steps is None else n_steps
         #: Steps over which k falls.

@@ -126,16 +126,15 @@ class Variational(Learned):
        r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
        \log b &\leftarrow (1 - d) \log b + d \log \sum_m r_m b_m,
 
-    where d is the damping, L the energy E_q[log p(x, z | globals)] of all data without the
-    base measure, and C(T) the normaliser of the tempered likelihood.  The worse the fit, the
-    higher T; it falls as the model explains the data better.
+    where d is the damping, L the energy E_q[log p(x, z | globals)] of all data without the base
+    measure, and C(T) the normaliser of the tempered likelihood.  A worse fit has a higher T, which
+    falls as the model explains the data better.
 
-    For topic models C(T) depends on the global variables.  The paper averages it over their
-    prior.  T then reaches 1 only if the data are as probable as what the *prior* would
-    generate, :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text
-    is never that probable, and T stays high.  With other priors T drops to 1 at once.  By
-    default C(T) is computed at the current q.  T then approaches 1 as the model explains the
-    data as well as data that it generates itself.
+    For topic models C(T) depends on the global variables.  The paper averages it over their prior.
+    T then reaches 1 only if the data are as probable as data drawn from the *prior*, :math:`-L \le
+    H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that probable, and T
+    stays high.  With other priors T drops to 1 at once.  By default C(T) is computed at the current
+    q.  T then approaches 1 when the model explains the data as well as data that it generates.
 
     Parameters
     ----------
@@ -143,23 +142,21 @@ class Variational(Learned):
         T_M > 1.  For Gaussian noise it should be larger than the variance of the data divided
         by that of the noise.
     grid : int or array-like of shape (M,), default=100
-        M >= 2, or the temperatures themselves, which start at 1 and increase (`t_max` is
-        then not used).
+        Number M >= 2 of temperatures, or the temperatures, which start at 1 and increase (`t_max`
+        is then not used).
     prior : array-like of shape (M,) or None, default=None
         :math:`\pi`, positive; None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
-        How log C(T) is computed.  ``"posterior"``: at the current q.  ``"prior"``: over the
-        prior; for topic models this is N log E S, Jensen's tighter bound, which has a closed
-        form and the exact slope at T = 1.  A LogPartition or an array of shape (M,): values
-        that were computed before on the same grid, see
-        :func:`annealvi.partition.log_partition`.  Models with one exact form, such as the
-        mixtures, use it for both names.
+        How log C(T) is computed.  ``"posterior"``: at the current q.  ``"prior"``: over the prior;
+        for topic models this is N log E S, Jensen's tighter bound, which has a closed form and the
+        exact slope at T = 1.  A LogPartition or an array of shape (M,) contains values computed on
+        the same grid; see :func:`annealvi.partition.log_partition`.  Models with an exact form,
+        such as the mixtures, use it for both names.
     damping : float or None, default=None
-        At each step log T moves by this fraction of the way to its new value, in (0, 1].
-        None means 1 - exp(-12 / S) for topic models, with S the planned steps (for
-        ``partial_fit`` the steps in a pass over ``total_samples``), and 0.03 for models whose
-        log C(T) is exact.  Without damping (1) T follows the energy at once, and the fit
-        cools before it gains anything.
+        At each step log T moves by this fraction of the way to its new value, in (0, 1].  None
+        means 1 - exp(-12 / S) for topic models, with S the planned steps (for ``partial_fit`` the
+        steps in a pass over ``total_samples``), and 0.03 for models whose log C(T) is exact.
+        Without damping (1), T follows the energy immediately, and the fit cools too early to help.
     start : float or None, default=None
         T of the first step, in [1, T_M].  None means the mean of T under :math:`\pi` for
         topic models, and the inverse of the mean of 1/T under q(y) = :math:`\pi` for models
@@ -231,12 +228,12 @@ class Variational(Learned):
         Parameters
         ----------
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
-            How log C(T) is computed, as in the class.  ``"prior"`` is not what the paper prints
-            for topic models.  It is Jensen's bound N log E S of the form that the updates of
-            LDA temper, which has topics explicit and needs no draws.  Eq. 18 is a Monte Carlo
-            estimate in the form that has topics summed out.  To use it, compute a LogPartition
-            with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, see Examples.
-            On 1,000 abstracts T then jumps to 10 after the first step and stays there
+            How log C(T) is computed, as in the class.  ``"prior"`` is not the paper's equation for
+            topic models.  It is Jensen's bound N log E S of the form with explicit topics, which
+            LDA's updates temper and which needs no draws.  Eq. 18 is a Monte Carlo estimate of the
+            form with topics summed out.  To use it, compute a LogPartition with
+            ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, see Examples.  On 1,000
+            abstracts T then jumps to 10 after the first step and stays there
             (docs/understand/temperatures.md).
 
         Examples
@@ -344,9 +341,9 @@ class Variational(Learned):
             self.partition.check(self._inverses, facts)
         elif not (given or by_batch or isinstance(model, Normalised)):
             raise ValueError(
-                "A Variational temperature needs a model with a 'log_partition' method, the "
-                "normaliser log C(T) of its tempered likelihood. This model has none: use "
-                "'annealed' or a number as the temperature, or give 'partition'."
+                "A Variational temperature needs a model with a 'log_partition' method, which "
+                "computes the normaliser log C(T). This model has none: use 'annealed' or a "
+                "number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)
         self._model, self._asks = model, not (given or by_batch)
@@ -431,7 +428,7 @@ class Variational(Learned):
         log_c = np.asarray(self._model.log_partition(self._inverses), dtype=np.float64)
         if log_c.shape != self._inverses.shape or not np.all(np.isfinite(log_c)):
             raise ValueError(
-                f"'log_partition' of {type(self._model).__name__} must give one finite number "
+                f"'log_partition' of {type(self._model).__name__} must return one finite number "
                 f"for each of {len(self._inverses)} inverse temperatures. Got {log_c!r}."
             )
         return log_c
@@ -459,7 +456,7 @@ class Variational(Learned):
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
             f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
-            f"{-energy / n_units:.4g} nats a {unit}, and T = 1 is preferred up to "
-            f"{threshold:.4g} with log C(T) {source}. {advice}",
+            f"{-energy / n_units:.4g} nats per {unit}. With log C(T) {source}, T = 1 is preferred "
+            f"only up to an energy of {threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

@@ -60,7 +60,7 @@ CRITERIA = ("quality", "held_out_log_likelihood")
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What :func:`choose_n_topics` returns: measures at each number of topics, and one of them.
+    """What :func:`choose_n_topics` returns: measures of each number of topics, and a choice.
 
     Attributes
     ----------
@@ -71,10 +71,10 @@ class Choice:
 
         - ``held_out_log_likelihood``: log-likelihood per word of documents that were not fitted, by
           :func:`annealvi.metrics.document_completion`, in nats.
-        - ``gain``: by how much this is above prediction by the words' frequencies alone.
+        - ``gain``: its difference from the log-likelihood under the words' frequencies alone.
         - ``coherence``: mean NPMI of the ten most probable words of the topics.
         - ``diversity``: share of distinct words among these.
-        - ``quality``: coherence times diversity; coherence alone where that is negative.
+        - ``quality``: coherence times diversity, or only coherence if that is negative.
         - ``stability``: :func:`annealvi.metrics.topic_stability`, one column for each pair of
           runs.
     criterion : {"quality", "held_out_log_likelihood"}
@@ -82,13 +82,13 @@ class Choice:
     recommended : int
         One of `ks`.
     rule : str
-        How the recommendation was made, in a sentence.  Further sentences name numbers that are
-        about as good, and warn where it is the smallest or the largest of `ks`.
+        A sentence on how the recommendation was made.  Further sentences name numbers that are
+        about as good, and warn if it is the smallest or the largest of `ks`.
     n_documents : int
-        Number of documents that the measures are from; X may have had more.
+        Number of documents that were used for the measures; X may have more.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
-        Words of the topics that the runs found at the recommended number.  The `choice_` of a
-        TopicModel, and a file, have None.
+        Words of the topics that the runs found at the recommended number.  None in the `choice_` of
+        a TopicModel and in files.
     """
 
     ks: NDArray[np.int64]
@@ -123,12 +123,12 @@ class Choice:
         Parameters
         ----------
         axes : array of matplotlib Axes, optional
-            At least five.  By default a new figure has them side by side.
+            At least five Axes.  By default they are made side by side in a new figure.
 
         Returns
         -------
         ndarray of matplotlib Axes
-            The given ones, in their shape, or the five new ones.
+            The Axes passed, in their shape, or the five new ones.
         """
         from annealvi.plot import plot_choice
 
@@ -206,23 +206,23 @@ def choose_n_topics(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or iterable of str
-        Word counts, integers; or texts, whose words are counted as a TopicModel counts them.
+        Word counts, as integers, or texts, whose words are counted as in a TopicModel.
     ks : sequence of int, default=(10, 20, 50, 100, 200)
         The numbers of topics to compare.
     n_runs : int, default=3
-        Number of runs.  Their standard deviation tells how far to trust a difference, and
-        stability compares their topics.  It needs at least two runs.
+        Number of runs.  Their standard deviation shows how far to trust a difference.  Stability
+        compares their topics, and needs at least two runs.
     criterion : {"quality", "held_out_log_likelihood"}, default="quality"
         What the recommendation goes by.
 
-        - ``"quality"``: topics that people can read.  Recommends the number with the highest
+        - ``"quality"``: for topics that people can read.  It recommends the number with the highest
           quality: mean coherence of the ten most probable words of topics, times the share of
           distinct words among them.  Too few topics mix themes and are less coherent; too many
           repeat one another.
-        - ``"held_out_log_likelihood"``: prediction, or topic proportions as features.
-          Recommends the smallest number that reaches 95% of the largest gain in held-out
-          log-likelihood over word frequencies alone.  On large corpora this is often the largest
-          of `ks`.
+        - ``"held_out_log_likelihood"``: for prediction, or for topic proportions as features.  It
+          recommends the smallest number that reaches 95% of the largest gain in held-out
+          log-likelihood over word frequencies alone.  On large corpora this is often the largest of
+          `ks`.
     max_documents : int, default=5000
         If X has more documents, this many are drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
@@ -232,14 +232,14 @@ def choose_n_topics(
     random_state : int, RandomState instance or None, default=None
         Seed of the sample, of the documents held out and of the fits.
     n_jobs : int, default=None
-        Number of processes, each with a fit at a time.  None means 1, or what a
-        :obj:`joblib.parallel_config` context says, such as ``backend="dask"``; -1 means all
-        processors.  The results are the same.
+        Number of processes, each with a fit at a time.  None means 1, or the setting of a
+        :obj:`joblib.parallel_config` context, such as ``backend="dask"``; -1 means all processors.
+        The results are the same.
     checkpoints : path, default=None
-        A folder, in which each fit has a checkpoint.  A call with the same X, parameters and
-        `random_state` goes on from there after a stop, and makes no fit again that has ended.
+        A folder for a checkpoint of each fit.  After an interruption, a call with the same X,
+        parameters and `random_state` resumes from there and does not repeat finished fits.
     verbose : int, default=0
-        If not 0, print an estimate of the processor's time and of memory before the first fit.
+        If not 0, print an estimate of CPU time and memory before the first fit.
 
     Returns
     -------
@@ -249,10 +249,10 @@ def choose_n_topics(
     Raises
     ------
     ValueError
-        If X has too few documents with words or counts that are not integers, or if `ks` is
-        empty, has a number twice, or one that is above the number of words.
+        If X has too few documents with words or counts that are not integers, or if `ks` is empty,
+        repeats a number or has one above the number of words.
     TypeError
-        If `ks` is no sequence of integers, or texts are no str.
+        If `ks` is not a sequence of integers, or texts are not str.
 
     See Also
     --------
@@ -277,7 +277,7 @@ def choose_n_topics(
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
         got = f"{X.shape[1]} words and {X.shape[0]} such documents"
-        raise BadParameter("X", "at least two words and two documents with words", got)
+        raise BadParameter("X", "counts of at least two words in two documents", got)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
     topics: list[list[NDArray]] = [[] for _ in sizes]
@@ -334,8 +334,8 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
         most = max(most, 4.0 * k * X.shape[1] * copies)
     megabytes = (12 * X.nnz * (1 - HELD_OUT) + most) / 1e6 + PROCESS
     return (
-        f"{len(sizes) * n_runs} fits of {n_documents:,} documents: about {seconds:,.0f} seconds of "
-        f"processor's time, and {megabytes:,.0f} MB of memory for each at the same time."
+        f"{len(sizes) * n_runs} fits of {n_documents:,} documents: about {seconds:,.0f} seconds "
+        f"of CPU time, and {megabytes:,.0f} MB of memory for each fit that runs at the same time."
     )
 
 
@@ -418,8 +418,8 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
     counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
     hidden = split_tokens(test, random_state=seed)[1]
     if not hidden.nnz:  # half of the words are predicted from the other half
-        wanted = "documents of at least two words, also those held out"
-        raise BadParameter("X", wanted, "shorter ones only")
+        wanted = "documents of at least two words, held-out ones too"
+        raise BadParameter("X", wanted, "only shorter ones")
     return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 

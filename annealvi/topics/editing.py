@@ -30,9 +30,9 @@ REFINING_PASSES = 10
 def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     r"""Merge topics into one, group by group.
 
-    The merged topic has the word counts of its topics together.  A document's share of it is
-    about the sum of the document's shares of these topics.  It stands where the first topic of
-    its group stood, and the other topics keep their order.
+    The word counts of a merged topic are the sum over the topics of its group.  Its share of a
+    document is about the sum of their shares.  It takes the place of the first topic of its group,
+    and the other topics keep their order.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi, or a topic is not an integer.
+        If it is not a model of annealvi, or a topic is not an integer.
     ValueError
         If a group has fewer than two topics, a topic is named twice or is out of range.
 
     Notes
     -----
     With :math:`\lambda_k = \eta + n_k` the merged topic is :math:`\eta + \sum_k n_k`.  Its
-    :math:`\alpha` is the sum over its topics, as the sum of proportions under a Dirichlet prior
-    has it.  Where :math:`\eta` has a row for each topic, the merged row is the larger of each
-    two numbers, so that seed words stay seed words.
+    :math:`\alpha` is the sum over its topics, as for the sum of proportions under a Dirichlet
+    prior.  If :math:`\eta` has a row for each topic, each number of the merged row is the largest
+    of the group, so that seed words stay seed words.
 
     Examples
     --------
@@ -90,14 +90,14 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
 
 @checked
 def drop_topics(model: Model, topics: Sequence[int]) -> Model:
-    r"""Remove topics.  Documents then divide among the topics that are left.
+    r"""Remove topics.  The shares of documents are then divided among the remaining topics.
 
     Parameters
     ----------
     model : fitted TemperedLDA or TopicModel
         It is not changed.
     topics : int or sequence of int
-        Topics, counted from 0.  At least one topic must be left.
+        Topics, counted from 0.  At least one topic must remain.
 
     Returns
     -------
@@ -109,19 +109,18 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi, or a topic is not an integer.
+        If it is not a model of annealvi, or a topic is not an integer.
     ValueError
-        If a topic is named twice or is out of range, or if no topic would be left.
+        If a topic is named twice or is out of range, or if no topic would remain.
 
     See Also
     --------
-    refine_topics : Fits on from edited topics, which lets them take over the words of those
-    dropped.
+    refine_topics : Continues the fit, so that other topics take over the dropped words.
 
     Notes
     -----
-    The :math:`\alpha` of the other topics grow by one factor, so that their sum stays the same:
-    a document's topics are as mixed as before.
+    The :math:`\alpha` of the other topics grow by a common factor that keeps their sum, so
+    documents mix topics as much as before.
     """
     lda = lda_of(model)
     n_topics = number_of_topics(lda)
@@ -135,17 +134,17 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
 
 @checked
 def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
-    r"""Merge topics, two at a time, until n are left.
+    r"""Merge topics, two at a time, until n remain.
 
-    Each time the two topics are merged that lose the least information about words: those with
-    similar words, and small ones before large ones.
+    Each step merges the two topics whose merging loses the least information about words: topics
+    with similar words, and small ones before large ones.
 
     Parameters
     ----------
     model : fitted TemperedLDA or TopicModel
         It is not changed.
     n : int
-        Number of topics to keep, from 1 to the number that there are.
+        Number of topics to keep, from 1 to the number of topics of the model.
     X : documents, default=None
         Documents from which the size of each topic is measured: word counts, or texts for a
         TopicModel.  By default sizes are measured on the documents that were fitted.
@@ -160,13 +159,13 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi.
+        If it is not a model of annealvi.
     ValueError
         If n is not an integer between 1 and the number of topics.
 
     See Also
     --------
-    refine_topics : Fits on from the topics that are left, which improves them.
+    refine_topics : Continues the fit from the remaining topics, which improves them.
 
     Notes
     -----
@@ -198,7 +197,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
 @checked
 def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
-    """Fit on from the present topics, at temperature 1.
+    """Continue the fit from the present topics, at temperature 1.
 
     Use it after `merge_topics`, `drop_topics` and `reduce_topics`, or after editing `components_`:
     topics then adjust to one another.  They stay in their places, because nothing is heated.
@@ -223,7 +222,7 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is no model of annealvi.
+        If it is not a model of annealvi.
     ValueError
         If X has other words than the model, or `max_iter` is not a positive integer.
     """

@@ -54,7 +54,7 @@ class Design(NamedTuple):
                 return self.spec.get_model_matrix(data).to_numpy(np.float64)
         except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
             raise BadParameter(
-                "at", "values of the covariates as in the data", str(error)
+                "at", "values that the covariates can have, as in the data", str(error)
             ) from None
 
 
@@ -87,13 +87,13 @@ class Effects:
     terms : list of str
         The terms of the formula.
     covariates : list of str
-        The covariates in the data that the formula names.
+        The covariates that the formula uses.
     n_documents : int
         Number of documents that were regressed.
     table : pandas.DataFrame
         A row for each topic and term: ``topic``, ``label``, ``term``, ``estimate``, ``std_error``,
-        the 95% interval from ``low`` to ``high``, ``p_value`` (two-sided, of no effect), and with
-        refits ``support``, the share of them that have found the topic.
+        the 95% interval from ``low`` to ``high``, ``p_value`` (two-sided, of no effect) and, with
+        refits, ``support``, the share of them that found the topic.
     """
 
     def __init__(
@@ -124,8 +124,8 @@ class Effects:
         Parameters
         ----------
         first, second : dict of str to object
-            Values of some covariates, such as ``{"party": "left"}``.  All documents get them; other
-            covariates stay as they are.
+            Values of some covariates, such as ``{"party": "left"}``.  They are set in all
+            documents; other covariates keep their values.
 
         Returns
         -------
@@ -148,16 +148,16 @@ class Effects:
         Parameters
         ----------
         at : str or dict of str to object
-            A covariate, or values of some: one, a list of them, or None.  A covariate alone and
-            None mean all its values; if it is a number with more than ten of them, at most 25 that
-            are about evenly spaced.  All documents get these values; other covariates stay as
-            they are.
+            The name of a covariate, or a dict of covariates to a value, a list of values, or None.
+            A name or None means all values of the covariate or, for a number with more than ten
+            values, at most 25 that are about evenly spaced.  They are set in all documents; other
+            covariates keep their values.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each topic and each combination of values: the covariates, and then as in
-            `table`, with ``share`` in place of ``estimate`` and without ``p_value``.
+            A row for each topic and combination of values: the covariates, and the columns of
+            `table` with ``share`` instead of ``estimate`` and without ``p_value``.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Effects:
             found = self.values(name) if given is None else given
             values.append(list(found) if isinstance(found, list | tuple | np.ndarray) else [found])
             if not values[-1]:
-                raise BadParameter(f"at[{name!r}]", "a value, or a list of some", given)
+                raise BadParameter(f"at[{name!r}]", "a value or a list of values", given)
         points = list(product(*values))
         rows = [self._mean_row(dict(zip(asked, point, strict=True)), "at") for point in points]
         columns = {name: [point[n] for point in points] for n, name in enumerate(asked)}
@@ -180,7 +180,7 @@ class Effects:
 
     @checked
     def values(self, covariate: str) -> list:
-        """Return the values of a covariate that `shares` looks at."""
+        """Return the values of a covariate that `shares` uses."""
         if not isinstance(covariate, str) or covariate not in self._design.data:
             raise BadParameter("covariate", f"one of {self.covariates}", covariate)
         column = self._design.data[covariate]
@@ -270,7 +270,7 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
     pandas = import_optional("pandas", "An effect", *["formulaic"] * isinstance(formula, str))
     if not isinstance(formula, str):
         if data is not None:
-            raise BadParameter("data", "None beside a matrix of numbers as 'formula'", type(data))
+            raise BadParameter("data", "None if 'formula' is a matrix of numbers", type(data))
         formula = in_order(formula, index, "formula")
         values = as_array(formula)
         if values.ndim != 2 or values.dtype.kind not in "biuf":
@@ -306,7 +306,7 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
     frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
     first = read(frame)
     if not hasattr(first, "columns"):
-        raise BadParameter("formula", "one side, such as '~ party': topics are the other", formula)
+        raise BadParameter("formula", "a formula without a left side, such as '~ party'", formula)
     # again, without what is missing: scale and cr lose all documents by one, and levels stay
     frame = frame[[name for name in frame if str(name) in first.model_spec.required_variables]]
     frame = frame.dropna().copy()
@@ -315,7 +315,7 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
     constant = [name for name in frame if len(frame) > 1 and _is_constant(frame[name])]
     if constant:
         wanted = "of covariates that differ between documents"
-        raise BadParameter("formula", wanted, constant, "They are constant: leave them out.")
+        raise BadParameter("formula", wanted, constant, "They are constant: remove them.")
     matrix = read(frame)
     kept = matrix.index.to_numpy()
     values = matrix.to_numpy(np.float64)
@@ -336,8 +336,8 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
             column = 1970 + days / 365.2425
             warn_user(
-                f"{name!r} has dates: its effect is that of a year, and 2020-07-01 is the number "
-                f"2020.5. Write C({name}) for a category of each date."
+                f"{name!r} has dates, which are read as years: 2020-07-01 is 2020.5. Its effect "
+                f"is that of one year. Write C({name}) to make each date a category."
             )
         found[name] = column.set_axis(frame.index)
     return found
@@ -364,10 +364,10 @@ def _solvable(design: Design) -> Design:
     """Check that the terms have estimates, and the covariates names of their own."""
     n, n_terms = design.matrix.shape
     if taken := _COLUMNS.intersection(design.data):
-        hint = "Tables of effects have such columns: give the covariates other names."
+        hint = "Tables of effects have columns with these names: rename the covariates."
         raise BadParameter("formula", "of covariates with other names", sorted(taken), hint)
     if not 0 < n_terms < n:
-        wanted = f"fewer terms than documents, of which {n} have words and all covariates"
+        wanted = f"fewer terms than the {n} documents that have words and all covariates"
         raise BadParameter("formula", wanted, n_terms)
     finite = np.isfinite(design.matrix).all(axis=0)
     if not finite.all():
@@ -381,8 +381,8 @@ def _solvable(design: Design) -> Design:
         if r <= _DEPENDENT * length
     ]
     if dependent:
-        wanted = "terms that do not follow from the others"
-        raise BadParameter("formula", wanted, dependent, "Leave these out.")
+        wanted = "terms that are linearly independent"
+        raise BadParameter("formula", wanted, dependent, "Remove these terms.")
     return design
 
 
@@ -434,10 +434,10 @@ def _pooled(
 def estimate_effects(
     shares: ArrayLike, formula: Any, data: Any = None, *, clusters: Any = None
 ) -> Effects:
-    r"""Estimate effects on shares of topics that any model has found.
+    r"""Estimate effects on shares of topics of any model.
 
-    The topics are taken as given: the intervals do not allow for the fact that another fit would
-    find other ones.  Those of :meth:`TopicSummary.effects` do, for models of annealvi.
+    Topics are treated as known: the intervals do not allow for the fact that another fit would find
+    other topics.  For models of annealvi, :meth:`TopicSummary.effects` allows for it.
 
     Parameters
     ----------
@@ -484,7 +484,7 @@ def estimate_effects(
     """
     draws = as_array(shares)
     if draws.dtype.kind not in "biuf" or draws.ndim not in (2, 3) or 0 in draws.shape:
-        wanted = "an array of numbers of shape (n_documents, n_topics) or with draws before"
+        wanted = "an array of shape (n_documents, n_topics) or (n_draws, n_documents, n_topics)"
         raise BadParameter("shares", wanted, draws.shape if draws.size else shares)
     draws = draws.astype(np.float64).reshape(-1, *draws.shape[-2:])
     if not np.isfinite(draws).all():

@@ -129,7 +129,7 @@ def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
     """Count the words of texts; warn if some have none, and say what these get."""
     X = _counts(vectorizer, texts)
-    warn_of_empty(X, f"They get {what}, which says nothing about them.")
+    warn_of_empty(X, f"They get {what}, which contains no information on them.")
     return X
 
 
@@ -161,48 +161,47 @@ class TopicModel(
     BaseEstimator,
     CallbackSupport,
 ):
-    r"""Finds the topics of texts.
+    r"""Find the topics of texts.
 
-    It counts words with a :class:`~sklearn.feature_extraction.text.CountVectorizer` and fits a
-    :class:`annealvi.TemperedLDA` to the counts.  Texts are str, in a list, a Series of pandas or
-    polars, or any other iterable.
+    The model counts words with a :class:`~sklearn.feature_extraction.text.CountVectorizer` and fits
+    a :class:`annealvi.TemperedLDA` to the counts.  Texts are str, in a list, a pandas or polars
+    Series, or any other iterable.
 
     Usually only `n_topics`, `stop_words` and `random_state` need to be set.  To watch the fit, set
-    ``lda__callback=ProgressBar()`` (:class:`annealvi.progress.ProgressBar`); scikit-learn's own
-    callbacks are set by `set_callbacks`, from its version 1.9 on.
+    ``lda__callback=ProgressBar()`` (:class:`annealvi.progress.ProgressBar`); from scikit-learn 1.9
+    on, `set_callbacks` sets scikit-learn's own callbacks.
 
     Parameters
     ----------
     n_topics : int or "auto", default=20
-        Number of topics K.  It takes the place of `n_components` of `lda`.  With ``"auto"``,
+        Number of topics K.  It replaces `n_components` of `lda`.  With ``"auto"``,
         :func:`annealvi.topics.choose_n_topics` first compares 2, 5, 10, 20, 50, 100 and 200 topics
         on a sample of the texts, skipping values with fewer than 20 documents per topic.
     vectorizer : CountVectorizer or another transformer of texts, default=None
-        Counts the words; it is cloned.  None means
-        :class:`annealvi.topics.TopicVectorizer`, whose limits on rare and frequent words depend
-        on the size of the corpus.  Another transformer needs ``get_feature_names_out``.
-        Its parameters can be set as ``set_params(vectorizer__ngram_range=(1, 2))``.
+        The vectorizer that counts words; it is cloned.  None means
+        :class:`annealvi.topics.TopicVectorizer`, whose limits on rare and frequent words depend on
+        the size of the corpus.  Another transformer needs ``get_feature_names_out``.  Its
+        parameters can be set as ``set_params(vectorizer__ngram_range=(1, 2))``.
     lda : TemperedLDA, default=None
-        Finds the topics; it is cloned.  None means TemperedLDA().  Its parameters can be set as
-        ``set_params(lda__temperature=1)``.
+        The model that finds the topics; it is cloned.  None means TemperedLDA().  Its parameters
+        can be set as ``set_params(lda__temperature=1)``.
     seed_words : dict of str to list of str, default=None
-        Topics that are to be found, each by a name and some of its words, for example
-        ``{"space": ["nasa", "orbit"]}``.  They become the first topics.  These start from documents
-        with seed words, unless `lda` has an `init` or several runs.  In its topic a seed word
-        gets a larger `topic_word_prior`, by half the number of times that the texts have it.
-        Seed words stay in the vocabulary, however rare or frequent they are.
+        Topics to find, each as a name and some of its words, for example ``{"space": ["nasa",
+        "orbit"]}``.  They become the first topics.  These start from documents with seed words,
+        unless `lda` has an `init` or several runs.  The `topic_word_prior` of a seed word in its
+        topic is larger by half the number of times that the word occurs in the texts.  Seed words
+        stay in the vocabulary, however rare or frequent they are.
     stop_words : str, list of str or None, default="english"
-        Words that are left out, unless `vectorizer` has stop words of its own.  A language, such as
-        ``"german"``, means the list of the package stop-words (``pip install stop-words``), and
-        ``"english"`` that of scikit-learn; the error for another str names the languages.  A file
-        of the model holds the words.
+        Words to exclude; ignored if `vectorizer` has stop words.  A language, such as ``"german"``,
+        means the list of the package stop-words (``pip install stop-words``), and ``"english"``
+        means scikit-learn's; the error for an unknown str lists the languages.  Saved models
+        contain the words.
     random_state : int, RandomState instance or None, default=None
         Seed of the fit.  None means the seed of `lda`.
     clusters : bool, default=True
-        Whether `fit` also learns the clusters of documents that belong to the topics, for
-        `predict`: a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  It
-        adds about a fifth to the time of the topics, and takes twice the memory of the topics in
-        float64.
+        Whether `fit` also learns a cluster of documents for each topic, which `predict` uses: a
+        :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  This adds about a
+        fifth to the time of the fit, and takes twice the memory of the topics in float64.
 
     Attributes
     ----------
@@ -215,20 +214,20 @@ class TopicModel(
     feature_names_ : ndarray of shape (n_words,) of str
         The words that are counted.
     dropped_words_ : dict of str to list of str
-        Words that were excluded, grouped by the parameter of the vectorizer that excluded
-        them: ``"min_df"``, ``"max_df"``, ``"max_features"``.  Those in most documents come
-        first; of each at most 10,000 are listed.  ``"stop_words"`` has all stop words.  Of a
-        stream they are the words that may still come in.
+        Words that were excluded, grouped by the parameter of the vectorizer that excluded them:
+        ``"min_df"``, ``"max_df"``, ``"max_features"``.  Words in most documents come first; at most
+        10,000 of each are listed.  ``"stop_words"`` lists all stop words.  After `partial_fit` they
+        are the words that later blocks may still add.
     vocabulary_ : Vocabulary
-        The words with the limits on them, `limits` and `n_dropped`, and `n_documents`, from which
-        they are.
+        The words, the limits on them (`limits`), how many were excluded (`n_dropped`), and the
+        number of documents that they are from (`n_documents`).
     vocabulary_note_ : str
-        How many words are counted, what was left out and why, how many texts repeat another
-        one, and whether the texts are short.
+        How many words are counted, which were excluded and why, how many texts repeat another one,
+        and whether the texts are short.
     seed_topics_ : dict of str to int
         The topic of each of the `seed_words`.
     topic_labels_ : dict of int to str
-        The labels that `set_labels` was given, by topic.  A new fit has none.
+        The labels set by `set_labels`, by topic.  A new fit has none.
     mixture_ : TemperedMultinomialMixture
         The clusters of documents, after `fit` with ``clusters=True``.  Cluster k began as topic k.
     choice_ : Choice
@@ -239,7 +238,7 @@ class TopicModel(
 
     See Also
     --------
-    annealvi.TemperedLDA : The same for counts of words.
+    annealvi.TemperedLDA : The same model for word counts.
 
     Examples
     --------
@@ -286,8 +285,8 @@ class TopicModel(
         Parameters
         ----------
         **params : objects
-            For example ``n_topics=50``, ``lda__temperature=1`` or ``vectorizer__min_df=3``.  A
-            part that is None becomes the one that it stands for.
+            For example ``n_topics=50``, ``lda__temperature=1`` or ``vectorizer__min_df=3``.  If
+            `vectorizer` or `lda` is None, it is first replaced by its default.
 
         Returns
         -------
@@ -309,9 +308,9 @@ class TopicModel(
     ) -> Self:
         """Learn the words and the topics of texts.
 
-        After a KeyboardInterrupt or an error of the callback of `lda`, which is raised again, the
-        model has the topics reached so far, if there are any.  After any other error it is
-        unchanged, except that topics stay if the clusters cannot be fitted.
+        A KeyboardInterrupt or an error in the callback of `lda` is raised again, and the model then
+        has the topics reached so far, if there are any.  After any other error it is unchanged,
+        except that topics are kept if only the clusters cannot be fitted.
 
         Parameters
         ----------
@@ -328,7 +327,7 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If the texts are no iterable of str.
+            If the texts are not an iterable of str.
         ValueError
             If there are fewer than two documents, if no words are left, if there are more topics
             than words, or if a parameter is out of range.
@@ -346,24 +345,24 @@ class TopicModel(
         layer: str | None = None,
         resume: str | os.PathLike | None = None,
     ) -> Self:
-        """Learn the topics of word counts whose words are known, or of cells by genes or regions.
+        """Learn the topics of word counts with known words, or of cells by genes or regions.
 
-        The model is then as after `fit`: it takes texts, in which it counts these words, has
-        labels, and can be edited and saved.  All words are kept, stop words too.  Counts of other
-        documents go to the methods of `lda_` and to :func:`annealvi.topics.describe`.
+        The model can then do the same as after `fit`: count these words in texts, have labels, be
+        edited and be saved.  All words are kept, even stop words.  Pass counts of other documents
+        to the methods of `lda_` and to :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_words), AnnData or path
-            How often each document has each word: whole numbers, of at least two documents.  Of an
-            AnnData, or the path of a .h5ad or .mtx file or a folder of 10x, rows are cells, see
+            How often each word occurs in each document, as integers, for at least two documents.
+            In an AnnData, a .h5ad or .mtx file or a folder of 10x, rows are cells; see
             :func:`annealvi.corpus.read_cells`.
         words : iterable of str, of length n_words, default=None
-            The word of each column.  If one has a capital letter, texts are not put in lower case.
-            None means the names of genes or regions that X has.
+            The word of each column.  If one has a capital letter, texts are not converted to lower
+            case.  None means the names of genes or regions in X.
         layer : str, default=None
-            The layer of an AnnData or a .h5ad file that has the counts, or ``"raw"`` for its `raw`.
-            None means its X.
+            The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
+            `raw`.  None means its X.
         resume : path, optional
             A checkpoint of a fit of `lda` to the same counts; see :meth:`TemperedLDA.fit`.
 
@@ -374,11 +373,11 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If a word is no str, or `vectorizer` is no CountVectorizer.
+            If a word is not a str, or `vectorizer` is not a CountVectorizer.
         ValueError
-            If X has negative numbers, fractions, NaN or no words, if `words` are not one for each
-            column, or one is there twice, if there are more topics than words, or if a parameter
-            is out of range.
+            If X has negative numbers, fractions, NaN or no words, if `words` does not have one
+            distinct word for each column, if there are more topics than words, or if a parameter is
+            out of range.
 
         Examples
         --------
@@ -395,7 +394,7 @@ class TopicModel(
             cells = read_cells(X, layer=layer)
             X, words = cells.data, cells.feature_names if words is None else words
             if words is None:
-                raise BadParameter("words", "the words of the columns, for X has no names", words)
+                raise BadParameter("words", "a list of words, as X has no names of columns", words)
         elif layer is not None:
             raise BadParameter("layer", "None for a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
@@ -406,7 +405,7 @@ class TopicModel(
         n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
         if n_words == counts.shape[0] != counts.shape[1]:
             wanted = f"the words of the {counts.shape[1]} columns"
-            hint = "There are as many as rows: is X transposed? Then pass X.T."
+            hint = "X has that many rows: if it is transposed, pass X.T."
             raise BadParameter("words", wanted, f"{n_words} words", hint)
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
@@ -435,14 +434,14 @@ class TopicModel(
 
         `lda__total_samples` is the number of texts in all blocks together.
 
-        The first block decides which words are counted, and later ones add words: each is counted
-        from the block on in which the limits of the vectorizer, on the number of documents that
-        have a word, let it in for all texts so far.  Words are never let go, and keep their places
-        in `feature_names_`.  Words that were given stay as they are, as in
-        ``TopicVectorizer(vocabulary=words)`` and after `fit_counts`; so do those of a transformer
-        that is no CountVectorizer, or counts in its own way.  Words that are not yet in enough
-        texts are in `dropped_words_`; at most 200,000 are remembered.  The first block must have
-        as many words as there are topics.
+        The first block decides which words are counted, and later blocks add words.  A word is
+        added, and counted from that block on, once the number of texts that contain it, among all
+        texts so far, is within the limits of the vectorizer.  Words are never removed, and keep
+        their places in `feature_names_`.  A given vocabulary never changes, as in
+        ``TopicVectorizer(vocabulary=words)`` and after `fit_counts`; neither does that of a
+        transformer that is not a CountVectorizer, or that counts in its own way.  Words that are
+        not yet in enough texts are in `dropped_words_`; at most 200,000 are remembered.  The first
+        block must have as many words as there are topics.
 
         Parameters
         ----------
@@ -457,10 +456,10 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If a block is no iterable of str.
+            If a block is not an iterable of str.
         ValueError
-            If a block is empty, or the first one as in `fit`.  What was learned from the blocks
-            before stays.
+            If a block is empty, or if the first one is not valid in `fit`.  What was learned from
+            earlier blocks is kept.
         """
         with writing(self):
             for block in blocks_of(texts):
@@ -480,7 +479,7 @@ class TopicModel(
 
     @classmethod
     def from_parts(cls, vectorizer: Any, lda: TemperedLDA) -> Self:
-        """Return a model of a fitted vectorizer and of topics that were fitted to its counts.
+        """Return a model made of a fitted vectorizer and topics fitted to its counts.
 
         Parameters
         ----------
@@ -499,7 +498,7 @@ class TopicModel(
         TypeError
             If `vectorizer` or `lda` is of another class.
         ValueError
-            If they have not the same number of words.
+            If they do not have the same number of words.
         NotFittedError
             If one is not fitted.
 
@@ -540,13 +539,13 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
-            Rows sum to 1.  For a text without words it is the mean of the prior; a warning
-            gives the number of such texts.
+            Rows sum to 1.  A text without words gets the mean of the prior; a warning reports the
+            number of such texts.
 
         Raises
         ------
         TypeError
-            If the texts are no iterable of str.
+            If the texts are not an iterable of str.
         ValueError
             If there are none, or if the method is unknown.
         """
@@ -558,8 +557,8 @@ class TopicModel(
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """Return the cluster of each text, which is the number of a topic.
 
-        The cluster is that of `mixture_`.  Without it, as with ``clusters=False``, after
-        `partial_fit` and for topics that were edited, it is what :meth:`TemperedLDA.predict` says.
+        The cluster is that of `mixture_`.  If that does not exist (with ``clusters=False``, after
+        `partial_fit`, or for edited topics), it is what :meth:`TemperedLDA.predict` returns.
 
         Parameters
         ----------
@@ -568,14 +567,14 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples,)
-            For a text without words the largest cluster; a warning gives their number.
+            A text without words gets the largest cluster; a warning reports how many there are.
         """
         check_is_fitted(self)
         classifier = vars(self).get("mixture_", self.lda_)
         return classifier.predict(_known_counts(self.vectorizer_, texts, "the largest cluster"))
 
     def describe(self, documents: Any, **options: Any) -> TopicSummary:
-        """Say what the model has found in documents: :func:`annealvi.topics.describe`.
+        """Summarise what the model finds in documents, by :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
@@ -587,7 +586,7 @@ class TopicModel(
         Returns
         -------
         TopicSummary
-            Its methods read the topics, and draw them.
+            Its methods list the topics, and draw them.
         """
         return describe(self, documents, **options)
 
@@ -595,9 +594,9 @@ class TopicModel(
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
-        Scores of models with different words cannot be compared: fewer words score higher.  Nor
-        can those of different priors, as ``preset="sklearn"`` and the default have them: each is a
-        bound of its own.  Use :func:`annealvi.metrics.document_completion` to compare.
+        Compare only scores of models with the same words and the same priors.  Fewer words score
+        higher, and with other priors, such as those of ``preset="sklearn"``, the score is another
+        bound.  Use :func:`annealvi.metrics.document_completion` to compare other models.
 
         Parameters
         ----------
@@ -657,7 +656,7 @@ class TopicModel(
         Parameters
         ----------
         lda : TemperedLDA
-            Fitted to as many words.
+            Fitted to the same number of words.
         seed_topics : mapping of str to int, optional
             The topics of the new model that have seed words.  By default none.
         labels : mapping of int to str, optional
@@ -671,9 +670,9 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If `lda` is no TemperedLDA.
+            If `lda` is not a TemperedLDA.
         ValueError
-            If it has another number of words, or `seed_topics` or `labels` are not of its topics.
+            If it has another number of words, or if `seed_topics` or `labels` name other topics.
         """
         check_is_fitted(self)
         _check_lda(lda, len(self.feature_names_))
@@ -694,17 +693,17 @@ class TopicModel(
 
     @checked
     def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
-        """Set labels of topics, which are shown in place of words and kept in the file.
+        """Set labels of topics, which are shown instead of words and saved with the model.
 
         :func:`annealvi.topics.describe`, the report and the commands show them.  Topics that
-        :func:`annealvi.topics.merge_topics` and the like leave as they are keep their labels.  A
-        merged topic has none, and neither has a topic of a new fit.
+        functions such as :func:`annealvi.topics.merge_topics` leave unchanged keep their labels.
+        Merged topics and topics of a new fit have no labels.
 
         Parameters
         ----------
         labels : dict of int to str, or sequence of str
-            Labels of some topics, by their numbers, or of all, such as the `labels` of a summary.
-            Other topics keep the labels that they have.
+            A dict with labels of some topics, by their numbers, or labels of all topics, such as
+            the `labels` of a summary.  Other topics keep their labels.
 
         Returns
         -------
@@ -713,7 +712,7 @@ class TopicModel(
         Raises
         ------
         ValueError
-            If there is no such topic, a label is empty, or two topics would have the same.
+            If there is no such topic, a label is empty, or two topics would have the same label.
 
         Examples
         --------
@@ -756,8 +755,8 @@ class TopicModel(
         ----------
         path : path
         **parameters : objects
-            Parameters that replace the file's.  A `vectorizer` with functions of your own,
-            such as a tokenizer, must be given, because a file cannot hold functions.
+            Parameters that replace those in the file.  Pass a `vectorizer` that has functions of
+            your own, such as a tokenizer, because a file cannot hold functions.
 
         Returns
         -------
@@ -784,7 +783,7 @@ class TopicModel(
         if _reads_files(vectorizer):
             raise TypeError(
                 f"A {type(self).__name__} whose vectorizer has input={vectorizer.input!r} cannot "
-                "be written: reading a file may not make `transform` open other files."
+                "be written: a file must not make `transform` open other files."
             )
         functions = has_function(vectorizer)
         return STATE.dump(
@@ -804,7 +803,7 @@ class TopicModel(
         )
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
-        """Take over a fitted state, for :func:`annealvi.load`."""
+        """Set the fitted state, for :func:`annealvi.load`."""
         self._validate_params()
         found = STATE.load(tree, "state")
         lda, vocabulary = estimator_of(found["lda"], way="state.lda"), found["vocabulary"]

@@ -56,16 +56,16 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     ----------
     frame : pandas.DataFrame
         Such as `table` of a :class:`TopicSummary`, or what its methods `by_group` and `over_time`
-        return.  The index is written too, unless it only counts the rows and has no name.
+        return.  The index is written too, unless it is only unnamed row numbers.
     path : path
-        A file that ends in ``.csv``, with all digits, or in ``.tex``: a tabular, without a float
-        around it.  There numbers have two decimals, or three in a column of numbers between -1
-        and 1.
+        A file that ends in ``.csv`` gets all digits.  One that ends in ``.tex`` gets a tabular
+        without a float around it; numbers have two decimals, or three in a column of numbers
+        between -1 and 1.
 
     Raises
     ------
     ValueError
-        If it is no DataFrame, or the path has another ending.
+        If it is not a DataFrame, or the path has another ending.
     OSError
         If the file cannot be written.
 
@@ -78,7 +78,7 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     """
     pandas = import_optional("pandas", "write_table")
     if not isinstance(frame, pandas.DataFrame):
-        raise BadParameter("frame", "a DataFrame of pandas", type(frame))
+        raise BadParameter("frame", "a pandas DataFrame", type(frame))
     try:
         name = os.fsdecode(path)
     except TypeError:

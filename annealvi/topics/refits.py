@@ -35,11 +35,11 @@ class Refits:
     similarity : ndarray of shape (n, K)
         Cosine of each topic and its match in each refit.
     found : ndarray of shape (n, K) of bool
-        Where the cosine is at least 0.7.
+        Whether the cosine is at least 0.7.
     support : ndarray of shape (K,)
-        Share of the refits that have found a topic.
+        Share of the refits that found each topic.
     shares : ndarray of shape (n, D, K) of float32
-        Shares of the matches in all documents, under each refit.
+        Shares of the matching topics in all documents, for each refit.
     checksum : str
         :func:`annealvi.metrics.topic_checksum` of the topics that were refitted.
     """
@@ -74,16 +74,16 @@ def refit(
     n_jobs: int | None = -1,
     verbose: int = 0,
 ) -> Refits:
-    """Fit the model again and again: from other seeds, and to documents drawn with replacement.
+    """Fit the model several more times, from other seeds and to documents drawn with replacement.
 
-    A topic that comes back is matched with its copy in each refit, one to one, so that the sum of
-    the cosines of their words is largest.  What differs between the refits then tells how certain
-    the topics are, and effects (:meth:`TopicSummary.effects`) use it for their intervals.
+    Topics are matched with those of each refit, one to one, so that the sum of the cosines of their
+    words is largest.  Differences between refits then show how certain the topics are, and the
+    intervals of :meth:`TopicSummary.effects` allow for them.
 
     Parameters
     ----------
     model : fitted TopicModel or TemperedLDA
-        It is not changed.  Refits have its parameters and its words.
+        It is not changed.  Refits use its parameters and its words.
     documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
         The documents that were fitted: texts for a TopicModel, otherwise word counts.
     n : int, default=10
@@ -91,10 +91,10 @@ def refit(
     random_state : int, RandomState instance or None, default=0
         Seed of the draws of documents and of the refits.
     n_jobs : int, default=-1
-        Number of refits that are computed at a time, each in one thread; -1 means as many as there
-        are processors.  The result does not depend on it.
+        Number of refits computed at the same time, each in one thread; -1 means one for each
+        processor.  The result does not depend on it.
     verbose : int, default=0
-        How much is printed while they run, as in joblib.
+        How much is printed during the fits, as in joblib.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def refit(
     NotFittedError
         If the model is not fitted.
     TypeError
-        If the model is not of annealvi: only their own library can fit the others again.
+        If the model is not one of annealvi, which cannot refit models of other libraries.
     ValueError
         If the documents have other words than the model, or a parameter is outside its range.
 

@@ -1,6 +1,6 @@
 """Seed words: topics that the user names by some of their words.
 
-They act twice: on the prior of the topics' words, and on the documents that topics start from.
+They have two effects: on the prior of the topics' words, and on the documents they start from.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
             raise BadParameter(f"groups[{document}]", "a group, such as a str or a number", group)
     keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
-        raise BadParameter("groups", "the group of a document at least once", None)
+        raise BadParameter("groups", "a sequence with a group for at least one document", None)
     return keys
 
 
@@ -109,7 +109,7 @@ def over_time(
         except NotImplementedError:  # pandas has no name for this offset
             found = _sums_of_periods(frame, offset, pandas)
         except ValueError as error:  # such as business hours, and times at night
-            wanted = "a period that can cut these times"
+            wanted = "a period into which these times can be divided"
             raise BadParameter("freq", wanted, freq, f"{error}.") from error
         found.index.name = "period"
         return found

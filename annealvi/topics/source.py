@@ -164,8 +164,8 @@ class Source:
                 model.set_labels(labels)
             elif model is not None:
                 warn_user(
-                    "The model has been fitted again since it was described: the new labels are "
-                    "in this summary only.",
+                    "The model has been fitted again since it was described, so the new labels "
+                    "are set only in this summary.",
                 )
 
         return keep
@@ -220,7 +220,7 @@ class Source:
         n_features = self.components_.shape[1]
         if are_texts(documents, name):
             if self.count is None:
-                hint = "Give the texts beside them as 'texts', or use a TopicModel."
+                hint = "Pass word counts here and the texts as 'texts', or use a TopicModel."
                 raise BadParameter(name, f"word counts, as {kind} takes", type(documents), hint)
             texts = check_texts(documents, name)
             documents = self.count(texts)
@@ -229,10 +229,10 @@ class Source:
         check_counts(counts)
         check_width(counts, n_features, kind, name=name)
         if not counts.data.any():
-            wanted = f"documents with a word of the vocabulary of {n_features} words of {kind}"
+            wanted = f"documents with words of the vocabulary of {kind}, {n_features} words"
             raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")
         if texts is not None:
-            warn_of_empty(counts, "Their shares say nothing about them.")
+            warn_of_empty(counts, "Their shares contain no information on them.")
         return Documents(documents, counts, texts, index)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -244,7 +244,7 @@ class Source:
         n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
         found = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)
         if found.min(initial=0) < 0:
-            raise BadParameter("transform", "a method that gives shares", found.min())
+            raise BadParameter("transform", "a method that returns shares", found.min())
         if np.abs(found.sum(axis=1) - 1).max() > _TOLERANCE:
             found *= self._sums
         found[found.sum(axis=1) == 0] = 1.0  # nothing is known of these documents

@@ -45,10 +45,10 @@ class Similarity(NamedTuple):
 
 
 def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Place topics in a plane, at about their distances: metric multidimensional scaling.
+    """Place topics in a plane by metric multidimensional scaling of their distances.
 
     It starts from classical scaling, not at random, so the same distances give the same places.
-    Classical scaling alone puts topics on top of one another, because it keeps only two of many
+    Classical scaling alone puts many topics in the same place, because it keeps only two of many
     dimensions.
     """
     from sklearn.manifold import smacof
@@ -87,8 +87,8 @@ _WORDS = {"n": COUNT, "relevance": SHARE}
 class TopicSummary:
     """The topics of a fitted model, and what they are about; made by `describe`.
 
-    It is a record: it holds arrays, and it does not change when the model is fitted on.  Only the
-    labels can be set.  Topics are named by their numbers or their labels.
+    A summary holds arrays, which do not change when the model is fitted further.  Only the labels
+    can be set.  Methods take a topic by its number or its label.
 
     Parameters
     ----------
@@ -108,15 +108,15 @@ class TopicSummary:
     shares : ndarray of shape (D, K)
         The shares of topics in documents, p(k | d).
     clusters : ndarray of shape (D,)
-        The cluster of each document, as the number of a topic: what `predict` of the model says, or
-        the topic with the largest share if it has no such method.
+        The cluster of each document, as the number of a topic: what `predict` of the model returns,
+        or the topic with the largest share if the model has no such method.
     counts : CSR matrix of shape (D, V)
-        The words of the documents: not a copy, if counts were given as such a matrix.
+        The word counts of the documents; not a copy if they were passed as such a matrix.
     lengths : ndarray of shape (D,)
-        Number of words of each document, of those that the model knows.
+        Number of words of each document that are in the vocabulary of the model.
     concentration : ndarray of shape (D,)
-        The sum of the parameters of the Dirichlet posterior of each document's shares: the words of
-        the document and of the prior.
+        The sum of the parameters of the Dirichlet posterior of each document's shares: its number
+        of words plus the sum of the prior.
     topic_shares : ndarray of shape (K,)
         Share of each topic in all words of the documents, p(k).
     word_shares : ndarray of shape (V,)
@@ -126,14 +126,13 @@ class TopicSummary:
     texts, titles : list of str or None
         Those of the documents.
     index : pandas.Index or None
-        That of the documents, if they were a Series or a DataFrame of pandas.
+        The index of the documents, if they were a pandas Series or DataFrame.
     coherence, exclusivity, certainty : ndarray of shape (K,)
         See `table`.
     support : ndarray of shape (K,), or None
         The `topic_support_` of the model, if it has one.
     refits : Refits or None
-        What :func:`annealvi.topics.refit` has found, if :func:`annealvi.topics.describe` was passed
-        `refits`.
+        What :func:`annealvi.topics.refit` found, if :func:`annealvi.topics.describe` got `refits`.
     similarity : ndarray of shape (n, K)
         Cosines of the topics to their matches in n other fits: those behind ``TopicModel("auto")``
         and the `other` of :func:`annealvi.topics.describe`.  See `trust`.
@@ -143,9 +142,9 @@ class TopicSummary:
         ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out_log_likelihood"`` and
         ``"stability"`` if :func:`annealvi.topics.describe` was passed what they need.
     facts : dict
-        What the model says of its fit, for `methods`.
+        Facts of the fit, for `methods`.
     history : dict of str to ndarray, or None
-        The `history_` of the model: how the fit went.
+        The `history_` of the model, its records of the fit.
     relevance : float
         The default weight in the ranking of words.
     """
@@ -212,12 +211,13 @@ class TopicSummary:
     def labels(self) -> Labels:
         """The names of topics: three words, unless you have set others.
 
-        A label is made of the three most relevant words, without those that differ from an earlier
-        one only in their ending.  A topic with seed words has the name of these.
+        A label is made of the three most relevant words, without words that differ from an earlier
+        one only in their ending.  The label of a topic with seed words is the name of these.
 
-        Set one by ``summary.labels[3] = "space"``, some by a dict ``summary.labels = {3: "space"}``
-        or all by a list.  No two may be the same.  A label that is set is also the topic's name in
-        the :class:`TopicModel` that was described: its later summaries and files have it.
+        Set one label by ``summary.labels[3] = "space"``, several by a dict, as in ``summary.labels
+        = {3: "space"}``, or all by a list.  All labels must differ.  A label that is set is also
+        the topic's name in the :class:`TopicModel` that was described: later summaries and saved
+        files of the model contain it.
         """
         return self._labels
 
@@ -235,16 +235,16 @@ class TopicSummary:
             A row for each topic, with
 
             - ``share``: of all words of the documents;
-            - ``documents``: how many have it as their cluster, of those that have words;
+            - ``documents``: the number of documents with words whose cluster it is;
             - ``label``, and ``words``: the ten most relevant ones;
             - ``coherence``: how often its most probable words occur in the same documents, NPMI
               (:func:`annealvi.metrics.topic_coherence`);
-            - ``exclusivity``: how much its most probable words are its own, the mean of
-              p(w | k) / sum_j p(w | j): 1 if no other topic has them;
-            - ``certainty``: the share that it has, on average, in the documents of its words: 1 if
-              they have no other topic;
-            - ``support``: the share of the fit's runs that have found it, if the model has
-              `topic_support_`.  Topics of low support may not come back in a new fit.
+            - ``exclusivity``: how exclusive its most probable words are, the mean of p(w | k) /
+              sum_j p(w | j): 1 if no other topic has them;
+            - ``certainty``: its average share in the documents in which its words occur: 1 if these
+              documents have no other topic;
+            - ``support``: the share of the fit's runs that found it, if the model has
+              `topic_support_`.  Topics with low support may not come back in a new fit.
         """
         pandas = import_optional("pandas", "TopicSummary.table")
         numbers = range(len(self.topics))
@@ -276,7 +276,7 @@ class TopicSummary:
             Number of words.
         relevance : float, default=0.7
             Lambda, from 0 to 1.  1 ranks by the probability of a word in the topic.  Lower values
-            prefer words that other topics do not have; at 0 they are rare ones.
+            prefer words that other topics do not have; at 0 rare words come first.
 
         Returns
         -------
@@ -320,8 +320,8 @@ class TopicSummary:
         r"""Return the words of a topic that are both frequent and exclusive, best first.
 
         FREX is the harmonic mean of a word's ranks among all words (Bischof and Airoldi 2012), by
-        p(w | k) and by :math:`p(w \mid k) / \sum_j p(w \mid j)`, as R's stm has it in
-        `labelTopics`, without its shrinkage of the exclusivity of rare words.
+        p(w | k) and by :math:`p(w \mid k) / \sum_j p(w \mid j)`, as in `labelTopics` of R's stm,
+        but without its shrinkage of the exclusivity of rare words.
 
         Parameters
         ----------
@@ -330,7 +330,7 @@ class TopicSummary:
         n : int, default=10
             Number of words.
         weight : float, default=0.5
-            The weight of frequency, from 0, exclusivity alone, to 1, frequency alone.
+            The weight of frequency, from 0 (only exclusivity) to 1 (only frequency).
 
         Returns
         -------
@@ -341,14 +341,14 @@ class TopicSummary:
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 
     def similar(self) -> Similarity:
-        """Compute how far topics are from one another, and their hierarchy.
+        """Compute the distances between topics, and their hierarchy.
 
         Returns
         -------
         Similarity
             With ``distances``, an ndarray of shape (K, K): Hellinger distances, 0 for the same
-            topic and 1 for topics without a common word.  With ``linkage``, for SciPy's
-            :func:`~scipy.cluster.hierarchy.dendrogram`.  And ``closest(n)`` gives the most similar
+            topic and 1 for topics without a common word.  ``linkage`` is for SciPy's
+            :func:`~scipy.cluster.hierarchy.dendrogram`, and ``closest(n)`` lists the most similar
             pairs.
         """
         from scipy.cluster import hierarchy
@@ -367,14 +367,14 @@ class TopicSummary:
         Parameters
         ----------
         documents : bool, default=False
-            Whether to return the places of documents instead.  A document is at the mean of the
-            places of its topics, weighted by their shares in it.
+            Whether to return the places of documents instead.  The place of a document is the mean
+            of the places of its topics, weighted by their shares.
 
         Returns
         -------
         pandas.DataFrame
-            ``x`` and ``y``; of topics also ``share`` and ``label``, of documents ``topic``, the
-            largest one, and its ``share``.  The same summary always gives the same places.
+            ``x`` and ``y``; for topics also ``share`` and ``label``; for documents also ``topic``,
+            the largest one, and its ``share``.  The same summary always gives the same places.
         """
         pandas = import_optional("pandas", "TopicSummary.map")
         check_flag(documents, "documents")
@@ -394,10 +394,9 @@ class TopicSummary:
 
     @validated(n=COUNT)
     def documents(self, topic: int | str, n: int = 5) -> Any:
-        """Return the documents that are most about a topic, each once.
+        """Return the documents in which a topic has the largest shares.
 
-        Of documents with the same title and the same text, as far as these are known, only the
-        first is shown.
+        If several documents have the same title and text, only the first is shown.
 
         Parameters
         ----------
@@ -410,7 +409,7 @@ class TopicSummary:
         -------
         pandas.DataFrame
             Indexed by the numbers of documents: ``share`` of the topic, ``tokens``, and ``title``
-            and ``text`` where they are known.  Documents without words are left out.
+            and ``text`` if they are known.  Documents without words are left out.
         """
         k = self._labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)
@@ -434,16 +433,16 @@ class TopicSummary:
         n : int, default=10
             Number of documents.
         min_tokens : int, default=None
-            Shorter documents are left out: all of them look odd.  None means 10, or the median
-            length of the documents if that is less.
+            Shorter documents are left out, because all of them look unusual.  None means 10, or the
+            median length of the documents if that is less.
 
         Returns
         -------
         pandas.DataFrame
-            Indexed by the numbers of documents, the oddest first.  ``temperature`` is from
+            Indexed by the numbers of documents, the most unusual first.  ``temperature`` is from
             :meth:`annealvi.TemperedLDA.document_temperatures`: a little above 1 for ordinary
             documents.  For models without that method it is ``log_likelihood``, in nats per word.
-            Then ``tokens``, and ``title`` and ``text`` where they are known.
+            Other columns are ``tokens``, and ``title`` and ``text`` if they are known.
         """
         if min_tokens is None:
             min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
@@ -470,9 +469,9 @@ class TopicSummary:
         Returns
         -------
         pandas.DataFrame
-            A row for each document, by its name if it has one: ``topic``, the label of its cluster,
-            or None if it has no words; ``certainty``, the share of that topic, 1 if the document
-            has no other; and the shares of all topics, by their labels.
+            A row for each document, indexed by its name if it has one.  ``topic`` is the label of
+            its cluster, or None if it has no words.  ``certainty`` is the share of that topic, 1 if
+            the document has no other.  Other columns are the shares of all topics, by their labels.
         """
         return outward.document_table(self)
 
@@ -483,21 +482,22 @@ class TopicSummary:
         Returns
         -------
         pandas.DataFrame
-            A row for each word, with its probability p(w | k) in each topic, by their labels.
+            A row for each word and a column for each topic, by its label, with probabilities p(w |
+            k).
         """
         return outward.word_table(self)
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
-        r"""Return the words that belong to a topic, if each must be in it or not.
+        r"""Return the words that belong to a topic, when each word is either in the topic or not.
 
         Parameters
         ----------
         topic : int or str
             Its number or its label.
         n : int, default=None
-            The number of words.  None means those above Otsu's threshold, which parts the scores
-            into two groups that differ as much as they can.
+            The number of words.  None means those above Otsu's threshold, which divides the scores
+            into the two groups that differ most.
 
         Returns
         -------
@@ -506,8 +506,9 @@ class TopicSummary:
 
         Notes
         -----
-        The score is :math:`\beta_{kw} (\log \beta_{kw} - \frac{1}{K} \sum_j \log \beta_{jw})`,
-        as pycisTopic has it: words that all topics have get a score of 0.
+        The score is :math:`\beta_{kw} (\log \beta_{kw} - \frac{1}{K} \sum_j \log
+        \beta_{jw})`, as in pycisTopic: words that are equally probable in all topics get a score of
+        0.
 
         References
         ----------
@@ -530,8 +531,8 @@ class TopicSummary:
         Parameters
         ----------
         adata : AnnData, default=None
-            The cells that were described, in the same order; it is changed.  None means a new one
-            of their counts.
+            The cells that were described, in the same order; it is changed in place.  None means a
+            new AnnData of their counts.
 
         Returns
         -------
@@ -540,7 +541,7 @@ class TopicSummary:
         Raises
         ------
         ImportError
-            If anndata is not installed, and a new one is to be made.
+            If anndata is not installed and a new AnnData is to be made.
         ValueError
             If it has other cells.
         """
@@ -556,8 +557,8 @@ class TopicSummary:
         ----------
         groups : array-like of shape (D,)
             The group of each document, such as its section or its author.  Documents whose group is
-            None or NaN are left out.  A Series of pandas is read by its index if the documents were
-            a Series or a DataFrame too; all else is in the order of the documents.
+            None or NaN are left out.  A pandas Series is matched by its index if the documents were
+            a Series or a DataFrame too; anything else must be in the order of the documents.
         return_std : bool, default=False
             Whether to return the standard errors of the shares too.
 
@@ -567,8 +568,8 @@ class TopicSummary:
             A row for each group.  ``n_documents`` counts its documents that have words; the other
             columns are the topics, by their labels: shares of all words of the group.
         errors : pandas.DataFrame
-            Of the same shape, with standard errors; only if `return_std` is true.  They are NaN for
-            a group of one document, and for topics that fewer than two refits have found.
+            Standard errors, in the same shape; only if `return_std` is true.  They are NaN for
+            a group of one document, and for topics that fewer than two refits found.
 
         Raises
         ------
@@ -577,17 +578,18 @@ class TopicSummary:
 
         Notes
         -----
-        With :math:`n_d` words and shares :math:`\theta_d` of document d, and :math:`\bar\theta`
-        that of its group of m documents and N words, the squared error of a topic's share is
+        Document d has :math:`n_d` words and the share :math:`\theta_d` of a topic.  Its
+        group has m documents, N words and the share :math:`\bar\theta`, whose squared error is
 
         .. math::
             \frac{m}{m - 1} \sum_d \frac{n_d^2}{N^2} (\theta_d - \bar\theta)^2
             + 2 \sum_d \frac{n_d^2}{N^2} \mathrm{Var}(\theta_d)
             + (1 + 1/r) \mathrm{Var}_\mathrm{refits}(\bar\theta) :
 
-        other documents could have been drawn, the shares of each are not known exactly, and, if the
-        summary has r refits, other topics could have been found.  The second term is what
-        infinitely many draws add in the method of composition, see :meth:`effects`.
+        The terms allow for the facts that other documents could have been drawn, that the shares of
+        a document are not known exactly and, if the summary has r refits, that other topics could
+        have been found.  The second term is the limit of the method of composition for infinitely
+        many draws; see :meth:`effects`.
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -598,33 +600,33 @@ class TopicSummary:
         Parameters
         ----------
         times : array-like of shape (D,)
-            The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone
-            are taken in UTC, and periods at their start.  Documents whose time is None or NaT are
-            left out.  A Series of pandas is read by its index, see `by_group`.
+            The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone are
+            converted to UTC, and a pandas Period means its start.  Documents whose time is None or
+            NaT are left out.  A pandas Series is matched by its index; see `by_group`.
         freq : str, timedelta or pandas.DateOffset, default="year"
-            Length of a period: "year", "quarter", "month", "week", "day", or several, such as
-            "5 years".  Names of pandas such as "5YE", and its offsets, are allowed too, such as
-            ``pandas.DateOffset(months=30)``.  Offsets that pandas has no name for, as this one,
-            are counted from the day of the first document.
+            Length of a period: "year", "quarter", "month", "week", "day", or several, such as "5
+            years".  Names of pandas such as "5YE" and its offsets such as
+            ``pandas.DateOffset(months=30)`` are allowed too.  Offsets without a name in pandas,
+            such as this one, are counted from the day of the first document.
         return_std : bool, default=False
             Whether to return the standard errors of the shares too, as in `by_group`.
 
         Returns
         -------
         shares : pandas.DataFrame
-            A row for each period from the first to the last; its index is the end of the period
-            for years, quarters, months and weeks, and the beginning for shorter ones and for
-            offsets without a name.
-            ``n_documents`` counts its documents that have words; the other columns are the topics,
-            by their labels: shares of all words of the period, NaN if there are none.
+            A row for each period from the first to the last.  The index is the end of the period
+            for years, quarters, months and weeks, and its beginning for shorter periods and for
+            offsets without a name.  ``n_documents`` counts its documents that have words; the other
+            columns are the topics, by their labels: shares of all words of the period, NaN if there
+            are none.
         errors : pandas.DataFrame
-            Of the same shape, with standard errors; only if `return_std` is true.
+            Standard errors, in the same shape; only if `return_std` is true.
 
         Raises
         ------
         ValueError
-            If there are not as many times as documents, or one cannot be read; or if `freq` is
-            no period.
+            If there are not as many times as documents, if one cannot be read, or if `freq` is no
+            period.
         """
         return shares.over_time(self, times, freq, return_std=return_std)
 
@@ -639,30 +641,30 @@ class TopicSummary:
         n_draws: int = 25,
         random_state: Any = 0,
     ) -> Effects:
-        r"""Estimate how the shares of topics depend on what is known of the documents.
+        r"""Estimate how the shares of topics depend on covariates of the documents.
 
         The share of each topic in each document is regressed on covariates.  Make the summary with
-        ``describe(..., refits=10)``: the intervals then allow for the fact that another
-        fit finds other topics.  Without refits, topics are taken as given, and intervals are too
-        narrow wherever another fit would find other topics.
+        ``describe(..., refits=10)``: the intervals then allow for the fact that another fit finds
+        other topics.  Without refits, topics are treated as known, and intervals are too narrow for
+        topics that another fit would not find.
 
         Parameters
         ----------
         formula : str, or array-like of shape (D, n_terms)
             Such as ``"~ party * day"`` or ``"~ party + bs(day, df=5)"``: covariates, their
             interactions, and splines (``bs(day, df=5)``, or natural ones, ``cr(day, df=5,
-            constraints="center")``), in the words of the package formulaic.  Or a matrix of
-            numbers, which is taken as it is: give it a column of ones.
+            constraints="center")``), in the syntax of the package formulaic.  A matrix of numbers
+            is used unchanged, so include a column of ones.
         data : pandas.DataFrame or dict of str to array-like, optional
             The covariates, a row for each document.  Times must be numbers, such as years or days
-            since the first.  Documents of which one is missing are left out, and those without
-            words.  A DataFrame or Series is read by its index if the documents were one too.
+            since the first.  Documents without words, or with a missing covariate, are left out.  A
+            DataFrame or Series is matched by its index if the documents were one too.
         topics : list of int or str, optional
             Numbers or labels of topics.  None means all.
         clusters : array-like of shape (D,), optional
-            Documents that belong together, such as those of one author.  Errors then are robust, as
-            documents of a cluster are not independent.  ``range(D)`` makes each document its own
-            cluster, for errors that hold where the variance is not the same for all documents.
+            Documents that belong together, such as those of one author.  Errors are then robust to
+            dependence within a cluster.  ``range(D)`` makes each document its own cluster, for
+            errors that remain valid if the variance differs between documents.
         n_draws : int, default=25
             Draws of the shares of each document.
         random_state : int, RandomState instance or None, default=0
@@ -671,28 +673,27 @@ class TopicSummary:
         Returns
         -------
         Effects
-            With `table`, `contrast` and `shares`.  Of a topic that fewer than two refits have found
-            there is an estimate, but no interval.
+            See its `table`, `contrast` and `shares`.  A topic that fewer than two refits found has
+            an estimate, but no interval.
 
         Raises
         ------
         ImportError
             If formulaic or pandas is not installed.
         ValueError
-            If the formula cannot be read or names no column of `data`, if its terms depend on each
-            other, or if `data` or `clusters` have a wrong length.
+            If the formula cannot be read or names no column of `data`, if its terms are linearly
+            dependent, or if `data` or `clusters` have a wrong length.
 
         Notes
         -----
         The posterior of the shares of a document with :math:`n_d` words is
-        :math:`\mathrm{Dirichlet}(\gamma_d)` with
-        :math:`\gamma_d = \theta_d (\sum_k \alpha_k + n_d)`, which is exact for the mean field at
-        temperature 1.  :func:`estimate_effects` says how its draws are pooled.  Each of m refits
-        adds its own estimate :math:`\hat b_r` of the topics that it has found: to the covariance
-        comes :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)`.
+        :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k +
+        n_d)`, which is exact for the mean field at temperature 1.  :func:`estimate_effects`
+        describes how its draws are pooled.  Each of m refits gives an estimate :math:`\hat b_r` for
+        the topics that it found, and :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)` is added to the
+        covariance.
 
-        Of many intervals, one in 20 misses the truth.  Where 20 topics are looked at, expect one
-        effect that is not there.
+        One in 20 intervals misses the truth.  If you look at 20 topics, expect one false effect.
 
         Examples
         --------
@@ -711,7 +712,7 @@ class TopicSummary:
     def words_by_group(
         self, topic: int | str, groups: ArrayLike, n: int | None = N_WORDS, prior: float = 500.0
     ) -> Any:
-        r"""Find the words that groups of documents use differently when they speak of a topic.
+        r"""Find the words that groups of documents use differently within a topic.
 
         A group is compared with all other groups together.  A word of document d belongs to topic k
         with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so the topic has
@@ -722,9 +723,9 @@ class TopicSummary:
             \delta_w = \log \frac{y_w + \alpha_w}{n + \alpha_0 - y_w - \alpha_w}
                 - \log \frac{y'_w + \alpha_w}{n' + \alpha_0 - y'_w - \alpha_w},
 
-        where :math:`y'` is of the other groups, n is the sum of y over words, and the prior
-        :math:`\alpha_w` is :math:`\alpha_0` times the word's share of the topic in all groups.  It
-        pulls rare words towards no difference.
+        where :math:`y'` and :math:`n'` belong to the other groups, n is the sum of y over words,
+        and the prior :math:`\alpha_w` is :math:`\alpha_0` times the word's share of the topic in
+        all groups.  The prior shrinks the differences of rare words towards 0.
 
         Parameters
         ----------
@@ -732,20 +733,20 @@ class TopicSummary:
             Its number or its label.
         groups : array-like of shape (D,)
             The group of each document, as in `by_group`.  Documents whose group is None or NaN are
-            left out, so two groups of many are compared by setting the others to None.
+            left out; to compare two of many groups, set the others to None.
         n : int, default=10
-            Number of words of each group: those that it uses more than others do, if it has at
-            least five of them.  None means all words of the topic, also rare ones.
+            Number of words of each group.  The group must use them more than the others do, and at
+            least five times.  None means all words of the topic, even rare ones.
         prior : float, default=500
             :math:`\alpha_0`, in words, from 1e-6 to 1e12.
 
         Returns
         -------
         pandas.DataFrame
-            Rows by group, and in a group by ``z``, largest first: ``group``, ``word``, ``log_odds``
-            (the difference), its ``std_error``, ``z``, the 95% interval from ``low`` to ``high``,
-            ``count`` y, and the word's share of the topic's words in the group, ``share``, and in
-            the ``others``.
+            Sorted by group, and within a group by ``z``, largest first.  Columns: ``group``,
+            ``word``, ``log_odds`` (the difference), its ``std_error``, ``z``, the 95% interval from
+            ``low`` to ``high``, ``count`` (y), and the word's share of the topic's words in the
+            group (``share``) and in the other groups (``others``).
 
         Raises
         ------
@@ -754,19 +755,19 @@ class TopicSummary:
 
         Notes
         -----
-        The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, takes words
-        for independent.  They are not: a document that uses a word once tends to use it again.  If
-        groups are drawn at random, up to 12% of such intervals exclude 0 (docs/record/trust.md).
-        Here documents are independent, and so are the words of the prior.  Each of the two log-odds
-        has the variance
+        The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`,
+        assumes that words are independent.  They are not: a document that uses a word once tends to
+        use it again.  If groups are drawn at random, up to 12% of such intervals exclude 0
+        (docs/record/trust.md).  Here documents are assumed to be independent, and so are the words
+        of the prior.  Each of the two log-odds has the variance
 
         .. math::
             \Big[ \alpha_w + \sum_d (c_{dw} - p_w m_d)^2 \Big]
                 \Big[ \frac{n + \alpha_0}{(y_w + \alpha_w) (n + \alpha_0 - y_w - \alpha_w)} \Big]^2
 
-        with :math:`c_{dw} = n_{dw} \phi_{dwk}`, :math:`m_d = \sum_w c_{dw}` and
-        :math:`p_w = y_w / n`.  If words are independent it is nearly that of the paper.  Topics are
-        taken as given.  Intervals of a group of a few documents are too narrow.
+        with :math:`c_{dw} = n_{dw} \phi_{dwk}`, :math:`m_d = \sum_w c_{dw}` and :math:`p_w = y_w /
+        n`.  If words are independent, this is nearly the variance of the paper.  Topics are treated
+        as known.  Intervals are too narrow for a group of a few documents.
 
         References
         ----------
@@ -789,12 +790,12 @@ class TopicSummary:
 
     @property
     def trust(self) -> Any:
-        """How far to trust each topic, and what speaks against it.
+        """How far each topic can be trusted, and why not if it is weak.
 
-        A fit finds topics in any texts, and repeats them exactly; neither shows that a topic is
-        there.  A topic is marked as weak if one of four numbers is below a limit: few runs found
-        it, other fits contain nothing like it, its words do not go together, or another topic
-        has the same words.  Read the documents of a weak topic before you report it.
+        A fit finds topics in any texts, and the same seed repeats them exactly; neither shows that
+        a topic is real.  A topic is marked as weak if one of four numbers is below a limit: few
+        runs found it, other fits have no similar topic, its words do not occur together, or another
+        topic has nearly the same words.  Read the documents of a weak topic before you report it.
 
         Returns
         -------
@@ -802,28 +803,29 @@ class TopicSummary:
             A row for each topic, with
 
             - ``label``;
-            - ``support``: the share of `refits` that have found it, or else of the fit's runs
-              (`topic_support_` of the model); NaN if neither is known.  That of runs is weak
-              below 1/3, unless stability is known and is not;
-            - ``stability``: the median cosine of the topic to its match in `refits`, or else in the
-              other fits that are known: those behind ``TopicModel("auto")`` and the `other` of
-              :func:`describe`.  Topics are matched one to one.  NaN without.  Weak below 0.7;
+            - ``support``: the share of `refits` that found it or, without refits, of the fit's runs
+              (`topic_support_` of the model); NaN if neither is known.  A share of runs below 1/3
+              is weak, unless stability is known and not weak;
+            - ``stability``: the median cosine of the topic to its match in `refits` or, without
+              them, in the fits behind ``TopicModel("auto")`` and the `other` of :func:`describe`.
+              Topics are matched one to one.  It is NaN without other fits, and weak below 0.7;
             - ``coherence``: how often its most probable words occur in the same documents, NPMI.
               Weak below 0.08, which ten words drawn at random by their frequency seldom reach, if
               the model has at least ten words for each topic;
             - ``distinctness``: Hellinger distance to the nearest other topic, from 0, the same
-              words, to 1, no common word.  Weak below 0.35.  Unlike ``exclusivity`` it does not
-              fall because there are many topics, and it tells which topic is alike;
-            - ``weak``, a bool, and ``reason``: in words, empty if it is not weak.
+              words, to 1, no common word.  Weak below 0.35.  Unlike ``exclusivity``, it does not
+              fall merely because there are many topics;
+            - ``weak``, a bool, and ``reason``, in words; it is empty if the topic is not weak.
         """
         return trust.trust(self)
 
     def methods(self) -> str:
-        """Say how the topics were found, in a paragraph for a paper, with what to cite.
+        """Describe how the topics were found, in a paragraph for a paper, with what to cite.
 
-        It has the numbers of the fit: documents and words, vocabulary, number of topics, runs,
-        temperature, priors, seed, measures, version, and the checksum of the topics.  Read it
-        before you print it, and add how the texts were chosen and what you did with the topics.
+        The paragraph states the facts of the fit: documents and words, vocabulary, number of
+        topics, runs, temperature, priors, seed, measures, version, and the checksum of the topics.
+        Read it before you print it, and add how the texts were chosen and what you did with the
+        topics.
 
         Returns
         -------
@@ -832,8 +834,8 @@ class TopicSummary:
 
         Notes
         -----
-        It does not say how topics were fitted that were merged, dropped or fitted on, or that come
-        from another library, because the model does not know it.
+        It does not describe the fit of topics that were merged, dropped or fitted further, or that
+        come from another library, because the model lacks that information.
         """
         return paper.methods(self)
 
@@ -854,7 +856,7 @@ class TopicSummary:
     ) -> None:
         """Write a report of the topics: one HTML file that opens in a browser without a network.
 
-        :func:`annealvi.plot.report.write_report` says what is in it.  Needs plotly and pandas.
+        See :func:`annealvi.plot.report.write_report`.  It needs plotly and pandas.
 
         Parameters
         ----------
@@ -869,13 +871,13 @@ class TopicSummary:
         groups : array-like of shape (D,), optional
             The group of each document, as in `by_group`.
         other : TopicSummary, optional
-            Of a second fit of the same words, to compare topics with.
+            The summary of a second fit to the same words, to compare topics with.
         n_words : int, default=20
-            Words shown of a topic.
+            Number of words shown for each topic.
         n_documents : int, default=10
-            Documents shown of a topic; with 0 no text is in the file.
+            Number of documents shown for each topic; with 0 the file contains no texts.
         relevance : float, optional
-            Where the slider of relevance stands first; by default the value of `words`.
+            The first position of the slider of relevance; by default that of `words`.
 
         Raises
         ------
@@ -926,11 +928,11 @@ def describe(
         ``LatentDirichletAllocation`` or ``NMF``, a pipeline of a vectorizer and one of these, or
         any object with ``components_`` of shape (K, V) and ``transform``.
     documents : iterable of str, {array-like, sparse matrix} of shape (D, V), or AnnData
-        The documents to look at, usually those that were fitted: texts for a model that takes
-        texts, otherwise word counts.  Counts may be passed for every model.  The columns of an
-        AnnData are found by their names, if the model knows its words.
+        The documents to describe, usually those that were fitted: texts for a model that takes
+        texts, otherwise word counts.  Every model accepts counts.  The columns of an AnnData are
+        found by their names, if the model knows its words.
     feature_names : array-like of shape (V,), default=None
-        The words.  None means those that the model has seen, or numbers if it has seen none.
+        The words.  None means those that the model was fitted to, or numbers if it has none.
     texts : iterable of str, default=None
         The texts of the documents, for display.  Not needed if `documents` are texts.
     titles : iterable of str, default=None
@@ -940,17 +942,17 @@ def describe(
         then their log-likelihood per word (:func:`annealvi.metrics.document_completion`).
     other : fitted topic model, default=None
         Another fit of the same words, say from another seed.  ``quality["stability"]`` of the
-        summary is then how alike the topics of both are
-        (:func:`annealvi.metrics.topic_stability`), and `trust` says it of each topic.
+        summary is then how similar the topics of both are
+        (:func:`annealvi.metrics.topic_stability`), and `trust` lists the similarity for each topic.
     refits : int or Refits, default=0
         How many times the model is fitted again, with :func:`annealvi.topics.refit`; ten are
-        enough.  Or what that function has returned for this model and these documents.  `trust`
-        then reports how often each topic was found again, and intervals include the uncertainty of
-        the topics.
+        enough.  A result of that function for this model and these documents can be passed instead.
+        `trust` then reports how often each topic was found again, and intervals include the
+        uncertainty of the topics.
     random_state : int, RandomState instance or None, default=0
         Seed of the split of `held_out`, and of the refits.
     layer : str, default=None
-        The layer of an AnnData that has the counts, see :func:`annealvi.corpus.read_cells`.
+        The layer of an AnnData that contains the counts; see :func:`annealvi.corpus.read_cells`.
 
     Returns
     -------
@@ -959,7 +961,7 @@ def describe(
     Raises
     ------
     TypeError
-        If `model` is no topic model, or texts are passed for a model of counts.
+        If `model` is not a topic model, or texts are passed for a model of counts.
     ValueError
         If `documents` have other features than the model or none of its words, or if `texts`,
         `titles` or `feature_names` have a wrong length.
@@ -984,7 +986,7 @@ def describe(
         elif feature_names is None:
             feature_names = cells.feature_names
     elif layer is not None:
-        raise BadParameter("layer", "None for what is no AnnData", layer)
+        raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
     read = source.read(documents, "documents")
     read = read if index is None else read._replace(index=index)
     names = source.names(feature_names, read.given)

@@ -13,8 +13,8 @@ import numpy as np
 from annealvi.exceptions import BadParameter
 
 WANTED = (
-    "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020; write others so, or "
-    "read them with pandas.to_datetime and its format"
+    "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020; convert others with "
+    "pandas.to_datetime and its parameter format"
 )
 _YEAR = re.compile(r"[1-9]\d{3}(?:\.0+)?")
 _ISO = re.compile(r"[1-9]\d{3}(?:-\d\d?(?:-\d\d?(?:[T ]\d.*)?)?|\d{4}(?:T\d.*)?|-W\d\d.*)?")
@@ -31,7 +31,7 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
     values = pandas.Series([getattr(time, "start_time", time) for time in times], dtype=object)
     missing = values.isna().to_numpy()
     if missing.all():
-        raise BadParameter(name, "the time of a document at least once", None)
+        raise BadParameter(name, "a sequence with a time for at least one document", None)
     texts = [str(v).strip() if isinstance(v, str) else None for v in values]
     days_first = _days_first(texts, times, name)
     found = [pandas.NaT] * len(values)

@@ -35,7 +35,7 @@ class Sheet(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """What the answers of coders say."""
+    """Scores of the answers of coders."""
 
     #: pandas.DataFrame: precision for each topic, or the share of yes for each topic and stratum.
     table: Any
@@ -53,8 +53,8 @@ def word_intrusion(
 ) -> Sheet:
     """Make a sheet for word intrusion: which of six words does not belong to the others?
 
-    People find the intruder where the words of a topic belong together.  It is drawn from the top
-    words of other topics, from the half that is least probable in this topic.
+    People find the intruder if the words of a topic belong together.  The intruder is one of the
+    top words of other topics, from the half that is least probable in this topic.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def word_intrusion(
         Questions on each topic.  The first one shows the topic's top words, the second the next
         ones, and so on.
     n_words : int, default=5
-        Words of the topic in a question; the intruder comes on top.
+        Words of the topic in a question; the intruder is added to them.
     random_state : int, RandomState instance or None, default=0
         Seed of the intruders and of the order.
 
@@ -78,7 +78,7 @@ def word_intrusion(
     Raises
     ------
     ValueError
-        If a topic has too few words, or other topics have no top words that it has not.
+        If a topic has too few words, or if all top words of other topics are also its own.
 
     References
     ----------
@@ -109,7 +109,7 @@ def word_intrusion(
     for k, top in enumerate(tops):
         if len(top) < n_top:
             wanted = f"at most {len(top) // n_words}, because topic {k} has {len(top)} words"
-            raise BadParameter("n_questions", f"{wanted} and a question {n_words}", n_questions)
+            raise BadParameter("n_questions", f"{wanted}, {n_words} per question", n_questions)
         others = [found[:n_words] for other, found in enumerate(tops) if other != k]
         pool = np.setdiff1d(np.concatenate(others), top) if others else top[:0]
         if not len(pool):
@@ -134,13 +134,13 @@ def topic_intrusion(
 ) -> Sheet:
     """Make a sheet for topic intrusion: which of four topics is not in the document?
 
-    A question shows the beginning of a document, its three largest topics, and a topic from the
-    half of the others that is smallest in it.
+    A question shows the beginning of a document, its three largest topics, and an intruder from the
+    half of the other topics with the smallest shares in it.
 
     Parameters
     ----------
     summary : TopicSummary
-        With texts, of at least four topics.
+        A summary with texts and at least four topics.
     n : int, default=2
         Documents for each topic, drawn from those in which it is the largest; all of these if
         there are fewer.
@@ -197,7 +197,7 @@ def document_sample(
     n_characters: int = 600,
     random_state: Any = 0,
 ) -> Sheet:
-    """Draw documents for coders, for each topic some of small, middle and large shares of it.
+    """Draw documents for coders: for each topic some with small, medium and large shares of it.
 
     A question shows the beginning of a document and the words of a topic.  Coders answer 1 if the
     document is about the topic, otherwise 0.
@@ -209,7 +209,7 @@ def document_sample(
     n : int, default=2
         Documents of each topic and stratum; all of these if there are fewer.
     bounds : sequence of float, default=(0.1, 0.5)
-        Shares between the strata, ascending, between 0 and 1.
+        Shares that separate the strata, in increasing order, between 0 and 1.
     n_words : int, default=8
         Words by which a topic is shown.
     n_characters : int, default=600
@@ -226,12 +226,12 @@ def document_sample(
     Raises
     ------
     ValueError
-        If the summary has no texts, or the bounds do not ascend from 0 to 1.
+        If the summary has no texts, or the bounds do not increase between 0 and 1.
     """
     _check_summary(summary, texts=True)
     limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
     if len(limits) != len(bounds) + 2 or not all(np.diff(limits) > 0):
-        raise BadParameter("bounds", "numbers that ascend between 0 and 1", bounds)
+        raise BadParameter("bounds", "increasing numbers between 0 and 1", bounds)
     rng = check_random_state(random_state)
     rows: list[Row] = []
     strata = np.searchsorted(limits[1:-1], summary.shares, side="right")
@@ -263,17 +263,17 @@ def score_answers(key: Any, answers: Any) -> Scores:
     Returns
     -------
     Scores
-        For intrusions ``table`` has a row for each topic: ``label``, ``answers``, how many there
-        are, ``precision``, the share of them that name the intruder, its 95% interval ``low`` and
-        ``high`` (Wilson's, which takes answers as independent), and ``chance``, the precision of
+        For intrusions ``table`` has a row for each topic: ``label``, the number of ``answers``,
+        ``precision`` (the share of answers that name the intruder), its 95% interval ``low`` and
+        ``high`` (Wilson's, which assumes independent answers), and ``chance``, the precision of
         random answers.  For samples of documents it has a row for each topic and stratum, with the
-        share of ``yes`` in place of the precision and no chance.
+        share of ``yes`` instead of the precision and no chance.
 
     Raises
     ------
     ValueError
-        If a table has no such columns, a question twice or one that the key has not, or an answer
-        that is no option.
+        If a table lacks these columns, repeats a question, has a question that is not in the key,
+        or an answer that is not an option.
     ImportError
         If krippendorff is not installed and there are several coders.
 
@@ -297,7 +297,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
         given[coder] = _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
     there = ~np.isnan(given)
     if not there.any():
-        raise BadParameter("answers", "tables with an answer at least", "none")
+        raise BadParameter("answers", "tables with at least one answer", "none")
     hits = given == right["answer"].to_numpy(np.float64) if intrusions else given == 1
     by = ["topic"] if intrusions else ["topic", "stratum"]
     columns = {"label": right["label"], **{name: right[name] for name in by}}
@@ -321,7 +321,7 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
     if not isinstance(summary, TopicSummary):
         raise BadParameter("summary", "a TopicSummary, which describe returns", type(summary))
     if texts and summary.texts is None:
-        hint = "Give describe the texts."
+        hint = "Pass the texts to describe."
         raise BadParameter("summary", "a TopicSummary with texts", summary, hint)
 
 
@@ -377,7 +377,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
     """The answers of a coder to all questions of the key, NaN where there is none."""
     unknown = table.index.difference(right.index, sort=False)
     if len(unknown):
-        raise BadParameter(name, "answers to questions of the key", f"question {unknown[0]}")
+        raise BadParameter(name, "answers only to questions of the key", f"question {unknown[0]}")
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
     found = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
@@ -387,7 +387,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
     if bad.any():
         question = bad.idxmax()
         options = most if isinstance(most, int) else int(most[question])
-        wanted = f"a whole number from {least} to {options}, or empty"
+        wanted = f"an integer from {least} to {options}, or empty"
         raise BadParameter(f"{name}[{question}]", wanted, text[question])
     return found.to_numpy()
 

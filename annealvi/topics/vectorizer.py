@@ -26,7 +26,7 @@ from annealvi.checks import as_array, checked
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.topics.markup import cleaned, markup_in
 
-ALLOWED = "a list, a Series of pandas or polars, or another iterable of str"
+ALLOWED = "a list, a pandas or polars Series, or another iterable of str"
 
 
 class Tokens(str):
@@ -55,11 +55,11 @@ def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]
         if not isinstance(text, str):
             missing = text is None or (isinstance(text, float) and text != text)
             missing = missing or type(text).__name__ in ("NAType", "NaTType")
-            hint = "Leave the document out, or put '' in its place." if missing else ""
+            hint = "Remove the document, or replace it by ''." if missing else ""
             if isinstance(text, bytes | bytearray):
                 hint = "Decode bytes, for example by text.decode('utf-8')."
             elif isinstance(text, Iterable) and not hasattr(text, "shape"):
-                hint = "Give the words of a document as a list."
+                hint = "Pass the words of a document as a list."
             got = text if missing else type(text)
             raise BadParameter(f"{name}[{number}]", "a str", got, hint)
         found.append(text)
@@ -82,7 +82,7 @@ def _items(texts: Any, name: str) -> Iterable:
     ):
         return texts  # lists of words of one length
     elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
-        hint = "Word counts go to TemperedLDA, or with their words to TopicModel.fit_counts."
+        hint = "Pass word counts to TemperedLDA, or with their words to TopicModel.fit_counts."
     elif isinstance(texts, PathLike):
         hint = "Read the file first."
     elif isinstance(texts, Set | Mapping) or not isinstance(texts, Iterable):
@@ -111,7 +111,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
         spaced = [" " in text.strip() for text in words if isinstance(text, str)]
         share = sum(spaced) / max(1, len(spaced))
         hint = (
-            "Give texts as str, words as a list of lists, and blocks of texts as a generator of "
+            "Pass texts as str, words as a list of lists, and blocks of texts as a generator of "
             "lists."
         )
         if iter(texts) is texts and spaced and not share:
@@ -334,7 +334,7 @@ class Vocabulary:
                 text += f" {name}: {sentence} ({some}{more})."
         if self.cleaned:
             gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
-            text += f" clean: {gone} are taken out."
+            text += f" clean: {gone} were removed."
         if self.n_repeated:
             these = "document repeats" if self.n_repeated == 1 else "documents repeat"
             text += f" {self.n_repeated:,} {these} an earlier one exactly."
@@ -352,35 +352,35 @@ class Vocabulary:
         """How short the texts are, and what to do."""
         return (
             f"Texts are short, with {self.n_counted:.1f} counted words on average: "
-            "TemperedMultinomialMixture finds better classes of such texts."
+            "TemperedMultinomialMixture finds better clusters of such texts."
         )
 
 
 class TopicVectorizer(CountVectorizer):
-    r"""Counts words of texts, for topics; its defaults depend on the size of the corpus.
+    r"""Count words of texts for topics; the defaults depend on the size of the corpus.
 
     It is scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer` with three other
-    defaults.  `min_df` and `max_df` follow from the number of documents, and words begin with
-    a letter.  Composed and decomposed accents are the same (Unicode's form NFC).  A document may
-    also be a list of its words, which are counted as they are, in lower case.
+    defaults.  `min_df` and `max_df` depend on the number of documents, and words begin with a
+    letter.  Composed and decomposed accents are the same (Unicode's form NFC).  A document may also
+    be a list of its words, which are counted unchanged except for lower case.
 
     Parameters
     ----------
     input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer : objects
         As in CountVectorizer.
     stop_words : {"english"} or list of str, default=None
-        Words that are left out.
+        Words to exclude.
     token_pattern : str, default="auto"
-        Regular expression of a word.  ``"auto"`` is two letters or more, with their accents, vowel
-        signs and points, and digits behind them.  ``n't`` and the word before it are left out.
+        Regular expression of a word.  ``"auto"`` means two letters or more, with their accents,
+        vowel signs and points, and the digits after them.  Words that end in ``n't`` are excluded.
     ngram_range, analyzer : objects
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
-        Words in more documents than this are left out: a share of the documents if it is a float, a
-        number if it is an int.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
+        Words in more documents than this are excluded.  A float is a share of the documents, an int
+        their number.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
     min_df : float, int or "auto", default="auto"
-        Words in fewer documents are left out.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
-        documents, rounded up, and at least 2 from 20 documents on.
+        Words in fewer documents are excluded.  ``"auto"`` is :math:`\sqrt{D} / 10` for D documents,
+        rounded up, and at least 2 from 20 documents on.
     max_features, vocabulary, binary, dtype : objects
         As in CountVectorizer.
     clean : bool, default=False
@@ -396,7 +396,7 @@ class TopicVectorizer(CountVectorizer):
     fixed_vocabulary_ : bool
         Whether they were passed as `vocabulary`.
     dropped_ : Vocabulary
-        What was left out.
+        The words that were excluded.
 
     Examples
     --------
@@ -445,7 +445,7 @@ class TopicVectorizer(CountVectorizer):
         return copied(self)
 
     def build_preprocessor(self) -> Callable[[str], str]:
-        """Return the function that a text passes through before it is split into words."""
+        """Return the function that prepares a text before it is split into words."""
         preprocess = super().build_preprocessor()
         if self.preprocessor is not None and not self.clean:
             return preprocess
@@ -460,7 +460,7 @@ class TopicVectorizer(CountVectorizer):
         return super().build_tokenizer()
 
     def build_analyzer(self) -> Callable[[str], list[str]]:
-        """Return the function that makes of a text what is counted."""
+        """Return the function that turns a text into the items to count."""
         self._validate_params()
         analyze = super().build_analyzer()
         if self.analyzer != "word":
@@ -491,9 +491,9 @@ class TopicVectorizer(CountVectorizer):
         Raises
         ------
         TypeError
-            If one of the documents is no str.
+            If one of the documents is not a str.
         ValueError
-            If there are no documents, or no words are left.
+            If there are no documents, or all words are excluded.
         """
         texts = check_texts(raw_documents, "raw_documents")
         fitted, X, self.dropped_ = count_words(self, texts)
@@ -526,10 +526,10 @@ def count_words(
             if "empty vocabulary" not in str(error):
                 raise
             raise ValueError(
-                f"empty vocabulary: the {len(texts)} texts, such as {texts[0][:60]!r}, have no "
-                "words but stop words. By default a word has two letters or more. Are these the "
-                f"right texts? If so, set 'token_pattern' of {type(counter).__name__}, or "
-                "'stop_words'."
+                f"empty vocabulary: the {len(texts)} texts, such as {texts[0][:60]!r}, contain "
+                "only stop words or no words. By default a word has two letters or more. Are "
+                f"these the right texts? If so, set 'token_pattern' of {type(counter).__name__}, "
+                "or 'stop_words'."
             ) from error
         counter.set_params(**given)
     else:
@@ -558,7 +558,7 @@ def count_words(
         X = X[:, keep]
     if not len(vocabulary.words):
         raise ValueError(
-            f"No words are left of {len(texts)} documents. {vocabulary.note()} Give a smaller "
+            f"No words of the {len(texts)} documents are left. {vocabulary.note()} Use a smaller "
             f"'min_df' or a larger 'max_df': vectorizer={type(vectorizer).__name__}(min_df=1, "
             "max_df=1.0)."
         )
@@ -620,11 +620,11 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
         length, n = np.sum(own, axis=0) if own else (0, 1)
         if length > ENOUGH * total and length / n > longest:
             warn_user(
-                f"Texts in {script} have 'words' of {length / n:.0f} signs on average: these "
-                "scripts have no spaces between words, so sentences are counted as words. Split "
-                "the texts first: pass a tokenizer, as TopicModel(vectorizer=TopicVectorizer("
-                "tokenizer=jieba.lcut)), or each text as a list of its words, or put spaces "
-                "between words."
+                f"Texts in {script} have 'words' of {length / n:.0f} characters on average: these "
+                "scripts have no spaces between words, so whole sentences are counted as words. "
+                "Pass a tokenizer, such as "
+                "TopicModel(vectorizer=TopicVectorizer(tokenizer=jieba.lcut)), or pass each text "
+                "as a list of its words."
             )
             return
 
@@ -639,7 +639,7 @@ def check_given(words: Any, n_words: int) -> NDArray:
     seen: dict[str, None] = {}
     for column, word in enumerate(of_each(words, n_words, "words", "column")):
         if not isinstance(word, str) or word in seen:
-            wanted = "a str, and another one for each column"
+            wanted = "a str that differs from those of all other columns"
             raise BadParameter(f"words[{column}]", wanted, word)
         seen[str(word)] = None
     return np.array([*seen], dtype=object)
@@ -720,7 +720,7 @@ def _check_parameters(vectorizer: Any) -> None:
     try:
         re.compile(pattern)
     except (re.error, TypeError):
-        wrong = "token_pattern", "a regular expression, or None beside a tokenizer", pattern
+        wrong = "token_pattern", "a regular expression, or None if there is a tokenizer", pattern
     if wrong is not None:
         error = BadParameter(*wrong)
         error.owner = type(vectorizer).__name__

@@ -128,7 +128,7 @@ def check_labels(labels: Mapping[int, Any]) -> None:
     seen: list[str] = []
     for topic, label in labels.items():
         if not isinstance(label, str) or not label.strip() or label in seen:
-            wanted = "a str that is not empty, and another one for each topic"
+            wanted = "a str that is not empty and differs from all other labels"
             raise BadParameter(f"labels[{topic}]", wanted, label)
         seen.append(label)
 

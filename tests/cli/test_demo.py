@@ -23,7 +23,7 @@ def test_demo(call):
 
 def test_another_file(refused):
     pytest.importorskip("plotly")
-    assert "must be a file in a folder that is there" in refused("demo", "--output", "no/x.html")
+    assert "must be a file in a folder that exists" in refused("demo", "--output", "no/x.html")
 
 
 def test_without_plotly(monkeypatch, refused):

@@ -30,7 +30,7 @@ def test_separators_follow_from_the_rows(content, tmp_path):
 def test_a_row_with_more_columns_than_the_header(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("id,text\n1,sea\n2,the room, the noise\n" + "3,sky\n" * 5)
-    refused("line 3 has 3 columns, and the header 2: .* quotation marks", read, path)
+    refused("line 3 has 3 columns, but the header has 2: .* quotation marks", read, path)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -56,11 +56,11 @@ BINARY = {
 def test_what_is_no_text(kind, name, tmp_path):
     path = tmp_path / name
     path.write_bytes(BINARY[kind])
-    refused("is no text, or not in the encoding", read, path, "--encoding", "latin-1")
+    refused("is not a text file in the encoding", read, path, "--encoding", "latin-1")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "a.txt").write_text("stars and planets")
     (tmp_path / "folder" / name).write_bytes(BINARY[kind])
-    refused(f"{name}.* by --files", read, tmp_path / "folder", "--encoding", "latin-1")
+    refused(f"{name}.* Use --files", read, tmp_path / "folder", "--encoding", "latin-1")
 
 
 def test_a_state_of_mallet_is_no_text(tmp_path):
@@ -68,4 +68,4 @@ def test_a_state_of_mallet_is_no_text(tmp_path):
     path.write_text(
         "#doc source pos typeindex type topic\n#alpha : 0.5\n#beta : 0.01\n0 a 0 0 star 0\n"
     )
-    refused("is a state of MALLET, no text. .*read_mallet_state", read_text, path, "utf-8")
+    refused("is a state file of MALLET, not a text. .*read_mallet_state", read_text, path, "utf-8")

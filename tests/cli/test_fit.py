@@ -113,7 +113,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     counts = tmp_path / "counts.npz"
     sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
     seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
-    assert "--seed-words needs the words of the counts" in refused("fit", counts, *seeds)
+    assert "--seed-words needs the words of counts" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
     assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
 
@@ -162,7 +162,7 @@ def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tm
     lines.write_text("\n".join(texts), encoding="utf-8")
     options = ["fit", lines, "--topics", 3, "--words", 6, "--max-df", "1.0", "--min-df", 1]
     assert "clean:" not in call(*options).err
-    found = "retweets (36), mentions (36), entities (36), links (36) are taken out."
+    found = "retweets (36), mentions (36), entities (36), links (36) were removed."
     assert f" clean: {found}" in call(*options, "--clean").err
     pytest.importorskip("stop_words")
     done = call(*options, "--clean", "--stop-words", "german")
@@ -178,20 +178,20 @@ def test_quiet_says_nothing(call, jsonl):
 
 @cases(
     "options, words",
-    (["--report", "no/topics.html"], "--report: 'no/topics.html' must be a file, in a folder"),
-    (["--model", "."], "--model: '.' must be a file, in a folder"),
-    (["--report", "x", "--model", "x"], "must be two files. Got 'x' twice"),
-    (["--time", "date"], "--time is for the report: name its file by --report"),
-    (["--second-fit"], "--second-fit is for the report"),
+    (["--report", "no/topics.html"], "--report: 'no/topics.html' must be a file in a folder"),
+    (["--model", "."], "--model: '.' must be a file in a folder"),
+    (["--report", "x", "--model", "x"], "must be different files. Got 'x' for both"),
+    (["--time", "date"], "--time changes only the report: pass the report's file by --report"),
+    (["--second-fit"], "--second-fit changes only the report"),
     (["--topics", "19"], "at most the number of words, 18. Got 19"),
-    (["--topics", "0"], "--topics: must be a whole number, at least 1, got '0'"),
-    (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a share"),
+    (["--topics", "0"], "--topics: must be an integer of at least 1, got '0'"),
+    (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a fraction"),
     (["--min-df", "12", "--max-df", "5"], "max_df corresponds to < documents than min_df"),
-    (["--min-df", "0.9", "--max-df", "0.95"], "Give a smaller 'min_df' or a larger 'max_df'"),
+    (["--min-df", "0.9", "--max-df", "0.95"], "Use a smaller 'min_df' or a larger 'max_df'"),
     (["--stop-words", "klingon"], "--stop-words must be 'none', a file, or one of arabic, bul"),
     (["--vocabulary", "x"], "--vocabulary needs counts of words"),
     (["--files", "*.txt"], "--files needs a folder of texts"),
-    (["--encoding", "klingon"], "--encoding: there is no encoding 'klingon'"),
+    (["--encoding", "klingon"], "--encoding: unknown encoding 'klingon'"),
     (["--topics", "3", "--jobs", "0"], "n_jobs == 0 in Parallel has no meaning"),
 )
 def test_wrong_options(refused, jsonl, options, words):
@@ -200,7 +200,7 @@ def test_wrong_options(refused, jsonl, options, words):
 
 def test_the_model_would_replace_the_documents(refused, jsonl):
     before = jsonl.read_bytes()
-    assert "--model and PATH must be two files" in refused("fit", jsonl, "--model", jsonl)
+    assert "--model and PATH must be different files" in refused("fit", jsonl, "--model", jsonl)
     assert jsonl.read_bytes() == before
 
 

@@ -105,19 +105,19 @@ def test_parquet(tmp_path, write, rows):
     ("a.txt", "\n\n", "has no documents"),
     ("a.csv", "", "cannot be read as a .csv file: No columns"),
     ("a.csv", "text,n\n", "has no documents"),
-    ("a.csv", "title,body\na,b\n", "no column 'text'. Its columns are: title, body"),
-    ("a.csv", "text,n\na,1\na,1,2\n", "line 3 has 3 columns, and the header 2: .* quotation m"),
-    ("a.csv", "text,n\na,1,2\n", "the row that ends in line 2 has 3 columns"),
+    ("a.csv", "title,body\na,b\n", "no column 'text': .* Its columns are: title, body"),
+    ("a.csv", "text,n\na,1\na,1,2\n", "line 3 has 3 columns, but the header has 2: .* quotation m"),
+    ("a.csv", "text,n\na,1,2\n", "the row that ends on line 2 has 3 columns"),
     ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
     ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
     ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
-    ("a.xyz", "text", "does not tell its format: choose one by --format {csv,"),
+    ("a.xyz", "text", "does not show its format: choose one by --format {csv,"),
     ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),
     ("a.csv.gz", gzip.compress(b"text\n" * 999, mtime=0)[:30], "cannot be read as a .csv"),
     ("x.mtx", "abc", "cannot be read as Matrix Market counts"),
     ("docword.x.txt", "2\n3\n1\n3 1 1\n", "cannot be read as UCI bag of words"),
-    ("x.ldac", "2 0:1\n", r"document 0 says that it has 2 different words. It has 1"),
-    ("x.npz", "abc", "holds no counts of words: it is no archive"),
+    ("x.ldac", "2 0:1\n", r"document 0 must list 2 different words, .* It lists 1"),
+    ("x.npz", "abc", "holds no counts of words: it is not an archive"),
 )
 def test_files_that_cannot_be_read(write, name, content, words):
     path = write(name, content)
@@ -189,7 +189,7 @@ def test_counts(tmp_path, kind, packed):
         corpus = read(path, "--vocabulary", words)
         assert list(corpus.words) == [*WORDS, "more"] and corpus.counts.shape == (3, 5)
     else:
-        refused("it has 5 words, and the counts have 4", read, path, "--vocabulary", words)
+        refused("it has 5 words, but the counts have 4", read, path, "--vocabulary", words)
     refused(r"--text needs texts. Got '.*x", read, path, "--text", "a")
 
 
@@ -199,7 +199,7 @@ def test_words_beside_the_counts(tmp_path):
     (tmp_path / "vocab.x.txt").write_text("\n".join(WORDS))
     assert list(read(path).words) == WORDS
     (tmp_path / "w").write_text("star\nbread\n")
-    refused("it has 2 words, and the counts have 4", read, path, "--vocabulary", tmp_path / "w")
+    refused("it has 2 words, but the counts have 4", read, path, "--vocabulary", tmp_path / "w")
 
 
 def test_arrays_of_an_archive(tmp_path):
@@ -226,7 +226,7 @@ def test_a_fit_of_counts(call, tmp_path):
     assert call("label", "m", tmp_path / "t.txt", "--shares").out.splitlines()[:3] == labels[:3]
     (tmp_path / "vocab.txt").write_text("a\nb\nb\nc\n")
     failed = call("fit", path, "--topics", 2)
-    assert "'--vocabulary[2]'" in failed.err and "another one for each" in failed.err
+    assert "'--vocabulary[2]'" in failed.err and "differs from those of all other" in failed.err
     assert "Got 'b' instead" in failed.err
     (tmp_path / "vocab.txt").unlink()
     assert "the words are not known" in call("fit", path, "--topics", 2, "--model", "bare").err

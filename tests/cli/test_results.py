@@ -55,7 +55,7 @@ def test_a_document_without_known_words(call, model, tmp_path):
     rows = done.out.splitlines()
     assert rows[0] == "document,topic,label,share"
     assert rows[1].startswith("0,") and rows[2] == "1,,,"
-    assert "1 of them have no word that the model knows" in done.err
+    assert "1 of them have no word of the model's vocabulary" in done.err
 
 
 def test_labels_to_a_file(call, model, jsonl):
@@ -107,7 +107,7 @@ def test_what_is_no_model(call, jsonl, tmp_path):
     toy = annealvi.TemperedGaussianMixture(2, random_state=0).fit(np.eye(6))
     annealvi.save(toy, tmp_path / "gmm")
     for path, words in {
-        jsonl: "is no file of annealvi",
+        jsonl: "is not a file of annealvi",
         tmp_path: "Is a directory",
         tmp_path / "nowhere": "No such file or directory",
         tmp_path / "gmm": "holds no topic model: it holds a TemperedGaussianMixture",

@@ -73,7 +73,7 @@ def test_blocks_of_rows(adata, tmp_path, monkeypatch):
     assert_array_equal(corpus.open_corpus(tmp_path / "a.h5ad").toarray(), X)
     adata.X = adata.X.tocsc()
     adata.write_h5ad(tmp_path / "b.h5ad")
-    with pytest.warns(UserWarning, match="keeps columns together, so it is read as a whole"):
+    with pytest.warns(UserWarning, match="is stored by columns, so it is read as a whole"):
         assert_array_equal(corpus.open_corpus(tmp_path / "b.h5ad").toarray(), X)
 
 
@@ -97,8 +97,8 @@ def test_files_that_are_refused(adata, tmp_path):
     refused("must be one of .'log'.. Got 'counts'", fitted, path, layer="counts")
     refused("must be one of .'log'.. Got 'counts'", fitted, adata, layer="counts")
     refused("must be one of .'log'.. Got 'raw'", fitted, adata, layer="raw")
-    refused("integer counts. Got .* Logarithms and normal", fitted, path, layer="log")
-    refused("integer counts. Got .* Logarithms and normal", fitted, adata, layer="log")
+    refused("integer counts. Got .* Logarithms or normal", fitted, path, layer="log")
+    refused("integer counts. Got .* Logarithms or normal", fitted, adata, layer="log")
     empty = adata[:0].copy()
     empty.write_h5ad(tmp_path / "empty.h5ad")
     for source in (empty, tmp_path / "empty.h5ad"):
@@ -125,7 +125,7 @@ def test_transposed(adata):
     turned.obs_names = GENES + CELLS[:4]
     with pytest.warns(UserWarning, match="names of the rows look like regions of a genome"):
         corpus.read_cells(turned.T)
-    refused("as many as rows: is X transposed", fitted, X.T, GENES)
+    refused("that many rows: if it is transposed", fitted, X.T, GENES)
 
 
 def test_back_into_anndata(adata, tmp_path):
@@ -190,7 +190,7 @@ def test_a_folder_of_10x(folder):
     assert_array_equal(fitted(folder).components_, fitted(X, GENES).components_)
     assert_array_equal(corpus.open_corpus(folder).toarray(), X)
     (folder / "features.tsv").unlink()
-    refused("'words' .* must be the words of the columns, for X has no names", fitted, folder)
+    refused("'words' .* must be a list of words, as X has no names", fitted, folder)
     assert_array_equal(fitted(folder, GENES).components_, fitted(X, GENES).components_)
 
 
@@ -208,7 +208,7 @@ def test_names_in_other_files(folder):
 def test_names_that_are_there_twice(folder):
     twice = ["a", "b", "a", "a-1", "a", *GENES[5:]]
     (folder / "features.tsv").write_text("\n".join(twice))
-    with pytest.warns(UserWarning, match="2 names of features are there before: .* in 'a-2'"):
+    with pytest.warns(UserWarning, match="2 names of features repeat an earlier one: .* in 'a-2'"):
         words = corpus.read_cells(folder).feature_names
     assert words.tolist()[:5] == ["a", "b", "a-2", "a-1", "a-3"]
 
@@ -230,7 +230,11 @@ def test_what_has_no_names():
     refused("'source' .* must be an AnnData or the path", corpus.read_cells, X)
     refused("'layer' .* must be None for a matrix", fitted, X, GENES, layer="counts")
     refused(
-        "'layer' .* must be None for what is no AnnData", describe, fitted(X, GENES), X, layer="a"
+        "'layer' .* must be None unless 'documents' is an AnnData",
+        describe,
+        fitted(X, GENES),
+        X,
+        layer="a",
     )
 
 

@@ -50,7 +50,7 @@ def test_only_a_line_feed_ends_a_word(reader, sign, tmp_path):
 @pytest.mark.parametrize("head", ["word", "4", "", "term", "# words", "слово"])
 def test_a_headline_of_the_vocabulary(head, tmp_path):
     text = "\n".join([head, *WORDS])
-    words = "'.*vocab' .* it has 5 words, and the counts have 4.* headline"
+    words = "'.*vocab' .* it has 5 words, but the counts have 4.* header"
     refused(words, files, tmp_path, read_uci, text)
 
 
@@ -81,7 +81,7 @@ MALFORMED += [[(0, 1), (2,)], [("a", 1)], 3]
 
 @pytest.mark.parametrize("corpus", ONE_DOCUMENT, ids=range(5))
 def test_a_single_document_of_gensim(corpus):
-    refused("for document 0. A single document goes into a list", from_gensim, corpus)
+    refused("for document 0. Put a single document in a list", from_gensim, corpus)
 
 
 @pytest.mark.parametrize("document", MALFORMED, ids=range(len(MALFORMED)))

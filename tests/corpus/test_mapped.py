@@ -131,8 +131,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     "given, error, message",
     ([np.eye(3), np.eye(4)], ValueError, "same number of words. The first one has 3, and bl"),
     ([np.eye(3), -np.eye(3)], ValueError, "block 1: counts must be .* not negative. Got -1"),
-    ([np.eye(3) * 0.1], ValueError, "block 0 has the count .*0.1.* write with dtype='float64'"),
-    ([np.eye(3) * (2**24 + 1)], ValueError, "which float32 does not have"),
+    ([np.eye(3) * 0.1], ValueError, "block 0 has the count .*0.1.* pass dtype='float64'"),
+    ([np.eye(3) * (2**24 + 1)], ValueError, "which float32 cannot represent"),
     ([np.eye(3) * np.nan], ValueError, "block 0 contains NaN"),
     ([], ValueError, "'blocks' has no block"),
     (5, TypeError, "'blocks' must be an iterable of matrices. Got int"),
@@ -195,7 +195,9 @@ def test_damaged_files(tmp_path, name):
     file = tmp_path / "X" / name
     for content in (file.read_bytes()[:-4], b""):
         file.write_bytes(content)
-        refused(f"{name}' is no file of NumPy, or not whole", corpus.open_corpus, tmp_path / "X")
+        refused(
+            f"{name}' is not a NumPy file, or is incomplete", corpus.open_corpus, tmp_path / "X"
+        )
     file.unlink()
     refused(f"has no file {name}", corpus.open_corpus, tmp_path / "X", error=FileNotFoundError)
 

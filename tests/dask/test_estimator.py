@@ -186,7 +186,7 @@ def test_a_checkpoint_is_resumed(paths, local, tmp_path):
     again = settings(SerialEngine(), checkpoint=path, callback=count)
     check_equal(again.fit(paths), local)  # it had ended
     assert not steps
-    with pytest.raises(ValueError, match="another X: the numbers in X differ, or their order"):
+    with pytest.raises(ValueError, match="another X: the numbers in X or their order differ"):
         settings(SerialEngine(), checkpoint=path).fit(paths[:2] + paths[:1:-1])
 
 

@@ -117,7 +117,7 @@ def test_names(name):
     ("posterior", {"log_density": lambda z: z}, "'log_density' parameter of Hier"),
     ("poisson", {"prior_rate": 1e300}, r"'prior_rate' .* \(0.0, 1e\+37\]"),
     ("vae", {"device": "abacus"}, "'device' parameter .* must be 'cpu', 'cuda'"),
-    ("sbn", {"device": "cuda:99"}, "'device' parameter .* PyTorch sees .* Got 'cuda:99'"),
+    ("sbn", {"device": "cuda:99"}, "'device' parameter .* PyTorch finds .* Got 'cuda:99'"),
     ("posterior", {"device": 2**70}, "'device' parameter of Hier"),
     ("posterior", {"learning_rate": 1e300}, r"'learning_rate' .* \(0.0, 1e\+37\]"),
 )
@@ -148,7 +148,7 @@ BITS, COUNTS, PIXELS = "0 and 1 only. Got", "non-negative integers. Got", r"pixe
     ("poisson", np.array([[0.0, np.inf]]), "infinity"),
     ("poisson", 1e200 * np.eye(3), r"counts in X must sum to at most .* in float32. Got 3e\+200"),
     ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
-    ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide by"),
+    ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide it by"),
     ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"needs {PIXELS} to 1.5"),
     ("vae", np.array([["ink", "no"]]), "could not convert string"),
 )
@@ -186,15 +186,19 @@ def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
 
 @cases(
     "name, options, message",
-    ("vae", {"hidden": (12,)}, r"it has hidden=\[8\], this Vari.* has hidden=\[12\]"),
-    ("vae", {"n_components": 4}, "it has n_components=3, this .* n_components=4"),
-    ("vae", {"n_transitions": 1}, "it has n_transitions=0, this .* n_transitions=1"),
-    ("vae", {"units": "gated"}, "it has units='relu', this .* units='gated'"),
-    ("vae", {"proximity": None}, "it has proximity='orthogonal, averaged', this .* proximity=None"),
+    ("vae", {"hidden": (12,)}, r"it has hidden=\[8\], but this Vari.* has hidden=\[12\]"),
+    ("vae", {"n_components": 4}, "it has n_components=3, but this .* n_components=4"),
+    ("vae", {"n_transitions": 1}, "it has n_transitions=0, but this .* n_transitions=1"),
+    ("vae", {"units": "gated"}, "it has units='relu', but this .* units='gated'"),
+    (
+        "vae",
+        {"proximity": None},
+        "it has proximity='orthogonal, averaged', but this .* proximity=None",
+    ),
     ("vae", {"proximity": OF_MEAN}, "proximity='orthogonal, averaged', .* proximity='orthogonal'"),
-    ("poisson", {"background": 0.02}, "it has background=0.01, this .* background=0.02"),
-    ("posterior", {"n_transitions": 3}, "it has n_transitions=2, this .* n_transitions=3"),
-    ("posterior", {"transition": "flow"}, "it has transition='gaussian', this .*'flow'"),
+    ("poisson", {"background": 0.02}, "it has background=0.01, but this .* background=0.02"),
+    ("posterior", {"n_transitions": 3}, "it has n_transitions=2, but this .* n_transitions=3"),
+    ("posterior", {"transition": "flow"}, "it has transition='gaussian', but this .*'flow'"),
 )
 def test_states_of_another_architecture_are_refused(name, options, message, tmp_path):
     path = tmp_path / "state"
@@ -203,10 +207,12 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
     refused(message, fresh.fit, X, resume=path)
     assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
     if name != "posterior":
-        with pytest.raises(ValueError, match=r"it has n_features=12, this .* n_features=11"):
+        with pytest.raises(ValueError, match=r"it has n_features=12, but this .* n_features=11"):
             model(name).fit(X[:, :11], resume=path)
-        refused(r"it has n_samples=40, this .* n_samples=39", model(name).fit, X[:39], resume=path)
-        with pytest.raises(ValueError, match=r"it has X='.*A fit can only be continued with the"):
+        refused(
+            r"it has n_samples=40, but this .* n_samples=39", model(name).fit, X[:39], resume=path
+        )
+        with pytest.raises(ValueError, match=r"it has X='.*A fit can be continued only with the"):
             model(name).fit(X[::-1].copy(), resume=path)
         with pytest.raises(ValueError, match=f"is the state of a {type(fresh).__name__}, not of a"):
             model("posterior").fit(resume=path)

@@ -128,7 +128,7 @@ test_wrong_distances = refusals(
     (lambda u: u.log(), r"must be finite\. Got -inf at 4 of 7 points, one of them 0\.0"),
     (lambda u: u.square().sqrt(), r"The gradient of the 'dist.* finite\. It is not at 1 of 7.* 0"),
     (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
-    (lambda u: (u - u.mean()).square(), "must work on each element alone"),
+    (lambda u: (u - u.mean()).square(), "must treat each element separately"),
 )
 
 
@@ -142,7 +142,9 @@ def test_a_distance_that_goes_wrong_later():
 def test_a_statistic_that_changes_its_shape():
     penalty = ProximityPenalty(my_mean).plan(9)
     penalty(torch.zeros(2), 0, 1.0)
-    with pytest.raises(ValueError, match=r"has 2 values, and what follows has 3.* must keep its"):
+    with pytest.raises(
+        ValueError, match=r"has 2 values, but the new statistic has 3.* must keep its"
+    ):
         penalty(torch.zeros(3), 1, 1.0)
 
 
@@ -337,7 +339,7 @@ def test_files_are_given_the_function(kind, own, tmp_path):
     fitted = model(kind, proximity=penalty).fit(X)
     for path in (tmp_path / "file", tmp_path / "again"):
         annealvi.save(fitted, path)
-        words = r"no 'proximity': a file cannot hold a function\. Pass it: annealvi\.load"
+        words = r"'proximity', because a file cannot hold a function\. Pass it: annealvi\.load"
         refused(words, annealvi.load, path)
         loaded = annealvi.load(path, proximity=penalty)
         assert loaded.proximity is penalty and loaded.score(X) == fitted.score(X)
@@ -352,7 +354,9 @@ def test_a_fit_is_continued_with_its_function(kind, tmp_path):
     held(kind, my_mean, callback=stop_at(5, path=path)).fit(X)
     assert torch.equal(weights(held(kind, my_mean).fit(X, resume=path)), weights(whole))
     for other, name in ((another, "function another"), ("mean", "mean")):
-        words = f"has proximity='function my_mean, averaged', this .* proximity='{name}, averaged'"
+        words = (
+            f"has proximity='function my_mean, averaged', but this .* proximity='{name}, averaged'"
+        )
         refused(words, held(kind, other).fit, X, resume=path)
 
 

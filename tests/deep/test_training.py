@@ -105,9 +105,9 @@ def test_a_resumed_fit_takes_the_new_learning_rate(X, tmp_path):
 def test_what_is_no_state_is_refused(X, tmp_path):
     path = tmp_path / "state.pt"
     path.write_text("not a state")
-    refused("is no file of annealvi, or is damaged", Sum().fit, X, resume=path)
+    refused("is not a file of annealvi, or is damaged", Sum().fit, X, resume=path)
     torch.save({"weights": 1}, path)
-    refused("is no file of annealvi, or is damaged", Sum().fit, X, resume=path)
+    refused("is not a file of annealvi, or is damaged", Sum().fit, X, resume=path)
     with pytest.raises(FileNotFoundError):
         Sum().fit(X, resume=tmp_path / "missing.pt")
 
@@ -143,7 +143,7 @@ def test_a_diverging_fit_keeps_a_finite_average(X, tmp_path):
 
 def test_an_error_before_the_first_step_leaves_the_estimator_as_it_was(X):
     model = Sum()
-    with pytest.raises(DivergenceError, match=r"at step 1 of 60: the loss is nan.* scale\.$"):
+    with pytest.raises(DivergenceError, match=r"at step 1 of 60: the loss is nan.* density\.$"):
         model.fit(np.full_like(X, np.nan))
     assert not hasattr(model, "network_")
     model.fit(X)

@@ -109,12 +109,12 @@ def forged(path, change, **arrays):
     (lambda plain: "{", "is damaged: "),
     (lambda plain: plain | {"tree": [1]}, "'tree' must be a dict"),
     *(
-        (lambda plain, mark=mark: plain | {"tree": {"a": {"$": mark}}}, "stands for nothing")
+        (lambda plain, mark=mark: plain | {"tree": {"a": {"$": mark}}}, "has no known meaning")
         for mark in ({"array": "b"}, {"strings": "x"}, {"strings": [1]}, {"float": "1"}, 1)
     ),
     (
         lambda plain: plain | {"tree": {**plain["tree"], "again": plain["tree"]["array"]}},
-        "stands for nothing",  # a small file could otherwise take any memory, by copies
+        "has no known meaning",  # a small file could otherwise take any memory, by copies
     ),
 )
 def test_descriptions_of_strangers(path, change, message):
@@ -128,9 +128,9 @@ def test_a_file_of_another_kind_or_program(tmp_path):
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "none", "test")
     save_file({"a": np.zeros(3)}, tmp_path / "a")
-    refused(r"a' is no file .* annealvi did not write it", read, tmp_path / "a", "test")
+    refused(r"a' is not a file .* annealvi did not write it", read, tmp_path / "a", "test")
     (tmp_path / "b").write_bytes(b"PK\x03\x04 something else")
-    refused("no file of annealvi, or is damaged", read, tmp_path / "b", "test")
+    refused("not a file of annealvi, or is damaged", read, tmp_path / "b", "test")
 
 
 @pytest.mark.slow

@@ -179,8 +179,8 @@ def test_a_prior_must_not_underflow_in_the_dtype_of_the_fit(name):
     ("name", "value", "message"),
     ("random_state_", "a", "'a' cannot be used to seed"),
     ("components_", [[1.0], [1.0, 2.0]], "must be an array of numbers"),
-    ("exp_dirichlet_component_", "a", "it follows: assign"),
-    ("exp_dirichlet_component_", [[1.0], [1.0, 2.0]], "it follows: assign"),
+    ("exp_dirichlet_component_", "a", "so assign only"),
+    ("exp_dirichlet_component_", [[1.0], [1.0, 2.0]], "so assign only"),
 )
 def test_assignments(name, value, message):
     lda = TemperedLDA(3, random_state=0).fit(X)

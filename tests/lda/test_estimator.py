@@ -213,13 +213,13 @@ def test_no_stop_while_hot(fit, X):
 
 def test_a_warning_where_the_budget_ended_the_fit(fit, X):
     settings = dict(evaluate_every=1, perp_tol=1e-9, max_iter=5, temperature="annealed")
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=5 passes. Give a larger max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=5 passes. Use a larger max_iter"):
         fit(X, **settings)
     with pytest.warns(ConvergenceWarning, match="perp_tol=1e-09"):
         fit(X, **settings)
     # a temperature that falls to the end leaves nothing to compare, whatever perp_tol is
     for hot in (dict(temperature=Annealed(length=1.0)), dict(max_iter=1), dict(evaluate_every=5)):
-        with pytest.warns(ConvergenceWarning, match=r"compared at T = 1 only|no two evaluations"):
+        with pytest.warns(ConvergenceWarning, match=r"compared only at T = 1"):
             fit(X, **settings | dict(perp_tol=1e9) | hot)
 
 

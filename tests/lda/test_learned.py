@@ -79,7 +79,7 @@ def test_log_c_given(make, X, kind, method):
     if kind == "LogPartition":
         for name, value in (("doc_topic_prior", 0.1), ("n_components", 5)):
             other = clone(lda).set_params(**{name: value})
-            refused(f"other hyperparameters.*'{name}'", other.fit, X)
+            refused(f"different hyperparameters.*'{name}'", other.fit, X)
         refused(r"'n_documents' is 80, expected 40", clone(lda).fit, X[:40])
 
 
@@ -264,7 +264,7 @@ def test_attributes_that_come_with_the_temperature(make, X):
         variational, local = temperature == "variational", temperature == "local"
         assert there == [variational, variational, local]
         if not variational:
-            with pytest.raises(AttributeError, match=r"'temperature_posterior_' of .* is only"):
+            with pytest.raises(AttributeError, match=r"'temperature_posterior_' of .* exists only"):
                 _ = lda.temperature_posterior_
     lda = make(temperature="variational").fit(X)
     assert_allclose(lda.temperature_posterior_.sum(), 1)

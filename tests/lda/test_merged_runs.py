@@ -64,7 +64,7 @@ def test_settings_and_results(X, finish):
     assert lda.settings_["merged"] and lda.settings_["max_iter"] == 5
     assert lda.n_iter_ == 5 + 2 + 2
     assert lda.bound_ == pytest.approx(with_topics(lda).perplexity(X), rel=1e-6)
-    with pytest.raises(AttributeError, match="only there after a `fit` whose runs are not merged"):
+    with pytest.raises(AttributeError, match="exists only after a `fit` whose runs are not merged"):
         assert lda.init_scores_
     parameters = {name: value for name, value in lda.settings_.items() if name != "merged"}
     again = TemperedLDA(n_components=4, random_state=0, **parameters).fit(X)
@@ -240,7 +240,7 @@ def test_a_default_fit_warns_of_nothing(X, recwarn, finish):
     finish(2)  # which is too few for the topics to converge
     merged(n_components=8).fit(X)
     assert not recwarn.list
-    with pytest.warns(ConvergenceWarning, match="Give n_init=1 with a larger max_iter, or"):
+    with pytest.warns(ConvergenceWarning, match="Use n_init=1 with a larger max_iter, or"):
         merged(evaluate_every=1, perp_tol=0.0).fit(X)
 
 

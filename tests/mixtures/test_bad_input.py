@@ -52,7 +52,10 @@ FACTORS = [
     (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),
     (dict(init="kmeans++", n_components=31), r"at most n_samples=30 with init='kmeans\+\+'"),
     (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
-    (dict(temperature="variational"), "noise_variance='learn' and a variational temp.* exclude"),
+    (
+        dict(temperature="variational"),
+        "noise_variance='learn' cannot be combined with a variational temp",
+    ),
 ]
 GAUSSIANS = [
     (dict(means_init=np.ones((2, 16))), r"'means_init' .* shape \(3, 16\). Got shape \(2, 16\)"),
@@ -141,9 +144,9 @@ def test_inverse_transform():
 
 test_what_float32_cannot_hold = refusals(
     lambda Z, parameters: TemperedFMM(3, **parameters).fit(np.float32(Z)),
-    (X, dict(noise_variance=1e-36), "times the noise variance, .* which float32 cannot hold"),
+    (X, dict(noise_variance=1e-36), "times the noise variance, .* which is too large for float32"),
     (X, dict(noise_variance=1e-50), r"'noise_variance' .* the range of float32"),
-    (1e19 * X, {}, r"squares of X must be finite in float32, and sum to at"),
+    (1e19 * X, {}, r"squares of X must be finite in float32 and sum to at"),
 )
 
 

@@ -70,7 +70,7 @@ def test_init_of_any_size():
 
 @pytest.mark.slow
 def test_empty_classes_are_said():
-    with pytest.warns(ConvergenceWarning, match=r"\d of 9 classes have no documents. Give a small"):
+    with pytest.warns(ConvergenceWarning, match=r"\d of 9 classes have no documents. Use a small"):
         one = mmm(n_components=9, word_prior=5.0).fit(COUNTS)
     points = np.repeat([[5, 0, 0, 0], [0, 5, 0, 0]], 50, axis=0)
     with pytest.warns(ConvergenceWarning, match="2 of 4 classes have no documents"):

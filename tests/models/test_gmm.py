@@ -477,7 +477,7 @@ def test_log_partition_follows_the_temperatures_and_the_data(weights):
 @pytest.mark.parametrize("weights", [True, False])
 def test_log_partition_needs_known_precisions(weights):
     problem = make_problem(known=(weights, False))
-    with pytest.raises(ValueError, match=r"infinite at high T.* Give 'covariances'"):
+    with pytest.raises(ValueError, match=r"infinite at high T.* Pass 'covariances'"):
         in_some_state(problem).log_partition(INVERSE)
 
 

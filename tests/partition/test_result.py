@@ -28,7 +28,7 @@ def test_grids():
 
 @cases(
     "b, message",
-    ([0.9, 0.5], "an array that starts at 1, which is T=1. Got 0.9"),
+    ([0.9, 0.5], "an array whose first number is 1, for T=1. Got 0.9"),
     ([1.0, 0.5, 0.5], r"strictly decreasing, so that T increases. Got \[0.5, 0.5\]"),
     ([1.0, 0.5, 0.8], r"strictly decreasing.*Got \[0.5, 0.8\]"),
     ([1.0], r"at least 2 numbers. Got shape \(1,\)"),
@@ -100,10 +100,10 @@ def test_check_lets_pass_what_agrees():
 
 test_check_refuses = refusals(
     lambda changes, grid, hyperparameters: result(**changes).check(grid, hyperparameters),
-    ({}, [1, 0.5], {}, "grid than the one of the fit.*has 3 points, expected 2"),
-    ({}, [1, 0.5, 0.2], {}, r"grid than the one of the fit.*\[2\] is 0.25, expected 0.2"),
-    ({}, [1, np.nan, 0.25], {}, r"grid than the one of the fit.*\[1\] is 0.5, expected nan"),
-    ({}, None, {"n": 8}, "hyperparameters than those of the fit: 'n' is 7, expected 8"),
+    ({}, [1, 0.5], {}, "grid from the fit's.*has 3 points, expected 2"),
+    ({}, [1, 0.5, 0.2], {}, r"grid from the fit's.*\[2\] is 0.25, expected 0.2"),
+    ({}, [1, np.nan, 0.25], {}, r"grid from the fit's.*\[1\] is 0.5, expected nan"),
+    ({}, None, {"n": 8}, "hyperparameters from the fit's: 'n' is 7, expected 8"),
     ({}, None, {"alpha": 0.2}, "'alpha' is 0.1, expected 0.2"),
     ({}, None, {"eta": np.ones(3)}, r"'eta' is an array of shape \(2,\), expected an array"),
     ({}, None, {"eta": 0.1}, r"'eta' is an array of shape \(2,\), expected 0.1"),

@@ -199,7 +199,7 @@ def test_groups_without_words_of_the_topic(summary, monkeypatch):
     drawn = pictures.words_by_group(summary, 1, of_topic, 3, 500.0)
     assert [group.name for group in drawn] == ["1 (20)"]
     monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
-    refused("groups that have words of the topic", plot.plot_words_by_group, summary, 1, of_topic)
+    refused("a group that uses words of the topic", plot.plot_words_by_group, summary, 1, of_topic)
 
 
 @pytest.fixture(scope="module")

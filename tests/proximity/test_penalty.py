@@ -124,7 +124,7 @@ def total(u):
 @cases(
     "value, derivative, words",
     (absolute, lambda u: -np.sign(u), r"derivative '<lambda>' of a distance at u = .* differs"),
-    (lambda u: u**2, lambda u: 2.1 * u, "gives .*, they give"),
+    (lambda u: u**2, lambda u: 2.1 * u, "is .*, and they are"),
     (lambda u: np.sqrt(np.abs(u)), root, "The derivative 'root' of a distance must be finite"),
     (total, lambda u: 2 * u, r"The distance 'total' must have shape \(7,\)\. Got shape \(\)"),
     (lambda u: u**2, lambda u: 2.0, r"of a distance must have shape \(7,\)"),

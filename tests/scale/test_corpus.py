@@ -118,7 +118,7 @@ def test_several_parts_and_losses_change_nothing(paths, sharded, n_losses, monke
 
 def test_workers_that_die_again_and_again(monkeypatch):
     monkeypatch.setattr(corpora, "LONGEST_PAUSE", 0.0)
-    with pytest.raises(RuntimeError, match=r"Workers have died in 20 tries of the same step"):
+    with pytest.raises(RuntimeError, match=r"Workers died in 20 attempts at the same step"):
         gather(Groups(100), lambda: [1])
 
 

@@ -94,7 +94,9 @@ def test_limits_follow_the_average(statistic, decay):
 
 @pytest.mark.parametrize("model", [None, object(), GMM])
 def test_models_without_binary_factors_are_refused(model):
-    with pytest.raises(ValueError, match=r"this model has none: it is for TemperedFMM.*'annealed'"):
+    with pytest.raises(
+        ValueError, match=r"this model has none. Use it with TemperedFMM.*'annealed'"
+    ):
         Proximity().plan(10, model=model)
 
 

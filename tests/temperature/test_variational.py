@@ -206,7 +206,7 @@ def test_a_normaliser_at_the_current_q_need_not_be_one_at_T_1():
 def numbers(message):
     """The energy and the threshold that the warning names."""
     energy = float(message.split("the energy is ")[1].split(" nats")[0])
-    return energy, float(message.split("preferred up to ")[1].split(" with")[0])
+    return energy, float(message.split("an energy of ")[1].split(". ")[0])
 
 
 @pytest.mark.parametrize("settings", [{}, {"partition": "prior"}, {"grid": [1, 1.3, 2, 7]}])
@@ -220,7 +220,7 @@ def test_the_warning_names_both_numbers(settings, scale):
     message = str(record[0].message)
     energy, threshold = numbers(message)
     assert energy == 7.0
-    assert " nats a word" in message
+    assert " nats per word" in message
     assert f"partition={settings.get('partition', 'posterior')!r}" in message
     assert f"T = {1 / planned.inverse(1):.3g} the energy" not in message  # that is T = 1 by now
     assert f"at T = {1 / planned.learned().inverse:.3g} the energy" in message
@@ -235,7 +235,7 @@ def test_the_warning_names_both_numbers(settings, scale):
 
 def test_the_warning_where_log_c_is_given_or_exact():
     planned = vt(partition=20 * np.log(GRID), final_fraction=0.5).plan(2, model=Gauss())
-    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats a word.*log C.T. as given"):
+    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats per word.*log C.T. as given"):
         show(planned, -40.0, n_units=20)
     # exact: T tells how much more noise there is than was assumed, which is no failure
     planned = vt(final_fraction=0.5).plan(2, model=Gauss())
@@ -300,9 +300,9 @@ def test_log_c_over_the_prior_is_of_so_many_words():
 
 test_a_wrong_log_c = refusals(
     lambda partition: vt(partition=partition).plan(10, model=Words()),
-    (made_for(n_words=999), "than those of the fit: 'n_words' is 999"),
+    (made_for(n_words=999), "from the fit's: 'n_words' is 999"),
     (made_for(n_features=8), "'n_features' is 8, expected 7"),
-    (LogPartition(1 / GRID[:4], np.zeros(4)), "another grid .* has 4 points, expected 5"),
+    (LogPartition(1 / GRID[:4], np.zeros(4)), "a different grid .* has 4 points, expected 5"),
     (LogPartition(np.linspace(1, 0.1, 5), np.zeros(5)), r"grid .*\[1\] is 0.775, expected 0.5"),
     (LogPartition(B, np.full(5, math.nan)), "'values' .* finite"),
     (LogPartition(B, np.zeros(4)), "'values'"),
@@ -341,7 +341,7 @@ def test_a_wrong_normaliser(value):
     model = Shapeless()
     model.value = value
     planned = Variational(grid=4).plan(10, model=model)
-    message = r"'log_partition' of Shapeless must give one finite number for each of 4 inverse"
+    message = r"'log_partition' of Shapeless must return one finite number for each of 4 inverse"
     refused(message, show, planned, -1.0)
     refused(message, planned.tempered_energy, -1.0)
 

@@ -126,7 +126,7 @@ def test_a_new_fit_and_a_failed_one():
     (X, WORDS[:-1], ValueError, f"'words' .* one entry for each of the {len(WORDS)} columns"),
     (X, None, ValueError, "'words' parameter of TopicModel.fit_counts must be a sequence"),
     (X, "words", ValueError, "'words' .* must be a sequence.* Got 'words'"),
-    ([[1, 2], [2, 1]], ["a", "a"], ValueError, r"'words\[1\]' .* another one .* Got 'a'"),
+    ([[1, 2], [2, 1]], ["a", "a"], ValueError, r"'words\[1\]' .* differs from .* Got 'a'"),
     ([[1, 2], [2, 1]], ["a", 3], TypeError, r"'words\[1\]' .* must be a str.* Got 3"),
     (X * -1, WORDS, ValueError, "Negative values in data passed to TopicModel.fit_counts"),
     (X * 0.5, WORDS, ValueError, "'X' .*fit_counts must be integer counts. Got 0.5"),
@@ -134,7 +134,7 @@ def test_a_new_fit_and_a_failed_one():
     (X[:1], WORDS, ValueError, "'X' .* at least two documents, with words. Got '1 documents"),
     (X * 0, WORDS, ValueError, "'X' .* with words. Got '40 documents with 0 words'"),
     (X[:0], WORDS, ValueError, "0 sample"),
-    (TEXTS, WORDS, TypeError, "Got texts: TopicModel.fit takes these"),
+    (TEXTS, WORDS, TypeError, "Got texts: TopicModel.fit takes texts"),
     ([[1, 2], [2, 1]], ["a", "b"], ValueError, "at most the number of words, 2. Got 3"),
 )
 def test_what_is_no_count_and_no_word(counts, words, kind, message):

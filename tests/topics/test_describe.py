@@ -125,7 +125,7 @@ test_components_that_cannot_be = refusals(
     (SHARES[:, :2], r"numbers of shape \(5, 3\), one for each document .* Got shape \(5, 2\)"),
     (SHARES[:4], r"Got shape \(4, 3\)"),
     (SHARES[0], r"Got shape \(3,\)"),
-    (-SHARES, "gives shares. Got -0.9"),
+    (-SHARES, "returns shares. Got -0.9"),
     (SHARES * np.nan, "finite numbers"),
     (None, "Got shape"),
 )
@@ -137,7 +137,7 @@ test_documents_that_cannot_be = refusals(
     lambda documents: describe(Given(), documents),
     (COUNTS[:, :7], "documents has 7 features, but Given is expecting 8 features"),
     (-COUNTS, "Negative values in data passed to describe as documents"),
-    (COUNTS * 0, "'documents' .* vocabulary of 8 words of Given. Got '5 documents without'"),
+    (COUNTS * 0, "'documents' .* vocabulary of Given, 8 words. Got '5 documents without'"),
     (COUNTS[:0], "Found array with 0 sample"),
     (COUNTS * 1e304, "counts in X must sum to at most"),
     (None, "Expected 2D array|could not convert|Unsupported|dtype"),
@@ -151,7 +151,7 @@ def test_texts_that_cannot_be():
     model = TopicModel(2, random_state=0).fit(TEXTS)
     with pytest.raises(TypeError, match=r"'documents\[1\]' parameter of describe must be a str"):
         describe(model, ["moon", None])
-    with pytest.raises(ValueError, match=r"'held_out' .* with a word of the vocabulary"):
+    with pytest.raises(ValueError, match=r"'held_out' .* with words of the vocabulary"):
         describe(model, TEXTS, held_out=["nothing", "here"])
     refused("at least 1 document", describe, model, [])
 

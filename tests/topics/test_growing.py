@@ -279,4 +279,8 @@ def test_a_callback_adds_no_words():
     def add(lda, monitor):
         lda.add_words(1)
 
-    refused("between two portions", TemperedLDA(2, callback=add).partial_fit, np.eye(3, dtype=int))
+    refused(
+        "after a fit, not in a callback",
+        TemperedLDA(2, callback=add).partial_fit,
+        np.eye(3, dtype=int),
+    )

@@ -38,7 +38,7 @@ def test_what_a_reader_sees_is_counted(page):
 def test_what_was_taken_out_is_told():
     pages = ["<p>caf&eacute; <b>moon</b></p> www.x.org", "plain moon"] * 3
     note = TopicVectorizer(clean=True).fit(pages).dropped_.note()
-    assert "clean: tags (12), entities (3), links (3) are taken out." in note
+    assert "clean: tags (12), entities (3), links (3) were removed." in note
 
 
 def test_nothing_is_cleaned_without_being_asked():

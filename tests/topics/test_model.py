@@ -177,7 +177,7 @@ def test_a_fit_goes_on_as_a_stream(model):
     (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
     (dict(seed_words=["ship"]), TypeError, "must be a dict of names to lists .* Got \\['ship'\\]"),
     (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
-    (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words are left of 60 docu"),
+    (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words of the 60 docu"),
     (dict(seed_words=SEA, lda=MANY), ValueError, "'total_samples' parameter of TemperedLDA"),
 )
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "partial_fit"])
@@ -192,7 +192,7 @@ def test_parameters(parameters, error, message, method):
     ([], ValueError, "'texts' parameter of TopicModel.{0} must be at least {1} document"),
     ("a text", TypeError, "'texts' parameter of TopicModel.{0} must be a list, .* Put a single"),
     (["a", None], TypeError, r"'texts\[1\]' .*TopicModel.{0} must be a str. Got None"),
-    (np.ones((3, 24)), TypeError, "{0} must be a list.* Word counts go to TemperedLDA"),
+    (np.ones((3, 24)), TypeError, "{0} must be a list.* Pass word counts to TemperedLDA"),
 )
 def test_texts(texts, error, message, model):
     for method in ("fit", "fit_transform", "transform", "score", "counts"):
@@ -207,7 +207,7 @@ test_corpora_without_words = refusals(
     (["a star"], "at least 2 documents. Got 1"),
     (["", ""], "empty vocabulary"),
     (["the of", "and"], "empty vocabulary"),
-    ([f"word{i}" for i in range(30)], "No words are left of 30 documents.* 30 words are in"),
+    ([f"word{i}" for i in range(30)], "No words of the 30 documents are left.* 30 words are in"),
 )
 
 
@@ -347,7 +347,7 @@ def test_functions_are_given_again(tmp_path):
     vectorizer, path = CountVectorizer(tokenizer=split, token_pattern=None), tmp_path / "a"
     model = make(vectorizer=vectorizer, stop_words=None).fit(TEXTS)
     model.save(path)
-    refused(r"The file has no 'vectorizer': .*load.path, vector", TopicModel.load, path)
+    refused(r"The file does not contain 'vectorizer', .*load.path, vector", TopicModel.load, path)
     same(TopicModel.load(path, vectorizer=vectorizer), model)
 
 
@@ -416,6 +416,6 @@ def test_a_file_holds_stop_words_of_a_language_and_what_was_cleaned(tmp_path, mo
     loaded = TopicModel.load(tmp_path / "model")
     assert loaded.stop_words == "german" and "nicht" in loaded.vectorizer_.stop_words
     note = loaded.vocabulary_note_
-    assert " clean: links (1) are taken out. 1 document repeats an earlier one exactly." in note
+    assert " clean: links (1) were removed. 1 document repeats an earlier one exactly." in note
     assert note == model.vocabulary_note_ and loaded.vectorizer_.clean
     assert_array_equal(loaded.transform(TEXTS), model.transform(TEXTS))

@@ -87,7 +87,9 @@ def test_the_index_is_written_unless_it_only_counts(tmp_path):
 
 
 def test_bad_tables(tmp_path):
-    refused(r"'frame'.*a DataFrame", write_table, [1], tmp_path / "t.csv", error=BadParameter)
+    refused(
+        r"'frame'.*a pandas DataFrame", write_table, [1], tmp_path / "t.csv", error=BadParameter
+    )
     for path in (tmp_path / "t.xlsx", tmp_path / "csv", 3):
         refused("'path'", write_table, pd.DataFrame(), path, error=BadParameter)
     assert not list(tmp_path.iterdir())

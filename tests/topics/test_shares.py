@@ -151,7 +151,7 @@ test_times_that_cannot_be = refusals(
     (UNCLEAR, "ME", r"times\[0\]' .* Got '01/03/2001' instead. It may be 2001-01-03 or 2001-03-01"),
     *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
     *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
-    ([None] * 5, "YE", "at least once. Got None"),
+    ([None] * 5, "YE", "for at least one document. Got None"),
     *(
         (YEAR, freq, rf"'freq' .* must be .* 'month', .* Got '{freq}'")
         for freq in ("era", "0.5 years")
@@ -159,7 +159,11 @@ test_times_that_cannot_be = refusals(
     (YEAR, None, r"'freq' .* must be .* Got None"),
     (["2001", *["2005"] * 4], pd.DateOffset(month=3), "positive length .* Got <DateOffset: mo"),
     (YEAR, pd.DateOffset(years=9000), "'freq' .* positive length .* Got <DateO"),
-    (["2001"] * 4 + ["2001-01-01T23"], "bh", "'freq' .* can cut these times. Got 'bh' .* Valu"),
+    (
+        ["2001"] * 4 + ["2001-01-01T23"],
+        "bh",
+        "'freq' .* these times can be divided. Got 'bh' .* Valu",
+    ),
     (YEAR, pd.DateOffset(months=-3), "'freq' .* must be a positive length of time"),
     (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
     (["2001", *["2031"] * 4], "s", r"at most 100000 from .* 2001.* 2031.* Got 's'"),
@@ -169,7 +173,7 @@ test_times_that_cannot_be = refusals(
 test_groups_that_cannot_be = refusals(
     by,
     (["a"] * 6, r"'groups' .* must be one entry for each of the 5 documents. Got 6"),
-    ([None] * 5, "at least once. Got None"),
+    ([None] * 5, "for at least one document. Got None"),
     ("abcde", r"'groups' .* must be a sequence .* Got 'abcde'"),
     (3, r"'groups' .* must be a sequence .* Got 3"),
     ([*"abcd", ["e"]], r"'groups\[4\]' .* such as a str or a number. Got \['e'\]"),

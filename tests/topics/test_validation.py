@@ -148,9 +148,9 @@ def test_the_same_seed_makes_the_same_sheet(summary, make):
 @cases(
     "change, message",
     (lambda t: t.assign(answer=7), r"answers\[1\]'.*from 1 to 6, or empty. Got 7"),
-    (lambda t: t.assign(answer=1.5), "a whole number from 1 to 6"),
+    (lambda t: t.assign(answer=1.5), "an integer from 1 to 6"),
     (lambda t: t.assign(answer="word3"), "Got 'word3'"),
-    (lambda t: t.assign(answer=""), "tables with an answer at least"),
+    (lambda t: t.assign(answer=""), "tables with at least one answer"),
     (lambda t: t.drop(columns="answer"), "Got 'no answer'"),
     (lambda t: pd.concat([t, t[:1]]), "question 1 twice"),
     (lambda t: t.rename(index={1: 99}), "Got 'question 99'"),

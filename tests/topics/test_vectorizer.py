@@ -100,7 +100,7 @@ def test_another_vectorizer_counts_as_it_does():
 
 @cases(
     "vectorizer, message",
-    (TopicVectorizer(min_df=6), r"No words are left of 5 documents. 0 words .* min_df: 4 "),
+    (TopicVectorizer(min_df=6), r"No words of the 5 documents are left. 0 words .* min_df: 4 "),
     (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
     (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
     (CountVectorizer(vocabulary=[1]), r"'vocabulary' .* must be a list of str. Got \[1\]"),
@@ -176,7 +176,7 @@ def test_links_names_entities_and_commands_can_be_taken_out():
     found = {"links": 2, "retweets": 2, "mentions": 2, "entities": 3, "commands": 4}
     assert vectorizer.dropped_.cleaned == found
     taken = "retweets (2), mentions (2), entities (3), links (2), commands (4)"
-    assert f" clean: {taken} are taken out." in vectorizer.dropped_.note()
+    assert f" clean: {taken} were removed." in vectorizer.dropped_.note()
     as_it_is = TopicVectorizer(min_df=1, max_df=1.0).fit(TWEETS)
     assert gone <= {*as_it_is.get_feature_names_out()} and as_it_is.dropped_.cleaned is None
     own = TopicVectorizer(min_df=1, max_df=1.0, clean=True, preprocessor=str.upper)

@@ -1,8 +1,8 @@
 """The kernels of LDA on a GPU: CUDA sources that CuPy compiles for a number of topics.
 
 They mirror ``lda.pyx`` and ``lda_topics.pyx`` name by name, in float32; the sources describe their
-arguments.  Every sum is in a fixed order, so two runs on a device give the same bits.  Arrays are
-CuPy's, but for those of a CSR matrix and the sums of topics, which are NumPy's.
+arguments.  Every sum is in a fixed order, so two runs on a device are identical, bit for bit.
+Arrays are CuPy's, except those of a CSR matrix and the sums of topics, which are NumPy's.
 """
 
 from __future__ import annotations

@@ -189,8 +189,8 @@ class DeviceWork:
         if blocks.full:
             if there.block_bytes == BLOCK_BYTES:
                 warn_user(
-                    f"The memory of {self.device.name} is short, for {n} documents at a time: "
-                    "blocks are halved. Fits with more memory may differ in their last digits.",
+                    f"{self.device.name} has too little memory for {n} documents at a time, so "
+                    "blocks are halved. With more memory, the last digits may differ.",
                     RuntimeWarning,
                 )
             parts = [slice(0, n // 2), slice(n // 2, n)]

@@ -316,8 +316,8 @@ class Documents:
         if self.options.start == "random":
             if rng is None:
                 raise ValueError(
-                    "Documents that start at random need a generator, and this fit has none: "
-                    "assign `random_state_`."
+                    "Initialising documents at random needs a random number generator, and this "
+                    "fit has none: assign `random_state_`."
                 )
             return gamma_draws(rng, shape).astype(dtype, copy=False)
         if self.gamma is not None:

@@ -102,8 +102,7 @@ class LocalOptions:
     def least_share(self, dtype: DTypeLike, training: bool) -> float:
         """Return the share of a word below which a document's topic may be skipped; 0 for none.
 
-        In float64 gamma changes by less than 1e-6, and by less than 1e-10 with
-        ``start="random"``.
+        In float64 gamma changes by less than 1e-6, and by less than 1e-10 with ``start="random"``.
         """
         if not self.prune:
             return 0.0
@@ -355,10 +354,9 @@ class Training(NamedTuple):
 class Buffers:
     """The buffers of a model's training steps, kept from the first step until they are released.
 
-    They belong to the one thread that makes these steps.  Copies and pickles of a model have
-    empty ones.  What they hold never changes a result: each step computes all that it reads.
-    Kept, they spare a stream of small portions the time in which the system hands out memory,
-    page by page.
+    They belong to the one thread that makes these steps.  Copies and pickles of a model have empty
+    ones.  What they hold never changes a result: each step computes all that it reads.  Kept, they
+    spare a stream of small portions the time in which the system hands out memory, page by page.
     """
 
     def __init__(self) -> None:

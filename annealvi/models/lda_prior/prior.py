@@ -204,8 +204,8 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
         before = values
     raise OutOfReach(
         f"The exact log C of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
-        f"{N} words is a quadrature that comes to a relative change of {change:.2g} within "
-        f"{MOST_POWERS:.0e} powers; {CHANGE:.0e} is wanted. Use method='monte-carlo'."
+        f"{N} words is a quadrature whose relative change is still {change:.2g} after "
+        f"{MOST_POWERS:.0e} powers; it must fall to {CHANGE:.0e}. Use method='monte-carlo'."
     )
 
 
@@ -305,7 +305,7 @@ class LDAPrior:
     n_components, n_features : int
         K and V.
     document_lengths : array-like of shape (n_documents,)
-        Number of words in each document; whole numbers, whose sum is at most 2^53.
+        Number of words in each document, as integers whose sum is at most 2^53.
     doc_topic_prior : float or array-like of shape (K,), default=None
         alpha; None means 1 / K.
     topic_word_prior : float or array-like of shape (V,) or (K, V), default=None
@@ -371,7 +371,7 @@ class LDAPrior:
         Parameters
         ----------
         X : array or sparse matrix of shape (n_documents, n_features)
-            Whole numbers.
+            Counts, as integers.
         n_components, doc_topic_prior, topic_word_prior, form
             As in the class.
         """
@@ -559,7 +559,7 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
     array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 ends at 65504
     wrong = array[~((array >= 0) & (array <= MOST_WORDS) & (array == np.floor(array)))]
     if wrong.size:
-        raise BadParameter(name, f"whole numbers in [0, {MOST_WORDS}]", wrong[0])
+        raise BadParameter(name, f"integers in [0, {MOST_WORDS}]", wrong[0])
     if not np.any(array):
         raise ValueError(
             "The 'document_lengths' parameter of LDAPrior must be of at least one word in all. "

@@ -200,7 +200,9 @@ def test_where_memory_is_short_a_block_is_halved(gpu, tempering):
     X = documents(30)
     models = on_both(X, 5)
     gpu.limits.bytes = 12_900  # of topics 12,800, of entries of all documents more
-    with pytest.warns(RuntimeWarning, match="of emulated is short, for 30 documents at a time"):
+    with pytest.warns(
+        RuntimeWarning, match="emulated has too little memory for 30 documents at a time"
+    ):
         assert_same_step(models, X, tempering, rho=0.3, moments=tempering is not UNTEMPERED)
     gpu.limits.bytes = 1000
     models[1].topics.assign(models[0].topics.components)

@@ -217,10 +217,10 @@ def test_priors_at_the_edges_of_the_range(value):
     "options, message",
     (dict(n_components=0), "'n_components' parameter of LDAPrior must be an int"),
     (dict(n_features=2.5), "'n_features' parameter of LDAPrior must be an int"),
-    (dict(document_lengths=[3, -1]), r"'document_lengths'.*whole numbers.*Got -1"),
-    (dict(document_lengths=[3, 2.5]), r"'document_lengths'.*whole numbers.*Got 2.5"),
-    (dict(document_lengths=[3, np.nan]), r"'document_lengths'.*whole numbers.*Got nan"),
-    (dict(document_lengths=np.array([np.inf], np.float16)), "whole numbers.*Got inf"),
+    (dict(document_lengths=[3, -1]), r"'document_lengths'.*integers.*Got -1"),
+    (dict(document_lengths=[3, 2.5]), r"'document_lengths'.*integers.*Got 2.5"),
+    (dict(document_lengths=[3, np.nan]), r"'document_lengths'.*integers.*Got nan"),
+    (dict(document_lengths=np.array([np.inf], np.float16)), "integers.*Got inf"),
     (dict(document_lengths=[2**53, 1]), "of at most 9007199254740992 words in all. Got 9007"),
     (dict(document_lengths=[2**53] * 2000), "in all. Got 18014398509481984000 instead"),
     (dict(document_lengths=[]), r"'document_lengths'.*one-dimensional.*Got shape \(0,\)"),
@@ -270,5 +270,5 @@ def test_hyperparameters_are_remembered():
         ("topic_word_prior", 1.0),
         ("form", "collapsed"),
     ]:
-        with pytest.raises(ValueError, match=rf"other hyperparameters.*'{name}' is .*expected"):
+        with pytest.raises(ValueError, match=rf"different hyperparameters.*'{name}' is .*expected"):
             result.check(even_grid(3, 4), prior.hyperparameters() | {name: value})

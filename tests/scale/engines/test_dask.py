@@ -119,7 +119,7 @@ def test_no_workers_for_too_long():
 
 
 def test_no_client(monkeypatch):
-    refused(r"'client' parameter is None, and there is no current", DaskEngine)
+    refused(r"'client' parameter is None, and Dask has no current", DaskEngine)
     for wrong in (3, "tcp://127.0.0.1:8786"):
         refused(r"'client' parameter must be a synchronous", DaskEngine, wrong, error=TypeError)
 
