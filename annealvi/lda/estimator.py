@@ -128,9 +128,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Parameters set by the callback take effect at the next fit.  `set_callbacks` takes
         scikit-learn's own callbacks.
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
-        Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means min(max(0.1, 1
-        / K), 3 / K) [1 / K].  ``"learn"`` starts at that value.  While T <= 1.1 it learns one
-        number for each topic, within a factor of 100, by Minka's fixed point (2000, Eq. 55).
+        Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means
+        min(max(0.1, 1 / K), 3 / K) [1 / K].  ``"learn"`` starts at that value.  While T <= 1.1 it
+        learns one number for each topic, within a factor of 100, by Minka's fixed point (2000,
+        Eq. 55).
     topic_word_prior : float, array-like or "learn", default=None
         Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
         (n_features,) or one of shape (n_components, n_features).  None means the same number as for
