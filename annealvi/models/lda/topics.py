@@ -391,7 +391,7 @@ class Topics:
 
     def _own(self) -> None:
         """Before a change, copy arrays that are parts of a file."""
-        if not self.stored.flags.writeable:
+        if not self._stored.flags.writeable:  # pending steps were not made on a device
             self.stored, self.decay = self._copied(), self.decay.copy()
 
     @property
@@ -612,8 +612,8 @@ class Topics:
                 self.catch_up()
             return
         self.catch_up()  # pending steps use the old prior
-        eta = self.rows().eta if b == 1 else self.eta_rows(self.dtype, b)
-        rows = Rows(self.stored, eta, np.ones(self.n_features), 1.0 - rho)
+        eta = self._kept_prior()[0] if b == 1 else self.eta_rows(self.dtype, b)
+        rows = Rows(self._stored, eta, np.ones(self.n_features), 1.0 - rho)
         self._sums, words = None, np.arange(self.n_features)
         self._sums = move_rows(words, rows, n, (amount, floor, True), statistics)
 

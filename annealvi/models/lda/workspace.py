@@ -269,10 +269,11 @@ class WordIndices:
             if not self.repeated:
                 return index
         # of many more entries too few would be kept to be of use
-        if self._bytes + _n_bytes(index) <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
+        size = _n_bytes(index)
+        if self._bytes + size <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
             index = WordIndex._make([*map(np.ndarray.copy, index[:-1]), index.longest])
             self._kept[key] = digest, index
-            self._bytes += _n_bytes(index)
+            self._bytes += size
         return index
 
     def _transposed(self, X: Any, rows: slice) -> WordIndex:
