@@ -202,9 +202,8 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
 
 def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
     """The description, the checksum and the arrays, mapped into memory."""
-    with safe_open(
-        os.fsdecode(path), framework="numpy"
-    ) as file:  # checks the layout of the whole file
+    # this checks the layout of the whole file
+    with safe_open(os.fsdecode(path), framework="numpy") as file:
         metadata, names = file.metadata() or {}, list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:
         raise ValueError("annealvi did not write it.")

@@ -88,11 +88,6 @@ class Plan:
     buffers: Buffers = field(default_factory=Buffers)
 
     @property
-    def merges(self) -> bool:
-        """Whether the topics of all runs are merged; if not, the best run is kept."""
-        return self.settings.merged
-
-    @property
     def batch_size(self) -> int:
         """Number of documents per step."""
         n_samples = self.training.shape[0]
@@ -106,12 +101,12 @@ class Plan:
 
     def passes_of_run(self, number: int) -> Passes:
         """What a run makes; of one that is merged no more is asked."""
-        n_full = 0 if self.merges else int(self.settings.finish_iter)
+        n_full = 0 if self.settings.merged else int(self.settings.finish_iter)
         steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
         if n_full:
             steps = OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full)
         label = f"run {number + 1}, " if self.settings.n_init > 1 else ""
-        return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.merges)
+        return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.settings.merged)
 
     def passes_of_merged(self) -> Passes:
         """What follows the merge."""
@@ -295,7 +290,8 @@ class Fit:
         some = X[:: -(-X.shape[0] // FEW)]
         return Run(
             number=self.number,
-            n_runs=plan.settings.n_init + plan.merges,  # what follows the merge is one more
+            n_runs=plan.settings.n_init
+            + plan.settings.merged,  # what follows the merge is one more
             n_done=self.n_steps - self.first,
             n_steps=passes.n_passes * plan.steps_per_pass + passes.n_full,
             steps_per_pass=plan.steps_per_pass,

@@ -390,17 +390,10 @@ def word_probabilities(
         if not at_once:
             words, indices = np.unique(indices, return_inverse=True)
             beta = beta_of(words)
-        kernels.word_probabilities(
-            indices,
-            (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype),
-            0,
-            rows.stop - rows.start,
-            padded_rows(theta[rows], np.float64),
-            beta,
-            pointers,
-            room,
-            probabilities[entries],
-        )
+        ends = (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype)
+        documents = indices, ends, 0, rows.stop - rows.start
+        own = padded_rows(theta[rows], np.float64)
+        kernels.word_probabilities(*documents, own, beta, pointers, room, probabilities[entries])
     return probabilities
 
 

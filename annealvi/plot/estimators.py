@@ -139,11 +139,8 @@ def plot_learning_curves(
         mean = np.mean([[x[:shortest], y[:shortest]] for x, y in curves], axis=0)
         ax.plot(*mean, color=f"C{number}", lw=2, label=name)
     ax.set_xlabel({"pass": "passes over the data", "seconds": "seconds"}.get(over, over))
-    ax.set_ylabel(
-        {"held_out_log_likelihood": "held-out log-likelihood", "elbo": "ELBO at T = 1"}.get(
-            value, value
-        )
-    )
+    names = {"held_out_log_likelihood": "held-out log-likelihood", "elbo": "ELBO at T = 1"}
+    ax.set_ylabel(names.get(value, value))
     ax.legend()
     return ax
 

@@ -194,7 +194,8 @@ def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[
 def alike(summary: Any) -> Grid:
     """Distances between topics, those that are alike side by side."""
     found = check_summary(summary).similar()
-    order = _leaves(found.linkage, len(summary.topics))
+    several = len(summary.topics) > 1
+    order = leaves_list(found.linkage).astype(np.intp) if several else np.arange(1)
     values = np.asarray(found.distances)[np.ix_(order, order)]
     return _grid(values, topic_names(summary), order, order)
 
@@ -202,12 +203,6 @@ def alike(summary: Any) -> Grid:
 def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
     """Topics in rows, which have names, and topics in columns, which have numbers."""
     return Grid(values, [names[k] for k in rows], [str(k) for k in columns], rows)
-
-
-def _leaves(linkage: NDArray | None, n_topics: int) -> NDArray[np.intp]:
-    if n_topics < 2:
-        return np.arange(n_topics)
-    return leaves_list(linkage).astype(np.intp)
 
 
 def tree(summary: Any) -> Tree:
@@ -304,14 +299,9 @@ def _courses(summary: Any, table: Any, errors: Any, topics: Any, most: int) -> C
     chosen = choose_topics(summary, topics, most)
     names = topic_names(summary)
     shares = table.iloc[:, 1:].to_numpy(np.float64)  # after the column n_documents
-    return Courses(
-        list(table.index),
-        shares[:, chosen],
-        1.96 * errors.iloc[:, 1:].to_numpy(np.float64)[:, chosen],
-        table.iloc[:, 0].to_numpy(np.intp),
-        chosen,
-        [names[k] for k in chosen],
-    )
+    margins = 1.96 * errors.iloc[:, 1:].to_numpy(np.float64)[:, chosen]
+    n_documents, named = table.iloc[:, 0].to_numpy(np.intp), [names[k] for k in chosen]
+    return Courses(list(table.index), shares[:, chosen], margins, n_documents, chosen, named)
 
 
 def group_grid(drawn: Courses) -> Grid:

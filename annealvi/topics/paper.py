@@ -121,9 +121,8 @@ def _cell(value: Any, decimals: int) -> str:
     if not isinstance(value, float | np.floating):
         return _escaped(value)
     text = f"{value:,.{decimals}f}"
-    return (
-        f"${text.replace(',', '{,}')}$" if float(value) < 0 else text
-    )  # with a minus, not a hyphen
+    # with a minus, not a hyphen
+    return f"${text.replace(',', '{,}')}$" if float(value) < 0 else text
 
 
 def _escaped(value: Any) -> str:

@@ -98,8 +98,7 @@ def seeded_prior(
         missing += [word for word in words if word not in columns]
         seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
     if missing:
-        text = f"{len(missing)} seed words are not in the vocabulary: {missing[:10]}."
-        warn_user(text)
+        warn_user(f"{len(missing)} seed words are not in the vocabulary: {missing[:10]}.")
     return seeded
 
 

@@ -255,9 +255,7 @@ class Documents:
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
         there, n, b0 = self.topics.on_device, self._threads(n_threads), float(inverse[0])
-        work: Any = (
-            Workspace(*self.topics.shape, n) if there is None else DeviceWork(there.device, n)
-        )
+        work: Any = DeviceWork(there.device, n) if there else Workspace(*self.topics.shape, n)
         weights = self._shared_weights(b0, exact, want_logs) if there is None else None
         alpha = self.effective_alpha(tempering)
         call = Call(X, self.topics, weights, work, b0, alpha, exact, sparsity)

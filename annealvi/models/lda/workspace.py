@@ -193,12 +193,6 @@ class Workspace:
         self.scratch = aligned_empty((n_slots, size), np.uint8)
         self.raised = np.empty((1, 1), self._dtype)
 
-    def make_raised(self) -> None:
-        """Make room for the rows of documents that have temperatures of their own."""
-        if self.raised.size == 1:
-            n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
-            self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
-
     def fit_block(
         self, call: Call, rows: slice, gamma: NDArray, b: NDArray, rule: Any, wanted: Local
     ) -> None:
@@ -206,8 +200,9 @@ class Workspace:
         X, weights, topics, mixed = call.X, call.weights, call.topics, bool(np.any(b != call.b0))
         index = self.indices.of_block(X, rows)
         self.reserve(index)
-        if mixed:
-            self.make_raised()
+        if mixed and self.raised.size == 1:  # rows of documents with temperatures of their own
+            n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
+            self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
         weights.refresh(
             *(index.words, topics.rows(), topics.sums, topics.estimate, call.b0, call.exact),
             *(self.n_threads, mixed or wanted.energy is not None),
@@ -289,14 +284,8 @@ class WordIndices:
         order = np.arange(len(lengths))
         if self._n_threads > 1:
             order = np.argsort(-lengths, kind="stable")
-        return WordIndex(
-            words[:n_words],
-            first[: n_words + 1],
-            document[:n_entries],
-            position[:n_entries],
-            order,
-            int(lengths.max(initial=0)),
-        )
+        found = words[:n_words], first[: n_words + 1], document[:n_entries], position[:n_entries]
+        return WordIndex(*found, order, int(lengths.max(initial=0)))
 
 
 def _n_bytes(index: WordIndex | None) -> int:

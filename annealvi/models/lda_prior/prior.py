@@ -346,10 +346,12 @@ class LDAPrior:
         constraints = {"n_components": COUNT, "n_features": COUNT, "form": forms}
         validate_parameter_constraints(constraints, given, "LDAPrior")
         K, V = int(n_components), int(n_features)
-        double = np.dtype(np.float64)
         self.n_components, self.n_features = K, V
+        priors = (
+            1 / K if given is None else given for given in (doc_topic_prior, topic_word_prior)
+        )
         self.doc_topic_prior, self.topic_word_prior = check_priors(
-            doc_topic_prior, topic_word_prior, (K, V), double, default=1 / K
+            *priors, (K, V), np.dtype(np.float64)
         )
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
@@ -438,15 +440,10 @@ class LDAPrior:
         OutOfReach
             If it would cost too much, or if quadrature is not accurate enough.
         """
-        problem = Problem(
-            np.asarray(inverse, dtype=np.float64),
-            self._alpha(),
-            np.broadcast_to(self._eta_rows(), (self.n_components, self._eta_rows().shape[1])),
-            self.n_features,
-            self.document_lengths,
-            self._copies,
-        )
-        return METHODS[self.form](problem)
+        b, rows = np.asarray(inverse, dtype=np.float64), self._eta_rows()
+        eta = np.broadcast_to(rows, (self.n_components, rows.shape[1]))
+        documents = self.n_features, self.document_lengths, self._copies
+        return METHODS[self.form](Problem(b, self._alpha(), eta, *documents))
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
         """Compute log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
