@@ -212,9 +212,8 @@ def check_numbers(
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu" or (shapes and array.shape not in shapes):
-        allowed = " or ".join(
-            f"an array of numbers of shape {s}" if s else "a float" for s in shapes
-        )
+        kinds = [f"an array of numbers of shape {s}" if s else "a float" for s in shapes]
+        allowed = " or ".join(kinds)
         raise BadParameter(name, allowed or "a float or an array of floats", _shown(value, array))
     least = np.finfo(np.float64).tiny if positive else -np.inf
     wrong = array[~(np.isfinite(array) & (array >= least))]

@@ -126,9 +126,8 @@ class ProgressBar:
     def _describe(self) -> None:
         run, T = self._start, self._monitor.temperature
         several = f"run {run.number + 1} of {run.n_runs}, " * (run.n_runs > 1)
-        self._bar.set_postfix_str(
-            f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}", refresh=False
-        )
+        text = f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}"
+        self._bar.set_postfix_str(text, refresh=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"desc": self.desc, "file": self.file}

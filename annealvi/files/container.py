@@ -47,9 +47,8 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     anything that a file cannot hold.
     """
     tensors: dict[str, NDArray] = {}
-    plain = _flatten(
-        {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}, "", tensors
-    )
+    content = {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}
+    plain = _flatten(content, "", tensors)
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     header = {TREE: text, CHECKSUM: _checksum(text, tensors)}
     with replacing(Path(os.path.realpath(os.fsdecode(path)))) as partial:

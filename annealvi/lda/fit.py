@@ -155,16 +155,14 @@ class Fit:
         """A run before its first step."""
         X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
         shape, n_threads = (int(plan.parameters["n_components"]), X.shape[1]), plan.n_threads
-        state = LDAState.begin(
-            shape, X.dtype, settings, rng, n_threads // plan.n_workers, plan.shown, X
-        )
+        own_threads = n_threads // plan.n_workers
+        state = LDAState.begin(shape, X.dtype, settings, rng, own_threads, plan.shown, X)
         state.model.set_corpus(plan.corpus)
         if plan.n_workers == 1:
             state.model.buffers = plan.buffers
         state.planned_for = clone(plan.temperature)
-        state.temperature = plan.temperature.plan(
-            plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
-        )
+        n_steps, per_pass = plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size
+        state.temperature = plan.temperature.plan(n_steps, per_pass, model=state.model)
         passes = plan.passes_of_run(number)
         if settings.learning_method != "batch" and plan.n_passes:
             check_step(settings, state.temperature, 0, passes.step_size(1))
@@ -334,9 +332,8 @@ class MergedFit(Fit):
 
     def __init__(self, runs: list[Fit]) -> None:
         first, plan = runs[0], runs[0].plan
-        super().__init__(
-            plan, plan.settings.n_init, first.state, plan.passes_of_merged(), first.halt
-        )
+        passes = plan.passes_of_merged()
+        super().__init__(plan, plan.settings.n_init, first.state, passes, first.halt)
         self.runs, self.stopped = runs, runs[-1].stopped
 
     def run(self) -> None:

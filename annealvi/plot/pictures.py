@@ -137,12 +137,11 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
     """The most relevant words of the topics with p(w|k), most probable first."""
     check_summary(summary)
-    names = topic_names(summary)
-    found = []
+    names, found = topic_names(summary), []
+    relevance = summary.relevance if relevance is None else relevance
     for topic in choose_topics(summary, topics, N_BARS):
-        table = summary.weights(
-            topic, n_words, summary.relevance if relevance is None else relevance
-        ).sort_values("probability", ascending=False, kind="stable")
+        table = summary.weights(topic, n_words, relevance)
+        table = table.sort_values("probability", ascending=False, kind="stable")
         words = [shorten(word, 30) for word in table["word"]]
         found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
     return found
@@ -306,10 +305,8 @@ def _courses(summary: Any, table: Any, errors: Any, topics: Any, most: int) -> C
 
 def group_grid(drawn: Courses) -> Grid:
     """Topics in rows and groups, with their numbers of documents, in columns."""
-    columns = [
-        f"{shorten(str(label), 24)} ({n})"
-        for label, n in zip(drawn.labels, drawn.n_documents, strict=True)
-    ]
+    groups = zip(drawn.labels, drawn.n_documents, strict=True)
+    columns = [f"{shorten(str(label), 24)} ({n})" for label, n in groups]
     return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics))
 
 

@@ -100,9 +100,8 @@ class Documents:
 
     def set_alpha(self, alpha: ArrayLike) -> None:
         """Use another prior from the next call on."""
-        self.alpha: NDArray[np.float64] = np.broadcast_to(
-            np.array(alpha, dtype=np.float64), (self.topics.n_topics,)
-        )
+        given = np.array(alpha, dtype=np.float64)
+        self.alpha: NDArray[np.float64] = np.broadcast_to(given, (self.topics.n_topics,))
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
         """alpha or, under the posterior form, (alpha + T - 1) / T."""

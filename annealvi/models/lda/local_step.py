@@ -133,16 +133,16 @@ def fit_batch(
         if learned is not None:
             learned.add(gamma, alpha)
         if moments and partition is not None:
-            found, theta = partition.of_batch(gamma, alpha, n_words[local], topics.n_threads)
-            log_c, from_theta = log_c + found, from_theta + theta
+            of_theta, theta = partition.of_batch(gamma, alpha, n_words[local], topics.n_threads)
+            log_c, from_theta = log_c + of_theta, from_theta + theta
     if rule is None and not moments:
         return LocalStep(statistics)
     of_words = None if word_energy is None else float(word_energy[statistics.words()].sum())
     if of_batch and of_words is not None:
         energy, of_words = from_theta / b0 + of_words, None
     log_c = log_c if moments and partition is not None else None
-    own = inverse if rule is not None else None
-    return DocumentStep(model, statistics, float(n_words.sum()), energy, log_c, own, of_words, b0)
+    found = float(n_words.sum()), energy, log_c, inverse if rule is not None else None, of_words
+    return DocumentStep(model, statistics, *found, b0)
 
 
 T = TypeVar("T")

@@ -553,9 +553,8 @@ class Topics:
         total, n = np.empty(K), self.n_threads
         partial = separate_rows(n, K), separate_rows(bounds.n_vocabulary_blocks(V), K)
         bounds.column_terms(self.lam, eta, special.digamma(sums), n, *partial, total)
-        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
-            special.lgamma(eta), axis=0
-        )
+        of_prior = special.lgamma(of_words * eta.sum(axis=0))
+        of_prior -= of_words * np.sum(special.lgamma(eta), axis=0)
         return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
 
     def _log_density(self, b: float) -> float:

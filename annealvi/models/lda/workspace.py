@@ -178,9 +178,8 @@ class Workspace:
             return
         # some more than needed, which takes no memory until it is used: portions of a stream have
         # about as many words each
-        n_samples, n_entries, longest = (
-            max(1, n + n // SPARE, room) for n, room in zip(needed, self._capacity, strict=True)
-        )
+        sizes = zip(needed, self._capacity, strict=True)
+        n_samples, n_entries, longest = (max(1, n + n // SPARE, room) for n, room in sizes)
         self._capacity = (n_samples, n_entries, longest)
         self.ratio = np.empty(n_entries, dtype=self._dtype)
         self.t = aligned_empty((n_samples, self._width), self._dtype)
@@ -278,9 +277,8 @@ class WordIndices:
         if len(document) < n_entries:
             document, position = (np.empty(n_entries, dtype=np.int64) for _ in range(2))
             self._room = words, first, document, position
-        n_words = kernels.index_words(
-            X.indices, X.indptr, rows.start, rows.stop, self._counter, *self._room
-        )
+        given = X.indices, X.indptr, rows.start, rows.stop
+        n_words = kernels.index_words(*given, self._counter, *self._room)
         order = np.arange(len(lengths))
         if self._n_threads > 1:
             order = np.argsort(-lengths, kind="stable")
