@@ -34,7 +34,7 @@ class Field:
     """What one value of a state may be; this one takes every value, which the caller checks."""
 
     #: Makes what is written of a value.
-    kind: ClassVar[Callable[[Any], Any]] = staticmethod(lambda value: value)
+    kind: ClassVar[Any] = staticmethod(lambda value: value)
 
     def dump(self, value: Any) -> Any:
         return self.kind(value)
