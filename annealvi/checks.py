@@ -212,9 +212,8 @@ def check_numbers(
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu" or (shapes and array.shape not in shapes):
-        allowed = " or ".join(
-            f"an array of numbers of shape {s}" if s else "a float" for s in shapes
-        )
+        kinds = [f"an array of numbers of shape {s}" if s else "a float" for s in shapes]
+        allowed = " or ".join(kinds)
         raise BadParameter(name, allowed or "a float or an array of floats", _shown(value, array))
     least = np.finfo(np.float64).tiny if positive else -np.inf
     wrong = array[~(np.isfinite(array) & (array >= least))]
@@ -273,16 +272,13 @@ def check_prior(
     shapes: tuple[tuple[int, ...], ...],
     dtype: np.dtype,
     *,
-    default: float | None = None,
     summed: bool = False,
 ) -> float | NDArray[np.float64]:
     """Check a Dirichlet prior: a positive finite number, or an array of one of some shapes.
 
-    None means `default`.  The prior must not underflow in the dtype that the model computes in;
-    if it is `summed`, sums of it must not overflow, with :data:`HEADROOM`.
+    It must not underflow in the dtype that the model computes in; if it is `summed`, sums of it
+    must not overflow, with :data:`HEADROOM`.
     """
-    if value is None and default is not None:
-        return default
     array = as_array(value)
     if array.dtype.kind not in "fiu":
         raise BadParameter(name, "a float or an array of floats", value)
@@ -300,15 +296,12 @@ def check_priors(
     dtype: np.dtype,
     *,
     suffix: str = "",
-    default: float | None = None,
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
     """The two priors of LDA for K topics and V words; `suffix` is "_" for fitted attributes."""
     K, V = shape
     first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
-    return (
-        check_prior(alpha, first, ((K,),), dtype, default=default, summed=True),
-        check_prior(eta, second, ((V,), (K, V)), dtype, default=default, summed=True),
-    )
+    found = check_prior(alpha, first, ((K,),), dtype, summed=True)
+    return found, check_prior(eta, second, ((V,), (K, V)), dtype, summed=True)
 
 
 def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.dtype) -> NDArray:

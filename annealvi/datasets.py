@@ -230,15 +230,13 @@ def make_topic_corpus(
     topics = _dirichlet(rng, topic_word_prior, n_topics, n_features, "topic_word_prior")
     document_topics = _dirichlet(rng, doc_topic_prior, n_documents, n_topics, "doc_topic_prior")
     lengths = rng.poisson(document_length, len(document_topics))
+    shares = document_topics / document_topics.sum(1)[:, None]
     rows = [
         sparse.csr_matrix(rng.multinomial(length, np.minimum(share @ topics, 1)).astype(np.float64))
-        for length, share in zip(
-            lengths, document_topics / document_topics.sum(1)[:, None], strict=True
-        )
+        for length, share in zip(lengths, shares, strict=True)
     ]
-    return Bunch(
-        data=sparse.vstack(rows, format="csr"), topics=topics, document_topics=document_topics
-    )
+    data = sparse.vstack(rows, format="csr")
+    return Bunch(data=data, topics=topics, document_topics=document_topics)
 
 
 def _dirichlet(

@@ -14,12 +14,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 def warn_user(text: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's code: the last that is neither ours nor scikit-learn's."""
-    level, frame = 1, inspect.currentframe()
-    while (
-        frame
-        and frame.f_back
-        and re.match(r"(annealvi|sklearn)\b", frame.f_globals.get("__name__", ""))
-    ):
+    level, frame, is_own = 1, inspect.currentframe(), re.compile(r"(annealvi|sklearn)\b").match
+    while frame and frame.f_back and is_own(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
 

@@ -192,13 +192,9 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
 
 def _is_plain(array: Any) -> bool:
     """Whether a kernel can read an array as it is."""
-    return (
-        type(array) is np.ndarray
-        and array.ndim == 1
-        and array.flags.c_contiguous
-        and array.flags.aligned
-        and array.dtype.isnative
-    )
+    if type(array) is not np.ndarray or array.ndim != 1:
+        return False
+    return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
 def _in_order(X: sparse.csr_matrix) -> bool:

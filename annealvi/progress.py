@@ -89,16 +89,16 @@ class ProgressBar:
         self._bar.initial += done - self._bar.n  # they took no time: runs may end early
         self._bar.n = done
         self._bar.refresh()
-        self._start, self._due = run, self._now()
+        self._start, self._due = run, time.monotonic()
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
         """Show one more step; called after each."""
         if self._bar is None:  # in partial_fit
             return
-        self._monitor, now = monitor, self._now()
+        self._monitor, now = monitor, time.monotonic()
         if now >= self._due:
             self._describe()
-            self._due = now + max(PAUSE, (self._now() - now) / SHARE)
+            self._due = now + max(PAUSE, (time.monotonic() - now) / SHARE)
         self._bar.update()
 
     @contextmanager
@@ -126,13 +126,8 @@ class ProgressBar:
     def _describe(self) -> None:
         run, T = self._start, self._monitor.temperature
         several = f"run {run.number + 1} of {run.n_runs}, " * (run.n_runs > 1)
-        self._bar.set_postfix_str(
-            f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}", refresh=False
-        )
-
-    @staticmethod
-    def _now() -> float:
-        return time.monotonic()
+        text = f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}"
+        self._bar.set_postfix_str(text, refresh=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"desc": self.desc, "file": self.file}

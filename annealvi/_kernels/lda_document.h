@@ -464,19 +464,10 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
                                  REAL reference, REAL b, REAL sparsity, REAL *norm)
 {
     double total = 0, n_tokens = 0, sum = 0;
-    int64_t v = 0;
     const V tiny = FN(splat)((REAL)TINY);
-    for (; v + LANES <= n_words; v += LANES)
+    for (int64_t v = 0; v < n_words; v += LANES) /* whole vectors: there is room for the last */
         FN(store)(norm + v, FN(log)(FN(at_least)(FN(load)(norm + v), tiny)));
-    if (v < n_words) {
-        V rest = tiny;
-        for (int l = 0; l < (int)(n_words - v); l++)
-            rest[l] = norm[v + l];
-        rest = FN(log)(FN(at_least)(rest, tiny));
-        for (int l = 0; l < (int)(n_words - v); l++)
-            norm[v + l] = rest[l];
-    }
-    for (v = 0; v < n_words; v++) {
+    for (int64_t v = 0; v < n_words; v++) {
         total += (double)counts[v] * (double)norm[v];
         n_tokens += (double)counts[v];
     }

@@ -228,18 +228,17 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
     if (mean == 1 && b != 1 && !logs)
         return FN(mean_weights)(K, K_pad, lambda, log_sums, b, normalise, exponents, weights,
                                 row_sum);
+#define EXPONENTS(kind)                                                                          \
+    FN(weight_exponents)(FN(kind), K, K_pad, lambda, log_sums, b, weights, exponents)
     if (mean == 2)
-        reference = FN(weight_exponents)(FN(WIDE_MEAN), K, K_pad, lambda, log_sums, b, weights,
-                                         exponents);
+        reference = EXPONENTS(WIDE_MEAN);
     else if (mean)
-        reference = FN(weight_exponents)(FN(MEAN), K, K_pad, lambda, log_sums, b, weights,
-                                         exponents);
+        reference = EXPONENTS(MEAN);
     else if (FN(largest_of)(K_pad, lambda) < (REAL)FAR)
-        reference = FN(weight_exponents)(FN(NEAR), K, K_pad, lambda, log_sums, b, weights,
-                                         exponents);
+        reference = EXPONENTS(NEAR);
     else
-        reference = FN(weight_exponents)(FN(DISTANT), K, K_pad, lambda, log_sums, b, weights,
-                                         exponents);
+        reference = EXPONENTS(DISTANT);
+#undef EXPONENTS
     if (!normalise)
         reference = 0;
     const V floor = FN(splat)(normalise ? CLAMP : CLAMP_PLAIN);

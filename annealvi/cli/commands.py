@@ -102,9 +102,8 @@ def at_least(least: int) -> Callable[[str], int]:
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(
-                f"must be an integer of at least {least}, got {text!r}"
-            )
+            wanted = f"must be an integer of at least {least}, got {text!r}"
+            raise argparse.ArgumentTypeError(wanted)
         return int(text)
 
     return number

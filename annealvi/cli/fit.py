@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
 from annealvi._optional import import_optional
@@ -50,7 +49,14 @@ def fit(chosen: argparse.Namespace) -> None:
         if chosen.second_fit:
             estimator.set_params(n_topics=len(source.sizes), random_state=chosen.random_state + 1)
             second = _fitted(estimator, corpus, chosen)
-        _write_report(source, second, corpus, X, chosen)
+        described(source, corpus, X, second).to_html(
+            chosen.report,
+            title=f"Topics of {Path(chosen.path).name}",
+            times=corpus.columns.get("time"),
+            freq=chosen.freq,
+            groups=corpus.columns.get("group"),
+            other=None if second is None else describe(second, X, source.words),
+        )
         say(chosen, f"wrote {chosen.report}")
     if X.shape[1] > 1:
         source.coherence = topic_coherence(source.topics, X, n_words=min(N_WORDS, X.shape[1]))
@@ -107,21 +113,6 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     if model.n_topics == "auto":
         say(chosen, f"chose {len(model.components_)} topics: {model.choice_.rule}")
     return model if known else model.lda_
-
-
-def _write_report(
-    source: Source, second: Any, corpus: Corpus, X: sparse.csr_matrix, chosen: argparse.Namespace
-) -> None:
-    columns = corpus.columns
-    summary = described(source, corpus, X, second)
-    summary.to_html(
-        chosen.report,
-        title=f"Topics of {Path(chosen.path).name}",
-        times=columns.get("time"),
-        freq=chosen.freq,
-        groups=columns.get("group"),
-        other=None if second is None else describe(second, X, source.words),
-    )
 
 
 def _check_outputs(chosen: argparse.Namespace) -> None:

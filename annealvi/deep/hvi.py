@@ -414,9 +414,8 @@ class SigmoidalTransitions(nn.Module):
         sees, used = self.masks()
         hidden = (self.hidden_weight[index] * sees[index]).flatten(0, 1)
         out = (self.out_weight[index] * used[index]).flatten(0, 1)
-        hidden_bias, out_bias = (
-            part[index].flatten(0, 1) for part in (self.hidden_bias, self.out_bias)
-        )
+        biases = self.hidden_bias, self.out_bias
+        hidden_bias, out_bias = (part[index].flatten(0, 1) for part in biases)
         h = torch.baddbmm(hidden_bias, z.flatten(0, -3), hidden).relu_()
         found = torch.baddbmm(out_bias, h, out).unflatten(-1, (3, self.dim, self.n_sigmoids))
         w, a, b = found.unflatten(0, z.shape[:-2]).unbind(-3)

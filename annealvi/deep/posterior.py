@@ -217,9 +217,8 @@ class HierarchicalPosterior(DeepEstimator):
             If the objective or its gradient is not finite during the fit.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            self.__dict__.pop(
-                "lower_bounds_", None
-            )  # a callback must not see results of an earlier fit
+            # a callback must not see results of an earlier fit
+            self.__dict__.pop("lower_bounds_", None)
             before = vars(self).get("_training")
             try:
                 self._fit(None, self._objective, keep, resume)
@@ -251,12 +250,9 @@ class HierarchicalPosterior(DeepEstimator):
             self.lower_bounds_ = bounds.copy()
 
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> LayeredPosterior:
-        return POSTERIORS[architecture["transition"]](
-            architecture["dim"],
-            architecture["n_transitions"],
-            n_runs=architecture["n_init"],
-            hidden=architecture["hidden"],
-        )
+        sizes = architecture["dim"], architecture["n_transitions"]
+        options = {"n_runs": architecture["n_init"], "hidden": architecture["hidden"]}
+        return POSTERIORS[architecture["transition"]](*sizes, **options)
 
     def sample(self, n_samples: int = 1) -> NDArray[np.float32]:
         """Draw from the posterior.
@@ -358,12 +354,9 @@ class HierarchicalPosterior(DeepEstimator):
 
         def objective(rows: Tensor | None, step: int) -> Outcome:
             beta = betas[step]
+            epsilon = network.draw_noise(int(self.batch_size), noise)
             value, path = loss_calibrated(
-                network,
-                network.draw_noise(int(self.batch_size), noise),
-                self._log_density,
-                calibration=calibration,
-                beta=beta,
+                network, epsilon, self._log_density, calibration=calibration, beta=beta
             )
             with torch.no_grad():
                 elbo = hvi_elbo(network, path, self._log_density)

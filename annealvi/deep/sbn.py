@@ -279,9 +279,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
                 if other is None:
                     return network.statistic(f, draws)
                 logits = zip(other.ascend(x, draws.bits), draws.bits, strict=True)
-                return other.statistic(
-                    f, draws._replace(q_logits=[of.expand_as(bit) for of, bit in logits])
-                )
+                q_logits = [of.expand_as(bit) for of, bit in logits]
+                return other.statistic(f, draws._replace(q_logits=q_logits))
 
             return Outcome(-surrogate.mean(), elbo, t, statistic)
 

@@ -134,13 +134,8 @@ def memory_of(optimiser: torch.optim.Optimizer) -> Schema:
     """What it remembers of each parameter that had a gradient, by number; settings are not."""
     parameters = [part for group in optimiser.param_groups for part in group["params"]]
     names = MOMENTS.get(type(optimiser), ())
-    fields = [
-        Schema(
-            step=TensorField((), positive=True),
-            **{name: TensorField(parameter.shape) for name in names},
-        )
-        for parameter in parameters
-    ]
+    moments = ({name: TensorField(part.shape) for name in names} for part in parameters)
+    fields = [Schema(step=TensorField((), positive=True), **own) for own in moments]
     return Schema(**{str(number): Optional(field) for number, field in enumerate(fields)})
 
 

@@ -410,10 +410,9 @@ class VariationalAutoencoder(AmortisedEstimator):
             if self.decoder_steps == "elbo" and self.calibration == 1:
                 wanted = "below 1 with decoder_steps='elbo', or no step moves the decoder"
                 raise BadParameter("calibration", wanted, self.calibration)
+            steps = self.decoder_steps
             objective = partial(
-                network.chain_bound,
-                calibration=float(self.calibration),
-                decoder_steps=self.decoder_steps,
+                network.chain_bound, calibration=float(self.calibration), decoder_steps=steps
             )
         betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 

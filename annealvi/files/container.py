@@ -47,9 +47,8 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     anything that a file cannot hold.
     """
     tensors: dict[str, NDArray] = {}
-    plain = _flatten(
-        {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}, "", tensors
-    )
+    content = {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}
+    plain = _flatten(content, "", tensors)
     text = json.dumps(plain, allow_nan=False, separators=(",", ":"))
     header = {TREE: text, CHECKSUM: _checksum(text, tensors)}
     with replacing(Path(os.path.realpath(os.fsdecode(path)))) as partial:
@@ -202,9 +201,8 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
 
 def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
     """The description, the checksum and the arrays, mapped into memory."""
-    with safe_open(
-        os.fsdecode(path), framework="numpy"
-    ) as file:  # checks the layout of the whole file
+    # this checks the layout of the whole file
+    with safe_open(os.fsdecode(path), framework="numpy") as file:
         metadata, names = file.metadata() or {}, list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:
         raise ValueError("annealvi did not write it.")

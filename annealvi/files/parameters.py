@@ -79,9 +79,8 @@ def parameter_tree(value: Any, name: str) -> Any:
     if isinstance(value, Real):
         return float(value)
     if is_object(value):
-        parts = {
-            key: parameter_tree(part, f"{name}.{key}") for key, part in contents(value).items()
-        }
+        given = contents(value).items()
+        parts = {key: parameter_tree(part, f"{name}.{key}") for key, part in given}
         return {"type": type(value).__name__, "parameters": parts}
     if isinstance(value, RandomState):
         try:

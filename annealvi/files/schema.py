@@ -8,7 +8,7 @@ it may be.  ``schema.dump(object)`` returns a tree (see :mod:`annealvi.files`), 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import RandomState
@@ -33,8 +33,11 @@ def damaged(way: str, wanted: str, value: Any) -> ValueError:
 class Field:
     """What one value of a state may be; this one takes every value, which the caller checks."""
 
+    #: Makes what is written of a value.
+    kind: ClassVar[Any] = staticmethod(lambda value: value)
+
     def dump(self, value: Any) -> Any:
-        return value
+        return self.kind(value)
 
     def load(self, value: Any, way: str, sizes: Sizes) -> Any:
         return value
@@ -55,8 +58,7 @@ class Tree(Field):
 class Flag(Field):
     """True or False."""
 
-    def dump(self, value: Any) -> bool:
-        return bool(value)
+    kind = bool
 
     def load(self, value: Any, way: str, sizes: Sizes) -> bool:
         if not isinstance(value, bool):
@@ -67,11 +69,10 @@ class Flag(Field):
 class Text(Field):
     """A string, one of `options` if these are given."""
 
+    kind = str
+
     def __init__(self, *options: str) -> None:
         self.options = options
-
-    def dump(self, value: Any) -> str:
-        return str(value)
 
     def load(self, value: Any, way: str, sizes: Sizes) -> str:
         if not isinstance(value, str) or (self.options and value not in self.options):
@@ -82,11 +83,10 @@ class Text(Field):
 class Integer(Field):
     """An int in [least, most]; either may be a name."""
 
+    kind = int
+
     def __init__(self, least: int | str = 0, most: int | str = 2**53) -> None:
         self.least, self.most = least, most
-
-    def dump(self, value: Any) -> int:
-        return int(value)
 
     def load(self, value: Any, way: str, sizes: Sizes) -> int:
         least, most = (_size(bound, sizes) for bound in (self.least, self.most))
@@ -98,13 +98,12 @@ class Integer(Field):
 class Number(Field):
     """A float in [least, most]; with ``finite=False`` it may also be infinite or NaN."""
 
+    kind = float
+
     def __init__(
         self, least: float = -np.inf, most: float = np.inf, *, finite: bool = True
     ) -> None:
         self.least, self.most, self.finite = least, most, finite
-
-    def dump(self, value: Any) -> float:
-        return float(value)
 
     def load(self, value: Any, way: str, sizes: Sizes) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -144,12 +143,8 @@ class Array(Field):
         named = isinstance(self.dtype, str) and self.dtype in sizes
         dtype = np.dtype(sizes[self.dtype] if named else self.dtype)  # type: ignore[index]
         shape = tuple(None if side is None else _size(side, sizes) for side in self.shape)
-        if (
-            not isinstance(value, np.ndarray)
-            or value.dtype != dtype
-            or value.ndim != len(shape)
-            or any(n is not None and n != m for n, m in zip(shape, value.shape, strict=True))
-        ):
+        alike = isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
+        if not alike or any(n not in (None, m) for n, m in zip(shape, value.shape, strict=True)):
             raise damaged(way, f"an array of {dtype} of shape {shape}", value)
         if dtype.kind == "f" and (self.finite or self.positive) and value.size:
             least, most = value.min(), value.max()  # NaN if there is one; no array of their size

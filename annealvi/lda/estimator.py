@@ -390,10 +390,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 columns = shallow(self)
                 X = check_words(columns, X, "partial_fit", reset=True)
                 shown, X = X.dtype, in_dtype(X, fit_dtype(vars(self), X, population))
-                rng, shape = (
-                    check_random_state(self.random_state),
-                    (int(self.n_components), X.shape[1]),
-                )
+                shape = int(self.n_components), X.shape[1]
+                rng = check_random_state(self.random_state)
                 state = LDAState.begin(shape, X.dtype, settings, rng, threads, shown, X)
             with changing(self):
                 prepare_portion(state, X, settings, population, threads)
@@ -505,9 +503,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                         n_runs,
                         n_workers=plan.n_workers,
                         show=show if in_turn else None,
-                        follow=MergedFit if plan.merges else None,
+                        follow=MergedFit if plan.settings.merged else None,
                     )
-                if not runs.finished and not plan.merges:
+                if not runs.finished and not plan.settings.merged:
                     best.state.results["init_scores"] = np.array(runs.scores)
                 best.conclude()
             finally:

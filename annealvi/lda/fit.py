@@ -88,11 +88,6 @@ class Plan:
     buffers: Buffers = field(default_factory=Buffers)
 
     @property
-    def merges(self) -> bool:
-        """Whether the topics of all runs are merged; if not, the best run is kept."""
-        return self.settings.merged
-
-    @property
     def batch_size(self) -> int:
         """Number of documents per step."""
         n_samples = self.training.shape[0]
@@ -106,12 +101,12 @@ class Plan:
 
     def passes_of_run(self, number: int) -> Passes:
         """What a run makes; of one that is merged no more is asked."""
-        n_full = 0 if self.merges else int(self.settings.finish_iter)
+        n_full = 0 if self.settings.merged else int(self.settings.finish_iter)
         steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
         if n_full:
             steps = OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full)
         label = f"run {number + 1}, " if self.settings.n_init > 1 else ""
-        return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.merges)
+        return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.settings.merged)
 
     def passes_of_merged(self) -> Passes:
         """What follows the merge."""
@@ -160,16 +155,14 @@ class Fit:
         """A run before its first step."""
         X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
         shape, n_threads = (int(plan.parameters["n_components"]), X.shape[1]), plan.n_threads
-        state = LDAState.begin(
-            shape, X.dtype, settings, rng, n_threads // plan.n_workers, plan.shown, X
-        )
+        own_threads = n_threads // plan.n_workers
+        state = LDAState.begin(shape, X.dtype, settings, rng, own_threads, plan.shown, X)
         state.model.set_corpus(plan.corpus)
         if plan.n_workers == 1:
             state.model.buffers = plan.buffers
         state.planned_for = clone(plan.temperature)
-        state.temperature = plan.temperature.plan(
-            plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size, model=state.model
-        )
+        n_steps, per_pass = plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size
+        state.temperature = plan.temperature.plan(n_steps, per_pass, model=state.model)
         passes = plan.passes_of_run(number)
         if settings.learning_method != "batch" and plan.n_passes:
             check_step(settings, state.temperature, 0, passes.step_size(1))
@@ -295,7 +288,8 @@ class Fit:
         some = X[:: -(-X.shape[0] // FEW)]
         return Run(
             number=self.number,
-            n_runs=plan.settings.n_init + plan.merges,  # what follows the merge is one more
+            n_runs=plan.settings.n_init
+            + plan.settings.merged,  # what follows the merge is one more
             n_done=self.n_steps - self.first,
             n_steps=passes.n_passes * plan.steps_per_pass + passes.n_full,
             steps_per_pass=plan.steps_per_pass,
@@ -338,9 +332,8 @@ class MergedFit(Fit):
 
     def __init__(self, runs: list[Fit]) -> None:
         first, plan = runs[0], runs[0].plan
-        super().__init__(
-            plan, plan.settings.n_init, first.state, plan.passes_of_merged(), first.halt
-        )
+        passes = plan.passes_of_merged()
+        super().__init__(plan, plan.settings.n_init, first.state, passes, first.halt)
         self.runs, self.stopped = runs, runs[-1].stopped
 
     def run(self) -> None:

@@ -123,7 +123,7 @@ class Perplexity:
         plan, parameters = self.fit.plan, self.fit.plan.parameters
         if parameters["evaluate_every"] <= 0:
             return
-        longer = "n_init=1 with a larger max_iter" if plan.merges else "a larger max_iter"
+        longer = "n_init=1 with a larger max_iter" if plan.settings.merged else "a larger max_iter"
         n_full = self.fit.passes.n_full
         more = f" and {n_full} that end the fit" if n_full else ""
         advice = f"Use {longer}, or a larger perp_tol."
@@ -274,7 +274,7 @@ class HeldOut:
     def warn(self) -> None:
         """Warn if the fit has used all of its passes, and was still improving."""
         plan = self.fit.plan
-        if self.improving and not plan.merges:
+        if self.improving and not plan.settings.merged:
             warn_user(
                 f"The validation score was still improving after max_iter={plan.n_passes} passes. "
                 "Increase max_iter.",

@@ -306,14 +306,15 @@ def _budget(preset: Values, given: Values, corpus: Corpus) -> Values:
 def _can_be_merged(values: Values) -> bool:
     """Whether topics of several runs may be merged: all have the same prior, and end at T = 1."""
     alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], 2)
-    ends = _cools(values["temperature"]) or _is_cold(values["temperature"])
+    temperature = as_temperature(values["temperature"], TEMPERATURES)
+    ends = temperature.cools or (temperature.constant and temperature.inverse(0) == 1)
     begins = isinstance(values["init"], str) and values["document_init"] == "constant"
     return alike and not values["learned"] and ends and begins
 
 
 def _falls(values: Values, corpus: Corpus) -> bool:
     """Whether T falls to 1 in a fit; in a stream its length is not known."""
-    return corpus.density is not None and _cools(values["temperature"])
+    return corpus.density is not None and as_temperature(values["temperature"], TEMPERATURES).cools
 
 
 def batch_size(n_samples: int) -> int:
@@ -362,19 +363,6 @@ def are_alike(prior: Any, ndim: int = 1) -> bool:
     """Whether all topics have the same prior, which has so many dimensions if they may differ."""
     values = as_array(prior)
     return values.ndim < ndim or bool(np.all(values == values[:1]))
-
-
-def _cools(temperature: Any) -> bool:
-    """Return whether the temperature falls to 1 by a schedule."""
-    if isinstance(temperature, str):
-        temperature = TEMPERATURES.get(temperature)
-    return getattr(temperature, "cools", False)  # a number does not
-
-
-def _is_cold(temperature: Any) -> bool:
-    """Return whether T is 1 at every step."""
-    planned = as_temperature(temperature, TEMPERATURES)
-    return planned.constant and planned.inverse(0) == 1
 
 
 def is_learned(prior: Any) -> bool:

@@ -364,9 +364,8 @@ class LDAState:
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
         if number and 1 <= as_float(temperature) < np.inf:
             return Tempering(1.0 / float(temperature))
-        raise BadParameter(
-            "temperature", "a float in the range [1.0, inf) or 'learned'", temperature
-        )
+        wanted = "a float in the range [1.0, inf) or 'learned'"
+        raise BadParameter("temperature", wanted, temperature)
 
     def elbo(
         self,
@@ -404,9 +403,8 @@ class LDAState:
         if sample is None:
             sample = some_documents(X)
         seen = documents.infer(sample, n_threads=n_threads)
-        corpus = documents.posterior_log_partition(  # log C(b) per word
-            SCORE_GRID, sample, seen, n_threads=n_threads
-        ) / (sample.sum(dtype=np.float64) or 1.0)
+        log_c = documents.posterior_log_partition(SCORE_GRID, sample, seen, n_threads=n_threads)
+        corpus = log_c / (sample.sum(dtype=np.float64) or 1.0)  # per word
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             some = X[rows]
@@ -442,9 +440,8 @@ class LDAState:
         state = cls(model, **values)
         if state.planned_for is not None and not hasattr(state.planned_for, "plan"):
             raise damaged(f"{place}planned_for", "a temperature or None", state.planned_for)
-        state.temperature = restored_temperature(
-            parts["temperature"], f"{place}temperature", model=model
-        )
+        planned, where = parts["temperature"], f"{place}temperature"
+        state.temperature = restored_temperature(planned, where, model=model)
         model.load_partition(parts["model"], f"{place}model")  # the temperature is attached
         state.monitor.load_state_dict(parts["monitor"], f"{place}monitor")
         return state

@@ -315,9 +315,8 @@ def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) 
         raise BadParameter("estimator", "a model of word counts", estimator, hint) from error
     wanted = "one for each document and topic"
     if theta.shape != shape or theta.dtype.kind not in "fiu":
-        raise BadParameter(
-            "transform", f"a method that returns numbers of shape {shape}, {wanted}", theta
-        )
+        numbers = f"a method that returns numbers of shape {shape}, {wanted}"
+        raise BadParameter("transform", numbers, theta)
     wrong = theta[~np.isfinite(theta)]
     if wrong.size:
         raise BadParameter("transform", f"a method that returns finite numbers, {wanted}", wrong[0])
@@ -391,17 +390,10 @@ def word_probabilities(
         if not at_once:
             words, indices = np.unique(indices, return_inverse=True)
             beta = beta_of(words)
-        kernels.word_probabilities(
-            indices,
-            (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype),
-            0,
-            rows.stop - rows.start,
-            padded_rows(theta[rows], np.float64),
-            beta,
-            pointers,
-            room,
-            probabilities[entries],
-        )
+        ends = (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype)
+        documents = indices, ends, 0, rows.stop - rows.start
+        own = padded_rows(theta[rows], np.float64)
+        kernels.word_probabilities(*documents, own, beta, pointers, room, probabilities[entries])
     return probabilities
 
 
@@ -451,7 +443,6 @@ class HeldOut:
         # with a small tolerance, because passes are sums of fractions
         every = max(float(self.every), 1e-9)
         if int((monitor.passes + 1e-9) / every) > int((before + 1e-9) / every):
-            score = document_completion(
-                estimator, self.X, observed=self.observed, random_state=self.random_state
-            )
+            split = {"observed": self.observed, "random_state": self.random_state}
+            score = document_completion(estimator, self.X, **split)
             monitor.record(held_out_log_likelihood=float(score))

@@ -65,9 +65,8 @@ def word_names(names: ArrayLike, n_features: int) -> NDArray:
     """Check the names of words."""
     found = as_array(names)
     if found.shape != (n_features,):
-        raise BadParameter(
-            "feature_names", f"one name for each of the {n_features} features", found
-        )
+        wanted = f"one name for each of the {n_features} features"
+        raise BadParameter("feature_names", wanted, found)
     return found
 
 
@@ -91,11 +90,8 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
         topics = getattr(topics, "components_", topics)
     first = topics.to_numpy() if hasattr(topics, "to_numpy") else topics
     # An array without dimensions has no length.
-    while (
-        isinstance(first, list | tuple | np.ndarray)
-        and getattr(first, "shape", True)
-        and len(first)
-    ):
+    rows = list | tuple | np.ndarray
+    while isinstance(first, rows) and getattr(first, "shape", True) and len(first):
         first = first[0]
     if isinstance(first, str | Mapping):
         wanted = "a fitted estimator, or for each topic a weight of each word, in columns"
@@ -106,9 +102,8 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
     with np.errstate(over="ignore"):
         sums = weights.sum(axis=1, dtype=np.float64)
     for topic in np.flatnonzero(~((sums > 0) & np.isfinite(sums))):
-        raise BadParameter(
-            f"{name}[{topic}]", "weights with a positive and finite sum", sums[topic]
-        )
+        wanted = "weights with a positive and finite sum"
+        raise BadParameter(f"{name}[{topic}]", wanted, sums[topic])
     return weights
 
 

@@ -89,7 +89,7 @@ class Plan:
     temperature: Temperature
     #: A copy of the estimator: callbacks may set parameters of the next fit.
     estimator: Any
-    callbacks: Callbacks | None
+    callbacks: Callbacks
     #: Shows a state to the user.
     show: Callable[[MixtureState], None]
 
@@ -138,18 +138,17 @@ class MixtureFit:
     def run(self) -> None:
         """Fit to the end."""
         state, plan, max_iter = self.state, self.plan, int(self.plan.estimator.max_iter)
-        if plan.callbacks:
-            plan.callbacks.begin(
-                Run(
-                    number=self.number,
-                    n_runs=int(plan.estimator.n_init),
-                    n_done=self.n_steps,
-                    n_steps=max_iter,
-                    steps_per_pass=1,
-                    bound_name="ELBO a sample",
-                    bound=lambda: self.score,
-                )
+        plan.callbacks.begin(
+            Run(
+                number=self.number,
+                n_runs=int(plan.estimator.n_init),
+                n_done=self.n_steps,
+                n_steps=max_iter,
+                steps_per_pass=1,
+                bound_name="ELBO a sample",
+                bound=lambda: self.score,
             )
+        )
         try:
             if self.n_steps:
                 self._finish_step()  # it was written by a callback in the midst of its last step

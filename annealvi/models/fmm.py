@@ -41,7 +41,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import gen_batches
 
 from annealvi._kernels import fmm as kernels
@@ -80,14 +80,6 @@ class Factors(NamedTuple):
     data: NDArray[np.float64]
     #: R = sum_n E[z_n z_n^T].
     pairs: NDArray[np.float64]
-
-
-def component_major(n_components: int, n_samples: int, dtype: DTypeLike) -> NDArray:
-    """Make an array with a row for each component, whose padding is 0."""
-    width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
-    room = aligned_empty((n_components, width), dtype)
-    room[:, n_samples:] = 0
-    return room
 
 
 def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
@@ -351,10 +343,9 @@ class FMM(Mixture):
 
     def _rooms(self, n_samples: int) -> tuple[NDArray, NDArray]:
         """nu of so many data at its start, pi, and room for P."""
-        nu, projection = (
-            component_major(self.n_components, n_samples, self.dtype) for _ in range(2)
-        )
-        nu[:] = self.prior_probability[:, None]
+        shape = self.n_components, -(-n_samples // kernels.BLOCK) * kernels.BLOCK
+        nu, projection = (aligned_empty(shape, self.dtype) for _ in range(2))
+        nu[:], projection[:, n_samples:] = self.prior_probability[:, None], 0
         return nu, projection
 
     def _project(self, X: NDArray, out: NDArray) -> None:

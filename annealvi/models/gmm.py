@@ -305,9 +305,8 @@ class GMM(Mixture):
         if self.known_weights is None:
             kl += special.lgamma(q.alpha.sum()) - special.lgamma(p.alpha.sum())
             kl += np.sum(special.lgamma(p.alpha) - special.lgamma(q.alpha))
-            kl += np.sum(
-                (q.alpha - p.alpha) * (special.digamma(q.alpha) - special.digamma(q.alpha.sum()))
-            )
+            e_log = special.digamma(q.alpha) - special.digamma(q.alpha.sum())
+            kl += np.sum((q.alpha - p.alpha) * e_log)
         ratio = p.kappa / q.kappa
         kl += 0.5 * self.n_features * np.sum(ratio - 1 - special.log(ratio))
         distance = self.means_centred - p.shift / p.kappa[:, None]
@@ -334,9 +333,8 @@ class GMM(Mixture):
             return self.normaliser[1].copy()
         log_width = 0.5 * self.n_samples * self.n_features * special.log(b)
         if self.known_weights is not None:
-            log_sums = special.log_sum_exp(
-                b[:, None] * special.log(self.known_weights) + log_c, axis=1
-            )
+            logs = b[:, None] * special.log(self.known_weights) + log_c
+            log_sums = special.log_sum_exp(logs, axis=1)
             total = self.n_samples * log_sums - log_width
         else:
             pairs = zip(b, log_c, strict=True)
@@ -364,9 +362,8 @@ class GMM(Mixture):
     def local_log_partition(self, parameters: NDArray, inverse: NDArray) -> NDArray:
         """Logarithm of the sum (integral) of one datum's tempered likelihood."""
         b = np.asarray(inverse, dtype=np.float64)
-        log_sums = special.log_sum_exp(
-            b[:, None] * parameters + log_distortions(self.known_covariances, b), axis=1
-        )
+        logs = b[:, None] * parameters + log_distortions(self.known_covariances, b)
+        log_sums = special.log_sum_exp(logs, axis=1)
         return log_sums - 0.5 * self.n_features * special.log(b)
 
     def hyperparameters(self) -> dict[str, Any]:

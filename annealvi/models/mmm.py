@@ -144,9 +144,8 @@ class MMM(Mixture):
             n = part.shape[1]
             phi = self.log_joint(batch.data, slice(start, start + n), self.room[:n])
             energy, log_sum = self.normalise(phi, b)
-            kernels.add_product(
-                part.data, part.indices, part.indptr, phi, self.n_threads, counts.words
-            )
+            given = part.data, part.indices, part.indptr
+            kernels.add_product(*given, phi, self.n_threads, counts.words)
             counts.documents[:] += phi.sum(axis=0)
             entropy.append(log_sum - b * energy)
         self.last, self.documents = counts, counts.documents

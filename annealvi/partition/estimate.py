@@ -268,15 +268,9 @@ class PowerGrid:
         n_threads : int, default=1
         """
         out = np.empty((len(logs), self.n_points))
-        kernels.row_power_sums(
-            logs,
-            self._starts,
-            self._steps,
-            np.empty((0, 0)) if weights is None else weights,
-            n_threads,
-            separate_rows(n_threads, kernels.scratch_size(self.n_points)),
-            out,
-        )
+        weights = np.empty((0, 0)) if weights is None else weights
+        scratch = separate_rows(n_threads, kernels.scratch_size(self.n_points))
+        kernels.row_power_sums(logs, self._starts, self._steps, weights, n_threads, scratch, out)
         return out
 
     def column_sums(
@@ -298,16 +292,9 @@ class PowerGrid:
         """
         if out is None:
             out = np.zeros((self.n_points, logs.shape[1]))
-        blocks = kernels.n_vocabulary_blocks(len(logs))
-        kernels.column_power_sums(
-            logs,
-            self._starts,
-            self._steps,
-            n_threads,
-            separate_rows(n_threads, kernels.scratch_size(self.n_points)),
-            np.empty((blocks, *out.shape)),
-            out,
-        )
+        partial = np.empty((kernels.n_vocabulary_blocks(len(logs)), *out.shape))
+        rooms = separate_rows(n_threads, kernels.scratch_size(self.n_points)), partial
+        kernels.column_power_sums(logs, self._starts, self._steps, n_threads, *rooms, out)
         return out
 
     def at_inverses(self, at_points: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -35,9 +35,8 @@ def several_axes(
         n_columns = min(int(n_columns), n)
         n_rows = -(-n // n_columns)
         figsize = (size[0] * n_columns, size[1] * n_rows)
-        axes = pyplot.subplots(
-            n_rows, n_columns, figsize=figsize, squeeze=False, layout="constrained"
-        )[1]
+        options = {"figsize": figsize, "squeeze": False, "layout": "constrained"}
+        axes = pyplot.subplots(n_rows, n_columns, **options)[1]
     axes = np.asarray(axes, dtype=object)
     if axes.size < n:
         raise ValueError(
@@ -139,11 +138,8 @@ def plot_learning_curves(
         mean = np.mean([[x[:shortest], y[:shortest]] for x, y in curves], axis=0)
         ax.plot(*mean, color=f"C{number}", lw=2, label=name)
     ax.set_xlabel({"pass": "passes over the data", "seconds": "seconds"}.get(over, over))
-    ax.set_ylabel(
-        {"held_out_log_likelihood": "held-out log-likelihood", "elbo": "ELBO at T = 1"}.get(
-            value, value
-        )
-    )
+    names = {"held_out_log_likelihood": "held-out log-likelihood", "elbo": "ELBO at T = 1"}
+    ax.set_ylabel(names.get(value, value))
     ax.legend()
     return ax
 

@@ -45,9 +45,8 @@ def _make_legible(figure: Any) -> None:
     for font in fonts.fontManager.ttflist if missing else ():
         if "last resort" not in font.name.lower() and len(families) < len(missing):
             own = _characters(font.fname)
-            families |= {
-                sign: font.name for sign in missing if sign not in families and ord(sign) in own
-            }
+            new = [sign for sign in missing if sign not in families and ord(sign) in own]
+            families |= dict.fromkeys(new, font.name)
     for sign, texts in missing.items():
         for each in texts if sign in families else ():
             each.set_fontfamily(list(dict.fromkeys([*each.get_fontfamily(), families[sign]])))

@@ -235,9 +235,8 @@ def plot_topic_dendrogram(summary: Any) -> Any:
     """
     drawn = pictures.tree(summary)
     line = dict(color=COLOURS[0], width=1)
-    brackets = _go().Scatter(
-        x=_with_gaps(drawn.along), y=_with_gaps(drawn.across), mode="lines", line=line
-    )
+    x, y = _with_gaps(drawn.along), _with_gaps(drawn.across)
+    brackets = _go().Scatter(x=x, y=y, mode="lines", line=line)
     return _figure(
         [brackets],
         xaxis=dict(title="Hellinger distance", rangemode="tozero"),

@@ -137,12 +137,11 @@ def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
     """The most relevant words of the topics with p(w|k), most probable first."""
     check_summary(summary)
-    names = topic_names(summary)
-    found = []
+    names, found = topic_names(summary), []
+    relevance = summary.relevance if relevance is None else relevance
     for topic in choose_topics(summary, topics, N_BARS):
-        table = summary.weights(
-            topic, n_words, summary.relevance if relevance is None else relevance
-        ).sort_values("probability", ascending=False, kind="stable")
+        table = summary.weights(topic, n_words, relevance)
+        table = table.sort_values("probability", ascending=False, kind="stable")
         words = [shorten(word, 30) for word in table["word"]]
         found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
     return found
@@ -194,7 +193,8 @@ def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[
 def alike(summary: Any) -> Grid:
     """Distances between topics, those that are alike side by side."""
     found = check_summary(summary).similar()
-    order = _leaves(found.linkage, len(summary.topics))
+    several = len(summary.topics) > 1
+    order = leaves_list(found.linkage).astype(np.intp) if several else np.arange(1)
     values = np.asarray(found.distances)[np.ix_(order, order)]
     return _grid(values, topic_names(summary), order, order)
 
@@ -202,12 +202,6 @@ def alike(summary: Any) -> Grid:
 def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
     """Topics in rows, which have names, and topics in columns, which have numbers."""
     return Grid(values, [names[k] for k in rows], [str(k) for k in columns], rows)
-
-
-def _leaves(linkage: NDArray | None, n_topics: int) -> NDArray[np.intp]:
-    if n_topics < 2:
-        return np.arange(n_topics)
-    return leaves_list(linkage).astype(np.intp)
 
 
 def tree(summary: Any) -> Tree:
@@ -304,22 +298,15 @@ def _courses(summary: Any, table: Any, errors: Any, topics: Any, most: int) -> C
     chosen = choose_topics(summary, topics, most)
     names = topic_names(summary)
     shares = table.iloc[:, 1:].to_numpy(np.float64)  # after the column n_documents
-    return Courses(
-        list(table.index),
-        shares[:, chosen],
-        1.96 * errors.iloc[:, 1:].to_numpy(np.float64)[:, chosen],
-        table.iloc[:, 0].to_numpy(np.intp),
-        chosen,
-        [names[k] for k in chosen],
-    )
+    margins = 1.96 * errors.iloc[:, 1:].to_numpy(np.float64)[:, chosen]
+    n_documents, named = table.iloc[:, 0].to_numpy(np.intp), [names[k] for k in chosen]
+    return Courses(list(table.index), shares[:, chosen], margins, n_documents, chosen, named)
 
 
 def group_grid(drawn: Courses) -> Grid:
     """Topics in rows and groups, with their numbers of documents, in columns."""
-    columns = [
-        f"{shorten(str(label), 24)} ({n})"
-        for label, n in zip(drawn.labels, drawn.n_documents, strict=True)
-    ]
+    groups = zip(drawn.labels, drawn.n_documents, strict=True)
+    columns = [f"{shorten(str(label), 24)} ({n})" for label, n in groups]
     return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics))
 
 

@@ -312,9 +312,8 @@ def document(summary: Any, number: int) -> dict[str, Any]:
     """One document: title, text, and the topics with a good share of it."""
     shares = summary.shares[number]
     order = np.argsort(-shares, kind="stable")[: N_OTHERS + 1]
-    found: dict[str, Any] = {
-        "topics": [[int(k), _rounded(shares[k])] for k in order if shares[k] >= LEAST_SHARE]
-    }
+    largest = [[int(k), _rounded(shares[k])] for k in order if shares[k] >= LEAST_SHARE]
+    found: dict[str, Any] = {"topics": largest}
     if summary.titles is not None:
         found["title"] = clean(summary.titles[number], TITLE_LENGTH)
     if summary.texts is not None:
@@ -338,9 +337,8 @@ def figures(
     """The figures that plotly draws, by the names of their sections."""
     drawn = {"map": interactive.plot_topic_map(summary)}
     if times is not None:
-        drawn["time"] = interactive.plot_topics_over_time(
-            summary, times, freq=freq, topics=pictures.by_size(summary)[:N_COURSES]
-        )
+        most = pictures.by_size(summary)[:N_COURSES]
+        drawn["time"] = interactive.plot_topics_over_time(summary, times, freq=freq, topics=most)
     if groups is not None:
         drawn["groups"] = interactive.plot_topics_by_group(summary, groups)
     if other is not None:

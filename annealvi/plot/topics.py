@@ -319,18 +319,15 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         values = frame[covariate].unique().tolist()
     if len(values) == 2:
         first, second = values
-        frame = effects.contrast({covariate: second}, {covariate: first}).rename(
-            columns={"estimate": "share"}
-        )
+        frame = effects.contrast({covariate: second}, {covariate: first})
+        frame = frame.rename(columns={"estimate": "share"})
         size = frame.set_index("topic")["share"]
     else:
         size = frame.groupby("topic")["share"].agg(np.ptp)
     size = size.sort_values(kind="stable", ascending=False)
     chosen = _of_effects(frame, topics, list(size.index[: pictures.N_BANDS if curves else None]))
-    names = {
-        k: pictures.shorten(f"{k} {label}")
-        for k, label in zip(frame["topic"], frame["label"], strict=True)
-    }
+    labelled = zip(frame["topic"], frame["label"], strict=True)
+    names = {k: pictures.shorten(f"{k} {label}") for k, label in labelled}
     # dots of several values stand above one another
     n_lines = len(chosen) * (1 if len(values) == 2 else 1 + len(values) // 3)
     ax = _axes(ax, 8, 4 if curves else _tall(n_lines))
@@ -352,9 +349,8 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         at = np.arange(len(chosen)) + (number - (len(groups) - 1) / 2) * 0.7 / len(groups)
         sides = own["share"] - own["low"], own["high"] - own["share"]
         clear = (own["low"] > 0) | (own["high"] < 0)
-        bars = ax.errorbar(
-            own["share"], at, xerr=sides, fmt="none", elinewidth=1, color=f"C{number}"
-        )
+        style = {"fmt": "none", "elinewidth": 1, "color": f"C{number}"}
+        bars = ax.errorbar(own["share"], at, xerr=sides, **style)
         known = own["low"].notna().to_numpy()
         faces = [f"C{number}" if value is not None or one else "white" for one in clear[known]]
         ax.scatter(own["share"][known], at[known], s=20, c=faces, edgecolors=f"C{number}", zorder=3)

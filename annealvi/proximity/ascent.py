@@ -254,13 +254,8 @@ class _Run:
         self.options, self.model = options, model
         self.means, self.logits = means, logits
         self.rng = check_random_state(options.random_state)
-        self.penalty = Penalty(
-            options.statistic,
-            options.distance,
-            options.decay,
-            model.prior_logit,
-            options.average == "parameters",
-        )
+        given = options.statistic, options.distance, options.decay, model.prior_logit
+        self.penalty = Penalty(*given, options.average == "parameters")
         self.move_logits, self.move_means = self._optimizer(), self._optimizer()
         self.step = 0
         self.records: list[tuple[int, Array, Array]] = []

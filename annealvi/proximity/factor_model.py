@@ -82,15 +82,12 @@ class BernoulliFactorModel:
         wrong = probability[(probability <= 0) | (probability >= 1)]
         if wrong.size:
             raise BadParameter("prior_probability", "in the range (0.0, 1.0)", wrong.flat[0])
-        self.noise_variance = float(
-            check_numbers(noise_variance, "noise_variance", (), positive=True)
-        )
+        variance = check_numbers(noise_variance, "noise_variance", (), positive=True)
+        self.noise_variance = float(variance)
         # component-major, as in the kernels: values of different data are contiguous
         self._x = np.ascontiguousarray(np.swapaxes(data, -1, -2))
-        self.prior_probability = probability.reshape(-1, 1)
-        self.prior_logit = special.log(self.prior_probability) - special.log1p(
-            -self.prior_probability
-        )
+        self.prior_probability = pi = probability.reshape(-1, 1)
+        self.prior_logit = special.log(pi) - special.log1p(-pi)
 
     @property
     def n_samples(self) -> int:

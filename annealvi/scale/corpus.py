@@ -278,18 +278,10 @@ class ShardedCorpus(Elsewhere):
             shared = engine.put(model)
             threads = engine.threads() if self._n_threads is None else self._n_threads
             ends = [first + n_leaves * i // n_groups for i in range(n_groups + 1)]
+            parts = ((self._shards[begin:end], begin - first) for begin, end in pairwise(ends))
             return [
-                engine.submit(
-                    sum_of_shards,
-                    shared,
-                    task,
-                    self._shards[ends[i] : ends[i + 1]],
-                    ends[i] - first,
-                    n_leaves,
-                    threads,
-                    slot=i,
-                )
-                for i in range(n_groups)
+                engine.submit(sum_of_shards, shared, task, *part, n_leaves, threads, slot=i)
+                for i, part in enumerate(parts)
             ]
 
         tree = TreeSum(n_leaves, task.merged)

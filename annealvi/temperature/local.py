@@ -182,9 +182,8 @@ class LocalVariational(Learned):
         if self.continuous:
             self._inverses = (np.arange(size) + 0.5) / size
             a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
-            log_prior = (a - 1) * special.log(self._inverses) + (c - 1) * special.log1p(
-                -self._inverses
-            )
+            logs = special.log(self._inverses), special.log1p(-self._inverses)
+            log_prior = (a - 1) * logs[0] + (c - 1) * logs[1]
             self._log_prior = log_prior - special.log_sum_exp(log_prior)
         else:
             self._inverses = np.arange(1, size + 1) / size
@@ -240,6 +239,5 @@ class LocalVariational(Learned):
         corpus = None
         if len(self._totals) and self._totals[-1] > 0:
             corpus = self._totals[:-1] / self._totals[-1]
-        return DocumentRule(
-            self._inverses, self._log_prior, int(self.rounds), corpus=corpus, level=level
-        )
+        given = self._inverses, self._log_prior, int(self.rounds)
+        return DocumentRule(*given, corpus=corpus, level=level)

@@ -278,9 +278,8 @@ class Variational(Learned):
             return geometric_grid(float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
         numbers = grid.dtype.kind in "fiu" and grid.ndim == 1 and len(grid) >= 2
-        if not numbers or not (
-            grid[0] == 1 and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
-        ):
+        rises = numbers and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
+        if not rises or grid[0] != 1:
             must_be = (
                 "an int in the range [2, inf) or an array of at least 2 temperatures, which start "
                 "at 1, increase and are finite"
@@ -316,9 +315,8 @@ class Variational(Learned):
         return self.SCHEMA.dump(vars(self) | {"_path": self.path()})
 
     def _sizes(self, model: Any) -> dict[str, int]:
-        return {
-            "M": int(self.grid) if isinstance(self.grid, Integral) else as_array(self.grid).size
-        }
+        grid = self.grid
+        return {"M": int(grid) if isinstance(grid, Integral) else as_array(grid).size}
 
     def _resume(self, model: Any, way: str) -> None:
         self._set_grid()

@@ -74,10 +74,8 @@ def to_anndata(summary: Any, adata: Any) -> Any:
     if adata is None:
         anndata = import_optional("anndata", "TopicSummary.to_anndata without an AnnData")
         index = range(len(summary.shares)) if summary.index is None else summary.index
-        obs, var = (
-            pandas.DataFrame(index=[str(name) for name in names])
-            for names in (index, summary.feature_names)
-        )
+        names = [*map(str, index)], [*map(str, summary.feature_names)]
+        obs, var = (pandas.DataFrame(index=own) for own in names)
         adata = anndata.AnnData(summary.counts, obs=obs, var=var)
     if adata.n_obs != len(summary.shares):
         wanted = f"an AnnData of the {len(summary.shares)} cells that were described"

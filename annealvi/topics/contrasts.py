@@ -69,10 +69,8 @@ def words_by_group(
     pandas = import_optional("pandas", "TopicSummary.words_by_group")
     k, keys = summary.labels.number(topic), read_groups(summary, groups, pandas)
     X = expected_counts(summary, k)
-    rows = {
-        name: places.to_numpy()
-        for name, places in pandas.Series(range(len(keys))).groupby(keys, observed=True)
-    }
+    grouped = pandas.Series(range(len(keys))).groupby(keys, observed=True)
+    rows = {name: places.to_numpy() for name, places in grouped}
     if len(rows) < 2:
         raise BadParameter("groups", "at least two groups", list(rows))
     everything = _Sums.of(X[np.concatenate(list(rows.values()))])
@@ -83,9 +81,8 @@ def words_by_group(
     for name, own_rows in rows.items():
         own = _Sums.of(X[own_rows])
         rest = everything.without(own)
-        (first, variance), (second, other) = (
-            part.log_odds(there, prior_counts[there]) for part in (own, rest)
-        )
+        first, variance = own.log_odds(there, prior_counts[there])
+        second, other = rest.log_odds(there, prior_counts[there])
         difference, std_error = first - second, np.sqrt(variance + other)
         best = np.argsort(-difference / std_error, kind="stable")
         if n is not None:

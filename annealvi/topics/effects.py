@@ -53,9 +53,8 @@ class Design(NamedTuple):
                 warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
                 return self.spec.get_model_matrix(data).to_numpy(np.float64)
         except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
-            raise BadParameter(
-                "at", "values that the covariates can have, as in the data", str(error)
-            ) from None
+            wanted = "values that the covariates can have, as in the data"
+            raise BadParameter("at", wanted, str(error)) from None
 
 
 class Part(NamedTuple):
@@ -227,17 +226,13 @@ class Effects:
         """A table of linear combinations of the estimates, for each topic."""
         pandas = import_optional("pandas", "Effects")
         estimate = self._estimate @ rows.T
-        variances = [
-            np.maximum(np.einsum("np,kpq,nq->kn", rows, covariance, rows), 0.0)
-            for covariance, _ in self._parts
-        ]
+        of_parts = (np.einsum("np,kpq,nq->kn", rows, part.covariance, rows) for part in self._parts)
+        variances = [np.maximum(variance, 0.0) for variance in of_parts]
         total = np.sum(variances, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             # Satterthwaite: Rubin's degrees of freedom for more than two sources
-            freedom = total**2 / sum(
-                variance**2 / part.freedom[:, np.newaxis]
-                for variance, part in zip(variances, self._parts, strict=True)
-            )
+            both = zip(variances, self._parts, strict=True)
+            freedom = total**2 / sum(own**2 / part.freedom[:, np.newaxis] for own, part in both)
             error = np.sqrt(total)
             p_value = 2 * stats.t.sf(np.abs(estimate) / error, freedom)
             half = np.where(error > 0, stats.t.ppf(0.975, freedom) * error, error)
@@ -347,9 +342,8 @@ def _is_constant(column: Any) -> bool:
     """Whether all values are the same, numbers up to rounding errors."""
     if column.dtype.kind in "iuf":
         values = column.to_numpy(np.float64)
-        return np.isfinite(values).all() and bool(
-            np.ptp(values) <= 8 * np.finfo(np.float64).eps * np.abs(values).max()
-        )
+        rounding = 8 * np.finfo(np.float64).eps * np.abs(values).max()
+        return np.isfinite(values).all() and bool(np.ptp(values) <= rounding)
     return column.nunique() == 1
 
 
@@ -375,11 +369,7 @@ def _solvable(design: Design) -> Design:
         raise BadParameter("formula", "terms whose values are finite", infinite)
     lengths = np.sqrt((design.matrix**2).sum(axis=0))
     own = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
-    dependent = [
-        term
-        for term, r, length in zip(design.terms, own, lengths, strict=True)
-        if r <= _DEPENDENT * length
-    ]
+    dependent = np.array(design.terms)[own <= _DEPENDENT * lengths].tolist()
     if dependent:
         wanted = "terms that are linearly independent"
         raise BadParameter("formula", wanted, dependent, "Remove these terms.")
@@ -527,9 +517,8 @@ def of_summary(
     if summary.refits is not None:
         support = summary.refits.support[numbers]
         inverse = np.linalg.pinv(design.matrix)
-        of_refits = [
-            (inverse @ shares[design.kept][:, numbers]).T for shares in summary.refits.shares
-        ]
+        kept = (shares[design.kept][:, numbers] for shares in summary.refits.shares)
+        of_refits = [(inverse @ shares).T for shares in kept]
         parts.append(Part.between(np.array(of_refits), summary.refits.found[:, numbers]))
     return Effects(design, estimate, parts, {k: summary.labels[k] for k in numbers}, support)
 

@@ -121,9 +121,8 @@ def _cell(value: Any, decimals: int) -> str:
     if not isinstance(value, float | np.floating):
         return _escaped(value)
     text = f"{value:,.{decimals}f}"
-    return (
-        f"${text.replace(',', '{,}')}$" if float(value) < 0 else text
-    )  # with a minus, not a hyphen
+    # with a minus, not a hyphen
+    return f"${text.replace(',', '{,}')}$" if float(value) < 0 else text
 
 
 def _escaped(value: Any) -> str:
@@ -154,9 +153,8 @@ def methods(summary: Described) -> str:
         f"{summary.checksum}."
     )
     text = " ".join(said)
-    return f"{text}\n\n" + "".join(
-        f"{reference}\n" for cited, reference in _REFERENCES.items() if cited in text
-    )
+    cited = [reference for name, reference in _REFERENCES.items() if name in text]
+    return "\n".join([text, "", *cited, ""])
 
 
 def _vocabulary(facts: dict[str, Any]) -> list[str]:
@@ -196,9 +194,8 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
     for whose, prior, name in zip(of, facts["priors"], ("doc_topic", "topic_word"), strict=True):
         values = np.asarray(prior, dtype=float)
         same = np.all(values == values.flat[0])
-        size = (
-            f"is {values.flat[0]:.3g}" if same else f"is {values.min():.3g} to {values.max():.3g}"
-        )
+        low, high = values.min(), values.max()
+        size = f"is {low:.3g}" if same else f"is {low:.3g} to {high:.3g}"
         learned = isinstance(settings.get(f"{name}_prior"), str)
         how = ", learned from the data (Minka 2000)" if learned else ""
         said.append(f"The Dirichlet prior of {whose} {size}{how}.")
@@ -252,9 +249,8 @@ def _measured(summary: Described) -> list[str]:
             "per word, by document completion."
         )
     if "stability" in quality:
-        said.append(
-            f"The mean cosine of best matching topics of two fits is {quality['stability']:.2f}."
-        )
+        cosine = quality["stability"]
+        said.append(f"The mean cosine of best matching topics of two fits is {cosine:.2f}.")
     if summary.support is not None:
         n, K = int((summary.support >= 0.5).sum()), len(summary.support)
         said.append(f"Of the {K} topics {n} were found by at least half of the runs.")

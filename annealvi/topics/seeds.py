@@ -33,9 +33,8 @@ def check_seeds(seed_words: Any, n_topics: int | None, vectorizer: Any) -> dict[
     if not isinstance(seed_words, Mapping):
         raise BadParameter("seed_words", ALLOWED, seed_words)
     if n_topics is not None and len(seed_words) > n_topics:
-        raise BadParameter(
-            "seed_words", f"a dict of at most n_topics={n_topics} topics", len(seed_words)
-        )
+        wanted = f"a dict of at most n_topics={n_topics} topics"
+        raise BadParameter("seed_words", wanted, len(seed_words))
     write = vectorizer.build_preprocessor() if hasattr(vectorizer, "build_preprocessor") else str
     checked = {}
     for name, given in seed_words.items():
@@ -89,17 +88,15 @@ def seeded_prior(
     counts = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     missing: list[str] = []
     for topic, (name, words) in enumerate(seed_words.items()):
-        there = sorted(
-            {columns[word] for word in words if word in columns and counts[columns[word]]}
-        )
+        known = {columns[word] for word in words if word in columns}
+        there = sorted(column for column in known if counts[column])
         if not there:
             wanted = "a dict with a word of the corpus for each topic"
             raise BadParameter("seed_words", wanted, {name: words})
         missing += [word for word in words if word not in columns]
         seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
     if missing:
-        text = f"{len(missing)} seed words are not in the vocabulary: {missing[:10]}."
-        warn_user(text)
+        warn_user(f"{len(missing)} seed words are not in the vocabulary: {missing[:10]}.")
     return seeded
 
 

@@ -44,12 +44,8 @@ def in_order(values: Any, index: Any, name: str) -> Any:
     """Values in the order of the documents: those of a Series by its index, if both have one."""
     if index is None or not hasattr(values, "iloc") or values.index.equals(index):
         return values
-    if not (
-        len(values) == len(index)
-        and values.index.is_unique
-        and index.is_unique
-        and values.index.isin(index).all()
-    ):
+    unique = values.index.is_unique and index.is_unique
+    if len(values) != len(index) or not unique or not values.index.isin(index).all():
         wanted = "a Series with the index of the documents"
         hint = "Pass a list if its values are in the order of the documents."
         raise BadParameter(name, wanted, values.index, hint)

@@ -134,9 +134,8 @@ class Source:
         self.named: dict[int, str] = {k: name for name, k in self._of("seed_topics_", {}).items()}
         self.named |= self._of("topic_labels_", {})
         #: Cosines of the topics to their matches in other fits, of shape (n, K).
-        self.similarity: NDArray[np.float64] = self._of(
-            "topic_similarity_", np.empty((0, len(weights)))
-        )
+        none = np.empty((0, len(weights)))
+        self.similarity: NDArray[np.float64] = self._of("topic_similarity_", none)
         # of other libraries only some models have a prior
         prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
         #: The sum of the prior of shares, in words.

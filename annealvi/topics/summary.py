@@ -998,9 +998,8 @@ def describe(
     quality = {}
     if held_out is not None:
         X = source.read(held_out, "held_out").given
-        quality["held_out_log_likelihood"] = float(
-            document_completion(source, X, random_state=random_state)
-        )
+        score = document_completion(source, X, random_state=random_state)
+        quality["held_out_log_likelihood"] = float(score)
     if other is not None:
         second = Source(other, "other")
         one, two = source.known_names, second.known_names
@@ -1016,8 +1015,8 @@ def describe(
             raise BadParameter("refits", "refits of this model and these documents", refits)
     elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
+    elif refits:
+        refits = refit(model, read.given, int(refits), random_state=random_state)
     else:
-        refits = (
-            refit(model, read.given, int(refits), random_state=random_state) if refits else None
-        )
+        refits = None
     return TopicSummary(source, read, names, texts, titles, quality, refits)

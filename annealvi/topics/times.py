@@ -50,9 +50,8 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
         if value is None or pandas.isna(time):
             raise BadParameter(f"{name}[{place}]", WANTED, times[place])
         found[place] = time
-    return pandas.DatetimeIndex(pandas.to_datetime(pandas.Series(found), utc=True)).tz_localize(
-        None
-    )
+    in_utc = pandas.to_datetime(pandas.Series(found), utc=True)
+    return pandas.DatetimeIndex(in_utc).tz_localize(None)
 
 
 def are_dates(values: Any) -> bool:

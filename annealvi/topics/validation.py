@@ -102,10 +102,8 @@ def word_intrusion(
     rng = check_random_state(random_state)
     rows: list[Row] = []
     n_top = n_questions * n_words
-    tops = [
-        most_relevant(topic, summary.word_shares, n_top, summary.relevance)
-        for topic in summary.topics
-    ]
+    given = summary.word_shares, n_top, summary.relevance
+    tops = [most_relevant(topic, *given) for topic in summary.topics]
     for k, top in enumerate(tops):
         if len(top) < n_top:
             wanted = f"at most {len(top) // n_words}, because topic {k} has {len(top)} words"

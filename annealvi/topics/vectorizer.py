@@ -70,16 +70,12 @@ def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]
 
 def _items(texts: Any, name: str) -> Iterable:
     """What is iterated over; an error for what an iteration would misread."""
-    hint = None
+    hint, kind = None, getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
         hint = "Put a single text in a list; if it is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
         hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
-    elif (
-        getattr(texts, "ndim", 1) == 2
-        and getattr(texts, "dtype", None)
-        and texts.dtype.kind in "UT"
-    ):
+    elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
         return texts  # lists of words of one length
     elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
         hint = "Pass word counts to TemperedLDA, or with their words to TopicModel.fit_counts."
@@ -508,10 +504,8 @@ def count_words(
     """Learn the vocabulary of texts, and count its words; `kept` are never left out."""
     counter = copied(vectorizer)
     _check_parameters(counter)
-    limited = getattr(type(counter), "fit_transform", None) in (
-        CountVectorizer.fit_transform,
-        TopicVectorizer.fit_transform,
-    )
+    own = CountVectorizer.fit_transform, TopicVectorizer.fit_transform
+    limited = getattr(type(counter), "fit_transform", None) in own
     if limited:  # counted without limits, to know what the limits leave out
         words_only = counter.analyzer == "word" and counter.tokenizer is None
         if counter.token_pattern == "auto":  # a file keeps the pattern
@@ -611,12 +605,11 @@ def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
 
 def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
     """Warn if words are whole sentences, of scripts without spaces between words."""
-    total = sum(len(word) * n for word, n in zip(words, counts.tolist(), strict=True))
+    counted = list(zip(words, counts.tolist(), strict=True))
+    total = sum(len(word) * n for word, n in counted)
     for script, (letters, longest) in UNSPACED.items():
         has = re.compile(letters).search
-        own = [
-            (len(word) * n, n) for word, n in zip(words, counts.tolist(), strict=True) if has(word)
-        ]
+        own = [(len(word) * n, n) for word, n in counted if has(word)]
         length, n = np.sum(own, axis=0) if own else (0, 1)
         if length > ENOUGH * total and length / n > longest:
             warn_user(

@@ -64,20 +64,9 @@ def infer_collapsed(
         entries = X.indices[X.indptr[block.start] : X.indptr[block.stop]]
         words = np.flatnonzero(np.bincount(entries, minlength=topics.n_features))
         weights.refresh(words, topics.rows(), topics.sums, "map", 1.0, False, n_threads)
+        given = X.data, X.indices, X.indptr, block.start, block.stop, weights, prior
+        n_iter = np.empty(block.stop - block.start, dtype=np.int32)
         kernels.collapse_documents(
-            X.data,
-            X.indices,
-            X.indptr,
-            block.start,
-            block.stop,
-            weights,
-            prior,
-            tolerance,
-            max_iter,
-            n_threads,
-            rows,
-            scratch,
-            gamma[block],
-            np.empty(block.stop - block.start, dtype=np.int32),
+            *given, tolerance, max_iter, n_threads, rows, scratch, gamma[block], n_iter
         )
     return gamma

@@ -100,9 +100,8 @@ class Documents:
 
     def set_alpha(self, alpha: ArrayLike) -> None:
         """Use another prior from the next call on."""
-        self.alpha: NDArray[np.float64] = np.broadcast_to(
-            np.array(alpha, dtype=np.float64), (self.topics.n_topics,)
-        )
+        given = np.array(alpha, dtype=np.float64)
+        self.alpha: NDArray[np.float64] = np.broadcast_to(given, (self.topics.n_topics,))
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
         """alpha or, under the posterior form, (alpha + T - 1) / T."""
@@ -255,9 +254,7 @@ class Documents:
         rule = tempering.rule
         want_logs = energy is not None or rule is not None or bool(np.any(inverse != inverse[0]))
         there, n, b0 = self.topics.on_device, self._threads(n_threads), float(inverse[0])
-        work: Any = (
-            Workspace(*self.topics.shape, n) if there is None else DeviceWork(there.device, n)
-        )
+        work: Any = DeviceWork(there.device, n) if there else Workspace(*self.topics.shape, n)
         weights = self._shared_weights(b0, exact, want_logs) if there is None else None
         alpha = self.effective_alpha(tempering)
         call = Call(X, self.topics, weights, work, b0, alpha, exact, sparsity)

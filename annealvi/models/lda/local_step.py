@@ -133,23 +133,16 @@ def fit_batch(
         if learned is not None:
             learned.add(gamma, alpha)
         if moments and partition is not None:
-            found, theta = partition.of_batch(gamma, alpha, n_words[local], topics.n_threads)
-            log_c, from_theta = log_c + found, from_theta + theta
+            of_theta, theta = partition.of_batch(gamma, alpha, n_words[local], topics.n_threads)
+            log_c, from_theta = log_c + of_theta, from_theta + theta
     if rule is None and not moments:
         return LocalStep(statistics)
     of_words = None if word_energy is None else float(word_energy[statistics.words()].sum())
     if of_batch and of_words is not None:
         energy, of_words = from_theta / b0 + of_words, None
-    return DocumentStep(
-        model,
-        statistics,
-        float(n_words.sum()),
-        energy,
-        log_c if moments and partition is not None else None,
-        inverse if rule is not None else None,
-        of_words,
-        b0,
-    )
+    log_c = log_c if moments and partition is not None else None
+    found = float(n_words.sum()), energy, log_c, inverse if rule is not None else None, of_words
+    return DocumentStep(model, statistics, *found, b0)
 
 
 T = TypeVar("T")
@@ -205,16 +198,9 @@ class Fit:
         seen = None if learned is None else learned.seen
         if not isinstance(step, DocumentStep):
             return ShardSum(seen_words, rows_of_words, seen=seen)
-        return ShardSum(
-            seen_words,
-            rows_of_words,
-            step.n_units,
-            None if step.energy is None else float(np.sum(step.energy)),
-            step.of_words,
-            step.log_partition,
-            seen,
-            step.inverse,
-        )
+        energy = None if step.energy is None else float(np.sum(step.energy))
+        sums = step.n_units, energy, step.of_words, step.log_partition
+        return ShardSum(seen_words, rows_of_words, *sums, seen, step.inverse)
 
     def merged(self, one: ShardSum, other: ShardSum) -> ShardSum:
         seen_words, rows = _sum_of_rows(one, other)
@@ -222,16 +208,13 @@ class Fit:
         if one.inverse is not None and other.inverse is not None:
             inverse = np.concatenate([one.inverse, other.inverse])
         seen = other.seen if one.seen is None else one.seen.plus(other.seen)
-        added = {name: _sum(getattr(one, name), getattr(other, name)) for name in _ADDED}
+        known = [name for name in _ADDED if getattr(one, name) is not None]
+        added = {name: getattr(one, name) + getattr(other, name) for name in known}
         return ShardSum(seen_words, rows, seen=seen, inverse=inverse, **added)
 
 
 #: Fields that are numbers or arrays to add up, or None.
 _ADDED = ("n_units", "energy", "of_words", "log_partition")
-
-
-def _sum(one: Any, other: Any) -> Any:
-    return None if one is None else one + other
 
 
 def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

@@ -164,9 +164,8 @@ class Largest(NamedTuple):
         """A sparse matrix of them."""
         K, n = self.words.shape
         ends = np.arange(0, K * n + 1, n)
-        return sparse.csr_matrix(
-            (self.weights.ravel(), self.words.ravel(), ends), shape=(K, n_features)
-        )
+        rows = self.weights.ravel(), self.words.ravel(), ends
+        return sparse.csr_matrix(rows, shape=(K, n_features))
 
 
 def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray[np.float64]:

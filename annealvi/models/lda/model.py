@@ -181,16 +181,8 @@ class LDA:
         if found.n_units is None:
             return LocalStep(statistics)
         b = float(inverse_of_each(tempering, 1, self.dtype)[0])
-        return DocumentStep(
-            self,
-            statistics,
-            found.n_units,
-            found.energy,
-            found.log_partition,
-            found.inverse,
-            found.of_words,
-            b,
-        )
+        sums = found.n_units, found.energy, found.log_partition, found.inverse, found.of_words
+        return DocumentStep(self, statistics, *sums, b)
 
     def total(self, task: Task[T], X: Any, rows: slice) -> T:
         """The sum of a task's results over shards, see :mod:`annealvi.models.lda.local_step`."""
@@ -245,14 +237,8 @@ class LDA:
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""
-        prior = LDAPrior(
-            self.n_topics,
-            self.n_features,
-            [1],
-            doc_topic_prior=self.alpha,
-            topic_word_prior=self.eta,
-        )
-        return prior.log_mean_word(inverse)
+        priors = {"doc_topic_prior": self.alpha, "topic_word_prior": self.eta}
+        return LDAPrior(self.n_topics, self.n_features, [1], **priors).log_mean_word(inverse)
 
     def set_corpus(self, corpus: starts.Corpus) -> None:
         """Store the corpus and its size."""

@@ -168,15 +168,8 @@ def _draw(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
     if found["bit_generator"] != "MT19937":
         return rng.gamma(SHAPE, SCALE, shape)
     out, key = np.empty(shape), np.ascontiguousarray(found["state"]["key"])
-    pos, has_gauss, gauss = lda_seeds.legacy_gamma(
-        key,
-        found["state"]["pos"],
-        found["has_gauss"],
-        found["gauss"],
-        SHAPE,
-        SCALE,
-        out.reshape(-1),
-    )
+    before = found["state"]["pos"], found["has_gauss"], found["gauss"]
+    pos, has_gauss, gauss = lda_seeds.legacy_gamma(key, *before, SHAPE, SCALE, out.reshape(-1))
     after = {"state": {"key": key, "pos": pos}, "has_gauss": has_gauss, "gauss": gauss}
     rng.set_state(found | after)
     return out

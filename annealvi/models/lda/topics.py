@@ -391,7 +391,7 @@ class Topics:
 
     def _own(self) -> None:
         """Before a change, copy arrays that are parts of a file."""
-        if not self._stored.flags.writeable:
+        if not self._stored.flags.writeable:  # pending steps were not made on a device
             self.stored, self.decay = self._copied(), self.decay.copy()
 
     @property
@@ -553,9 +553,8 @@ class Topics:
         total, n = np.empty(K), self.n_threads
         partial = separate_rows(n, K), separate_rows(bounds.n_vocabulary_blocks(V), K)
         bounds.column_terms(self.lam, eta, special.digamma(sums), n, *partial, total)
-        of_prior = special.lgamma(of_words * eta.sum(axis=0)) - of_words * np.sum(
-            special.lgamma(eta), axis=0
-        )
+        of_prior = special.lgamma(of_words * eta.sum(axis=0))
+        of_prior -= of_words * np.sum(special.lgamma(eta), axis=0)
         return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
 
     def _log_density(self, b: float) -> float:
@@ -612,9 +611,8 @@ class Topics:
                 self.catch_up()
             return
         self.catch_up()  # pending steps use the old prior
-        rows = self.rows()._replace(decay=np.ones(self.n_features), now=1.0 - rho)
-        if b != 1:
-            rows = rows._replace(eta=self.eta_rows(self.dtype, b))
+        eta = self._kept_prior()[0] if b == 1 else self.eta_rows(self.dtype, b)
+        rows = Rows(self._stored, eta, np.ones(self.n_features), 1.0 - rho)
         self._sums, words = None, np.arange(self.n_features)
         self._sums = move_rows(words, rows, n, (amount, floor, True), statistics)
 

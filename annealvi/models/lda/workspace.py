@@ -177,9 +177,8 @@ class Workspace:
             return
         # some more than needed, which takes no memory until it is used: portions of a stream have
         # about as many words each
-        n_samples, n_entries, longest = (
-            max(1, n + n // SPARE, room) for n, room in zip(needed, self._capacity, strict=True)
-        )
+        sizes = zip(needed, self._capacity, strict=True)
+        n_samples, n_entries, longest = (max(1, n + n // SPARE, room) for n, room in sizes)
         self._capacity = (n_samples, n_entries, longest)
         self.ratio = np.empty(n_entries, dtype=self._dtype)
         self.t = aligned_empty((n_samples, self._width), self._dtype)
@@ -192,12 +191,6 @@ class Workspace:
         self.scratch = aligned_empty((n_slots, size), np.uint8)
         self.raised = np.empty((1, 1), self._dtype)
 
-    def make_raised(self) -> None:
-        """Make room for the rows of documents that have temperatures of their own."""
-        if self.raised.size == 1:
-            n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
-            self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
-
     def fit_block(
         self, call: Call, rows: slice, gamma: NDArray, b: NDArray, rule: Any, wanted: Local
     ) -> None:
@@ -205,8 +198,9 @@ class Workspace:
         X, weights, topics, mixed = call.X, call.weights, call.topics, bool(np.any(b != call.b0))
         index = self.indices.of_block(X, rows)
         self.reserve(index)
-        if mixed:
-            self.make_raised()
+        if mixed and self.raised.size == 1:  # rows of documents with temperatures of their own
+            n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
+            self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
         weights.refresh(
             *(index.words, topics.rows(), topics.sums, topics.estimate, call.b0, call.exact),
             *(self.n_threads, mixed or wanted.energy is not None),
@@ -281,20 +275,13 @@ class WordIndices:
         if len(document) < n_entries:
             document, position = (np.empty(n_entries, dtype=np.int64) for _ in range(2))
             self._room = words, first, document, position
-        n_words = kernels.index_words(
-            X.indices, X.indptr, rows.start, rows.stop, self._counter, *self._room
-        )
+        given = X.indices, X.indptr, rows.start, rows.stop
+        n_words = kernels.index_words(*given, self._counter, *self._room)
         order = np.arange(len(lengths))
         if self._n_threads > 1:
             order = np.argsort(-lengths, kind="stable")
-        return WordIndex(
-            words[:n_words],
-            first[: n_words + 1],
-            document[:n_entries],
-            position[:n_entries],
-            order,
-            int(lengths.max(initial=0)),
-        )
+        found = words[:n_words], first[: n_words + 1], document[:n_entries], position[:n_entries]
+        return WordIndex(*found, order, int(lengths.max(initial=0)))
 
 
 def _n_bytes(index: WordIndex) -> int:

@@ -85,12 +85,9 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
     # logarithms, because these numbers may be too large for doubles
     log_splits = _log_choose(problem.lengths + K - 1.0, K - 1.0)
-    log_table = (K - 1) * math.log(N + 1) + special.log_sum_exp(
-        log_splits + special.log(problem.copies)
-    )
-    n_terms = len(b) * (
-        math.exp(min(log_table, 600.0)) + rows * problem.eta.shape[1] * float(N) ** 2
-    )
+    log_all = special.log_sum_exp(log_splits + special.log(problem.copies))
+    n_splits = math.exp(min((K - 1) * math.log(N + 1) + log_all, 600.0))
+    n_terms = len(b) * (n_splits + rows * problem.eta.shape[1] * float(N) ** 2)
     if n_terms > MOST_TERMS:
         raise OutOfReach(
             f"The exact log C of an LDA with {K} topics, {problem.n_features} features and {N} "
@@ -219,9 +216,8 @@ def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float
     total = np.zeros(len(problem.inverse))
     for first in range(0, len(topics[1]), chunk):
         part = slice(first, first + chunk)
-        mixed = gemm.product(
-            np.broadcast_to(shares, (len(topics[0][part]), *shares.shape)), topics[0][part]
-        )
+        nodes = topics[0][part]
+        mixed = gemm.product(np.broadcast_to(shares, (len(nodes), *shares.shape)), nodes)
         logs = special.log(mixed)
         for m, b in enumerate(problem.inverse):
             sums = np.sum(special.exp(b * logs), axis=2) if b != 1 else np.ones(logs.shape[:2])
@@ -263,9 +259,8 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes 
         stick = np.add.outer(rest, log_x).reshape(-1, 1)
         logs = np.hstack([np.repeat(logs, len(log_x), axis=0), stick])
         rest = np.add.outer(rest, log_y).ravel()
-        nodes, weights = _pruned(
-            np.hstack([logs, rest[:, None]]), np.outer(weights, weight).ravel(), left_out
-        )
+        nodes, products = np.hstack([logs, rest[:, None]]), np.outer(weights, weight).ravel()
+        nodes, weights = _pruned(nodes, products, left_out)
         logs, rest = nodes[:, :-1], nodes[:, -1]
     return special.exp(np.hstack([logs, rest[:, None]])), weights
 
@@ -346,11 +341,11 @@ class LDAPrior:
         constraints = {"n_components": COUNT, "n_features": COUNT, "form": forms}
         validate_parameter_constraints(constraints, given, "LDAPrior")
         K, V = int(n_components), int(n_features)
-        double = np.dtype(np.float64)
         self.n_components, self.n_features = K, V
-        self.doc_topic_prior, self.topic_word_prior = check_priors(
-            doc_topic_prior, topic_word_prior, (K, V), double, default=1 / K
-        )
+        alpha = 1 / K if doc_topic_prior is None else doc_topic_prior
+        eta = 1 / K if topic_word_prior is None else topic_word_prior
+        priors = check_priors(alpha, eta, (K, V), np.dtype(np.float64))
+        self.doc_topic_prior, self.topic_word_prior = priors
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
         self.n_documents = int(self._copies.sum())
@@ -438,15 +433,10 @@ class LDAPrior:
         OutOfReach
             If it would cost too much, or if quadrature is not accurate enough.
         """
-        problem = Problem(
-            np.asarray(inverse, dtype=np.float64),
-            self._alpha(),
-            np.broadcast_to(self._eta_rows(), (self.n_components, self._eta_rows().shape[1])),
-            self.n_features,
-            self.document_lengths,
-            self._copies,
-        )
-        return METHODS[self.form](problem)
+        b, rows = np.asarray(inverse, dtype=np.float64), self._eta_rows()
+        eta = np.broadcast_to(rows, (self.n_components, rows.shape[1]))
+        documents = self.n_features, self.document_lengths, self._copies
+        return METHODS[self.form](Problem(b, self._alpha(), eta, *documents))
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
         """Compute log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
@@ -486,9 +476,8 @@ class LDAPrior:
         less than E log S and cannot have the wrong sign.
         """
         # one document of one word
-        log_means, mean_logs = self._draw(
-            PowerGrid(inverse), draws, np.ones(1, dtype=np.int64), np.ones((1, 1))
-        )
+        one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
+        log_means, mean_logs = self._draw(PowerGrid(inverse), draws, *one_word)
         mean_log, log_mean = mean_logs.mean(axis=0), log_mean_exp(log_means)
         if self.form == "explicit":
             exact = self.log_mean_word(inverse)
@@ -505,14 +494,12 @@ class LDAPrior:
         if self.form == "explicit":
             log_sums = grid.row_sums(padded_rows(log_beta, np.float64, -np.inf))
             log_sums = grid.log_at_inverses(log_sums) + self._missing_words(log_beta)
-            log_words = special.log_sum_exp(
-                np.multiply.outer(log_theta, inverse) + log_sums, axis=0
-            )
+            logs = np.multiply.outer(log_theta, inverse) + log_sums
+            log_words = special.log_sum_exp(logs, axis=0)
         else:
             words = special.log_sum_exp(log_theta[:, None] + log_beta, axis=0)
-            log_words = grid.log_at_inverses(
-                grid.row_sums(padded_rows(words[None], np.float64, -np.inf))
-            )[0] + self._missing_words(log_beta)
+            sums = grid.row_sums(padded_rows(words[None], np.float64, -np.inf))
+            log_words = grid.log_at_inverses(sums)[0] + self._missing_words(log_beta)
         return self.n_words * (log_words - inverse * log_words[0])
 
     # -------------------------------------------------------------- details
