@@ -88,7 +88,7 @@ def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> 
     if _are_texts(X):
         raise TypeError(
             f"The X of {type(estimator).__name__}.{method} must be a matrix of word counts. "
-            "Got texts: annealvi.TopicModel takes texts."
+            "Got texts. To fit texts, use annealvi.TopicModel."
         )
     if not reset and are_plain_counts(X, estimator):
         return X

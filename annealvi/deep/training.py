@@ -1,7 +1,7 @@
 """The loop that every deep fit runs, its random numbers, its data and its state.
 
-A step takes a minibatch, a gradient and a record.  A fit can stop at any step and continue later as
-if it had not stopped.  Its state holds the parameters, the optimiser, the random numbers, the order
+Each step draws a minibatch, computes a gradient and writes a record.  A fit can stop at any step
+and continue later as if it had not stopped.  Its state holds the parameters, the optimiser, the random numbers, the order
 of the data and the history.  It is written as a tree, see :mod:`annealvi.files`: PyTorch's own
 files are pickles, which can run code when they are read.
 """

@@ -850,9 +850,9 @@ class TopicModel(
 
     # -------------------------------------------------------------- attributes
 
-    components_ = property(attrgetter("lda_.components_"))
-    feature_names_ = property(attrgetter("_vocabulary.words"))
-    dropped_words_ = property(attrgetter("vocabulary_.dropped"))
+    components_ = property(attrgetter("lda_.components_"), doc="Those of `lda_`.")
+    feature_names_ = property(attrgetter("_vocabulary.words"), doc="The words that are counted.")
+    dropped_words_ = property(attrgetter("vocabulary_.dropped"), doc="Words that were left out.")
 
     @property
     def vocabulary_(self) -> Vocabulary:

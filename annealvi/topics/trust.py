@@ -91,7 +91,10 @@ def reasons(found: Judged) -> list[str]:
             of = f"{support[k]:.0%} of the {what}"
             if n is not None:
                 of = f"{round(support[k] * n) or 'none'} of {n} {what}"
-            own.append(f"found by {of}")
+            exactly_half = of_refits and bool(
+                support[k] >= 0.5
+            )  # the median is between two of them
+            own.append(f"found by {of}" + f" (stability {stability[k]:.3f})" * exactly_half)
         if unstable and not of_refits:
             own.append(f"other fits have no topic like it (cosine {stability[k]:.2f})")
         if coherence[k] < LEAST_COHERENCE and not few_words:

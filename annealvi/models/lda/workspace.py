@@ -115,9 +115,9 @@ class LocalOptions:
     def relaxation(self, tempering: Tempering) -> tuple[float, float]:
         """Return omega and a factor of the tolerance for documents in training.
 
-        With ``over_relaxed``, once T is below 1.2, gamma moves omega = 1.5 times as far as to the
-        coordinate optimum, from the second iteration on.  As it is then closer to its limit, the
-        tolerance is twice as large.  Otherwise both are 1.
+        With ``over_relaxed`` and T below 1.2, a step of gamma is omega = 1.5 times the step to the
+        coordinate optimum, from the second iteration on.  As gamma is then closer to its limit,
+        the tolerance is twice as large.  Otherwise both are 1.
         """
         if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION
