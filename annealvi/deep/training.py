@@ -1,9 +1,9 @@
 """The loop that every deep fit runs, its random numbers, its data and its state.
 
 Each step draws a minibatch, computes a gradient and writes a record.  A fit can stop at any step
-and continue later as if it had not stopped.  Its state holds the parameters, the optimiser, the random numbers, the order
-of the data and the history.  It is written as a tree, see :mod:`annealvi.files`: PyTorch's own
-files are pickles, which can run code when they are read.
+and continue later as if it had not stopped.  Its state holds the parameters, the optimiser, the
+random numbers, the order of the data and the history.  It is written as a tree, see
+:mod:`annealvi.files`: PyTorch's own files are pickles, which can run code when they are read.
 """
 
 from __future__ import annotations
