@@ -2,8 +2,8 @@
 
 Threads that change an estimator take turns (:func:`writing`), maybe for hours.  Readers share the
 estimator (:func:`reading`); a step of a fit, or an assignment, has it alone for a moment
-(:func:`changing`).  Locks are no attributes of their objects, so that no copy and no pickle has
-them.
+(:func:`changing`).  Locks are not stored as attributes of the estimators, so copies and pickles do
+not include them.
 """
 
 from __future__ import annotations

@@ -168,8 +168,8 @@ def _of_pairs(rows: list[list[str]]) -> NDArray[np.float64]:
         topics, shares = list(map(int, parts[::2])), np.array(parts[1::2], dtype=np.float64)
         if len(topics) != len(shares) or len(set(topics)) < len(topics) or shares.sum() > 1.001:
             raise ValueError(
-                f"document {number}, {name!r}, must have pairs of different topics and their "
-                "proportions, which sum to 1 at most."
+                f"document {number}, {name!r}, must have pairs of a topic and its proportion. No "
+                "topic may occur twice, and the proportions must sum to at most 1."
             )
         own[topics] = shares
     return values

@@ -93,7 +93,7 @@ def check_gradient(what: str, value: Tensor, inputs: Sequence[Tensor]) -> None:
             rows = wrong.reshape(len(wrong), -1).any(dim=1)
             what = f"{what[0].lower()}{what[1:]}"
             raise ValueError(
-                f"The gradient of {what} must be finite. It is not at {_place(at, rows)}."
+                f"The gradient of {what} must be finite. It is not finite at {_place(at, rows)}."
             )
 
 

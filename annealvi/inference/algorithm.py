@@ -75,10 +75,10 @@ class OverRelaxed:
 
     A step of batch inference moves each parameter to the optimum for the present local variables.
     Near an optimum of the objective the steps then shrink by a constant rate, which is close to 1
-    if the local variables are uncertain.  Steps that are `factor` times as long need about `factor`
-    times fewer passes, and converge near an optimum if the factor is below 2 (Salakhutdinov and
-    Roweis 2003, *Adaptive Overrelaxed Bound Optimization Methods*).  They do not always increase
-    the objective.  The last one, if all are made, has size 1 and does increase it.
+    if the local variables are uncertain.  Steps that are `factor` times as long need about 1 /
+    `factor` as many passes.  Near an optimum they converge if the factor is below 2 (Salakhutdinov
+    and Roweis 2003, *Adaptive Overrelaxed Bound Optimization Methods*).  They do not always
+    increase the objective.  The last one, if all are made, has size 1 and does increase it.
 
     Parameters
     ----------

@@ -360,8 +360,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         `validation_fraction` apply to `fit` only.
 
         Work buffers are kept for the next call: at most 2 K numbers, or 3 K with a learned
-        temperature, for each word of a minibatch, and some for its documents. `fit`, copies and
-        pickles do not keep them, and :meth:`release_buffers` frees them.
+        temperature, for each word of a minibatch, and some for its documents. `fit` frees
+        them when it ends, copies and pickles do not include them, and :meth:`release_buffers` frees
+        them at any time.
 
         Parameters
         ----------

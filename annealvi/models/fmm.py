@@ -30,8 +30,8 @@ where the energy, which does not contain the base measure, is
 
 The posterior form (Abrol et al. 2014) tempers p(mu) too: sigma_mu -> T sigma_mu.
 
-For data as large as images, the two products with X take most of the time of an iteration.
-A sweep over nu costs K^2 for each datum and is done by a kernel.
+For data with as many features as images have, the two products with X take most of the time of an
+iteration.  A sweep over nu costs K^2 for each datum and is done by a kernel.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class LocalVariational(Learned):
 
     It would be a Beta distribution if log C_d were linear in log b and log(1 - b), which it is not.
     But the other updates need only its mean, an integral over (0, 1) that the midpoint rule
-    computes on `grid` points.  Restricting q to Beta distributions could not do better.
+    computes on `grid` points.  A Beta distribution could not do better.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def frex_of(topics: NDArray[np.float64], k: int, weight: float) -> NDArray[np.fl
 
 
 def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.float64]:
-    r"""Compute how much the most probable words of each topic are its own.
+    r"""Compute how exclusive the most probable words of each topic are to it.
 
     It is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most probable
     words: 1 if no other topic has them, 1 / K if all topics have them equally.

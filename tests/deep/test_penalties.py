@@ -126,7 +126,10 @@ test_wrong_distances = refusals(
     (lambda u: u.square().sum(), r"of floats of shape \(7,\)\. Got torch.float32 of shape \(\)"),
     (lambda u: u.detach().numpy(), r"a Tensor of floats of shape \(7,\)\. Got ndarray"),
     (lambda u: u.log(), r"must be finite\. Got -inf at 4 of 7 points, one of them 0\.0"),
-    (lambda u: u.square().sqrt(), r"The gradient of the 'dist.* finite\. It is not at 1 of 7.* 0"),
+    (
+        lambda u: u.square().sqrt(),
+        r"The gradient of the 'dist.* finite\. It is not finite at 1 of 7.* 0",
+    ),
     (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
     (lambda u: (u - u.mean()).square(), "must treat each element separately"),
 )
