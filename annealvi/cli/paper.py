@@ -70,8 +70,9 @@ def paper(chosen: argparse.Namespace) -> None:
             figures[file] = functools.partial(plot.plot_effects, effects, name)
             if len(values := effects.values(name)) == 2:
                 more = effects.contrast({name: values[1]}, {name: values[0]})
-                order = {"ascending": False, "kind": "stable", "ignore_index": True}
-                more = more.sort_values("estimate", **order)
+                more = more.sort_values(
+                    "estimate", ascending=False, kind="stable", ignore_index=True
+                )
                 what = f"{values[1]} minus {values[0]}"
                 short = more.rename(columns={"estimate": what})
                 tables[file] = more, short[["label", what, *OF_EFFECTS[3:]]]

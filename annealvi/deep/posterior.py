@@ -250,9 +250,12 @@ class HierarchicalPosterior(DeepEstimator):
             self.lower_bounds_ = bounds.copy()
 
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> LayeredPosterior:
-        sizes = architecture["dim"], architecture["n_transitions"]
-        options = {"n_runs": architecture["n_init"], "hidden": architecture["hidden"]}
-        return POSTERIORS[architecture["transition"]](*sizes, **options)
+        return POSTERIORS[architecture["transition"]](
+            architecture["dim"],
+            architecture["n_transitions"],
+            n_runs=architecture["n_init"],
+            hidden=architecture["hidden"],
+        )
 
     def sample(self, n_samples: int = 1) -> NDArray[np.float32]:
         """Draw from the posterior.

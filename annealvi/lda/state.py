@@ -440,8 +440,9 @@ class LDAState:
         state = cls(model, **values)
         if state.planned_for is not None and not hasattr(state.planned_for, "plan"):
             raise damaged(f"{place}planned_for", "a temperature or None", state.planned_for)
-        planned, where = parts["temperature"], f"{place}temperature"
-        state.temperature = restored_temperature(planned, where, model=model)
+        state.temperature = restored_temperature(
+            parts["temperature"], f"{place}temperature", model=model
+        )
         model.load_partition(parts["model"], f"{place}model")  # the temperature is attached
         state.monitor.load_state_dict(parts["monitor"], f"{place}monitor")
         return state

@@ -443,6 +443,7 @@ class HeldOut:
         # with a small tolerance, because passes are sums of fractions
         every = max(float(self.every), 1e-9)
         if int((monitor.passes + 1e-9) / every) > int((before + 1e-9) / every):
-            split = {"observed": self.observed, "random_state": self.random_state}
-            score = document_completion(estimator, self.X, **split)
+            score = document_completion(
+                estimator, self.X, observed=self.observed, random_state=self.random_state
+            )
             monitor.record(held_out_log_likelihood=float(score))

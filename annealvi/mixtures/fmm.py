@@ -462,8 +462,9 @@ class TemperedFMM(
 
     def _check_X(self, X: Any) -> NDArray:
         model = self._state.model
-        options = {"dtype": model.dtype, "order": "C", "accept_sparse": False}
-        X = check_matrix(X, estimator=self, reset=False, **options)
+        X = check_matrix(
+            X, estimator=self, reset=False, dtype=model.dtype, order="C", accept_sparse=False
+        )
         square = check_squares(X) + float(np.sum(model.means**2))
         _check_range(square, model.noise_variance, X.dtype)
         return X

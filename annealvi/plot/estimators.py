@@ -35,8 +35,9 @@ def several_axes(
         n_columns = min(int(n_columns), n)
         n_rows = -(-n // n_columns)
         figsize = (size[0] * n_columns, size[1] * n_rows)
-        options = {"figsize": figsize, "squeeze": False, "layout": "constrained"}
-        axes = pyplot.subplots(n_rows, n_columns, **options)[1]
+        axes = pyplot.subplots(
+            n_rows, n_columns, figsize=figsize, squeeze=False, layout="constrained"
+        )[1]
     axes = np.asarray(axes, dtype=object)
     if axes.size < n:
         raise ValueError(

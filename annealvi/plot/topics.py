@@ -349,8 +349,9 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
         at = np.arange(len(chosen)) + (number - (len(groups) - 1) / 2) * 0.7 / len(groups)
         sides = own["share"] - own["low"], own["high"] - own["share"]
         clear = (own["low"] > 0) | (own["high"] < 0)
-        style = {"fmt": "none", "elinewidth": 1, "color": f"C{number}"}
-        bars = ax.errorbar(own["share"], at, xerr=sides, **style)
+        bars = ax.errorbar(
+            own["share"], at, xerr=sides, fmt="none", elinewidth=1, color=f"C{number}"
+        )
         known = own["low"].notna().to_numpy()
         faces = [f"C{number}" if value is not None or one else "white" for one in clear[known]]
         ax.scatter(own["share"][known], at[known], s=20, c=faces, edgecolors=f"C{number}", zorder=3)

@@ -237,8 +237,14 @@ class LDA:
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""
-        priors = {"doc_topic_prior": self.alpha, "topic_word_prior": self.eta}
-        return LDAPrior(self.n_topics, self.n_features, [1], **priors).log_mean_word(inverse)
+        prior = LDAPrior(
+            self.n_topics,
+            self.n_features,
+            [1],
+            doc_topic_prior=self.alpha,
+            topic_word_prior=self.eta,
+        )
+        return prior.log_mean_word(inverse)
 
     def set_corpus(self, corpus: starts.Corpus) -> None:
         """Store the corpus and its size."""
