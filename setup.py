@@ -244,7 +244,7 @@ def extension(name: str, *sources: str) -> Extension:
 
 MODULES = (
     *("lda", "lda_topics", "lda_collapsed", "mmm", "gemm", "fmm", "partition", "special"),
-    *("bounds", "counts", "lda_seeds"),
+    "lda_seeds",
 )
 setup(
     ext_modules=[

@@ -17,7 +17,6 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import check_non_negative, validate_data
 
-from annealvi._kernels import counts as kernels
 from annealvi.checks import FLOATS
 from annealvi.exceptions import BadParameter
 
@@ -184,10 +183,17 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
         return False
     if data.dtype not in FLOATS or indices.dtype not in _INDICES or indices.dtype != indptr.dtype:
         return False
-    shape = len(indptr) - 1, getattr(estimator, "n_features_in_", None)
+    shape: Any = len(indptr) - 1, getattr(estimator, "n_features_in_", None)
     if X.shape != shape or 0 in shape or not all(isinstance(side, Integral) for side in X.shape):
         return False
-    return kernels.are_plain(data, indices, indptr, shape[1])
+    if indptr[0] != 0 or not indptr[-1] == len(indices) == len(data):
+        return False
+    if np.any(indptr[1:] < indptr[:-1]) or not _in_order(X):
+        return False
+    if not len(data):
+        return True
+    inside = indices.min() >= 0 and indices.max() < shape[1]
+    return bool(inside and data.min() >= 0 and data.max() < np.inf)  # which no NaN is
 
 
 def _is_plain(array: Any) -> bool:

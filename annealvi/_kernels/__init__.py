@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 
 COMPILED = (
-    *("_dispatch", "bounds", "counts", "fmm", "gemm", "lda", "lda_collapsed", "lda_seeds"),
-    *("lda_topics", "mmm", "partition", "special"),
+    *("_dispatch", "fmm", "gemm", "lda", "lda_collapsed", "lda_seeds", "lda_topics", "mmm"),
+    *("partition", "special"),
 )
 
 
@@ -37,8 +37,6 @@ try:
         for _name in COMPILED:
             import_module(f"{__name__}.{_name}")  # names what is missing, "from ... import" cannot
         from annealvi._kernels import (  # type: ignore[attr-defined]  # compiled
-            bounds,
-            counts,
             fmm,
             gemm,
             lda,
@@ -73,9 +71,7 @@ if hasattr(os, "register_at_fork"):
 
 __all__ = [
     "available_instruction_sets",
-    "bounds",
     "built_with",
-    "counts",
     "debug_build",
     "fmm",
     "gemm",

@@ -26,11 +26,10 @@ cdef enum:
     # 5 us to some ms, depending on whether a processor is free.
     LEAST_SHARED = 1 << 18
     # About the nanoseconds for each topic of an entry or word: of a local step, of a row of
-    # weights, of a row that is moved or summed, of a term of a bound, and of CVB0.
+    # weights, of a row that is moved or summed, and of CVB0.
     FITTED = 2
     WEIGHTED = 4
     MOVED = 1
-    BOUNDED = 2
     COLLAPSED = 8
 
 

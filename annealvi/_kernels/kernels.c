@@ -73,7 +73,6 @@ static inline int64_t word_of(const annealvi_rows *rows, int64_t entry)
 #include "draw_rows.h"
 #include "estimate_rows.h"
 #include "log_gamma.h"
-#include "bound_rows.h"
 
 /* out += factor * row. */
 static void add_row(int64_t n, double factor, const double *row, double *restrict out)

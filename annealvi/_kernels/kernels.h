@@ -188,9 +188,7 @@ typedef struct {
     KERNEL(void, exp_array, (int64_t, const void *, void *))                                     \
     KERNEL(void, log_array, (int64_t, const void *, void *))                                     \
     KERNEL(void, digamma_array, (int64_t, const void *, void *))                                 \
-    KERNEL(void, exp_digamma_array, (int64_t, double, const void *, void *))                     \
-    KERNEL(void, log_gamma_array, (int64_t, const void *, void *))                               \
-    KERNEL(void, dirichlet_row, (int, const void *, const double *, const double *, double *))
+    KERNEL(void, exp_digamma_array, (int64_t, double, const void *, void *))
 
 /* Those in double precision alone. */
 #define ANNEALVI_DOUBLE_KERNELS(KERNEL)                                                          \
@@ -204,7 +202,8 @@ typedef struct {
         const double *, const double *, int64_t, double *))                                      \
     KERNEL(void, add_log_means, (int64_t, int64_t, int64_t, double *, int64_t, const double *,   \
         const double *, int64_t, double *, double *, double *))                                  \
-    KERNEL(void, add_row, (int64_t, double, const double *, double *))
+    KERNEL(void, add_row, (int64_t, double, const double *, double *))                           \
+    KERNEL(void, log_gamma_array, (int64_t, const double *, double *))
 
 #define ANNEALVI_FIELD(result, name, arguments) result (*name) arguments;
 typedef struct {

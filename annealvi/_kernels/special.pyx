@@ -37,8 +37,6 @@ cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
         kernels.real[real].log_array(n, &x[0], &out[0])
     elif name == "digamma":
         kernels.real[real].digamma_array(n, &x[0], &out[0])
-    elif name == "lgamma":
-        kernels.real[real].log_gamma_array(n, &x[0], &out[0])
     else:
         kernels.real[real].exp_digamma_array(n, b, &x[0], &out[0])
 
@@ -60,7 +58,15 @@ def digamma(x, out=None):
 
 def lgamma(x):
     """log Gamma(x) for x >= 0, NaN below; near its zeros, 1 and 2, the error is absolute."""
-    return _apply("lgamma", x)
+    x = np.asarray(x)
+    cdef:
+        const double[::1] wide = np.asarray(x, dtype=np.float64).ravel()
+        double[::1] out = np.empty(x.size)
+    if x.size:
+        kernels.log_gamma_array(x.size, &wide[0], &out[0])
+    dtype = x.dtype if x.dtype == np.float32 else np.float64
+    with np.errstate(over="ignore"):
+        return np.asarray(out, dtype=dtype).reshape(x.shape)[()]
 
 
 def exp_digamma(x, b=1.0):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import gen_batches
 
-from annealvi._kernels import bounds, special
 from annealvi._kernels import partition as kernels
-from annealvi._kernels.layout import separate_rows
+from annealvi._kernels import special
 
 #: Stirling's series is accurate from here on.
 STIRLING = 16.0
+#: Numbers whose terms of a divergence are in memory, and in the cache, at a time.
+BLOCK = 1 << 14
 
 
 def log_gamma_variates(
@@ -52,13 +56,16 @@ def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.fl
     return excess / (excess.sum() * copies)
 
 
-def negative_kl(
-    prior: NDArray[np.float64], gamma: NDArray, n_threads: int = 1
-) -> NDArray[np.float64]:
+def divergence_terms(x: NDArray, prior: Any, psi_sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(a - x) (psi(x) - psi(s)) + log Gamma(x), of which -KL(Dir(x) || Dir(a)) is the sum."""
+    x = x.astype(np.float64)
+    return (prior - x) * (special.digamma(x) - psi_sums) + special.lgamma(x)
+
+
+def negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:
     """-KL(Dir(gamma_d) || Dir(prior)) of each row."""
-    out = np.empty(len(gamma))
-    prior = np.ascontiguousarray(prior)
-    sums = gamma.sum(axis=1, dtype=np.float64)
-    scratch = separate_rows(n_threads, 2 * len(prior))
-    bounds.row_terms(gamma, prior, special.digamma(sums), n_threads, scratch, out)
+    out, sums = np.empty(len(gamma)), gamma.sum(axis=1, dtype=np.float64)
+    psi_sums = special.digamma(sums)[:, None]
+    for rows in gen_batches(len(gamma), max(1, BLOCK // len(prior))):
+        out[rows] = divergence_terms(gamma[rows], prior, psi_sums[rows]).sum(axis=1)
     return out + (special.lgamma(prior.sum()) - special.lgamma(prior).sum() - special.lgamma(sums))

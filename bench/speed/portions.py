@@ -32,7 +32,7 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from annealvi._kernels import counts, lda, lda_topics
+from annealvi._kernels import lda, lda_topics
 from annealvi.models.lda import documents
 from bench import parser
 from bench.adapters import annealvi_lda, scikit_learn
@@ -44,7 +44,6 @@ CORPORA, SIZES, PORTION = ("bbc_news", "debian_desc"), (20, 100, 500), 256
 N_DOCUMENTS = 10_000
 #: The compiled functions that a call uses, and the name of the draws of gamma beside them.
 KERNELS = (
-    (counts, "are_plain"),
     (lda, "digest_of_block"),
     (lda, "index_words"),
     (lda_topics, "refresh_weights"),

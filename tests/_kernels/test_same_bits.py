@@ -13,7 +13,7 @@ from annealvi.model import Batch, Tempering
 from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
 from bench.speed.fits import lda_fits, mixture_fits, proximity_fits
 from bench.speed.same_bits import digest
-from tests._kernels import test_bounds, test_fmm, test_lda, test_mmm, test_partition
+from tests._kernels import test_fmm, test_lda, test_mmm, test_partition
 from tests._kernels.test_lda_collapsed import collapse
 from tests._kernels.test_special import arguments
 from tests.marks import cases, slow_values
@@ -108,17 +108,6 @@ def test_factors(dtype, kind, n_components):
         return [nu, out]
 
     assert_same_bits(compute)
-
-
-@pytest.mark.parametrize("width", test_bounds.WIDTHS)
-@dtypes
-def test_bounds_of_topics(dtype, width):
-    rng = np.random.RandomState(0)
-    x = test_bounds.positive(rng, (150, width), dtype)
-    rows, columns, prior = rng.normal(size=150), rng.normal(size=width), np.full(width, 0.1)
-    priors = np.full((1, width), 0.1)
-    assert_same_bits(lambda: test_bounds.row_terms(x, prior, rows))
-    assert_same_bits(lambda: test_bounds.column_terms(x, priors, columns))
 
 
 @test_partition.grids

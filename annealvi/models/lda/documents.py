@@ -162,7 +162,7 @@ class Documents:
         gamma = np.array(gamma, dtype=self.topics.dtype, order="C")
         bound = np.zeros(X.shape[0])
         self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, bound=bound)
-        bound += negative_kl(self.effective_alpha(tempering), gamma, self._threads(n_threads))
+        bound += negative_kl(self.effective_alpha(tempering), gamma)
         return bound
 
     def inferred_bound(
@@ -190,7 +190,7 @@ class Documents:
                 fitted[:] = 1
                 part = np.empty(len(fitted))
                 self.fit(some, fitted, own, n_threads, exact=False, bound=part)
-                part += negative_kl(self.effective_alpha(at), fitted, self._threads(n_threads))
+                part += negative_kl(self.effective_alpha(at), fitted)
             else:
                 fitted = self.infer(some, of_rows(tempering, rows), n_threads=n_threads)
                 part = self.bound(some, fitted, own, n_threads=n_threads)
@@ -209,7 +209,7 @@ class Documents:
             self.fit(X, gamma, tempering, None, **options)
         gamma = np.array(gamma, dtype=dtype, order="C")
         self.fit(X, gamma, tempering, None, max_iter=0, bound=bound, **options)
-        bound += negative_kl(alpha, gamma, self.topics.n_threads)
+        bound += negative_kl(alpha, gamma)
         if options["sparsity"] > 0:
             gamma = gamma.astype(np.float64)
             penalty = np.sum((gamma - alpha) / gamma - special.log(gamma / alpha), axis=1)

@@ -24,8 +24,6 @@ words alike.)
 
 from __future__ import annotations
 
-import math
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -151,36 +149,9 @@ def _unit_vectors(X: Any) -> sparse.csr_matrix:
     return normalize(vectors, copy=False)
 
 
-SHAPE, SCALE = 100.0, 0.01
-#: With fewer numbers NumPy is as fast, because reading and setting its state takes 0.1 ms.
-WORTH = 1 << 14
-
-
 def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return ``rng.gamma(100.0, 0.01, shape)``, and leave `rng` as that does."""
-    if math.prod(shape) < WORTH or type(rng) is not RandomState or not as_numpy():
-        return rng.gamma(SHAPE, SCALE, shape)
-    return _draw(rng, shape)
-
-
-def _draw(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    found = rng.get_state(legacy=False)
-    if found["bit_generator"] != "MT19937":
-        return rng.gamma(SHAPE, SCALE, shape)
-    out, key = np.empty(shape), np.ascontiguousarray(found["state"]["key"])
-    before = found["state"]["pos"], found["has_gauss"], found["gauss"]
-    pos, has_gauss, gauss = lda_seeds.legacy_gamma(key, *before, SHAPE, SCALE, out.reshape(-1))
-    after = {"state": {"key": key, "pos": pos}, "has_gauss": has_gauss, "gauss": gauss}
-    rng.set_state(found | after)
-    return out
-
-
-@cache
-def as_numpy() -> bool:
-    """Whether the kernel's numbers are NumPy's on this machine, whose logarithm both use."""
-    ours, theirs = RandomState(0), RandomState(0)
-    same = np.array_equal(_draw(ours, (5000,)), theirs.gamma(SHAPE, SCALE, 5000))
-    return same and ours.normal() == theirs.normal()
+    """Gamma(100, 0.01), as scikit-learn draws the start of topics and of documents."""
+    return rng.gamma(100.0, 0.01, shape)
 
 
 #: The largest number of documents used; the least number of documents and of words required;

@@ -8,12 +8,14 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.utils import gen_batches
 
-from annealvi._kernels import bounds, gpu, special
+from annealvi._kernels import gpu, special
 from annealvi._kernels import lda_topics as kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Number, Schema, damaged
+from annealvi.models.dirichlet import BLOCK, divergence_terms
 from annealvi.models.lda.device import DeviceTopics, device_of, used
 from annealvi.models.lda.merging import NEIGHBOURS, groups_of
 from annealvi.threads import shallow, writing
@@ -548,11 +550,12 @@ class Topics:
         """-KL(Dir(lambda) || Dir(b eta)), summed over topics."""
         K, V, eta, sums = self.n_topics, self.n_features, self.eta * b, self.sums
         # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
-        eta = np.ascontiguousarray(eta.reshape(-1, 1) if eta.ndim < 2 else eta.T)
+        eta = eta.reshape(-1, 1) if eta.ndim < 2 else eta.T
         of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
-        total, n = np.empty(K), self.n_threads
-        partial = separate_rows(n, K), separate_rows(bounds.n_vocabulary_blocks(V), K)
-        bounds.column_terms(self.lam, eta, special.digamma(sums), n, *partial, total)
+        of_each, psi_sums = np.broadcast_to(eta, (V, eta.shape[1])), special.digamma(sums)
+        total = np.zeros(K)
+        for rows in gen_batches(V, max(1, BLOCK // K)):
+            total += divergence_terms(self.lam[rows, :K], of_each[rows], psi_sums).sum(axis=0)
         of_prior = special.lgamma(of_words * eta.sum(axis=0))
         of_prior -= of_words * np.sum(special.lgamma(eta), axis=0)
         return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))

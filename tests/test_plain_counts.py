@@ -1,11 +1,19 @@
 """The one look at a matrix of counts, against what makes it other than plain."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from annealvi._kernels import counts as kernels
+from annealvi.matrices import are_plain_counts
 from tests.marks import cases
+
+
+def are_plain(data, indices, indptr, n_features):
+    X = sparse.csr_matrix((4, n_features))
+    X.data, X.indices, X.indptr = data, indices, indptr
+    return are_plain_counts(X, SimpleNamespace(n_features_in_=n_features))
 
 
 def arrays(dtype=np.float64, index=np.int32):
@@ -16,9 +24,9 @@ def arrays(dtype=np.float64, index=np.int32):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 def test_counts_in_sorted_rows_are_plain(dtype, index):
-    assert kernels.are_plain(*arrays(dtype, index), 3) is True
-    nothing = np.zeros(3, dtype=index)
-    assert kernels.are_plain(np.empty(0, dtype), nothing[:0], nothing, 3)
+    assert are_plain(*arrays(dtype, index), 3) is True
+    nothing = np.zeros(5, dtype=index)
+    assert are_plain(np.empty(0, dtype), nothing[:0], nothing, 3)
 
 
 @cases(
@@ -40,14 +48,14 @@ def test_counts_in_sorted_rows_are_plain(dtype, index):
 def test_anything_else_is_not(which, place, value):
     damaged = arrays()
     damaged[which][place] = value
-    assert kernels.are_plain(*damaged, 3) is False
+    assert are_plain(*damaged, 3) is False
 
 
 def test_arrays_of_different_lengths():
     data, indices, indptr = arrays()
-    assert not kernels.are_plain(data[:-1], indices, indptr, 3)
-    assert not kernels.are_plain(data, indices[:-1], indptr, 3)
-    assert not kernels.are_plain(data, indices, indptr[:-1], 3)
-    assert not kernels.are_plain(data, indices, indptr[:0], 3)
-    assert kernels.are_plain(data, indices, indptr, 3)
-    assert not kernels.are_plain(data, indices, indptr, 2)
+    assert not are_plain(data[:-1], indices, indptr, 3)
+    assert not are_plain(data, indices[:-1], indptr, 3)
+    assert not are_plain(data, indices, indptr[:-1], 3)
+    assert not are_plain(data, indices, indptr[:0], 3)
+    assert are_plain(data, indices, indptr, 3)
+    assert not are_plain(data, indices, indptr, 2)
