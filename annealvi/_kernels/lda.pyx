@@ -78,7 +78,7 @@ def digest_of_block(
     return total
 
 
-cdef class DocumentRule:
+cdef class DocumentOptions:
     """How documents are fitted, see annealvi_documents in kernels.h."""
 
     cdef readonly:
@@ -105,7 +105,7 @@ def fit_documents(
     weights,                        # IN  TopicWeights of their words
     const floating[::1] b,          # IN  (n,) inverse temperature of each document
     const floating[::1] alpha,      # IN  (K_pad,)
-    DocumentRule rule,              # IN
+    DocumentOptions rule,              # IN
     floating[:, ::1] gamma,         # IN/OUT (n, K)
     work,                           # OUT Workspace; t, active, n_active, ratio if wanted
     double[::1] log_normalizer,     # OUT (n,) sum_v n_v log norm_v, scales included; or None

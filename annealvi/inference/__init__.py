@@ -10,12 +10,12 @@ from annealvi.inference.algorithm import (
     optimise,
 )
 from annealvi.inference.callbacks import Callbacks, Run
-from annealvi.inference.runs import Fingerprint, Fit, Runs
+from annealvi.inference.runs import Fingerprint, FitOfRun, Runs
 
 __all__ = [
     "Callbacks",
     "Fingerprint",
-    "Fit",
+    "FitOfRun",
     "LinearDecay",
     "Monitor",
     "OverRelaxed",

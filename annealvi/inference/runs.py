@@ -52,7 +52,7 @@ CHECKPOINT = Schema(
 )
 
 
-class Fit(Protocol):
+class FitOfRun(Protocol):
     """A fit of one run.
 
     Attributes
@@ -95,7 +95,7 @@ class Fit(Protocol):
         """Take over such a tree, of a fit of the same run, which has ended or goes on."""
 
 
-F = TypeVar("F", bound=Fit)
+F = TypeVar("F", bound=FitOfRun)
 
 
 class Runs(Generic[F]):
@@ -116,11 +116,11 @@ class Runs(Generic[F]):
         That of the fit.
     scores : list of float
         Scores of the runs that have ended, in their order.
-    ended : list of Fit
+    ended : list of FitOfRun
         The fits of these runs, or only the best one.  After an interrupt, or an error in the user's
         callback, they include the current fit if it has made a step.  After other errors there are
         none.
-    under_way : Fit or None
+    under_way : FitOfRun or None
         The current fit, whose run follows those that have ended.
     finished : bool
         Whether no more runs follow, and the results of the best one are ready.

@@ -45,7 +45,7 @@ from annealvi.lda.settings import (
 from annealvi.lda.state import LDAState, no_results, some_documents
 from annealvi.models.lda.device import device_of
 from annealvi.models.lda.merging import Largest, support
-from annealvi.models.lda.starts import Corpus
+from annealvi.models.lda.starts import CorpusOfFit
 from annealvi.models.lda.workspace import Buffers
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
@@ -84,7 +84,7 @@ class Plan:
     #: Entered while a fit changes that other threads can see.
     changing: AbstractContextManager
     #: The corpus and the buffers that runs share; those side by side have buffers of their own.
-    corpus: Corpus
+    corpus: CorpusOfFit
     buffers: Buffers = field(default_factory=Buffers)
 
     @property
@@ -132,7 +132,7 @@ class Passes(NamedTuple):
 
 
 class Fit:
-    """The passes of one run; see :class:`annealvi.inference.Fit`."""
+    """The passes of one run; see :class:`annealvi.inference.FitOfRun`."""
 
     def __init__(
         self, plan: Plan, number: int, state: LDAState, passes: Passes, halt: threading.Event
@@ -435,7 +435,7 @@ def plan_fit(
         keep_gamma=keep_gamma or local,
         n_workers=n_workers,
         n_threads=n_threads,
-        corpus=Corpus(training, n_samples, float(training.sum(dtype=np.float64))),
+        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=np.float64))),
         **others,
     )
 
@@ -451,7 +451,7 @@ def prepare_portion(
     The state is changed only if there is no error.
     """
     check_counts(X, population, "total_samples")
-    state.model.set_corpus(Corpus(X, population))
+    state.model.set_corpus(CorpusOfFit(X, population))
     wanted, planned = None, state.temperature
     if settings is not state.streamed_with:  # if it is, the temperature is the same, too
         wanted = settings.wanted_temperature()

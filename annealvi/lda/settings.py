@@ -172,7 +172,7 @@ class Settings(NamedTuple):
 # ------------------------------------------------------------------- the parameters left open
 
 
-class Corpus(NamedTuple):
+class CorpusSize(NamedTuple):
     """What the recipe depends on."""
 
     n_topics: int
@@ -241,7 +241,7 @@ def resolve(
     depends on what another adds.
     """
     validated = parameters["validation_fraction"] is not None
-    corpus = Corpus(int(parameters["n_components"]), n_samples, density, validated)
+    corpus = CorpusSize(int(parameters["n_components"]), n_samples, density, validated)
     table = RECIPE if parameters["preset"] == "annealvi" else SKLEARN
     preset = {k: value(corpus) if isfunction(value) else value for k, value in table.items()}
     given = {
@@ -256,7 +256,7 @@ def resolve(
     return Settings(**values)
 
 
-def _steps(preset: Values, given: Values, corpus: Corpus) -> Values:
+def _steps(preset: Values, given: Values, corpus: CorpusSize) -> Values:
     """One minibatch is a batch, and step sizes that are given replace those of the recipe."""
     values = preset | given
     method = values["learning_method"]
@@ -266,7 +266,7 @@ def _steps(preset: Values, given: Values, corpus: Corpus) -> Values:
     return {"learning_method": method, "memory_spans": None if own else preset["memory_spans"]}
 
 
-def _documents(preset: Values, given: Values, corpus: Corpus) -> Values:
+def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
     """Documents become sparse where T falls to 1; limits that are given are the only ones."""
     values, cools = preset | given, _falls(preset | given, corpus)
     limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
@@ -277,7 +277,7 @@ def _documents(preset: Values, given: Values, corpus: Corpus) -> Values:
     }
 
 
-def _budget(preset: Values, given: Values, corpus: Corpus) -> Values:
+def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
     """Runs whose topics are merged are short, and as many as their passes allow.
 
     What is given is never cut: `max_iter` is the number of passes of each run, and `n_init` the
@@ -312,7 +312,7 @@ def _can_be_merged(values: Values) -> bool:
     return alike and not values["learned"] and ends and begins
 
 
-def _falls(values: Values, corpus: Corpus) -> bool:
+def _falls(values: Values, corpus: CorpusSize) -> bool:
     """Whether T falls to 1 in a fit; in a stream its length is not known."""
     return corpus.density is not None and as_temperature(values["temperature"], TEMPERATURES).cools
 

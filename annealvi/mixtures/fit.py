@@ -95,7 +95,7 @@ class Plan:
 
 
 class MixtureFit:
-    """A fit of one run; see :class:`annealvi.inference.Fit`."""
+    """A fit of one run; see :class:`annealvi.inference.FitOfRun`."""
 
     def __init__(
         self, plan: Plan, number: int, model: Mixture, rng: RandomState, halt: threading.Event

@@ -335,7 +335,7 @@ class Documents:
         by_topic, tolerance = options.token_tolerance is None, options.token_tolerance
         tolerance = options.tolerance if tolerance is None else tolerance
         omega, factor = call.relaxation
-        rule = kernels.DocumentRule(
+        rule = kernels.DocumentOptions(
             eps=np.finfo(dtype).eps if call.exact else 0.0,
             sparsity=call.sparsity,
             relaxation=omega,

@@ -181,7 +181,7 @@ class ShardSum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitShard:
     """The local step of training, as a task."""
 
     #: With one inverse temperature for all.

@@ -61,7 +61,7 @@ from annealvi.files.schema import (
 from annealvi.model import UNTEMPERED, Batch, Form, LocalStep, Tempering
 from annealvi.models.lda import starts
 from annealvi.models.lda.documents import Documents
-from annealvi.models.lda.local_step import DocumentStep, Fit, Summed, fit_batch, total
+from annealvi.models.lda.local_step import DocumentStep, FitShard, Summed, fit_batch, total
 from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, mean_of_logs
 from annealvi.models.lda.topics import Statistics, TopicEstimate, Topics
 from annealvi.models.lda.workspace import (
@@ -120,7 +120,7 @@ class LDA:
         self.n_words: float | None = None
         self.learned_priors: LearnedPriors | None = None
         self.buffers = Buffers()
-        self._corpus: starts.Corpus | None = None
+        self._corpus: starts.CorpusOfFit | None = None
         #: Number of steps of the topics with rho = 1.
         self.n_full_steps = 0
         #: log C of documents, if the temperature is learned from it.
@@ -171,7 +171,7 @@ class LDA:
             seeds = self.rng.randint(2**31 - 1, size=-(-n_samples // options.shard_size))
         if self.partition is not None and (moments or tempering.rule is not None):
             self.partition.refresh(self.topics)  # its sums last for several steps
-        found = self.total(Fit(tempering, moments, seeds), batch.data, batch.rows)
+        found = self.total(FitShard(tempering, moments, seeds), batch.data, batch.rows)
         if self.learned_priors is not None:
             self.learned_priors.begin(tempering, found.seen)
         topics = self.topics
@@ -246,7 +246,7 @@ class LDA:
         )
         return prior.log_mean_word(inverse)
 
-    def set_corpus(self, corpus: starts.Corpus) -> None:
+    def set_corpus(self, corpus: starts.CorpusOfFit) -> None:
         """Store the corpus and its size."""
         self._corpus = corpus
         self.n_documents, self.n_words = corpus.n_documents, corpus.n_words

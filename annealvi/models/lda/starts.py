@@ -166,7 +166,7 @@ RANK = 2
 MAX_CRITICAL = 100.0
 
 
-class Corpus:
+class CorpusOfFit:
     """The documents of a fit, or the first ones of a stream.  The runs of a fit share them."""
 
     def __init__(

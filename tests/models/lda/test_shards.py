@@ -9,7 +9,7 @@ from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.dask import TemperedLDA as Sharded
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda.local_step import Fit, ShardSum, total
+from annealvi.models.lda.local_step import FitShard, ShardSum, total
 from tests.models.lda.naive import make
 
 V = 41
@@ -28,7 +28,7 @@ def counts(n_samples, density, seed=0):
 def test_statistics_add_up(size, density, dtype):
     X, model = counts(30, density).astype(dtype), make(dtype=dtype)
     whole = model.local_step(Batch(X, slice(2, 29)), Tempering(0.5)).statistics.dense(5)
-    found = total(Fit(Tempering(0.5), False), model, X, slice(2, 29), size)
+    found = total(FitShard(Tempering(0.5), False), model, X, slice(2, 29), size)
     assert_array_equal(found.seen_words, np.asarray(X[2:29].sum(axis=0) > 0).ravel())
     rows = np.zeros((V, 5))
     own = found.rows[found.seen_words] if len(found.rows) == V else found.rows
@@ -40,7 +40,7 @@ def test_statistics_add_up(size, density, dtype):
 def test_rows_of_all_words_and_of_some_are_the_same_sum():
     rng = np.random.RandomState(0)
     dense = rng.random_sample((4, 10, 3)) * (rng.random_sample((4, 10, 1)) < 0.6)
-    fit = Fit(Tempering(), False)
+    fit = FitShard(Tempering(), False)
 
     def of(rows, in_full):
         seen = rows.any(axis=1)
