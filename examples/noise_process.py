@@ -4,7 +4,7 @@
 What a model learns of its data if its posterior can have one mode only.
 
 Prints how well each way to learn fits the data.  Draws the density of the data and of each model,
-and the models' posteriors at three points where the data are ambiguous.
+and each model's posterior at a point where the data are ambiguous.
 
 ::
 
@@ -86,7 +86,17 @@ SPREAD = inverse_softplus(1.0 - LEAST_SIGMA)
 CELLS, EXTENT = 2001, 5.0
 #: Cells of the pictures of densities, in each direction, and half their side.
 BINS, SIDE = 100, 1.6
-POINTS = (-0.1, 0.0, 0.1)  # x_1 of the points whose posteriors are drawn; x_2 is -1
+POINT = (0.1, -1.0)  # the x whose posterior is drawn
+BLUE, ORANGE = "#0072B2", "#D55E00"  # of the palette of Okabe and Ito
+TITLES = {
+    "data": "the data",
+    "IW, 500 draws": "importance weights,\n500 draws",
+    "IW, 100 draws": "importance weights,\n100 draws",
+    "VAE": "a Gaussian q,\nELBO (VAE)",
+    "HVI": "a chain,\nELBO (HVI)",
+    "AVO": "a chain, annealed\nobjectives (AVO)",
+    ELBO_ONLY: "AVO, model fitted\nby the ELBO",
+}
 
 
 def circle(z: Tensor) -> Tensor:
@@ -228,32 +238,31 @@ def fit(method: str, seed: int, options: argparse.Namespace) -> Result:
 
 
 def draw(results: dict[str, Result], noise: float) -> Any:
-    """The densities of x, and the posteriors at three points."""
+    """The density that each method learned, and its posterior at a point beside the true one."""
     known = {"data": of_data(noise)}
     known |= {method: result.model.log_likelihood for method, result in results.items()}
-    figure = pyplot.figure(figsize=(2 * len(known), 5), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(2, 3))
+    figure, axes = pyplot.subplots(
+        2, len(known), figsize=(2 * len(known), 4.8), layout="constrained", sharey="row"
+    )
     centres = SIDE * (2 * torch.arange(BINS) + 1 - BINS) / BINS
-    cells = torch.cartesian_prod(centres, centres)
-    densities = {
-        name: log_marginal(of, cells).exp().reshape(BINS, BINS).numpy()
-        for name, of in known.items()
-    }
-    largest = densities["data"].max()
-    for ax, (name, density) in zip(above.subplots(1, len(known)), densities.items(), strict=True):
-        ax.imshow(density.T, origin="lower", extent=(-SIDE, SIDE) * 2, vmax=largest, cmap="Purples")
-        ax.set(title=name, xticks=[], yticks=[])
-        ax.title.set_fontsize("small")
-    z = np.linspace(-EXTENT, EXTENT, CELLS)
-    for ax, first in zip(below.subplots(1, 3, sharey=True), POINTS, strict=True):
-        for name, of in known.items():
-            joint = on_grid(of, torch.tensor([[first, -1.0]]))[0]
-            posterior = torch.softmax(joint, dim=0).numpy() * (CELLS - 1) / (2 * EXTENT)
-            style = dict(color="k", linestyle=":") if name == "data" else {}
-            ax.plot(z, posterior, label=name, **style)
-        ax.set(title=f"p(z | x = ({first:g}, -1))", xlabel="z")
-    below.axes[0].set_ylabel("density")
-    below.legend(*below.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=7)
+    cells, z = torch.cartesian_prod(centres, centres), np.linspace(-EXTENT, EXTENT, CELLS)
+    for (above, below), (name, of) in zip(axes.T, known.items(), strict=True):
+        density = log_marginal(of, cells).exp().reshape(BINS, BINS).numpy()
+        joint = on_grid(of, torch.tensor([POINT]))[0]
+        posterior = torch.softmax(joint, dim=0).numpy() * (CELLS - 1) / (2 * EXTENT)
+        if name == "data":
+            largest, truth = density.max(), posterior
+        extent = (-SIDE, SIDE, -SIDE, SIDE)
+        above.imshow(density.T, origin="lower", extent=extent, vmax=largest, cmap="Blues")
+        above.plot(*POINT, "o", color=ORANGE, markersize=5)
+        above.set(title=TITLES.get(name, name), xticks=[], yticks=[])
+        below.fill_between(z, truth, color="0.8", linewidth=0)
+        if name != "data":
+            below.plot(z, posterior, color=BLUE)
+        below.set(xlabel="z", xlim=(-EXTENT, EXTENT), xticks=[-4, 0, 4])
+        below.grid(color="0.9")
+    axes[0, 0].set_ylabel("density of x")
+    axes[1, 0].set_ylabel("p(z | x) at the dot\n(grey: of the data)")
     return figure
 
 
