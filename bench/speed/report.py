@@ -58,8 +58,8 @@ def passes(benches: list[Bench]) -> str:
         body.append(cells)
     first = ["scikit-learn, same trajectory"] if "scikit-learn" in libraries else []
     return (
-        "CPU seconds of annealvi in float64, and how many times as fast as each library it is, "
-        'float64 / float32 ("same trajectory": float64 only):\n\n'
+        "The table contains the CPU seconds of annealvi in float64, and how many times as fast as "
+        'each library annealvi is, in float64 / float32 ("same trajectory" in float64 only):\n\n'
         + table(["corpus, K", "CPU s", *first, *libraries], body)
     )
 
@@ -180,34 +180,36 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
     "pass": ("One pass of `partial_fit`, one thread", "", passes),
     "two threads": (
         "Two threads against one",
-        "Wall seconds of the same pass with two threads; the baseline is one thread.",
+        "The table contains wall seconds of the same pass with two threads. The baseline is one "
+        "thread.",
         pairs_table(*PAIR),
     ),
     "parts": (
         "M-step and `transform` against scikit-learn's",
-        "CPU seconds on one thread, in float64, of annealvi and of scikit-learn (the baseline). "
-        "Ratios are float64 / float32. The rows of M-steps contain ten M-steps.",
+        "The table contains CPU seconds on one thread, in float64, of annealvi and of scikit-learn "
+        "(the baseline). Ratios are float64 / float32. The rows of M-steps contain ten M-steps.",
         pairs_table(*PAIR),
     ),
     "memory": (
         "Peak memory of one pass",
-        "Memory that a pass adds to that of the imports and the data, each in a new process.",
+        "The table contains the memory that a pass adds to that of the imports and the data, in a "
+        "new process.",
         memory,
     ),
     "quality": ("Time to quality", "", quality),
     "portions": (
         "A stream in small portions against scikit-learn's",
-        "CPU seconds on one thread, in float64, of calls of `partial_fit` with 256 documents each, "
-        "which compute the same numbers as scikit-learn (the baseline).",
+        "The table contains CPU seconds on one thread, in float64, of calls of `partial_fit` with "
+        "256 documents each, which compute the same numbers as scikit-learn (the baseline).",
         pairs_table(*PAIR),
     ),
     "stream": ("A stream of half a million documents", "", stream),
     "roofline": ("The local step beside the machine's limits", "", roofline),
     "learned temperatures, CPU": (
         "Learned temperatures against a planned one",
-        "CPU seconds of a pass with one learned temperature (VT) and with one for each document "
-        "(LVT). The baseline is a planned temperature (AVI). A ratio below 1 means that learning "
-        "is slower.",
+        "The table contains CPU seconds of a pass with one learned temperature (VT), and with one "
+        "for each document (LVT). The baseline is a planned temperature (AVI). A ratio below 1 "
+        "means that learning is slower.",
         pairs_table(*PAIR),
     ),
 }
