@@ -16,11 +16,12 @@ lengths of the annealing, and for several first temperatures.
 
 The script redraws Figures 3 to 5 of Abrol et al. (2014), *Deterministic Annealing for Stochastic
 Variational Inference*.  The posterior is tempered (form="posterior"), alpha = 0.01 and eta = 1.
-The lengths t_A of the annealing are in passes over the documents, from T0 = 2.  The first
-temperatures are T0 = 1.5 to 5, with t_A = 0.1.  With this length the paper reports its best
-results, and with longer annealing it reports kinks in the curves.  (Mandt et al. 2016 temper the
-likelihood, and report that slow annealing is best.)  All panels include plain inference (SVI).  The
-curves show the log-likelihood per word of the hidden half of held-out documents, always at T = 1.
+The lengths t_A of the annealing are measured in passes over the documents, and these fits start at
+T0 = 2.  The first temperatures are T0 = 1.5 to 5, with t_A = 0.1.  With this length the paper
+reports its best results, and with longer annealing it reports kinks in the curves.  (Mandt et al.
+2016 temper the likelihood, and report that slow annealing is best.)  All panels include plain
+inference (SVI).  The curves show the log-likelihood per word of the hidden half of held-out
+documents, always at T = 1.
 
 Options
 -------

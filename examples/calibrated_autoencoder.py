@@ -15,10 +15,10 @@ the chain.
 The script repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
 variational inference with annealed variational objectives*, at a smaller size.  A variational
 autoencoder of binary digits has 40 latent variables, gated layers of 300 units, ELU transitions and
-a warm-up of beta over a fifth of the fit.  Its posterior is a Gaussian (T = 0), or a Gaussian
+a warm-up of beta over a fifth of the fit.  The posterior is a Gaussian (T = 0), or a Gaussian
 followed by T = 5 gated transitions.  With probability a, a step follows the annealed objectives,
-whose targets are p(z) p(x | z)^(t / T).  Otherwise it follows the ELBO.  The random seed determines
-the first weights and all noise.
+whose targets are p(z) p(x | z)^(t / T).  Otherwise the step follows the ELBO.  The random seed
+determines the first weights and all noise.
 
 Options
 -------

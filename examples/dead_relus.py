@@ -14,9 +14,9 @@ generate.
 
 The script repeats Table 3 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*: a
 variational autoencoder of 784-200-200-100 units on binary digits, with minibatches of 128 and Adam
-at 1e-3.  Plain variational inference (VI) is one method.  The other (PVI) has a penalty of constant
-magnitude k, which keeps W W^T of the encoder's layers near its running average.  The random seed
-determines the first weights and all noise.
+at 1e-3.  The first method is plain variational inference (VI).  The second (PVI) has a penalty of
+constant magnitude k, which keeps W W^T of the encoder's layers near its running average.  The
+random seed determines the first weights and all noise.
 
 Options
 -------
@@ -38,9 +38,9 @@ as in the first file.
 
 The table contains -ELBO of the test images, and -log p of the first 1,000 test images by importance
 sampling with 500 draws.  A unit is dead if it is not positive on any training image; the table
-contains the share of dead units.  It also contains the measure of the paper for the encoder's
-layers, the share of the units' inputs that are below zero.  A latent variable is in use if its mean
-has a variance above 0.01 over the test images.
+contains the share of dead units.  The measure of the paper is also shown for the encoder's layers:
+the share of the units' inputs that are below zero.  A latent variable is in use if its mean has a
+variance above 0.01 over the test images.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ Below the critical temperature, which is the variance of the data, this optimum 
 The annealed fit follows the better of the two optima.  Plain inference (T = 1) ends in the nearer
 one.
 
-The data are 500 draws from two Gaussians with means 4 and -4 and variance 1.  Their weights, 0.3
-and 0.7, are known to the fits.  The prior variance of the means is 10.
+The data are 500 draws from two Gaussians with means 4 and -4 and variance 1.  The fits use the
+known weights, 0.3 and 0.7.  The prior variance of the means is 10.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ shows ``document_temperatures_``, which compare each document with an average do
 length.  Documents that the topics explain as well as expected have temperatures near 1.  Documents
 whose words do not belong together have higher temperatures.
 
-As a check, 5% of the documents, drawn at random, are replaced before the fit.  Their words are
-drawn by the frequencies of the whole corpus.  The area under the ROC curve (AUC) measures how well
-the temperature separates these documents from the others.  The AUC of the log-likelihood per word
-is printed for comparison; this likelihood is also low for short documents and for rare subjects.
-For each document, the script prints words that are frequent in it and rare elsewhere, and its title
-or category in the corpus.
+As a check, 5% of the documents, drawn at random, are replaced before the fit.  The words of the new
+documents are drawn by the frequencies of the whole corpus.  The area under the ROC curve (AUC)
+measures how well the temperature separates these documents from the others.  The AUC of the
+log-likelihood per word is printed for comparison; this likelihood is also low for short documents
+and for rare subjects.  For each document, the script prints words that are frequent in it and rare
+elsewhere, and its title or category in the corpus.
 
 Options
 -------

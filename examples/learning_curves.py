@@ -14,11 +14,11 @@ held-out likelihood along the fits, over passes and over seconds, and the temper
         --passes 5 --jobs 1
 
 The script redraws Figure 2 of Mandt et al. (2016), *Variational Tempering*, with the methods of the
-paper.  They are plain stochastic inference (SVI), annealed inference (AVI) whose T falls linearly
-from 3.9 to 1 over t_A passes, a temperature that is learned from the data (VT), and a learned
-temperature for each document (LVT).  The figure shows VT and LVT twice: as printed in the paper,
-and with the damping that annealvi uses by default.  With each seed, all methods start from the same
-random topics and read the same minibatches.
+paper.  The methods are plain stochastic inference (SVI), annealed inference (AVI) whose T falls
+linearly from 3.9 to 1 over t_A passes, a temperature that is learned from the data (VT), and a
+learned temperature for each document (LVT).  The figure shows VT and LVT twice: as printed in the
+paper, and with the damping that annealvi uses by default.  With each seed, all methods start from
+the same random topics and read the same minibatches.
 
 Options
 -------

@@ -18,9 +18,9 @@ Figures 1 and 2.  The variable z ~ N(0, 1) runs along a circle, and both ends of
 
     x_1 = sin(pi tanh(.75 z)) + e_1,    x_2 = cos(pi tanh(.75 z)) + e_2.
 
-The means are fixed in the model.  It learns the standard deviations of x, which a neural network
-computes from z.  A posterior with one mode can explain a point near (0, -1) only by one end of z,
-or by the middle.  So the model learns too much noise.
+The means are fixed in the model.  The model learns the standard deviations of x, which a neural
+network computes from z.  A posterior with one mode can explain a point near (0, -1) only by one end
+of z, or by the middle.  So the model learns too much noise.
 
 =======================  =================================================================
 IW, 500 draws            draws from the prior, the importance-weighted bound: hardly biased

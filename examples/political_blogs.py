@@ -12,7 +12,7 @@ Prints a table of the topics, the effect of the side, and words of both sides.  
 
 The data are 5,000 posts of six blogs of 2008 from the R package stm.  The file poliblog5k.npz is
 read from the folder that the environment variable ANNEALVI_DATA names (default
-``../shared/data``).  Its words are stems.
+``../shared/data``).  The words in this file are stems.
 """
 
 from __future__ import annotations

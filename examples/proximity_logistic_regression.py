@@ -11,11 +11,11 @@ Prints the ELBO that each method reached and the number of steps.  Draws the ELB
         [--gamma 1e-10] [--memory 0.999] [--average parameters] [--output FILE.png]
 
 A footnote of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, mentions Bayesian
-logistic regression, and the code of the paper contains the model.  It has weights w ~ N(0, s0^2)
-for the features and the intercept, y ~ Bernoulli(sigmoid(x w)), and a Gaussian q(w) with a mean and
-a standard deviation for each weight.  The data are scikit-learn's standardised breast cancer data,
-of which a third is held out. x w is Gaussian under q, so the ELBO can be computed by quadrature.
-Adam maximises it.
+logistic regression, and the code of the paper contains the model.  The model has weights w ~ N(0,
+s0^2) for the features and the intercept, y ~ Bernoulli(sigmoid(x w)), and a Gaussian q(w) with a
+mean and a standard deviation for each weight.  The data are scikit-learn's standardised breast
+cancer data, of which a third is held out. x w is Gaussian under q, so the ELBO can be computed by
+quadrature.  Adam maximises it.
 
 The methods are plain variational inference (VI), deterministic annealing, and proximity inference
 (PVI) with four statistics: the entropy of q, its KL divergence from the prior, its mean and

@@ -17,10 +17,10 @@ with probability 1/2.  The true components are (5, 5).  Fits start on a ring of 
 this point, with q(z) = 1/2.
 
 Gradient methods use point estimates of the components and 10,000 steps of Adam of size 0.1 (4,000
-for plain inference).  They are plain inference (VI); proximity inference (PVI) with the entropy,
-gamma = 1e-10 and k0 = abs(ELBO) at the start; and deterministic annealing with the same k.
-Coordinate-wise methods make at most 200 sweeps.  They are exact ascent with point estimates, and
-TemperedFMM plain, annealed and with a Proximity temperature.
+for plain inference).  The gradient methods are plain inference (VI); proximity inference (PVI) with
+the entropy, gamma = 1e-10 and k0 = abs(ELBO) at the start; and deterministic annealing with the
+same k.  Coordinate-wise methods make at most 200 sweeps.  The coordinate-wise methods are exact
+ascent with point estimates, and TemperedFMM plain, annealed and with a Proximity temperature.
 
 Options
 -------
@@ -34,8 +34,8 @@ Options
     100 starts and three seeds.  Also fits slower schedules, other statistics, other step sizes and
     Algorithm 1.
 
-For each seed, the table contains the number of fits that end within 5 of the truth.  It also
-contains the median ELBO of all fits and their CPU seconds.  For TemperedFMM, the ELBO is computed
+For each seed, the table contains the number of fits that end within 5 of the truth.  The table also
+contains the median ELBO and the CPU seconds of all fits.  For TemperedFMM, the ELBO is computed
 from its mean components and the result of `transform`.  The figure shows the first seed.
 """
 

@@ -12,12 +12,12 @@ temperatures along the fits, and the components of each method below the true sh
 
 The script redraws Figures 3 (left) and 4 of Mandt et al. (2016), *Variational Tempering*.  Images
 of 4 x 4 pixels are sums of some of eight shapes plus noise.  A factorial mixture model has to find
-the shapes.  It uses the true K = 8, pi = 0.3, noise variance 0.1 and component variance 0.35, and
-starts from draws of the prior.  The methods are plain variational inference (VI), annealing (AVI),
-and a temperature that is learned from the data (VT).  Annealing takes 10 or 100 iterations,
-linearly as in the paper or exponentially.  VT is shown as printed in the paper and with annealvi's
-default.  All methods start from the same draws and make 200 iterations.  A seed draws the data and
-the start.
+the shapes.  The model uses the true K = 8, pi = 0.3, noise variance 0.1 and component variance
+0.35, and starts from draws of the prior.  The methods are plain variational inference (VI),
+annealing (AVI), and a temperature that is learned from the data (VT).  Annealing takes 10 or 100
+iterations, linearly as in the paper or exponentially.  VT is shown as printed in the paper and with
+annealvi's default.  All methods start from the same draws and make 200 iterations.  A seed draws
+the data and the start.
 
 The table contains the ELBO per datum at T = 1 (mean and standard deviation over the seeds), the
 number of shapes that were found (cosine above 0.95) and the seconds of a fit.  The figure shows the
