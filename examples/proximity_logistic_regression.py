@@ -14,8 +14,8 @@ A footnote of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference
 logistic regression, and the code of the paper contains the model.  The model has weights w ~ N(0,
 s0^2) for the features and the intercept, y ~ Bernoulli(sigmoid(x w)), and a Gaussian q(w) with a
 mean and a standard deviation for each weight.  The data are scikit-learn's standardised breast
-cancer data, of which a third is held out. x w is Gaussian under q, so the ELBO can be computed by
-quadrature.  Adam maximises it.
+cancer data, of which a third is held out.  The ELBO can be computed by quadrature, because x w is
+Gaussian under q.  Adam maximises it.
 
 The methods are plain variational inference (VI), deterministic annealing, and proximity inference
 (PVI) with four statistics: the entropy of q, its KL divergence from the prior, its mean and
