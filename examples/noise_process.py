@@ -22,14 +22,14 @@ The means are fixed in the model.  The model learns the standard deviations of x
 network computes from z.  A posterior with one mode can explain a point near (0, -1) only by one end
 of z, or by the middle.  So the model learns too much noise.
 
-=======================  =================================================================
-IW, 500 draws            draws from the prior, the importance-weighted bound: hardly biased
-IW, 100 draws            the same with a fifth of the cost
+=======================  ===================================================================
+IW, 500 draws            the importance-weighted bound with draws from the prior
+IW, 100 draws            the same bound with fewer draws, in a fifth of the time
 VAE                      a Gaussian q(z | x) and the ELBO
 HVI                      a chain of transitions after the Gaussian, and the ELBO
-AVO                      the same with annealed objectives
-AVO, decoder by ELBO     annealed objectives in half of the steps, which do not move the model
-=======================  =================================================================
+AVO                      a chain of transitions after the Gaussian, and annealed objectives
+AVO, decoder by ELBO     AVO in half of the steps; only the other half moves the model
+=======================  ===================================================================
 
 Options
 -------
