@@ -1,4 +1,4 @@
-"""What the examples of deep models share: runs kept in a file, methods, curves, densities."""
+"""Functions for the examples of deep models: stored runs, methods, curves and densities."""
 
 from __future__ import annotations
 

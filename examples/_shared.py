@@ -1,4 +1,4 @@
-"""What several of the examples share: reading files, tables and the command line."""
+"""Functions for several examples: reading files, printing tables, and the command line."""
 
 from __future__ import annotations
 

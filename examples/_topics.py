@@ -1,4 +1,4 @@
-"""What the examples of topic models share: documents, a fit with its learning curve, options."""
+"""Functions for the examples of topic models: documents, a fit with its learning curve, options."""
 
 from __future__ import annotations
 

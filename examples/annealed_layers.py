@@ -1,37 +1,37 @@
 """What each layer of a deep posterior learns
 ==========================================
 
-What each layer of a deep posterior learns: the ELBO against annealed objectives.
+What does each layer of a deep posterior learn?  Compares the ELBO with annealed objectives.
 
-Prints how far each posterior is from its target and which modes it found, and draws the
-density of every second layer or so under both objectives, below the targets.
+Prints how far each posterior is from its target and which modes it found.  Draws the density of
+about every second layer for both objectives, below the targets.
 
 ::
 
     python examples/annealed_layers.py [--energy d] [--transitions 10] [--steps 2000]
         [--runs 1] [--seed 0] [--annealing 0] [--full] [--output annealed_layers.png]
 
-It redraws Figure 3 of Huang et al. (2018), *Improving explorability in variational inference
-with annealed variational objectives*.  A chain of gated Gaussian transitions leads from
-N(0, I) to a mixture of four Gaussians of weights .1, .3, .4 and .2.  Under the ELBO only the
-end of the chain has a target.  Under annealed variational objectives (AVO) each transition has
-its own, f^(t/T) N(0, I)^(1 - t/T), drawn in the first row.  With ``--annealing 0.8`` beta rises
-from .01 to 1 over .8 of the steps, as in the paper's Figure 6.
+The script redraws Figure 3 of Huang et al. (2018), *Improving explorability in variational
+inference with annealed variational objectives*.  A chain of gated Gaussian transitions leads from
+N(0, I) to a mixture of four Gaussians with weights 0.1, 0.3, 0.4 and 0.2.  Under the ELBO, only the
+end of the chain has a target.  Under annealed variational objectives (AVO), each transition has a
+target, f^(t/T) N(0, I)^(1 - t/T), which the first row shows.  With ``--annealing 0.8``, beta rises
+from 0.01 to 1 over the first 80% of the steps, as in Figure 6 of the paper.
 
 Options
 -------
 --energy
-    The target, a letter of the paper's figure.
+    The target density, by its letter in the paper's figure.
 --transitions, --steps, --runs
-    T, the steps of a fit, and independent fits of each objective.
+    The number T of transitions, of steps of a fit, and of independent fits with each objective.
 --annealing
-    The part of the steps over which beta rises.
+    The share of the steps over which beta rises.
 --full
     5 runs of 10,000 steps.
 
-The table gives the mean and the standard deviation over the runs of -KL(q || p), estimated with
-2,000 draws of the reverse chain (an overestimate), and the number of modes that have draws near
-them.  The figure shows the first run.
+The table contains -KL(q || p), with its mean and standard deviation over the runs, and the number
+of modes that have draws near them.  -KL is estimated with 2,000 draws of the reverse chain, which
+overestimates it.  The figure shows the first run.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How long to anneal, and from how hot
 ====================================
 
-Deterministic annealing of topic models: for how long, and from how hot.
+How long should a topic model be annealed, and from which temperature?
 
-Prints three tables of the held-out likelihood and the ELBO, and draws three panels of the held-out
-likelihood along the fits: for a linear and an exponential fall of the temperature, for several
+Prints three tables of the held-out likelihood and the ELBO.  Draws the held-out likelihood along
+the fits in three panels: for a linear and an exponential fall of the temperature, for several
 lengths of the annealing, and for several first temperatures.
 
 ::
@@ -14,37 +14,37 @@ lengths of the annealing, and for several first temperatures.
     python examples/annealing_lengths.py --full --corpus arxiv_big --documents 540000 --passes 1 \\
         --offset 1024 --shape linear --lengths 0.01 0.1 0.25 0.5 --starts 2
 
-It redraws Figures 3 to 5 of Abrol et al. (2014), *Deterministic Annealing for Stochastic
-Variational Inference*: the posterior is tempered (form="posterior"), alpha = .01 and eta = 1.
-The lengths t_A are in passes over the documents, from T0 = 2.  The first temperatures run from
-T0 = 1.5 to 5, over t_A = .1, with which the paper reports its best results; for longer annealing it
-reports kinks in the curves.  (That slow annealing is best is what Mandt et al. 2016 report, of
-annealed likelihoods.)  Plain inference (SVI) is in all panels.  The curves show the
-log-likelihood per word of the hidden half of held-out documents, at T = 1 whatever the fit's
-temperature.
+The script redraws Figures 3 to 5 of Abrol et al. (2014), *Deterministic Annealing for Stochastic
+Variational Inference*.  The posterior is tempered (form="posterior"), alpha = 0.01 and eta = 1.
+The lengths t_A of the annealing are measured in passes over the documents, and these fits start at
+T0 = 2.  The first temperatures are T0 = 1.5 to 5, with t_A = 0.1.  With this length the paper
+reports its best results, and with longer annealing it reports kinks in the curves.  (Mandt et al.
+2016 temper the likelihood, and report that slow annealing is best.)  All panels include plain
+inference (SVI).  The curves show the log-likelihood per word of the hidden half of held-out
+documents, always at T = 1.
 
 Options
 -------
 default
-    The 3,000 abstracts that come with the package, 300 of them held out (K = 30, 10 passes
-    in minibatches of 32).
+    The 3,000 abstracts of the package, of which 300 are held out (K = 30, 10 passes in minibatches
+    of 32).
 
 --full
-    ``arxiv_100k`` or --corpus (K = 100, minibatches of 100, 4 passes), its first --documents,
+    The first --documents of ``arxiv_100k`` or --corpus (K = 100, minibatches of 100, 4 passes),
     read from the folder that the environment variable ANNEALVI_DATA names (default
-    ``../shared/data``).  The same part of a pass is more steps in a larger corpus: .1 pass is 30
-    steps in 30,000 documents, and 540 in the 540,000 of ``arxiv_big``.
+    ``../shared/data``).  In a larger corpus, the same part of a pass consists of more steps: 0.1
+    pass is 30 steps with 30,000 documents, and 540 steps with the 540,000 of ``arxiv_big``.
 --shape
     How T falls in the panels of lengths and of first temperatures: exponentially, as in the paper,
     or linearly.
 --lengths, --length, --starts
-    The lengths to compare, that of the first and the third panel, and the first temperatures.
+    The lengths to compare, the length in the first and the third panel, and the first temperatures.
 --offset
-    Tau of the step sizes rho = (tau + t)^-.7: 64 as for the small corpus of the paper, which has
-    about 1,000 for its large ones.  A step of the posterior form keeps 1 - rho T of the old topics,
-    so rho T is at most 1: from T0 = 5 it is if tau >= 9.
+    Tau of the step sizes rho = (tau + t)^-0.7.  The default is 64, as for the small corpus of the
+    paper; for its large corpora the paper uses about 1,000.  A step of the posterior form keeps the
+    share 1 - rho T of the old topics, so rho T must be at most 1.  From T0 = 5 this needs tau >= 9.
 
-docs/record/evidence.md has the results.
+docs/record/evidence.md contains the results.
 """
 
 from __future__ import annotations

@@ -1,23 +1,25 @@
 """What changed in science over the years?
 =======================================
 
-Which subjects of arXiv grow, and how certain that is.
+Which subjects of arXiv grow, and how certain is this?
 
-Prints how much the share of each topic changed if fields are held as they are, and draws the shares
-over the years with 95% intervals: in all words of a period, and with fields held as they are.
+Prints how much the share of each topic changes over the years if the mix of fields does not
+change.  Draws the shares over the years with 95% intervals: in all words of a period, and for a
+fixed mix of fields.
 
 ::
 
     python examples/arxiv_years.py [--topics 15] [--refits 10] [--output arxiv_years.png]
     python examples/arxiv_years.py --full --topics 40
 
-Intervals contain that another fit finds other topics: the model is fitted again --refits times, to
-documents drawn with replacement.  A topic that fewer than two of these have found has none.
+The intervals allow for the fact that another fit finds other topics.  For this, the model is fitted
+again --refits times, to documents drawn with replacement.  A topic that fewer than two of these
+refits find has no interval.
 
 Options
 -------
 default
-    The 3,000 abstracts that come with the package.
+    The 3,000 abstracts of the package.
 
 --full
     20,000 abstracts: the file arxiv_texts20k.jsonl.gz in the folder that the environment variable

@@ -1,10 +1,10 @@
 """A deep posterior after a cold start
 ===================================
 
-Whether a deep posterior recovers from a cold start: the ELBO against annealed objectives.
+Does a deep posterior recover from a cold start?  Compares the ELBO with annealed objectives.
 
-Prints how far each posterior is from its target and how many modes it found.  Draws each
-target, what both objectives learned of it, and -KL against the length of the annealing.
+Prints how far each posterior is from its target and how many modes it found.  Draws each target,
+the density that each objective learned, and -KL against the length of the annealing.
 
 ::
 
@@ -12,28 +12,29 @@ target, what both objectives learned of it, and -KL against the length of the an
         [--runs 5] [--seed 0] [--transition gaussian] [--learning-rate .001] [--full]
         [--output beta_annealing.png]
 
-It redraws Figure 4 of Huang et al. (2018), *Improving explorability in variational inference
-with annealed variational objectives*.  A weight beta of the entropy's terms rises from .01 to 1
-over a fraction of the fit, as is usual where a model is learned too.  While beta is small the
-posterior moves to the best mode alone.  Annealed variational objectives (AVO) are meant to
-recover the other modes.
+The script redraws Figure 4 of Huang et al. (2018), *Improving explorability in variational
+inference with annealed variational objectives*.  The entropy terms have a weight beta, which rises
+from 0.01 to 1 over a fraction of the fit.  This is usual if a model is learned together with the
+posterior.  While beta is small, the posterior moves to the best mode only.  Annealed variational
+objectives (AVO) are meant to recover the other modes.
 
 Options
 -------
 --energies
-    The targets, letters of the paper's figure.
+    The target densities, by their letters in the paper's figure.
 --fractions
-    The parts of the fit over which beta rises.
+    The shares of the fit over which beta rises.
 --transition
-    ``gaussian``, or ``flow``: deep sigmoidal flows, the deterministic transitions of the paper's
-    Figure 7.  Their -KL is not estimated with a reverse chain, but only averaged over draws.
+    ``gaussian`` or ``flow``.  Flows are deep sigmoidal flows, the deterministic transitions of
+    Figure 7 of the paper.  Their -KL is an average over draws, without a reverse chain.
 --full
-    All six energies, and the fractions 0, .2, .4, .6 and .8.
+    All six energies, and the fractions 0, 0.2, 0.4, 0.6 and 0.8.
 
-The table gives -KL(q || p), estimated with 2,000 draws of the reverse chain (mean and standard
-deviation over the runs; an overestimate), a lower bound of it, and the number of modes in which
-each run has draws, where the energy has separate ones.  The figure shows draws of the first run
-of the longest annealing, and -KL of each run (dots) with their mean.
+The table contains -KL(q || p), with its mean and standard deviation over the runs, and a lower
+bound of -KL.  The estimate uses 2,000 draws of the reverse chain, and is too high on average.  If
+the energy has separate modes, the table also contains the number of modes in which each run has
+draws.  The figure shows draws of the first run with the longest annealing, and -KL of each run
+(dots) with the mean.
 """
 
 from __future__ import annotations

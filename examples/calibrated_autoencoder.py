@@ -1,42 +1,42 @@
 """Annealed objectives in an autoencoder
 =====================================
 
-Annealed objectives in an autoencoder whose posterior is a chain of transitions.
+Compares annealed objectives in an autoencoder whose posterior is a chain of transitions.
 
-Prints a table of the ELBO, the log-likelihood and two gaps for each share of annealed steps.
-Draws the test ELBO along the fits, both gaps, and what the decoder makes of each layer of the
-chain.
+Prints a table of the ELBO, the log-likelihood and two gaps for each share of annealed steps.  Draws
+the test ELBO along the fits, both gaps, and the images that the decoder makes from each layer of
+the chain.
 
 ::
 
     python examples/calibrated_autoencoder.py [--seeds 1] [--iterations 500] [--transitions 5]
         [--draws 50] [--full] [--output calibrated_autoencoder.png] [--results FILE.json]
 
-It repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
-variational inference with annealed variational objectives*, scaled down: a variational
-autoencoder of binary digits with 40 latent variables, gated layers of 300 units, ELU transitions
-and a warm-up of beta over a fifth of the fit.  Its posterior is a Gaussian (T = 0) or a
-Gaussian followed by T = 5 gated transitions.  A step follows the annealed objectives, whose
-targets are p(z) p(x | z)^(t / T), with probability a, and otherwise the ELBO.  A seed draws
-weights and all noise.
+The script repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
+variational inference with annealed variational objectives*, at a smaller size.  A variational
+autoencoder of binary digits has 40 latent variables, gated layers of 300 units, ELU transitions and
+a warm-up of beta over a fifth of the fit.  The posterior is a Gaussian (T = 0), or a Gaussian
+followed by T = 5 gated transitions.  With probability a, a step follows the annealed objectives,
+whose targets are p(z) p(x | z)^(t / T).  Otherwise the step follows the ELBO.  The random seed
+determines the first weights and all noise.
 
 Options
 -------
 --transitions
-    T.
+    The number T of transitions.
 --draws
-    Draws of the importance sampling for each -log p.
+    Number of draws of the importance sampling for each -log p.
 --full
     20,000 iterations, 3 seeds and 500 draws.
 --results
-    A file that keeps each run as it ends.  Runs that are in it are not repeated.
+    A file to which each finished run is written.  Runs that the file contains are not repeated.
 
 The digits are ``mnist_static_bin.npz`` in the folder that the environment variable ANNEALVI_DATA
 names (default ``../shared/data``): 50,000 images for training and 10,000 for the test.
 
-The table gives -ELBO of 10,000 training images and of the test images, and -log p of 1,000 of the
-test images.  The generalisation gap is the difference of the first two.  The variational gap is
-the test -ELBO less -log p of the same 1,000 images.
+The table contains -ELBO of 10,000 training images and of the test images, and -log p of 1,000 test
+images.  The generalisation gap is the difference between the two values of -ELBO.  The variational
+gap is -ELBO minus -log p, both of the same 1,000 images.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
 """Topics of blood cells
 =====================
 
-From the file of a package to shares of topics on a picture: 700 cells by 765 genes, which scanpy
-ships (``pbmc68k_reduced``; blood of a healthy donor, Zheng et al. 2017).
+Fits topics to blood cells and draws their shares.  The data are 700 cells by 765 genes of a healthy
+donor (Zheng et al. 2017), which scanpy contains as ``pbmc68k_reduced``.
 
-Left each cell at the place that UMAP gave it in that file, in the colour of its topic, and paler
-the less of the topic it has; right the share of each topic in each type of cell.
+The left panel shows each cell at its UMAP position from that file, in the colour of its largest
+topic.  The smaller the share of this topic, the paler is the cell.  The right panel shows the share
+of each topic in each type of cell.
 
 ::
 
     python examples/cells.py [--topics 8] [--output cells.png]
 
-The file has logarithms of counts that were scaled to 10,000 a cell.  Counts are found again by
-undoing both, and rounding.  Needs scanpy.
+The file contains logarithms of counts that were scaled to 10,000 in each cell.  The script inverts
+the logarithm and the scaling, and rounds to integer counts.  It needs scanpy.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """A model of your own
 ===================
 
-A model of your own: a mixture of Poissons with annealing and a learned temperature.
+How to write your own model: a mixture of Poissons with annealing and a learned temperature.
 
-Prints the mean ELBO, and how often the best optimum is found from random starts, for plain
+Prints the mean ELBO and how often fits from random starts find the best optimum, for plain
 inference, annealing and a learned temperature.
 
 ::
 
     python examples/custom_model.py
 
-annealvi does not ship this model.  The class below has the three methods of the protocol in
-annealvi.model, and nothing more is needed.
+annealvi does not contain this model.  The class below only needs the three methods of the protocol
+in annealvi.model.
 """
 
 from __future__ import annotations

@@ -1,46 +1,46 @@
 """Dead units of an autoencoder
 ============================
 
-Dead units of an autoencoder: plain variational inference against the orthogonal penalty.
+Dead units of an autoencoder: compares plain variational inference with the orthogonal penalty.
 
-Prints a table of the test ELBO, the test log-likelihood and the dead units of each layer for
-both methods.  Draws validation curves, dead units along the fits, and images drawn from the
-models.
+Prints a table of the test ELBO, the test log-likelihood and the dead units of each layer for both
+methods.  Draws validation curves, the dead units along the fits, and images that the models
+generate.
 
 ::
 
     python examples/dead_relus.py [--seeds 1] [--iterations 2000] [--magnitude 1e-5] [--full]
         [--choose] [--output dead_relus.png] [--results FILE.json]
 
-It repeats Table 3 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*: a
-variational autoencoder of 784-200-200-100 units on binary digits, with minibatches of 128 and
-Adam at 1e-3.  It is fitted by plain variational inference (VI), and with a penalty of constant
-magnitude k on moving W W^T of the encoder's layers away from its running average (PVI).  A seed
-draws weights and all noise.
+The script repeats Table 3 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*: a
+variational autoencoder of 784-200-200-100 units on binary digits, with minibatches of 128 and Adam
+at 1e-3.  The first method is plain variational inference (VI).  The second (PVI) has a penalty of
+constant magnitude k, which keeps W W^T of the encoder's layers near its running average.  The
+random seed determines the first weights and all noise.
 
 Options
 -------
 --full
-    The paper's size, 50,000 iterations and 3 seeds.
+    The size of the paper: 50,000 iterations, with 3 seeds.
 --choose
-    First try k = 1, .1, ..., 1e-5 with one seed and a tenth of the iterations, and take
-    the k with the best score of the validation images.
+    First try k = 1, 0.1, ..., 1e-5 with one seed and a tenth of the iterations, and use the k with
+    the best score on the validation images.
 --average
-    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
+    What is averaged: ``parameters``, as in the paper, or ``statistic``, as in its authors' code.
 --results
-    A file that keeps each run as it ends.  Runs that are in it are not repeated.
+    A file to which each finished run is written.  Runs that the file contains are not repeated.
 
 The digits are ``mnist_static_bin.npz`` and ``mnist.npz`` in the folder that the environment
-variable ANNEALVI_DATA names (default ``../shared/data``).  The former is one binarisation of
-MNIST's 60,000 images: 50,000 are for training and 10,000 for validation.  The latter gives
-MNIST's 10,000 test images; each of their pixels is 1 where a uniform random number lies below its
-brightness, as in the former.
+variable ANNEALVI_DATA names (default ``../shared/data``).  The first file contains a binarisation
+of MNIST's 60,000 images: 50,000 for training and 10,000 for validation.  The second file contains
+MNIST's 10,000 test images.  A pixel is set to 1 if its brightness is above a uniform random number,
+as in the first file.
 
-The table gives -ELBO of the test images, -log p of the first 1,000 of them by importance sampling
-with 500 draws, and the share of rectified units that are positive on none of the training images.
-The paper measures the share of units' inputs that are below zero, which the table has too for the
-encoder's layers, and counts latent variables in use: here those whose mean has a variance above
-.01 over the test images.
+The table contains -ELBO of the test images, and -log p of the first 1,000 test images by importance
+sampling with 500 draws.  A unit is dead if it is not positive on any training image; the table
+contains the share of dead units.  The measure of the paper is also shown for the encoder's layers:
+the share of the units' inputs that are below zero.  A latent variable is in use if its mean has a
+variance above 0.01 over the test images.
 """
 
 from __future__ import annotations

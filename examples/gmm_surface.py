@@ -1,7 +1,7 @@
 """The annealed surface of a mixture
 =================================
 
-The annealed ELBO of a Gaussian mixture over its two means, and the paths across it.
+The annealed ELBO of a Gaussian mixture over its two means, and the paths of two fits.
 
 Draws the ELBO as a landscape at several temperatures, with its local optima and the paths that a
 plain and an annealed fit take.  Prints the number of local optima at each temperature.
@@ -12,13 +12,14 @@ plain and an annealed fit take.  Prints the number of local optima at each tempe
     python examples/gmm_surface.py --figure dasvi
     python examples/gmm_surface.py --film surface.gif
 
-It redraws Fig. 1 of Mandt et al. (2016) (T = 20, 13, 8.5, 1) and, with --figure dasvi, Fig. 2 of
-Abrol et al. (2014) (T = 100, 30, 1).  At high temperatures the objective has one optimum; below
-the critical temperature, the variance of the data, it breaks into two.  The annealed fit follows
-the one that becomes the better.  Plain inference (T = 1) ends in whichever is nearer.
+The script redraws Fig. 1 of Mandt et al. (2016) (T = 20, 13, 8.5, 1) or, with --figure dasvi, Fig.
+2 of Abrol et al. (2014) (T = 100, 30, 1).  At high temperatures the objective has one optimum.
+Below the critical temperature, which is the variance of the data, this optimum splits into two.
+The annealed fit follows the better of the two optima.  Plain inference (T = 1) ends in the nearer
+one.
 
-500 data are drawn from means 4 and -4 with known weights .3 and .7 and variance 1.  The prior
-variance of the means is 10.
+The data are 500 draws from two Gaussians with means 4 and -4 and variance 1.  The fits use the
+known weights, 0.3 and 0.7.  The prior variance of the means is 10.
 """
 
 from __future__ import annotations

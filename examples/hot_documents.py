@@ -1,35 +1,36 @@
 """Documents that no topic explains
 ================================
 
-Which documents run hot: temperatures of documents, and what their words are.
+Which documents have a high temperature, and which words do they contain?
 
-Prints the hottest and the coolest documents with their words, and draws two histograms: the
-temperatures of true documents, and those of documents made of random words.
+Prints the documents with the highest and the lowest temperatures, and their words.  Draws two
+histograms: the temperatures of true documents, and those of documents of random words.
 
 ::
 
     python examples/hot_documents.py [--seed 0] [--jobs 2] [--output hot_documents.png]
     python examples/hot_documents.py --full [--corpus reuters21578] [--documents 10000]
 
-Local variational tempering (Mandt et al. 2016) gives each document a temperature.  The one shown
-here is the temperature that a document would choose against an average document of its length
-(``document_temperatures_``).  Documents that the topics explain as well as expected are near
-T = 1; documents whose words do not belong together are above it.
+Local variational tempering (Mandt et al. 2016) learns a temperature for each document.  This script
+shows ``document_temperatures_``, which compare each document with an average document of its
+length.  Documents that the topics explain as well as expected have temperatures near 1.  Documents
+whose words do not belong together have higher temperatures.
 
-As a check, 5% of the documents, drawn at random, are replaced before the fit by as many words
-drawn from the frequencies of the whole corpus.  The area under the ROC curve (AUC) tells how well
-the temperature separates them from the others.  The log-likelihood per word is printed for
-comparison; it also falls for short documents and for rare subjects.  A document is printed with
-its most telling words (frequent in it, rare elsewhere) and what the corpus says about it.
+As a check, 5% of the documents, drawn at random, are replaced before the fit.  The words of the new
+documents are drawn by the frequencies of the whole corpus.  The area under the ROC curve (AUC)
+measures how well the temperature separates these documents from the others.  The AUC of the
+log-likelihood per word is printed for comparison; this likelihood is also low for short documents
+and for rare subjects.  For each document, the script prints words that are frequent in it and rare
+elsewhere, and its title or category in the corpus.
 
 Options
 -------
 default
-    The 3,000 abstracts that come with the package.
+    The 3,000 abstracts of the package.
 
 --full
-    The last --documents of --corpus, which is read from the folder that the environment
-    variable ANNEALVI_DATA names (default ``../shared/data``).
+    The last --documents of --corpus, which is read from the folder that the environment variable
+    ANNEALVI_DATA names (default ``../shared/data``).
 """
 
 from __future__ import annotations

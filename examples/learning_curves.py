@@ -1,7 +1,7 @@
 """Learning curves of tempered topics
 ==================================
 
-Topics over time: how held-out likelihood rises while temperatures fall.
+How does the held-out likelihood rise while temperatures fall?
 
 Prints a table of the ELBO and the held-out likelihood that each method reaches.  Draws the
 held-out likelihood along the fits, over passes and over seconds, and the temperatures.
@@ -13,29 +13,31 @@ held-out likelihood along the fits, over passes and over seconds, and the temper
     python examples/learning_curves.py --full --corpus arxiv_big --documents 541000 --topics 500 \\
         --passes 5 --jobs 1
 
-It redraws Figure 2 of Mandt et al. (2016), *Variational Tempering*, with the paper's methods.
-They are plain stochastic inference (SVI); annealed inference (AVI), whose T falls linearly from 3.9
-to 1 over t_A passes; one temperature learned from the data (VT); and one for each document (LVT).
-VT and LVT stand there twice: as printed, and with the damping that is this library's default.  All
-start from the same draws and see the same minibatches; each seed is another start.
+The script redraws Figure 2 of Mandt et al. (2016), *Variational Tempering*, with the methods of the
+paper.  The methods are plain stochastic inference (SVI), annealed inference (AVI) whose T falls
+linearly from 3.9 to 1 over t_A passes, a temperature that is learned from the data (VT), and a
+learned temperature for each document (LVT).  The figure shows VT and LVT twice: as printed in the
+paper, and with the damping that annealvi uses by default.  With each seed, all methods start from
+the same random topics and read the same minibatches.
 
 Options
 -------
 default
-    The 3,000 abstracts that come with the package, 300 of them held out (K = 30,
-    minibatches of 32, tau = 256, 10 passes).
+    The 3,000 abstracts of the package, of which 300 are held out (K = 30, minibatches of 32, tau =
+    256, 10 passes).
 
 --full
-    The steps of the paper: minibatches of 100, tau = 1024.  ``arxiv_100k`` or --corpus, its first
-    --documents, and the next 2,000 held out (K = 100, 4 passes).  It is read from the folder that
-    the environment variable ANNEALVI_DATA names (default ``../shared/data``).  The last command
-    above has the paper's 500 topics, on 541,000 abstracts.
+    The step sizes of the paper: minibatches of 100, tau = 1024.  The first --documents of
+    ``arxiv_100k`` or --corpus are fitted, and the next 2,000 are held out (K = 100, 4 passes).  The
+    corpus is read from the folder that the environment variable ANNEALVI_DATA names (default
+    ``../shared/data``).  The last command above fits 500 topics, as the paper, to 541,000
+    abstracts.
 
-alpha = eta = 1/K and kappa = .7, as in the paper.  The curves show the log-likelihood per word of
-the hidden half of held-out documents, under the current topics at T = 1.  The table gives it at the
-end, with the ELBO per training word at T = 1.  The two do not rank the methods alike: the longer a
-fit stays hot, the smaller are the steps that are left when T reaches 1.  docs/record/evidence.md
-has the results of larger comparisons.
+alpha = eta = 1/K and kappa = 0.7, as in the paper.  The curves show the log-likelihood per word of
+the hidden half of held-out documents, with the current topics at T = 1.  The table contains its
+final value, and the ELBO per training word at T = 1.  These two measures rank the methods
+differently: the longer the temperature stays high, the smaller are the remaining steps when T
+reaches 1. docs/record/evidence.md contains the results of larger comparisons.
 """
 
 from __future__ import annotations

@@ -1,49 +1,50 @@
 """The noise that a posterior of one mode teaches a model
 ======================================================
 
-What a model learns of its data if its posterior can have one mode only.
+What does a model learn about its data if its posterior can only have one mode?
 
-Prints how well each way to learn fits the data.  Draws the density of the data and of each model,
-and each model's posterior at a point where the data are ambiguous.
+Prints how well each method fits the data.  Draws the density of the data and of each model, and the
+posterior of each model at an ambiguous point.
 
 ::
 
     python examples/noise_process.py [--steps 2000] [--seeds 1] [--transitions 10] [--batch 128]
         [--calibration 1] [--start usual] [--noise 0.1] [--full] [--output noise_process.png]
 
-It is the experiment of section 5.1 of Huang, Tan, Lacoste, Courville (2018), *Improving
-explorability in variational inference with annealed variational objectives*, Figures 1 and 2.
-z ~ N(0, 1) runs along a circle, and both ends of z meet at x = (0, -1):
+The script repeats the experiment of section 5.1 of Huang, Tan, Lacoste, Courville (2018),
+*Improving explorability in variational inference with annealed variational objectives*, with
+Figures 1 and 2.  The variable z ~ N(0, 1) runs along a circle, and both ends of z meet at x = (0,
+-1):
 
     x_1 = sin(pi tanh(.75 z)) + e_1,    x_2 = cos(pi tanh(.75 z)) + e_2.
 
-A model knows these means, and learns the standard deviations of x given z, a network of z.  A
-posterior with one mode explains a point near (0, -1) by one end of z alone, or by the middle, and
-the model learns too much noise.
+The means are fixed in the model.  The model learns the standard deviations of x, which a neural
+network computes from z.  A posterior with one mode can explain a point near (0, -1) only by one end
+of z, or by the middle.  So the model learns too much noise.
 
-=======================  =================================================================
-IW, 500 draws            draws from the prior, the importance-weighted bound: hardly biased
-IW, 100 draws            the same with a fifth of the cost
+=======================  ===================================================================
+IW, 500 draws            the importance-weighted bound with draws from the prior
+IW, 100 draws            the same bound with fewer draws, in a fifth of the time
 VAE                      a Gaussian q(z | x) and the ELBO
 HVI                      a chain of transitions after the Gaussian, and the ELBO
-AVO                      the same with annealed objectives
-AVO, decoder by ELBO     annealed objectives in half of the steps, which do not move the model
-=======================  =================================================================
+AVO                      a chain of transitions after the Gaussian, and annealed objectives
+AVO, decoder by ELBO     AVO in half of the steps; only the other half moves the model
+=======================  ===================================================================
 
 Options
 -------
 --calibration
-    The part of AVO's steps that follow the annealed objectives; the others follow the ELBO.
+    The share of AVO's steps that follow the annealed objectives.  The others follow the ELBO.
 --start
-    ``usual``, or ``identity``: transitions that do little at first.
+    ``usual``, or ``identity`` for transitions that hardly change z at first.
 --noise
-    Standard deviation of e; the paper does not print it.
+    Standard deviation of e.  The paper does not print it.
 --full
     5 seeds.
 
-``KL(data, model)`` is the mean of log p_data(x) - log p(x) over 20,000 points of the data, both
-exact up to a grid over z.  ``gap`` is log p(x) less the ELBO, with one draw for each of 2,000
-points.  ``seconds`` are the CPU time of a fit.
+``KL(data, model)`` is the mean of log p_data(x) - log p(x) over 20,000 points of the data.  A grid
+over z computes both densities.  ``gap`` is log p(x) minus the ELBO, with one draw for each of 2,000
+points.  ``seconds`` is the CPU time of a fit.
 """
 
 from __future__ import annotations

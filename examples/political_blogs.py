@@ -1,18 +1,18 @@
 """What do political blogs write about?
 ====================================
 
-From posts of blogs to what a paper says: topics, how far to trust each, the effects of a blog's
-side and of the day with their intervals, and the words that each side uses.
+From posts of blogs to the results of a paper: the topics, the evidence against each topic, the
+effects of a blog's side and of the date with their intervals, and the words that each side uses.
 
-Prints a table of the topics, the effect of the side, and words of both sides; draws the effects.
+Prints a table of the topics, the effect of the side, and words of both sides.  Draws the effects.
 
 ::
 
     python examples/political_blogs.py [--topics 20] [--refits 10] [--output political_blogs.png]
 
-The posts are 5,000 of six blogs of 2008 that come with the R package stm (file poliblog5k.npz,
-read from the folder that the environment variable ANNEALVI_DATA names, default
-``../shared/data``).  Their words are stems.
+The data are 5,000 posts of six blogs of 2008 from the R package stm.  The file poliblog5k.npz is
+read from the folder that the environment variable ANNEALVI_DATA names (default
+``../shared/data``).  The words in this file are stems.
 """
 
 from __future__ import annotations

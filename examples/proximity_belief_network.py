@@ -1,10 +1,10 @@
 """Proximity penalties on belief networks
 ======================================
 
-Proximity penalties on sigmoid belief networks, from a good start and from a bad one.
+Compares proximity penalties on sigmoid belief networks, from a good start and from a bad start.
 
-Prints a table of the ELBO and the log-likelihood of test images for each method, and draws how
-the ELBO of validation images rises along each fit.
+Prints a table of the ELBO and the log-likelihood of test images for each method.  Draws the ELBO of
+validation images along each fit.
 
 ::
 
@@ -13,43 +13,43 @@ the ELBO of validation images rises along each fit.
         [--output FILE.png] [--results FILE.json]
     python examples/proximity_belief_network.py --data mnist_static_bin --full --device cuda
 
-It repeats Tables 1 and 2 of Altosaar, Ranganath, Blei (2018), *Proximity Variational
-Inference*, scaled down.  Belief networks of one layer (Table 1) or of three (``--layers 3``,
-Table 2) are fitted to binary digits.  The methods are plain variational inference (VI),
-deterministic annealing with the temperature T = max(1, k), and proximity variational inference
-(PVI): a penalty k on changes of the entropy of q, of its KL divergence from the prior, or of
-its mean and variance.  k falls from k0 as gamma^(t / iterations).  On digits k0 is abs(ELBO) of
-the first minibatch with gamma = 1e-10, or 10 with gamma = 1e-5.  On MNIST k0 is always abs(ELBO),
-and gamma is one of a grid, as in the code of the paper; a second table chooses gamma by the ELBO of
-the validation images.
+The script repeats Tables 1 and 2 of Altosaar, Ranganath, Blei (2018), *Proximity Variational
+Inference*, at a smaller size.  Belief networks of one layer (Table 1) or of three layers
+(``--layers 3``, Table 2) are fitted to binary digits.  The methods are plain variational inference
+(VI), deterministic annealing with the temperature T = max(1, k), and proximity variational
+inference (PVI).  PVI has a penalty k on changes of the entropy of q, of its KL divergence from the
+prior, or of its mean and variance.  The penalty falls from k0 as gamma^(t / iterations).  On
+digits, k0 is abs(ELBO) of the first minibatch with gamma = 1e-10, or 10 with gamma = 1e-5.  On
+MNIST, k0 is always abs(ELBO), and several values of gamma are tried, as in the code of the paper.
+A second table chooses gamma by the ELBO of the validation images.
 
-The good start draws the weights as usual.  In the bad start all weights of p are -10 and the
-prior probabilities are .001, so that p expects black whatever q draws.  (The paper's code
-starts from -100 and makes 4,000,000 iterations, which is long enough to recover from it.)
+The good start draws the weights as usual. In the bad start all weights of p are -10 and the prior
+probabilities are 0.001, so p predicts black images for all draws of q.  (The code of the paper
+starts from -100, and makes 4,000,000 iterations, which are enough to recover from the bad start.)
 
 Options
 -------
 --data digits
-    Scikit-learn's 1,797 images of 8 x 8 pixels.  A pixel is 1 if it is at least half
-    as bright as it can be.  Layers have 50 units.  Images are split 8:1:1 into training,
-    validation and test.
+    The 1,797 images of 8 x 8 pixels in scikit-learn.  A pixel is 1 if it has at least half of the
+    greatest brightness.  Layers have 50 units. 80% of the images are for training, 10% for
+    validation and 10% for the test.
 --data mnist_static_bin
     This file in the folder that the environment variable ANNEALVI_DATA
     names (default ``../shared/data``).  Layers have 200 units.  The last 10,000 of the 60,000
     training images are for validation.
 --full
-    Digits: 10,000 iterations and 3 seeds.  MNIST: the settings of the paper's code, which are
-    4,000,000 iterations with learning rate .001, a bad start from -100, eight values of gamma
-    and 5,000 draws for the log-likelihood.  That is for a GPU.
+    On digits, 10,000 iterations and 3 seeds.  On MNIST, the settings of the paper's code: 4,000,000
+    iterations with learning rate 0.001, a bad start from -100, eight values of gamma, and 5,000
+    draws for the log-likelihood.  These settings need a GPU.
 --learning-rate, --gammas, --draws
-    Adam's step size (.003), values of gamma on MNIST (1e-10 and 1e-30), and draws for the
-    log-likelihood (100).
+    Adam's step size (default 0.003), values of gamma on MNIST (default 1e-10 and 1e-30), and the
+    number of draws for the log-likelihood (default 100).
 --average
-    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
+    What is averaged: ``parameters``, as in the paper, or ``statistic``, as in its authors' code.
 --results
-    A file that keeps each run as it ends.  Runs that are in it are not repeated.
+    A file to which each finished run is written.  Runs that the file contains are not repeated.
 
-The log-likelihood is estimated by importance weighting.  The table gives the mean and the
+The log-likelihood is estimated by importance weighting.  The table contains the mean and the
 standard deviation over the seeds.
 """
 

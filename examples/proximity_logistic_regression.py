@@ -1,46 +1,47 @@
 """Proximity penalties on a model of your own
 ==========================================
 
-Bayesian logistic regression with proximity penalties, one of them on the predictions.
+Fits Bayesian logistic regression with proximity penalties, one of which is on the predictions.
 
-Prints what each method reached and how many steps it took, and draws how the ELBO rises.
+Prints the ELBO that each method reached and the number of steps.  Draws the ELBO along the fits.
 
 ::
 
     python examples/proximity_logistic_regression.py [--seeds 1] [--iterations 1000] [--full]
         [--gamma 1e-10] [--memory 0.999] [--average parameters] [--output FILE.png]
 
-A footnote of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, is on Bayesian
-logistic regression, and the code of the paper has the model: weights w ~ N(0, s0^2), one for each
-feature and one for the intercept, y ~ Bernoulli(sigmoid(x w)), and a Gaussian q(w) with a mean and
-a standard deviation for each weight.  The data here are scikit-learn's breast cancer data,
-standardised; a third is held out.  The ELBO is computed by quadrature, because x w is Gaussian
-under q, and is followed by Adam.
+A footnote of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*, mentions Bayesian
+logistic regression, and the code of the paper contains the model.  The model has weights w ~ N(0,
+s0^2) for the features and the intercept, y ~ Bernoulli(sigmoid(x w)), and a Gaussian q(w) with a
+mean and a standard deviation for each weight.  The data are scikit-learn's standardised breast
+cancer data, of which a third is held out.  The ELBO can be computed by quadrature, because x w is
+Gaussian under q.  Adam maximises it.
 
 The methods are plain variational inference (VI), deterministic annealing, and proximity inference
-(PVI) with the entropy of q, its KL divergence from the prior, its mean and variance, or a
-statistic of our own: the predictions for the training data.  That is a function f(q, prior), and
-PyTorch has its gradient.  The last method has a distance of our own too, sqrt(1 + u^2) - 1.
+(PVI) with four statistics: the entropy of q, its KL divergence from the prior, its mean and
+variance, or the predictions for the training data.  The predictions are an example of your own
+statistic: a function f(q, prior), whose gradient PyTorch computes.  The last method also has its
+own distance, sqrt(1 + u^2) - 1.
 
-The good start is the prior.  In the bad start q is certain of weights drawn from N(0, 5^2): its
-standard deviations are .01.
+The good start is the prior.  In the bad start, the means of q are drawn from N(0, 5^2), and its
+standard deviations are only 0.01.
 
 Options
 -------
 --gamma
-    The magnitude k falls from abs(ELBO) at the start to this share of it.
+    The magnitude k falls from k0 = abs(ELBO) at the start to gamma times k0.
 --average
-    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
+    What is averaged: ``parameters``, as in the paper, or ``statistic``, as in its authors' code.
 --memory
-    beta_2 of Adam.  Its average of squared gradients remembers about 1 / (1 - memory) steps, so
-    that steps stay small for long after a large penalty has gone.
+    beta_2 of Adam, which averages squared gradients over about 1 / (1 - memory) steps.  With a long
+    memory, steps stay small long after a large penalty has ended.
 --full
-    3,000 iterations and 5 seeds, of the split and of the bad start.
+    3,000 iterations and 5 seeds.  A seed draws the held-out data and the bad start.
 
-The ELBO is concave in the means and standard deviations of q, so there is one optimum and every
-method that is given the time ends there.  What can differ is the path.  The table has the ELBO at
-the end, the steps until it is within a nat of the best end of all methods, and the log-likelihood
-of held-out data under the mean of q's predictions.
+The ELBO is concave in the means and standard deviations of q.  So there is one optimum, and every
+method reaches it after enough steps.  Only the paths differ.  The table contains the final ELBO,
+the steps until the ELBO is within one nat of the best final ELBO, and the log-likelihood of
+held-out data under the mean of q's predictions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Proximity penalties on a Poisson family
 =======================================
 
-Proximity penalties on a Poisson deep exponential family of topics.
+Compares proximity penalties on a Poisson deep exponential family of topics.
 
 Prints a table of the perplexity and the ELBO of held-out articles for each method, and the
 topics of plain inference and of the best other method.  Draws the training ELBO and the
@@ -13,31 +13,31 @@ perplexity along each fit.
         [--average parameters] [--corpus reuters395] [--topics 20]
         [--output FILE.png] [--results FILE.json]
 
-It repeats Tables 4 and 5 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*,
-scaled down: a Poisson deep exponential family of one layer and K = 20 topics is fitted to 395
-news articles.  The methods are plain variational inference (VI), deterministic annealing with
-the temperature T = max(1, k), and proximity variational inference (PVI): a penalty k on changes
-of the entropy of q or of its mean and variance, averaged over a minibatch.  k falls from k0 as
-gamma^(t / iterations).  k0 is abs(ELBO) of the first minibatch with gamma = 1e-10, or 100 with
-gamma = 1e-5.
+The script repeats Tables 4 and 5 of Altosaar, Ranganath, Blei (2018), *Proximity Variational
+Inference*, at a smaller size.  A Poisson deep exponential family with one layer and K = 20 topics
+is fitted to 395 news articles.  The methods are plain variational inference (VI), deterministic
+annealing with the temperature T = max(1, k), and proximity variational inference (PVI).  PVI has a
+penalty k on changes of the entropy of q, or of its mean and variance, averaged over a minibatch.
+The penalty falls from k0 as gamma^(t / iterations), where k0 is abs(ELBO) of the first minibatch
+with gamma = 1e-10, or 100 with gamma = 1e-5.
 
 Options
 -------
 --full
     1,500 iterations and 3 seeds.
 --average
-    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
+    What is averaged: ``parameters``, as in the paper, or ``statistic``, as in its authors' code.
 --corpus, --topics
-    Another corpus of that folder, and K.
+    Another corpus in the folder of the data, and the number of topics, K.
 --results
-    A file that keeps each run as it ends.  Runs that are in it are not repeated.
+    A file to which each finished run is written.  Runs that the file contains are not repeated.
 
-The articles are ``reuters395.npz`` in the folder that the environment variable ANNEALVI_DATA
-names (default ``../shared/data``).  A fifth of them is held out.  A random tenth of the words of
-a held-out article gives its topics, and the perplexity is that of its other words (Eq. 12, see
-PoissonDEF.perplexity).  The row "frequencies" is the perplexity where each word is drawn at
-random from the training articles.  The ELBO is that of whole articles.  The table gives the mean
-and the standard deviation over the seeds.
+The articles are ``reuters395.npz`` in the folder that the environment variable ANNEALVI_DATA names
+(default ``../shared/data``).  A fifth of the articles is held out.  The topics of a held-out
+article are inferred from a random tenth of its words, and the perplexity is computed for its other
+words (Eq. 12, see PoissonDEF.perplexity).  The row "frequencies" contains the perplexity under the
+word frequencies of the training articles.  The ELBO is that of whole articles.  The table contains
+the mean and the standard deviation over the seeds.
 """
 
 from __future__ import annotations

@@ -1,42 +1,42 @@
 """The ring of starts of proximity inference
 =========================================
 
-The ring of starts of proximity variational inference: who comes back to the truth.
+Which methods return to the truth if fits start far away, on a ring around it?
 
-Prints a table of how many starts end near the truth under each method, and draws for six of the
-methods an arrow from each start to its end.
+Prints a table of how many fits end near the truth with each method.  For six of the methods, draws
+an arrow from the start of each fit to its end.
 
 ::
 
     python examples/proximity_ring.py [--starts 50] [--seeds 1] [--full]
         [--average parameters] [--output proximity_ring.png]
 
-It redraws Figure 1 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*.  A
-hundred data are sums of two components, each present with probability 1/2, plus noise of
-variance 1.  The truth is (5, 5).  Fits start from a ring of radius 95 around it, with q(z) at
-1/2.
+The script redraws Figure 1 of Altosaar, Ranganath, Blei (2018), *Proximity Variational Inference*.
+The data are a hundred sums of two components plus noise of variance 1.  Each component is present
+with probability 1/2.  The true components are (5, 5).  Fits start on a ring of radius 95 around
+this point, with q(z) = 1/2.
 
-Gradient methods take the components as points and make 10,000 steps of Adam of size .1 (plain
-inference, VI, 4,000).  They are VI; proximity inference (PVI) with the entropy, gamma = 1e-10 and
-k0 = abs(ELBO) at the start; and deterministic annealing with the same k.  Coordinate-wise methods
-make at most 200 sweeps.  They are exact ascent with point components, and TemperedFMM plain,
-annealed and under a Proximity temperature.
+Gradient methods use point estimates of the components and 10,000 steps of Adam of size 0.1 (4,000
+for plain inference).  The gradient methods are plain inference (VI); proximity inference (PVI) with
+the entropy, gamma = 1e-10 and k0 = abs(ELBO) at the start; and deterministic annealing with the
+same k.  Coordinate-wise methods make at most 200 sweeps.  The coordinate-wise methods are exact
+ascent with point estimates, and TemperedFMM plain, annealed and with a Proximity temperature.
 
 Options
 -------
 --starts, --seeds
-    Points of the ring, and data sets.
+    Number of points on the ring, and of data sets.
 --steps
-    Steps of the gradient methods.
+    Number of steps of the gradient methods.
 --average
-    ``parameters``, as in the text of the paper, or ``statistic``, as in its authors' code.
+    What is averaged: ``parameters``, as in the paper, or ``statistic``, as in its authors' code.
 --full
-    100 starts and three seeds, and also slower schedules, other statistics, other rates and
+    100 starts and three seeds.  Also fits slower schedules, other statistics, other step sizes and
     Algorithm 1.
 
-The table gives, for each seed, how many starts end within 5 of the truth; the median ELBO of all
-fits (for TemperedFMM: of its components as points, with what `transform` says of the data); and
-the processor's seconds for all fits.  The figure shows the first seed.
+For each seed, the table contains the number of fits that end within 5 of the truth.  The table also
+contains the median ELBO and the CPU seconds of all fits.  For TemperedFMM, the ELBO is computed
+from its mean components and the result of `transform`.  The figure shows the first seed.
 """
 
 from __future__ import annotations

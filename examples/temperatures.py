@@ -1,11 +1,11 @@
 """Topics with and without cooling
 ===============================
 
-What does cooling do to topics?  Predictions, coherence, stability and time of three kinds of fits.
+How does cooling change the prediction, coherence and stability of topics, and the time of a fit?
 
-Fits LDA to the bundled abstracts as annealvi does it, without cooling, and with scikit-learn's
-numbers, and once with scikit-learn itself.  Prints a table, and draws the temperatures and the
-learning curves, over passes and over seconds.
+Fits LDA to the bundled abstracts with annealvi's default, without cooling, with
+``preset="sklearn"``, and once with scikit-learn.  Prints a table.  Draws the temperatures and the
+learning curves over passes and over seconds.
 
 ::
 

@@ -1,26 +1,27 @@
 """Shapes found by a factorial mixture
 ===================================
 
-The factorial toy of variational tempering: how many of eight shapes each temperature finds.
+How many of eight shapes does a factorial mixture find with each kind of temperature?
 
-Prints a table of the ELBO and the shapes found by each method.  Draws the ELBO and the
-temperatures along the fits, and the components found by each method below the true shapes.
+Prints a table of the ELBO and the number of shapes that each method finds.  Draws the ELBO and the
+temperatures along the fits, and the components of each method below the true shapes.
 
 ::
 
     python examples/toy_factors.py [--seeds 3] [--samples 10000] [--output toy_factors.png]
 
-It redraws Figures 3 (left) and 4 of Mandt et al. (2016), *Variational Tempering*.  Images of
-4 x 4 pixels are sums of some of eight shapes plus noise.  A factorial mixture model with the true
-K = 8, pi = .3, noise variance .1 and component variance .35 has to find the shapes, starting from
-draws of the prior.  The methods are plain variational inference (VI), annealing over 10 and over
-100 iterations (AVI), linearly as in the paper and exponentially, a temperature learned from the
-data (VT), and the same as the paper prints it.  They start from the same draws and make 200
-iterations each.  A seed draws data and start.
+The script redraws Figures 3 (left) and 4 of Mandt et al. (2016), *Variational Tempering*.  Images
+of 4 x 4 pixels are sums of some of eight shapes plus noise.  A factorial mixture model has to find
+the shapes.  The model uses the true K = 8, pi = 0.3, noise variance 0.1 and component variance
+0.35, and starts from draws of the prior.  The methods are plain variational inference (VI),
+annealing (AVI), and a temperature that is learned from the data (VT).  Annealing takes 10 or 100
+iterations, linearly as in the paper or exponentially.  VT is shown as printed in the paper and with
+annealvi's default.  All methods start from the same draws and make 200 iterations.  A seed draws
+the data and the start.
 
-The table gives the ELBO per datum at T = 1 (mean and standard deviation over the seeds), the
-number of shapes recovered (cosine above .95) and the seconds of a fit.  The figure shows the
-temperatures and the components of the first seed, in the order of the true shapes they match.
+The table contains the ELBO per datum at T = 1 (mean and standard deviation over the seeds), the
+number of shapes that were found (cosine above 0.95) and the seconds of a fit.  The figure shows the
+temperatures and the components of the first seed, in the order of the true shapes that they match.
 """
 
 from __future__ import annotations

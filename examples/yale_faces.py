@@ -1,7 +1,7 @@
 """Faces by a factorial mixture
 ============================
 
-Faces by a factorial mixture: held-out pixels while temperatures fall.
+How well does a factorial mixture of faces predict held-out pixels while temperatures fall?
 
 Prints a table of the held-out likelihood and the ELBO that each method reaches.  Draws the
 held-out likelihood and the temperatures along the fits, and the components as faces.
@@ -12,10 +12,10 @@ held-out likelihood and the temperatures along the fits, and the components as f
         [--start random|prior|data] [--covariance diag|full] [--t-max 100] [--jobs 2]
         [--output yale_faces.png]
 
-It redraws Figure 3 (middle and right) of Mandt et al. (2016), *Variational Tempering*, on the
-Extended Yale B faces.  The methods are plain variational inference (VI), annealing from T = 6
-linearly over 5 and over 50 iterations (AVI), a temperature learned from the data (VT), and the same
-as the paper prints it.
+The script redraws Figure 3 (middle and right) of Mandt et al. (2016), *Variational Tempering*, on
+the Extended Yale B faces.  The methods are plain variational inference (VI), annealing from T = 6
+linearly over 5 and over 50 iterations (AVI), and a temperature that is learned from the data (VT).
+VT is shown with annealvi's default and as printed in the paper.
 
 Options
 -------
@@ -26,17 +26,17 @@ default
 --full
     ``yaleb_96x84.npz`` in the same folder.
 --start
-    By default all fits start from the same short components (init="random"), whose expected
-    square is twice the noise variance.  A draw from the prior has a thousand times that, which
-    costs D/2 nats in every image.  The first sweep then switches all factors off, and no method
-    ever finds a component.
+    By default all fits start from the same small components (init="random"), whose expected squared
+    norm is twice the noise variance.  In a draw from the prior it is a thousand times as large,
+    which costs D/2 nats in every image.  The first sweep then switches all factors off, and no
+    method ever finds a component.
 
-There are 2,414 images, too few for 2,000 to train on and 500 more to hold out.  So 2,000 are
-drawn at random, and 500 of them are held out: 1,500 are trained on.  Pixels are standardised by
-the mean and the standard deviation of all pixels of the 2,000.  The model has K = 40, pi = .3 and
-noise variance = component variance = .5.  The score is the log-likelihood per pixel of a random
-half of a held-out image's pixels, given the other half.  Images, held-out images and hidden
-pixels are the same for all fits; a seed draws the start.
+There are 2,414 images, which is too few for 2,000 training images and 500 held-out images.  So
+2,000 images are drawn at random: 1,500 for training, and 500 are held out.  Pixels are standardised
+by the mean and the standard deviation of all pixels of the 2,000 images.  The model has K = 40 and
+pi = 0.3, and its noise variance and component variance are 0.5.  The score is the log-likelihood
+per pixel of a random half of the pixels of a held-out image, given the other half.  All fits use
+the same images, held-out images and hidden pixels.  A seed draws the start.
 """
 
 from __future__ import annotations

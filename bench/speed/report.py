@@ -58,8 +58,8 @@ def passes(benches: list[Bench]) -> str:
         body.append(cells)
     first = ["scikit-learn, same trajectory"] if "scikit-learn" in libraries else []
     return (
-        "CPU seconds in float64, and how many times as fast as a library, float64 / float32 "
-        "(same trajectory: float64 only):\n\n"
+        "The table contains the CPU seconds of annealvi in float64, and how many times as fast as "
+        'each library annealvi is, in float64 / float32 ("same trajectory" in float64 only):\n\n'
         + table(["corpus, K", "CPU s", *first, *libraries], body)
     )
 
@@ -128,13 +128,13 @@ def quality(benches: list[Bench]) -> str:
             )
         train, validation, test = here[0]["documents"]
         header = (
-            f"`{corpus}`, K = {here[0]['n_topics']}: {train:,} training documents, "
-            f"{validation:,} to choose the fold-in, {test:,} to score"
+            f"`{corpus}`, K = {here[0]['n_topics']}: {train:,} documents are fitted, "
+            f"{validation:,} choose the settings of the evaluator, and {test:,} are scored."
         )
         if goal is not None:
-            header += f"; score to reach: {goal[2]:.3f}"
+            header += f" The score to reach is {goal[2]:.3f}."
         columns = ["library", "α, η", "final score", "CPU s", "CPU s to reach", "times sooner"]
-        parts.append(f"{header}.\n\n" + table(columns, body))
+        parts.append(f"{header}\n\n" + table(columns, body))
     return "\n\n".join(parts)
 
 
@@ -165,10 +165,12 @@ def roofline(benches: list[Bench]) -> str:
         body.append(cells)
     columns = ["float64", "bound", "reached", "float32", "bound", "reached"]
     return (
-        f"One core, vectors of {limits['vector_bytes']:.0f} bytes: "
-        f"{limits['peak_float64']:.0f} GFLOP/s of fused multiply-adds in float64, "
-        f"{limits['peak_float32']:.0f} in float32; {limits['l1']:.0f} GB/s read from the first "
-        f"cache, {limits['l2']:.0f} from the second.\n\n" + table(["corpus, K", *columns], body)
+        "The columns contain GFLOP/s. "
+        f"One core with vectors of {limits['vector_bytes']:.0f} bytes computes "
+        f"{limits['peak_float64']:.0f} GFLOP/s of fused multiply-adds in float64 and "
+        f"{limits['peak_float32']:.0f} in float32. It reads {limits['l1']:.0f} GB/s from the "
+        f"first cache and {limits['l2']:.0f} from the second.\n\n"
+        + table(["corpus, K", *columns], body)
     )
 
 
@@ -178,31 +180,36 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
     "pass": ("One pass of `partial_fit`, one thread", "", passes),
     "two threads": (
         "Two threads against one",
-        "The same pass, wall seconds.",
+        "The table contains wall seconds of the same pass with two threads. The baseline is one "
+        "thread.",
         pairs_table(*PAIR),
     ),
     "parts": (
         "M-step and `transform` against scikit-learn's",
-        "CPU seconds on one thread, of float64; ratios float64 / float32. Ten M-steps together.",
+        "The table contains CPU seconds on one thread, in float64, of annealvi and of scikit-learn "
+        "(the baseline). Ratios are float64 / float32. The rows of M-steps contain ten M-steps.",
         pairs_table(*PAIR),
     ),
     "memory": (
         "Peak memory of one pass",
-        "Above what imports and data take; each in a fresh process.",
+        "The table contains the memory that a pass adds to that of the imports and the data, in a "
+        "new process.",
         memory,
     ),
     "quality": ("Time to quality", "", quality),
     "portions": (
         "A stream in small portions against scikit-learn's",
-        "CPU seconds on one thread, float64, on scikit-learn's trajectory: a call of `partial_fit` "
-        "for every 256 documents.",
+        "The table contains CPU seconds on one thread, in float64, of calls of `partial_fit` with "
+        "256 documents each, which compute the same numbers as scikit-learn (the baseline).",
         pairs_table(*PAIR),
     ),
     "stream": ("A stream of half a million documents", "", stream),
     "roofline": ("The local step beside the machine's limits", "", roofline),
     "learned temperatures, CPU": (
         "Learned temperatures against a planned one",
-        "CPU seconds of a pass. Below 1, learning the temperature is slower.",
+        "The table contains CPU seconds of a pass with one learned temperature (VT), and with one "
+        "for each document (LVT). The baseline is a planned temperature (AVI). A ratio below 1 "
+        "means that learning is slower.",
         pairs_table(*PAIR),
     ),
 }

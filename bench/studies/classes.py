@@ -126,7 +126,7 @@ def _of_large_labels(X: sparse.csr_matrix, labels: NDArray, least: int) -> Corpu
 
 #: What a method yields: its name, the classes of the documents that are scored, CPU seconds.
 Found = Iterator[tuple[str, NDArray, float]]
-OURS, FROM_TOPICS, MIXTURE = "`TemperedLDA`", "mixture from the topics", "mixture, merged starts"
+OURS, FROM_TOPICS, MIXTURE = "`TemperedLDA`", "mixture from the topics", "mixture, merged runs"
 
 
 def lda(c: Corpus, K: int, seed: int) -> Found:
@@ -211,9 +211,9 @@ PLAIN = {"temperature": 1, "init": "kmeans++"}
 METHODS: dict[str, Callable[[Corpus, int, int], Any]] = {
     "lda": lda,
     MIXTURE: mixture(),
-    "mixture, one start": mixture(init="kmeans++"),
-    "mixture, best of 12 starts": mixture(init="kmeans++", n_init=12),
-    "mixture, one start, T = 1": mixture(**PLAIN),
+    "mixture, one run": mixture(init="kmeans++"),
+    "mixture, best of 12 runs": mixture(init="kmeans++", n_init=12),
+    "mixture, one run, T = 1": mixture(**PLAIN),
     "scikit-learn, LDA": scikit_learn,
     "NMF of tf-idf": nmf,
     "gensim, one pass": gensim,
@@ -299,8 +299,12 @@ def score_table(results: Results, corpora: dict[str, tuple[int, ...]], rows: lis
     return table(["", *header], lines)
 
 
-def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str) -> str:
-    """Mean and least gain in purity and NMI of one row over another."""
+DIFFERENCES = ["method", "compared with", "corpora and K", "purity: mean gain", "least gain"]
+DIFFERENCES += ["NMI: mean gain", "least gain"]
+
+
+def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str) -> list[str]:
+    """Mean and least gain in purity and NMI of one method over another."""
     pairs = [
         (a[:2], b[:2])
         for name, sizes in of.items()
@@ -310,10 +314,8 @@ def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str)
     ]
     change = np.array([a - b for a, b in pairs])
     mean, least = change.mean(axis=0), change.min(axis=0)
-    return (
-        f"{row} over {over}, {len(pairs)} cells: purity {mean[0]:+.3f} (least {least[0]:+.3f}), "
-        f"NMI {mean[1]:+.3f} (least {least[1]:+.3f})"
-    )
+    numbers = [f"{number:+.3f}" for pair in zip(mean, least, strict=True) for number in pair]
+    return [row, over, str(len(pairs)), *numbers]
 
 
 def report(folder: Path) -> None:
@@ -326,12 +328,12 @@ def report(folder: Path) -> None:
     topics, gsdmm = f"{OURS}, {FROM_TOPICS}", "topica, GSDMM, 30 sweeps"
     share, short = f"{OURS}, largest share", {name: SHORT[name][:1] for name in SHORT}
     first = ROWS[:7]
-    said = [
+    differences = [
         gains(results, LONG | SHORT, topics, share),
         gains(results, LONG | SHORT, MIXTURE, share),
         gains(results, short, MIXTURE, gsdmm),
-        gains(results, short, MIXTURE, "mixture, one start"),
-        gains(results, short, MIXTURE, "mixture, best of 12 starts"),
+        gains(results, short, MIXTURE, "mixture, one run"),
+        gains(results, short, MIXTURE, "mixture, best of 12 runs"),
     ]
     parts = [
         "### Long texts",
@@ -339,7 +341,7 @@ def report(folder: Path) -> None:
         "### Short texts",
         score_table(results, SHORT, ROWS),
         "### Differences",
-        "\n".join(f"- {line}" for line in said),
+        table(DIFFERENCES, differences),
         "### The corpora on which defaults were chosen",
         score_table(results, CHOSEN_ON, first),
         "### Abstracts with fewer words",

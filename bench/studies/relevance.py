@@ -136,9 +136,9 @@ def main() -> None:
                 weight: Scores(*np.mean([run[weight] for run in runs], axis=0))
                 for weight in LAMBDAS
             }
-        parts += [f"K = {n_topics}, means over the corpora:", means(scores)]
+        parts += [f"Means over the corpora with K = {n_topics}:", means(scores)]
         if n_topics == arguments.topics[0]:
-            parts += [f"K = {n_topics}, NPMI on the other documents and diversity:"]
+            parts += [f"NPMI on the other documents and diversity, with K = {n_topics}:"]
             parts += [by_corpus(scores)]
     parts.append(f"All fits and scores took {time.process_time() - start:.0f} s of CPU time.")
     print(*parts, sep="\n\n")

@@ -43,12 +43,12 @@ def corpora() -> dict[str, sparse.csr_matrix]:
 
 
 def weak(name: str, X: sparse.csr_matrix, n_topics: int, n_seeds: int) -> list[list[str]]:
-    marks, back = {"the fit": [], "another fit": []}, []
+    marks, back = {"the fit": [], "the fit and another fit": []}, []
     for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
         lda, other = (TemperedLDA(n_topics, random_state=s).fit(X) for s in (seed, 1000 + seed))
         marks["the fit"] += describe(lda, X).trust.weak.tolist()
-        marks["another fit"] += describe(lda, X, other=other).trust.weak.tolist()
+        marks["the fit and another fit"] += describe(lda, X, other=other).trust.weak.tolist()
         cosines = []
         for number in range(5):
             drawn = X[rng.integers(X.shape[0], size=X.shape[0])]
@@ -95,10 +95,10 @@ def main() -> None:
     rows = [
         row for name, X in found.items() for K in (20, 50) for row in weak(name, X, K, chosen.seeds)
     ]
-    head = ["corpus, K", "known", "marked weak", "of these come back", "of the others"]
+    head = ["corpus, K", "fits used", "marked weak", "marked: come back", "others: come back"]
     print(table(head, rows), "\n")
     rows = [row for name, X in found.items() for row in words(name, X, chosen.draws)]
-    print(table(["corpus", "expected number", "words", "here", "words independent"], rows))
+    print(table(["corpus", "expected number", "words", "annealvi", "words independent"], rows))
 
 
 if __name__ == "__main__":
