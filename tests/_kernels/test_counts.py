@@ -41,13 +41,3 @@ def test_anything_else_is_not(which, place, value):
     damaged = arrays()
     damaged[which][place] = value
     assert kernels.are_plain(*damaged, 3) is False
-
-
-def test_arrays_of_different_lengths():
-    data, indices, indptr = arrays()
-    assert not kernels.are_plain(data[:-1], indices, indptr, 3)
-    assert not kernels.are_plain(data, indices[:-1], indptr, 3)
-    assert not kernels.are_plain(data, indices, indptr[:-1], 3)
-    assert not kernels.are_plain(data, indices, indptr[:0], 3)
-    assert kernels.are_plain(data, indices, indptr, 3)
-    assert not kernels.are_plain(data, indices, indptr, 2)

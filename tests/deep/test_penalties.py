@@ -55,15 +55,6 @@ def test_the_average_is_debiased(alpha):
         assert_allclose(penalty.follow(value), exact, rtol=1e-12)
 
 
-def test_the_penalty_is_the_magnitude_times_the_distance():
-    penalty = ProximityPenalty(magnitude=8.0, gamma=0.25).plan(2)
-    value = torch.tensor([0.5, 3.0], dtype=torch.double, requires_grad=True)
-    cost = penalty(value, 1, 0.0, torch.zeros(2))
-    cost.backward()
-    assert cost.item() == pytest.approx(8 * 0.5 * (0.5 + 5.0))
-    assert_allclose(value.grad, 4 * np.array([1.0, 3.0]))
-
-
 def test_magnitudes_fall_from_the_elbo_at_the_start():
     exponential = ProximityPenalty(gamma=1e-4).plan(100)
     linear = ProximityPenalty(shape="linear").plan(100)
@@ -107,9 +98,10 @@ def test_bad_penalties_name_what_is_allowed():
         refused(r"or with a function of q\. Got WeightStatistic", as_penalty, of_weights, OF_UNITS)
 
 
-def test_other_distances():
+def test_the_penalty_is_the_magnitude_times_the_distance():
     value = torch.tensor([0.5, 3.0], dtype=torch.double, requires_grad=True)
     for distance, cost, slope in (
+        ("inverse_huber", 5.5, [1.0, 3.0]),
         ("square", 9.25, [1.0, 6.0]),
         (DISTANCES["square"], 9.25, [1.0, 6.0]),
         (lambda u: torch.cosh(u) - 1, np.cosh([0.5, 3.0]).sum() - 2, np.sinh([0.5, 3.0])),

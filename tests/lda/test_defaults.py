@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal, assert_equal
 from sklearn.base import clone
-from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi import Annealed, TemperedLDA
+from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda.settings import (
     CONSTRAINTS,
@@ -53,18 +52,6 @@ def everything(lda, X):
     """What a fit has to say, to compare bit for bit."""
     found = [np.array(lda.components_), lda.temperature_path_, lda.transform(X), lda.score(X)]
     return [*found, getattr(lda, "bound_", None), lda.n_iter_, lda.n_batch_iter_]
-
-
-def test_every_parameter_of_scikit_learn_may_be_given_and_may_be_left():
-    """In its order, by its names, before any of ours."""
-    theirs, ours = (list(c().get_params()) for c in (LatentDirichletAllocation, TemperedLDA))
-    assert set(theirs) <= set(ours)
-    lda = TemperedLDA(**LatentDirichletAllocation(7).get_params())
-    assert lda.n_components == 7
-    settings = resolve(lda.get_params(deep=False), 5000)
-    for name in set(theirs) & set(Settings._fields):
-        if lda.get_params()[name] is not None:
-            assert getattr(settings, name) == lda.get_params()[name]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -232,19 +219,3 @@ def test_plain_parameters_are_checked_and_resolved_once():
     assert first == resolve(vars(TemperedLDA(4, batch_size=77)), 1000)
     for other in ({"batch_size": 78}, {"total_samples": 10**6}, {"preset": "sklearn"}):
         assert settings(**{"batch_size": 77, "total_samples": 1000} | other) != first
-
-
-@pytest.mark.parametrize("name", ["doc_topic_prior", "temperature"])
-def test_settings_of_objects_that_may_change_are_made_again(name):
-    given = {"doc_topic_prior": np.ones(4), "temperature": Annealed()}[name]
-    first = settings(**{name: given})
-    assert settings(**{name: given}) is not first
-    assert getattr(first, name) is given
-
-
-@pytest.mark.parametrize(("good", "bad"), [(2, 2.0), (3, "3"), (41, -1)])
-def test_equal_values_of_another_type_are_checked_every_time(good, bad):
-    settings(batch_size=good)
-    for _ in range(2):
-        with pytest.raises(ValueError, match="batch_size"):
-            settings(batch_size=bad)

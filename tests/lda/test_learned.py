@@ -343,9 +343,8 @@ def test_document_temperatures(make, X, temperature, dtype):
     gamma = model.documents.infer(data)
     corpus = model.documents.posterior_log_partition(b, data, gamma) / X.sum()
     words = np.asarray(X.sum(axis=1)).ravel()
-    r = softmax(
-        model.documents.energies(data, gamma)[:, None] * b - words[:, None] * corpus, axis=1
-    )
+    energies = model.documents.energies(data, gamma)
+    r = softmax(energies[:, None] * b - words[:, None] * corpus, axis=1)
     rtol = 1e-10 if dtype is np.float64 else 1e-4
     assert_allclose(found[words > 0], 1 / (r @ b)[words > 0], rtol=rtol)
     if temperature == "local":

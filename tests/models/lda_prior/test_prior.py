@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal, assert_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import psi
 
 from annealvi.models.dirichlet import centre
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
+from annealvi.partition import PowerGrid, exponential_grid, log_partition
 from tests.asserts import refused
 from tests.marks import cases, quick_values
 from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
@@ -131,25 +131,6 @@ def test_priors_may_be_written_as_numbers_rows_or_matrices():
     assert default.doc_topic_prior == default.topic_word_prior == 0.25
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("method", ["monte-carlo", "jensen"])
-def test_any_number_of_threads_gives_the_same_bits(form, method):
-    lengths = np.random.RandomState(0).poisson(3, 20)
-    priors = dict(doc_topic_prior=0.3, topic_word_prior=np.full(900, 0.6))
-    prior = LDAPrior(70, 900, lengths, form=form, **priors)
-    seen = []
-    options = dict(n_samples=11, n_theta=20, random_state=3)
-    runs = [dict(n_jobs=n_jobs) for n_jobs in (1, 2, 3, 7, -1)]
-    runs.append(dict(n_jobs=2, callback=lambda done, total: seen.append((done, total))))
-    grid = exponential_grid(5, 9)
-    results = [log_partition(prior, grid, method, **options, **run) for run in runs]
-    assert seen == [(i + 1, 11) for i in range(11)]
-    for name in ("values", "standard_error", "bounds"):
-        found = [getattr(result, name) for result in results]
-        assert_equal(found, found[:1] * len(found))
-
-
 def test_errors_of_the_callback_end_it():
     seen = []
 
@@ -255,20 +236,3 @@ def test_from_counts():
         assert (prior.n_documents, prior.n_words) == (3, 6)
         expected = log_partition(prior_of(0.5, 0.5, (3, 0, 3)), B).values
         assert_array_equal(log_partition(prior, B).values, expected)
-
-
-def test_hyperparameters_are_remembered():
-    prior = prior_of(0.5, [[0.5, 3.0, 1.0], [1.2, 0.3, 0.8]])
-    result = log_partition(prior, even_grid(3, 4))
-    result.check(even_grid(3, 4), prior.hyperparameters())
-    for name, value in [
-        ("n_documents", 3),
-        ("n_words", 7),
-        ("n_components", 3),
-        ("n_features", 4),
-        ("doc_topic_prior", 0.6),
-        ("topic_word_prior", 1.0),
-        ("form", "collapsed"),
-    ]:
-        with pytest.raises(ValueError, match=rf"different hyperparameters.*'{name}' is .*expected"):
-            result.check(even_grid(3, 4), prior.hyperparameters() | {name: value})
