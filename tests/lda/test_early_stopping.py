@@ -221,9 +221,12 @@ def test_too_few_documents(X, n_samples, fraction):
         make(validation_fraction=fraction).fit(X[:n_samples])
 
 
-def test_held_out_documents_without_words(X):
-    lda = make(max_iter=1)
+def test_held_out_and_training_documents_without_words(X):
+    lda, numbers = make(max_iter=1), sparse.csr_matrix(np.arange(1.0, 121)[:, None])
     refused(r"held-out documents must have words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
+    Z = X.toarray()
+    Z[parts(lda, numbers)[0].toarray().ravel().astype(int) - 1] = 0
+    refused("Got only zeros in the training documents, n_samples=90", lda.fit, Z)
     assert not hasattr(lda, "components_")
 
 

@@ -9,7 +9,7 @@ from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.models.lda.priors import COLD
 from tests.lda.fits import without_words
-from tests.marks import slow_values
+from tests.marks import cases, slow_values
 
 BOTH = dict(doc_topic_prior="learn", topic_word_prior="learn")
 TEMPERATURES = {
@@ -92,10 +92,11 @@ def test_only_what_is_asked_for_is_learned(X):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize("estimate", ["map", "variational"])
-@pytest.mark.parametrize(
+@cases(
     "counts",
-    [np.eye(1, 9), np.eye(5, 9, 8), np.full((3, 9), 1e6), np.eye(9), np.ones((4, 1))],
-    ids=["one word", "four of five empty", "long documents", "a word each", "one feature"],
+    *(np.zeros((4, 9)), np.eye(1, 9), np.eye(5, 9, 8), np.full((3, 9), 1e6)),
+    *(np.eye(9), np.ones((4, 1))),
+    ids=["none", "one word", "four of five empty", "long documents", "a word each", "one feature"],
 )
 @pytest.mark.parametrize("n_components", [5, *slow_values(1)])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

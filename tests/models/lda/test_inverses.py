@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi.model import Tempering
-from annealvi.models.lda.workspace import held, inverse_of_each
+from annealvi.models.lda.workspace import held, inverse_of_each, of_rows
 from tests.asserts import refused
 
 
@@ -28,3 +28,8 @@ def test_none_is_below_the_least_normal_number(dtype):
         inverse_of_each(Tempering(1e-308), 1, np.dtype(dtype))
     for inverse in (0.0, np.array([1.0, 0.0])):
         refused("Got inf", inverse_of_each, Tempering(inverse), 2, np.dtype(dtype))
+
+
+def test_some_rows():
+    assert of_rows(Tempering(0.5), slice(1, 2)).inverse == 0.5
+    assert_array_equal(of_rows(Tempering(np.arange(1.0, 5.0)), slice(1, 3)).inverse, [2, 3])
