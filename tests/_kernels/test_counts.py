@@ -41,3 +41,12 @@ def test_anything_else_is_not(which, place, value):
     damaged = arrays()
     damaged[which][place] = value
     assert kernels.are_plain(*damaged, 3) is False
+
+
+def test_arrays_of_different_lengths():
+    for which in range(3):
+        short = [*arrays()]
+        short[which] = short[which][:-1]
+        assert not kernels.are_plain(*short, 3)
+    assert not kernels.are_plain(*arrays()[:2], arrays()[2][:0], 3)
+    assert not kernels.are_plain(*arrays(), 2)
