@@ -36,15 +36,6 @@ def my_mean(q, prior):
     return q.mean
 
 
-def test_inverse_huber_and_its_slope():
-    u = torch.tensor([-3.0, -1.0, -0.25, 0.0, 0.5, 1.0, 2.0], dtype=torch.double)
-    u.requires_grad_()
-    d = inverse_huber(u)
-    d.sum().backward()
-    assert_allclose(d.detach(), [5.0, 1.0, 0.25, 0.0, 0.5, 1.0, 2.5])
-    assert_allclose(u.grad, [-3.0, -1.0, -1.0, 0.0, 1.0, 1.0, 2.0])
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.9999, 1.0])
 def test_the_average_is_debiased(alpha):
     values = torch.tensor(np.random.RandomState(0).randn(30, 4))
@@ -99,15 +90,16 @@ def test_bad_penalties_name_what_is_allowed():
 
 
 def test_the_penalty_is_the_magnitude_times_the_distance():
-    value = torch.tensor([0.5, 3.0], dtype=torch.double, requires_grad=True)
+    value = torch.tensor([0.5, -3.0, 0.0, 1.0], dtype=torch.double, requires_grad=True)
+    at = value.detach().numpy()
     for distance, cost, slope in (
-        ("inverse_huber", 5.5, [1.0, 3.0]),
-        ("square", 9.25, [1.0, 6.0]),
-        (DISTANCES["square"], 9.25, [1.0, 6.0]),
-        (lambda u: torch.cosh(u) - 1, np.cosh([0.5, 3.0]).sum() - 2, np.sinh([0.5, 3.0])),
+        ("inverse_huber", 6.5, [1.0, -3.0, 0.0, 1.0]),
+        ("square", 10.25, [1.0, -6.0, 0.0, 2.0]),
+        (DISTANCES["square"], 10.25, [1.0, -6.0, 0.0, 2.0]),
+        (lambda u: torch.cosh(u) - 1, np.cosh(at).sum() - 4, np.sinh(at)),
     ):
         penalty = ProximityPenalty(distance=distance, magnitude=2.0, gamma=1.0).plan(2)
-        found = penalty(value, 1, 0.0, torch.zeros(2))
+        found = penalty(value, 1, 0.0, torch.zeros(4))
         (gradient,) = torch.autograd.grad(found, value)
         assert found.item() == pytest.approx(2 * cost)
         assert_allclose(gradient, 2 * np.array(slope))
@@ -120,7 +112,7 @@ test_wrong_distances = refusals(
     (lambda u: u.log(), r"must be finite\. Got -inf at 4 of 7 points, one of them 0\.0"),
     (
         lambda u: u.square().sqrt(),
-        r"The gradient of the 'dist.* finite\. It is not finite at 1 of 7.* 0",
+        r"gradient of the 'dist.* finite\. It is not finite at 1 of 7.* 0",
     ),
     (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
     (lambda u: (u - u.mean()).square(), "must treat each element separately"),
@@ -137,10 +129,8 @@ def test_a_distance_that_goes_wrong_later():
 def test_a_statistic_that_changes_its_shape():
     penalty = ProximityPenalty(my_mean).plan(9)
     penalty(torch.zeros(2), 0, 1.0)
-    with pytest.raises(
-        ValueError, match=r"has 2 values, but the new statistic has 3.* must keep its"
-    ):
-        penalty(torch.zeros(3), 1, 1.0)
+    words = r"has 2 values, but the new statistic has 3.* must keep its"
+    refused(words, penalty, torch.zeros(3), 1, 1.0)
 
 
 def of(q, name, prior=None):
@@ -271,10 +261,7 @@ test_wrong_functions = refusals(
     lambda function: Statistic(function)([a_q(Bernoulli)]),
     (lambda q, prior: q.mean.detach().numpy(), "must return a Tensor of floats. Got ndarray"),
     (lambda q, prior: q.mean > 0.5, "must return a Tensor of floats. Got torch.bool"),
-    (
-        lambda q, prior: q.mean[..., :0],
-        r"a Tensor of floats. Got torch.float32 of shape \(6, 5, 0\)",
-    ),
+    (lambda q, prior: q.mean[..., :0], r"of floats. Got torch.float32 of shape \(6, 5, 0\)"),
     (lambda q, prior: [q.mean], "must return a Tensor of floats. Got list"),
     (lambda q, prior: q.mean / 0.0, "must be finite. Got inf"),
     (lambda q, prior: (q.mean, q.mean * torch.nan), "must be finite. Got nan"),
@@ -349,9 +336,7 @@ def test_a_fit_is_continued_with_its_function(kind, tmp_path):
     held(kind, my_mean, callback=stop_at(5, path=path)).fit(X)
     assert torch.equal(weights(held(kind, my_mean).fit(X, resume=path)), weights(whole))
     for other, name in ((another, "function another"), ("mean", "mean")):
-        words = (
-            f"has proximity='function my_mean, averaged', but this .* proximity='{name}, averaged'"
-        )
+        words = f"'function my_mean, averaged', but this .* proximity='{name}, averaged'"
         refused(words, held(kind, other).fit, X, resume=path)
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import make_topic_corpus
-from tests.asserts import refused
+from tests.asserts import refusals, refused
 from tests.marks import cases
 
 X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
@@ -24,8 +24,8 @@ def spoil(value):
     return Z
 
 
-@cases(
-    ("parameters", "message"),
+test_parameters = refusals(
+    lambda parameters: TemperedLDA(**dict(n_components=3) | parameters).fit(X),
     (dict(doc_topic_prior=[0.1, 0.2]), r"'doc_topic_prior' .* shape \(3,\). Got .*shape \(2,\)"),
     (dict(doc_topic_prior=[0.1, 0.2, math.nan]), "'doc_topic_prior' .* finite. Got nan"),
     (dict(doc_topic_prior=np.ones(3, dtype=complex)), "'doc_topic_prior' .* array of floats"),
@@ -38,8 +38,6 @@ def spoil(value):
     (dict(init=np.full((3, 20), math.inf)), "'init' .* positive and finite. Got inf"),
     (dict(init="documents", n_components=31), "n_components=31 must be at most n_samples=30"),
 )
-def test_parameters(parameters, message):
-    refused(message, TemperedLDA(**(dict(n_components=3) | parameters)).fit, X)
 
 
 @pytest.mark.thinned

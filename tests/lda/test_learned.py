@@ -22,6 +22,7 @@ from bench.parameters import mean_field
 from tests.asserts import refused
 from tests.lda.fits import METHODS, without_words
 from tests.lda.learned import LEARNED, STREAM, everything
+from tests.lda.resumed import quietly
 from tests.marks import slow_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
@@ -72,9 +73,7 @@ def test_log_c_given(make, X, kind, method):
     assert_allclose(fits[0].temperature_path_, fits[1].temperature_path_, rtol=rtol)
     # and can be evaluated
     lda = make(temperature=Variational(partition=given), max_iter=4, evaluate_every=2, perp_tol=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        lda.fit(X)
+    quietly(lda.fit, X)
     assert np.isfinite(lda.history_["tempered_elbo"][1])
     if kind == "LogPartition":
         for name, value in (("doc_topic_prior", 0.1), ("n_components", 5)):
@@ -133,9 +132,7 @@ def test_the_tempered_elbo_is_eq_5(make, X):
 
     evaluated = dict(evaluate_every=4, perp_tol=0, max_iter=8, mean_change_tol=0)
     lda = make(temperature="variational", callback=callback, **evaluated)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        lda.fit(X)
+    quietly(lda.fit, X)
     ((T, topics),) = seen
     again = make()
     again.components_ = topics

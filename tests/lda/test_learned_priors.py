@@ -8,6 +8,7 @@ from scipy import sparse
 from annealvi import Annealed, LocalVariational, TemperedLDA, Variational
 from annealvi.datasets import make_topic_corpus
 from annealvi.models.lda.priors import COLD
+from tests.asserts import refused
 from tests.lda.fits import without_words
 from tests.marks import cases, slow_values
 
@@ -159,5 +160,4 @@ def test_a_learned_temperature_starts_anew_only_with_assigned_priors(X, kind, mo
 @pytest.mark.parametrize("name", ["doc_topic_prior_", "topic_word_prior_"])
 def test_learn_is_no_prior_to_assign(X, name):
     lda = make().fit(X)
-    with pytest.raises(ValueError, match=f"The '{name}' parameter .* Got 'learn' instead"):
-        setattr(lda, name, "learn")
+    refused(f"The '{name}' parameter .* Got 'learn' instead", setattr, lda, name, "learn")

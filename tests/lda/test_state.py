@@ -11,6 +11,7 @@ from scipy import sparse
 
 from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.lda.state import LDAState
+from tests.asserts import refused
 from tests.marks import cases
 from tests.models.lda.streams import K, stream
 from tests.side_by_side import at_once, beside
@@ -84,8 +85,7 @@ def test_a_wrong_assignment_in_a_callback_is_the_users_error(counts, name, value
             setattr(estimator, name, value)
 
     lda = TemperedLDA(3, batch_size=20, random_state=0, callback=callback)
-    with pytest.raises(ValueError, match=message):
-        lda.fit(counts)
+    refused(message, lda.fit, counts)
     assert lda.n_batch_iter_ == 3 and lda.components_.shape == (3, 41)
 
 

@@ -56,30 +56,22 @@ FACTORS = [
     NO_JOBS,
     (
         dict(temperature="variational"),
-        "noise_variance='learn' cannot be combined with a variational temp",
+        "noise_variance='learn' cannot be combined with a variational",
     ),
 ]
+ROUND, HOT = dict(covariance_type="spherical"), Annealed(50, form="posterior")
 GAUSSIANS = [
     (dict(means_init=np.ones((2, 16))), r"'means_init' .* shape \(3, 16\). Got shape \(2, 16\)"),
     (dict(weights=[0.5, 0.5]), r"'weights' .* shape \(3,\). Got shape \(2,\)"),
     (dict(weights=[0.5, 0.5, 0.5]), r"'weights' .* sum to 1, not to 1.5. Got"),
     (dict(weights=[0.5, 0.5, 0.0]), r"'weights' .* positive and finite. Got 0.0"),
     (dict(covariances=np.ones(3)), r"'covariances' .* \(16,\) or .* \(3, 16\). Got shape \(3,\)"),
-    (
-        dict(covariances=np.ones(16), covariance_type="spherical"),
-        r"'covariances' .* shape \(3,\). Got shape \(16,\)",
-    ),
+    (ROUND | dict(covariances=np.ones(16)), r"'covariances' .* shape \(3,\). Got shape \(16,\)"),
     (dict(mean_prior=np.ones(3)), r"'mean_prior' .* shape \(16,\). Got shape \(3,\)"),
-    (
-        dict(covariance_prior=np.ones(16), covariance_type="spherical"),
-        r"'covariance_prior' .* a float. Got shape \(16,\)",
-    ),
+    (ROUND | dict(covariance_prior=np.ones(16)), r"'covariance_prior' .* a float. Got shape \(16"),
     (dict(n_components=31), "n_components = 31, n_samples = 30 with init_params='kmeans'"),
     (dict(temperature="variational"), r"needs known 'covariances': .* C\(T\) is infinite"),
-    (
-        dict(temperature=Annealed(50, form="posterior"), covariance_type="spherical"),
-        "prior of the precisions, .* is improper at T=50",
-    ),
+    (ROUND | dict(temperature=HOT), "prior of the precisions, .* is improper at T=50"),
 ]
 CLASSES = [
     NO_JOBS,

@@ -1,6 +1,5 @@
 """log C(T) of the mixtures and of a user's model, by every method."""
 
-import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -160,9 +159,7 @@ def test_one_draw_that_dominates_is_told():
     with pytest.warns(UserWarning, match=r"at T=\S+ the effective sample size is 1.* of 20"):
         result = log_partition(users_mixture(10**6), B, n_samples=20, random_state=0)
     assert np.min(result.effective_sample_size) < 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        log_partition(users_mixture(), B, n_samples=20, random_state=0)
+    log_partition(users_mixture(), B, n_samples=20, random_state=0)  # a warning is an error here
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, -1])

@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 from annealvi import Proximity
 from annealvi.model import UNTEMPERED, BinaryFactors, LocalStep
 from annealvi.models.gmm import GMM
+from tests.asserts import refused
 from tests.marks import cases
 from tests.proximity.bisection import divergence
 
@@ -93,7 +94,5 @@ def test_limits_follow_the_average(statistic, decay):
 
 @pytest.mark.parametrize("model", [None, object(), GMM])
 def test_models_without_binary_factors_are_refused(model):
-    with pytest.raises(
-        ValueError, match=r"this model has none. Use it with TemperedFMM.*'annealed'"
-    ):
-        Proximity().plan(10, model=model)
+    words = r"this model has none. Use it with TemperedFMM.*'annealed'"
+    refused(words, Proximity().plan, 10, model=model)

@@ -9,8 +9,8 @@ from scipy.special import psi
 from annealvi.models.dirichlet import centre
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import PowerGrid, exponential_grid, log_partition
-from tests.asserts import refused
-from tests.marks import cases, quick_values
+from tests.asserts import refusals, refused
+from tests.marks import quick_values
 from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
 
 FORMS = ("explicit", "collapsed")
@@ -194,8 +194,10 @@ def test_priors_at_the_edges_of_the_range(value):
                 assert_allclose(values, (1 - B) * (0 if value < 1 else 6 * np.log(size)), atol=1e-6)
 
 
-@cases(
-    "options, message",
+test_bad_input = refusals(
+    lambda options: LDAPrior(
+        **dict(n_components=2, n_features=3, document_lengths=[3, 3]) | options
+    ),
     (dict(n_components=0), "'n_components' parameter of LDAPrior must be an int"),
     (dict(n_features=2.5), "'n_features' parameter of LDAPrior must be an int"),
     (dict(document_lengths=[3, -1]), r"'document_lengths'.*integers.*Got -1"),
@@ -213,9 +215,6 @@ def test_priors_at_the_edges_of_the_range(value):
     (dict(topic_word_prior=np.ones((3, 2))), r"'topic_word_prior'.*\(3,\) or \(2, 3\)"),
     (dict(form="marginal"), "'form' parameter of LDAPrior must be a str among"),
 )
-def test_bad_input(options, message):
-    given = dict(n_components=2, n_features=3, document_lengths=[3, 3]) | options
-    refused(message, LDAPrior, **given)
 
 
 @pytest.mark.parametrize("inverse", ["a", [], [1.0, 0.0], [np.nan], [[1.0]], 0.5])
