@@ -132,6 +132,7 @@ def test_an_error_side_by_side_halts_the_others():
     def wait():
         began.set()
         assert several.halt.wait(20)
+        threading.Event().wait(0.1)  # in which the other thread comes to the third start
 
     def fail():
         assert began.wait(20)

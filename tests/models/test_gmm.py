@@ -305,6 +305,23 @@ def test_the_posterior_form_powers_the_prior(precisions):
     assert model.elbo(Tempering(0.4)) != pytest.approx(model.elbo(), rel=0.01)
 
 
+def test_elbo_of_one_component_is_the_evidence():
+    """Conjugate and with no z, so q is exact: the evidence is a product of predictives."""
+    problem = make_problem("diag", shape=(7, 1, 3))
+    model = make_model(problem)
+    model.start(problem.X, responsibilities=np.ones((7, 1)))
+    step(model, problem)
+    evidence = 0.0
+    for x, m, beta in zip(problem.X.T, problem.m, problem.beta, strict=True):
+        kappa, nu = problem.kappa, problem.nu
+        for value in x:
+            scale = np.sqrt(beta * (kappa + 1) / (nu * kappa))
+            evidence += stats.t.logpdf(value, nu, m, scale)
+            beta = beta + kappa * (value - m) ** 2 / (kappa + 1)
+            m, kappa, nu = (kappa * m + value) / (kappa + 1), kappa + 1, nu + 1
+    assert model.elbo() == pytest.approx(evidence, rel=1e-12)
+
+
 def prior_of(problem, b=1.0):
     """Natural parameters of p(w, mu, lambda)^b, relative to the mean of the data."""
     K, m = len(problem.alpha), problem.m - problem.X.mean(axis=0)
