@@ -11,8 +11,10 @@ from scipy.stats import dirichlet
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.topics import Statistics
 from tests.models.lda.naive import fits, lengths, log_c_of, naive_log_c
 from tests.models.lda.problems import bounds_of_steps
+from tests.models.lda.streams import put
 
 FORMS = ("likelihood", "posterior")
 ETA = {
@@ -154,6 +156,23 @@ def test_changing_the_estimate_of_a_model():
     copy = pickle.loads(pickle.dumps(model))
     assert copy.topics.estimate == "map"
     assert_array_equal(copy.documents.infer(X), model.documents.infer(X))
+
+
+def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
+    """A stream of minibatches with few of the words: the bound looks at all of them."""
+    rng, V = np.random.RandomState(0), 150
+    lazy, eager = (make((5, V), eta=0.3) for _ in range(2))
+    for _ in range(30):
+        words = np.sort(rng.choice(V, 5, replace=False))
+        for model in (lazy, eager):
+            statistics = Statistics(V, model.topics.width, model.dtype)
+            put(statistics, words, words[:, None] + np.arange(5.0))
+            model.global_step(statistics, 0.2, 3.0, Tempering())
+        eager.topics.catch_up()
+    X = documents(8, V)
+    assert lazy.topics.now != 1
+    assert_allclose(lazy.documents.infer(X), eager.documents.infer(X), rtol=1e-9)
+    assert lazy.elbo(X) == pytest.approx(eager.elbo(X), rel=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
