@@ -105,7 +105,7 @@ def record(estimator, monitor):
 def test_every_seventh_step(name, tmp_path):
     make, data, parameters = CASES[name]
     parameters = dict(max_iter=14) | parameters
-    snapshots = Snapshots(tmp_path, every=2 if "converges" in name else 7)
+    snapshots = Snapshots(tmp_path, every=1 if "converges" in name else 7)
     whole = make(callback=[record, snapshots], **parameters).fit(data)
     assert len(snapshots.paths) > 1
     for path in snapshots.paths:
