@@ -3,7 +3,9 @@
 import copy
 
 import pytest
-from numpy.testing import assert_equal
+
+from annealvi import _kernels
+from bench.speed.same_bits import digest
 
 
 def refused(words, call, /, *arguments, error=ValueError, **options):
@@ -24,11 +26,18 @@ def refusals(call, *rows, error=ValueError):
     return test
 
 
-def same_for_any_threads(compute, *numbers):
-    """What a function of the number of threads gives has the same bits for all of them."""
-    expected = compute(1)
-    for n_threads in numbers or (2, 3, 7):
-        assert_equal(compute(n_threads), expected)
+def same_bits(compute, *numbers):
+    """A function gives the same for any number of threads, with each instruction set there is."""
+    before, expected = _kernels.instruction_set(), None
+    try:
+        for name in _kernels.available_instruction_sets():
+            _kernels.use_instruction_set(name)
+            for n_threads in numbers or (1, 2, 3):
+                found = digest(compute(n_threads))
+                expected = expected or found
+                assert found == expected, (name, n_threads)
+    finally:
+        _kernels.use_instruction_set(before)
 
 
 def with_topics(lda):

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import entr, expit
 
 from annealvi._kernels import fmm
-from tests.asserts import same_for_any_threads
 from tests.proximity.bisection import bisected, divergence
 
 DTYPES = (np.float32, np.float64)
@@ -187,21 +186,3 @@ def test_entropy(dtype, n_components):
         expected = (entr(exact) + entr(1 - exact)).sum(axis=0)
         assert_allclose(entropy, expected, rtol=4 * eps, atol=n_components * eps)
         assert_array_equal(entropy[np.all((nu == 0) | (nu == 1), axis=0)], 0)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_any_number_of_threads_gives_the_same_bits(dtype):
-    def compute(n_threads):
-        *problem, nu = make(13, 7 * fmm.BLOCK - 5, dtype)
-        b = inverse_temperatures("element", nu.shape, dtype)
-        energy, entropy = np.full((2, nu.shape[1]), np.nan)
-        limit, held = np.abs(problem[0]), np.full_like(nu, np.nan)
-        centre = np.full(13, 0.1, dtype=dtype)
-        for _ in range(3):
-            fmm.sweep(*problem, b, n_threads, nu)
-            fmm.held_sweep(*problem, 0.4, centre, 0.1 - limit, limit + 0.1, n_threads, nu, held)
-        fmm.energy(*problem, nu, n_threads, energy)
-        fmm.entropy(nu, n_threads, entropy)
-        return nu, energy, entropy, held
-
-    same_for_any_threads(compute, 2, 3)

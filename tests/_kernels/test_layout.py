@@ -2,15 +2,8 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
-from annealvi._kernels.layout import (
-    CACHE_LINE,
-    aligned_empty,
-    padded_length,
-    padded_rows,
-    separate_rows,
-)
+from annealvi._kernels.layout import CACHE_LINE, aligned_empty, separate_rows
 from tests.asserts import refused
 
 
@@ -32,15 +25,6 @@ def test_no_two_rows_share_a_cache_line(dtype, width):
     lines = [row.ctypes.data // CACHE_LINE for row in rows] if width else [0, 1, 2]
     ends = [(row.ctypes.data + row.nbytes - 1) // CACHE_LINE for row in rows] if width else lines
     assert all(end < start for end, start in zip(ends[:-1], lines[1:], strict=True))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_are_padded(dtype):
-    rows = np.arange(15.0).reshape(3, 5)
-    found = padded_rows(rows, dtype, fill=-1)
-    assert found.shape == (3, padded_length(5, dtype))
-    assert_array_equal(found[:, :5], rows)
-    assert_array_equal(found[:, 5:], -1)
 
 
 def test_more_than_fits_into_the_address_space_is_a_memory_error():

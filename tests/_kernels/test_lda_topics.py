@@ -8,7 +8,7 @@ from scipy import sparse
 from annealvi._kernels import lda_topics
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.topics import move_rows, sums_of_rows
+from annealvi.models.lda.topics import move_rows
 
 DTYPES = (np.float32, np.float64)
 V = 700  # eleven blocks of the vocabulary, the last not full
@@ -84,18 +84,6 @@ def test_statistics_that_wait_are_stepped_to_the_same_bits(case, dtype, n_topics
     if case in ("lazily", "from nothing"):  # numbers of all topics, or of those that are left
         n_active = model.buffers.training.work.n_active[:10]
         assert np.any(n_active < model.topics.width) == (n_topics > 64)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n_topics", [1, 64, 65, 200])
-def test_sums_of_topics(dtype, n_topics):
-    lam = make(n_topics, dtype).topics.lam
-    expected = lam[:, :n_topics].sum(axis=0, dtype=np.float64)
-    one, two = (sums_of_rows(lam, n_topics, n_threads) for n_threads in (1, 2))
-    assert_array_equal(one, two)
-    assert_allclose(one, expected, rtol=1e-13)
-    assert lda_topics.n_blocks(V) == 11
-    assert sums_of_rows(lam[:0], n_topics, 2).tolist() == [0] * n_topics
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

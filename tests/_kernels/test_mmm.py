@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from annealvi._kernels import mmm as kernels
-from tests.asserts import same_for_any_threads
+from tests.asserts import same_bits
 
 
 def documents(n=70, n_words=40, dtype=np.float64, index=np.int32):
@@ -48,9 +48,11 @@ def test_normalise(K, b):
     assert_allclose(energies, (expected * logs).sum(axis=1), rtol=1e-12)
 
 
-def test_threads_change_no_bit():
-    X, rng = documents(3000), np.random.RandomState(1)
-    rows, first, sums = rng.normal(size=(40, 60)), np.zeros(60), np.empty((2, 3000))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [1, 8, 60])
+def test_the_same_bits(K, dtype):
+    X, rng = documents(3000, dtype=dtype), np.random.RandomState(1)
+    rows, first, sums = rng.normal(size=(40, K)), np.zeros(K), np.empty((2, 3000))
 
     def compute(n_threads):
         out = product(X, rows, first, n_threads)
@@ -58,4 +60,4 @@ def test_threads_change_no_bit():
         kernels.normalise(0.5, n_threads, np.empty((n_threads, 64)), phi, *sums)
         return out, phi, sums.copy()
 
-    same_for_any_threads(compute)
+    same_bits(compute)

@@ -36,15 +36,6 @@ def my_mean(q, prior):
     return q.mean
 
 
-def test_inverse_huber_and_its_slope():
-    u = torch.tensor([-3.0, -1.0, -0.25, 0.0, 0.5, 1.0, 2.0], dtype=torch.double)
-    u.requires_grad_()
-    d = inverse_huber(u)
-    d.sum().backward()
-    assert_allclose(d.detach(), [5.0, 1.0, 0.25, 0.0, 0.5, 1.0, 2.5])
-    assert_allclose(u.grad, [-3.0, -1.0, -1.0, 0.0, 1.0, 1.0, 2.0])
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.9999, 1.0])
 def test_the_average_is_debiased(alpha):
     values = torch.tensor(np.random.RandomState(0).randn(30, 4))
@@ -53,15 +44,6 @@ def test_the_average_is_debiased(alpha):
         weights = alpha ** np.arange(step, -1, -1.0)
         exact = weights @ values[: step + 1].numpy() / weights.sum()
         assert_allclose(penalty.follow(value), exact, rtol=1e-12)
-
-
-def test_the_penalty_is_the_magnitude_times_the_distance():
-    penalty = ProximityPenalty(magnitude=8.0, gamma=0.25).plan(2)
-    value = torch.tensor([0.5, 3.0], dtype=torch.double, requires_grad=True)
-    cost = penalty(value, 1, 0.0, torch.zeros(2))
-    cost.backward()
-    assert cost.item() == pytest.approx(8 * 0.5 * (0.5 + 5.0))
-    assert_allclose(value.grad, 4 * np.array([1.0, 3.0]))
 
 
 def test_magnitudes_fall_from_the_elbo_at_the_start():
@@ -107,15 +89,17 @@ def test_bad_penalties_name_what_is_allowed():
         refused(r"or with a function of q\. Got WeightStatistic", as_penalty, of_weights, OF_UNITS)
 
 
-def test_other_distances():
-    value = torch.tensor([0.5, 3.0], dtype=torch.double, requires_grad=True)
+def test_the_penalty_is_the_magnitude_times_the_distance():
+    value = torch.tensor([0.5, -3.0, 0.0, 1.0], dtype=torch.double, requires_grad=True)
+    at = value.detach().numpy()
     for distance, cost, slope in (
-        ("square", 9.25, [1.0, 6.0]),
-        (DISTANCES["square"], 9.25, [1.0, 6.0]),
-        (lambda u: torch.cosh(u) - 1, np.cosh([0.5, 3.0]).sum() - 2, np.sinh([0.5, 3.0])),
+        ("inverse_huber", 6.5, [1.0, -3.0, 0.0, 1.0]),
+        ("square", 10.25, [1.0, -6.0, 0.0, 2.0]),
+        (DISTANCES["square"], 10.25, [1.0, -6.0, 0.0, 2.0]),
+        (lambda u: torch.cosh(u) - 1, np.cosh(at).sum() - 4, np.sinh(at)),
     ):
         penalty = ProximityPenalty(distance=distance, magnitude=2.0, gamma=1.0).plan(2)
-        found = penalty(value, 1, 0.0, torch.zeros(2))
+        found = penalty(value, 1, 0.0, torch.zeros(4))
         (gradient,) = torch.autograd.grad(found, value)
         assert found.item() == pytest.approx(2 * cost)
         assert_allclose(gradient, 2 * np.array(slope))
@@ -128,7 +112,7 @@ test_wrong_distances = refusals(
     (lambda u: u.log(), r"must be finite\. Got -inf at 4 of 7 points, one of them 0\.0"),
     (
         lambda u: u.square().sqrt(),
-        r"The gradient of the 'dist.* finite\. It is not finite at 1 of 7.* 0",
+        r"gradient of the 'dist.* finite\. It is not finite at 1 of 7.* 0",
     ),
     (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
     (lambda u: (u - u.mean()).square(), "must treat each element separately"),
@@ -145,10 +129,8 @@ def test_a_distance_that_goes_wrong_later():
 def test_a_statistic_that_changes_its_shape():
     penalty = ProximityPenalty(my_mean).plan(9)
     penalty(torch.zeros(2), 0, 1.0)
-    with pytest.raises(
-        ValueError, match=r"has 2 values, but the new statistic has 3.* must keep its"
-    ):
-        penalty(torch.zeros(3), 1, 1.0)
+    words = r"has 2 values, but the new statistic has 3.* must keep its"
+    refused(words, penalty, torch.zeros(3), 1, 1.0)
 
 
 def of(q, name, prior=None):
@@ -279,10 +261,7 @@ test_wrong_functions = refusals(
     lambda function: Statistic(function)([a_q(Bernoulli)]),
     (lambda q, prior: q.mean.detach().numpy(), "must return a Tensor of floats. Got ndarray"),
     (lambda q, prior: q.mean > 0.5, "must return a Tensor of floats. Got torch.bool"),
-    (
-        lambda q, prior: q.mean[..., :0],
-        r"a Tensor of floats. Got torch.float32 of shape \(6, 5, 0\)",
-    ),
+    (lambda q, prior: q.mean[..., :0], r"of floats. Got torch.float32 of shape \(6, 5, 0\)"),
     (lambda q, prior: [q.mean], "must return a Tensor of floats. Got list"),
     (lambda q, prior: q.mean / 0.0, "must be finite. Got inf"),
     (lambda q, prior: (q.mean, q.mean * torch.nan), "must be finite. Got nan"),
@@ -357,9 +336,7 @@ def test_a_fit_is_continued_with_its_function(kind, tmp_path):
     held(kind, my_mean, callback=stop_at(5, path=path)).fit(X)
     assert torch.equal(weights(held(kind, my_mean).fit(X, resume=path)), weights(whole))
     for other, name in ((another, "function another"), ("mean", "mean")):
-        words = (
-            f"has proximity='function my_mean, averaged', but this .* proximity='{name}, averaged'"
-        )
+        words = f"'function my_mean, averaged', but this .* proximity='{name}, averaged'"
         refused(words, held(kind, other).fit, X, resume=path)
 
 

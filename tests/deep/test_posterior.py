@@ -99,10 +99,7 @@ def test_the_history_has_the_elbo():
     (lambda z: torch.log(z[:, 0]) + gaussian(z), "Got nan at .* of 192 points"),
     (lambda z: gaussian(z.detach()), "has no gradient"),
     (lambda z: torch.zeros(len(z), requires_grad=True), "has no gradient"),
-    (
-        lambda z: gaussian(z) + (0 * z[:, 0]).sqrt(),
-        "The gradient of .* finite. .* at 192 of 192 po",
-    ),
+    (lambda z: gaussian(z) + (0 * z[:, 0]).sqrt(), "gradient of .* finite. .* at 192 of 192 po"),
     (lambda z: (z[:, 0] > 0).long(), "Tensor of floats .*Got torch.int64"),
     (lambda z: np.zeros(len(z)), "Tensor of floats .*Got ndarray"),
 )

@@ -126,19 +126,22 @@ def test_an_exit_leaves_the_best_so_far(n_workers):
 
 
 def test_an_error_side_by_side_halts_the_others():
-    began, several = threading.Event(), starts()
+    began, several, begun = threading.Event(), starts(), []
     fits = [Fit(0, 1.0), Fit(1, 1.0)]
 
     def wait():
         began.set()
         assert several.halt.wait(20)
+        threading.Event().wait(0.1)  # in which the other thread comes to the third start
 
     def fail():
         assert began.wait(20)
         raise ValueError("wrong")
 
     fits[0].run, fits[1].run = wait, fail
-    refused("wrong", several.run, fits.__getitem__, 2, n_workers=2)
+    begin = lambda number: begun.append(number) or fits[number]  # noqa: E731
+    refused("wrong", several.run, begin, 3, n_workers=2)
+    assert sorted(begun) == [0, 1]
 
 
 def test_an_interrupt_side_by_side_keeps_what_had_ended():

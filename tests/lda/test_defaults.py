@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal, assert_equal
 from sklearn.base import clone
-from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from annealvi import Annealed, TemperedLDA
+from annealvi import TemperedLDA
 from annealvi.datasets import make_topic_corpus
 from annealvi.lda.settings import (
     CONSTRAINTS,
@@ -55,18 +54,6 @@ def everything(lda, X):
     return [*found, getattr(lda, "bound_", None), lda.n_iter_, lda.n_batch_iter_]
 
 
-def test_every_parameter_of_scikit_learn_may_be_given_and_may_be_left():
-    """In its order, by its names, before any of ours."""
-    theirs, ours = (list(c().get_params()) for c in (LatentDirichletAllocation, TemperedLDA))
-    assert set(theirs) <= set(ours)
-    lda = TemperedLDA(**LatentDirichletAllocation(7).get_params())
-    assert lda.n_components == 7
-    settings = resolve(lda.get_params(deep=False), 5000)
-    for name in set(theirs) & set(Settings._fields):
-        if lda.get_params()[name] is not None:
-            assert getattr(settings, name) == lda.get_params()[name]
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("n_samples", SIZES)
 @pytest.mark.parametrize("n_components", [1, 2, 10, 30, 31, 1000])
@@ -106,12 +93,8 @@ def test_limits_that_are_given_are_the_only_ones(preset):
 
 
 def test_priors():
-    for K in range(1, 11):
-        assert usual_prior(K) == pytest.approx(1 / K)
-    for K in range(10, 31):
-        assert usual_prior(K) == pytest.approx(0.1)
-    for K in range(31, 2000, 37):
-        assert usual_prior(K) == pytest.approx(3 / K)
+    for K in range(1, 2000):  # 0.1 between 10 and 30
+        assert usual_prior(K) == pytest.approx(np.clip(0.1, 1 / K, 3 / K))
     assert settled(n_components=50).doc_topic_prior == settled(n_components=50).topic_word_prior
 
 
@@ -232,19 +215,3 @@ def test_plain_parameters_are_checked_and_resolved_once():
     assert first == resolve(vars(TemperedLDA(4, batch_size=77)), 1000)
     for other in ({"batch_size": 78}, {"total_samples": 10**6}, {"preset": "sklearn"}):
         assert settings(**{"batch_size": 77, "total_samples": 1000} | other) != first
-
-
-@pytest.mark.parametrize("name", ["doc_topic_prior", "temperature"])
-def test_settings_of_objects_that_may_change_are_made_again(name):
-    given = {"doc_topic_prior": np.ones(4), "temperature": Annealed()}[name]
-    first = settings(**{name: given})
-    assert settings(**{name: given}) is not first
-    assert getattr(first, name) is given
-
-
-@pytest.mark.parametrize(("good", "bad"), [(2, 2.0), (3, "3"), (41, -1)])
-def test_equal_values_of_another_type_are_checked_every_time(good, bad):
-    settings(batch_size=good)
-    for _ in range(2):
-        with pytest.raises(ValueError, match="batch_size"):
-            settings(batch_size=bad)

@@ -135,10 +135,7 @@ def test_a_callback_looks_at_topics_and_a_fit_is_resumed(gpu, no_finish, X, tmp_
 
 BAD = [
     (dict(device="cuda:7"), "'cpu' or an index below 1, as CuPy sees 1 CUDA devices. Got 'cuda:7'"),
-    (
-        dict(dtype="float64"),
-        "'cpu' for 5 topics in float64. Got 'cuda' instead. GPUs compute in float32",
-    ),
+    (dict(dtype="float64"), "for 5 topics in float64. Got 'cuda' instead. GPUs compute in float32"),
     (dict(n_components=2049), "'cpu' for 2049 topics in float32. Got 'cuda'"),
 ]
 

@@ -6,7 +6,6 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from annealvi import Annealed, Fixed, TemperedLDA
@@ -15,7 +14,6 @@ from bench.speed.footprint import measured
 from tests.asserts import with_topics
 from tests.callbacks import stop_at
 from tests.lda.fits import METHODS, mean_field
-from tests.marks import cases
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -74,75 +72,6 @@ def test_priors(fit, X):
         other = fit(X, doc_topic_prior=np.full(4, 0.3), topic_word_prior=eta, **batch)
         assert_array_equal(one.components_, other.components_)
         assert one.bound_ == pytest.approx(other.bound_, rel=1e-13)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_input_formats(fit, X, method):
-    expected = fit(X, learning_method=method)
-    shuffled = X.copy()
-    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        shuffled.indices[start:stop] = X.indices[start:stop][::-1]
-        shuffled.data[start:stop] = X.data[start:stop][::-1]
-    shuffled.has_sorted_indices = True  # a lie that must not matter
-    halves = sparse.csr_matrix(
-        (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2), shape=X.shape
-    )
-    wide = X.copy()
-    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    zeros = sparse.csr_matrix(
-        (
-            np.append(X.data, 0.0),
-            np.append(X.indices, 59 if X[79, 59] == 0 else 0),
-            np.append(X.indptr[:-1], X.nnz + 1),
-        ),
-        shape=X.shape,
-    )
-    formats = {
-        "dense": X.toarray(),
-        "Fortran": np.asfortranarray(X.toarray()),
-        "integer": X.toarray().astype(int),
-        "lists": X.toarray().tolist(),
-        "csc": X.tocsc(),
-        "coo": X.tocoo(),
-        "csr_array": sparse.csr_array(X),
-        "integer csr": X.astype(np.int32),
-        "int64 indices": wide,
-        "unsorted": shuffled,
-        "duplicates": halves,
-        "explicit zero": zeros,
-        "strided": np.repeat(X.toarray(), 2, axis=1)[:, ::2],
-    }
-    for name, Z in formats.items():
-        before = Z.copy() if sparse.issparse(Z) else np.array(Z, copy=True)
-        lda = fit(Z, learning_method=method)
-        assert_array_equal(lda.components_, expected.components_, err_msg=name)
-        assert_array_equal(lda.transform(Z), expected.transform(X), err_msg=name)
-        if sparse.issparse(Z):
-            assert_array_equal(Z.data, before.data, err_msg=name)
-
-
-@pytest.mark.thinned
-@pytest.mark.parametrize("method", METHODS)
-@cases(
-    "Z",
-    np.array([[0, 2, 1.0]]),
-    np.array([[3.0]]),
-    np.array([[0.0], [2], [5]]),
-    np.array([[0, 0, 0, 1.0], [0, 0, 0, 0]]),
-    ids=["one document", "one word", "V = 1", "a single count"],
-)
-@pytest.mark.parametrize("n_components", [1, 3])
-def test_corners(Z, method, n_components):
-    lda = TemperedLDA(n_components, learning_method=method, random_state=0).fit(Z)
-    theta = lda.transform(Z)
-    assert_allclose(theta.sum(axis=1), 1)
-    assert_allclose(theta[Z.sum(axis=1) == 0], 1 / n_components)
-    assert np.isfinite(lda.score(Z))
-    # 1/K a word and topic, and the counts
-    if method == "batch":
-        used = Z.sum() / lda.temperature_  # a batch step counts words by 1/T
-        assert lda.components_.sum() == pytest.approx(Z.shape[1] + used)
 
 
 def test_partial_fit_goes_on_where_fit_ended(fit, X):

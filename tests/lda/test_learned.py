@@ -22,6 +22,7 @@ from bench.parameters import mean_field
 from tests.asserts import refused
 from tests.lda.fits import METHODS, without_words
 from tests.lda.learned import LEARNED, STREAM, everything
+from tests.lda.resumed import quietly
 from tests.marks import slow_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
@@ -72,9 +73,7 @@ def test_log_c_given(make, X, kind, method):
     assert_allclose(fits[0].temperature_path_, fits[1].temperature_path_, rtol=rtol)
     # and can be evaluated
     lda = make(temperature=Variational(partition=given), max_iter=4, evaluate_every=2, perp_tol=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        lda.fit(X)
+    quietly(lda.fit, X)
     assert np.isfinite(lda.history_["tempered_elbo"][1])
     if kind == "LogPartition":
         for name, value in (("doc_topic_prior", 0.1), ("n_components", 5)):
@@ -133,9 +132,7 @@ def test_the_tempered_elbo_is_eq_5(make, X):
 
     evaluated = dict(evaluate_every=4, perp_tol=0, max_iter=8, mean_change_tol=0)
     lda = make(temperature="variational", callback=callback, **evaluated)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        lda.fit(X)
+    quietly(lda.fit, X)
     ((T, topics),) = seen
     again = make()
     again.components_ = topics
@@ -343,9 +340,8 @@ def test_document_temperatures(make, X, temperature, dtype):
     gamma = model.documents.infer(data)
     corpus = model.documents.posterior_log_partition(b, data, gamma) / X.sum()
     words = np.asarray(X.sum(axis=1)).ravel()
-    r = softmax(
-        model.documents.energies(data, gamma)[:, None] * b - words[:, None] * corpus, axis=1
-    )
+    energies = model.documents.energies(data, gamma)
+    r = softmax(energies[:, None] * b - words[:, None] * corpus, axis=1)
     rtol = 1e-10 if dtype is np.float64 else 1e-4
     assert_allclose(found[words > 0], 1 / (r @ b)[words > 0], rtol=rtol)
     if temperature == "local":

@@ -10,12 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.lda.fit import Fit, MergedFit
-from annealvi.lda.settings import FINISH, words_per_entry
+from annealvi.lda.settings import FINISH
 from annealvi.metrics import topic_stability
 from annealvi.models.lda.merging import Largest, support
 from annealvi.models.lda.topics import Topics
 from tests.asserts import with_topics
 from tests.lda.resumed import bits, corpus
+from tests.marks import cases
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -110,26 +111,20 @@ def test_where_starts_are_not_merged_the_best_is_kept(X, name):
 
 
 @pytest.mark.slow
-def test_how_many_starts_are_made(X):
-    assert words_per_entry(X, 4) > 2.5
-    assert merged(n_init="auto").fit(X).settings_["n_init"] == 8
-    assert merged(n_init="auto", n_components=80).fit(X).settings_["n_init"] == 5
-    # all starts make at most three times the usual passes
-    assert merged(n_init="auto", learning_method="batch").fit(X).settings_["n_init"] == 4
-    hot = Annealed(2.0, passes=30)
-    assert merged(n_init="auto", temperature=hot).fit(X).settings_["n_init"] == 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("max_iter", "n_init"), [(1, 8), (10, 8), (20, 5), (30, 3), (60, 2)])
-def test_what_is_given_is_never_cut(X, max_iter, n_init):
+@cases(
+    "parameters, n_init",
+    *(({}, 8), ({"n_components": 80}, 5), ({"learning_method": "batch"}, 4)),
+    ({"temperature": Annealed(2.0, passes=30)}, 3),
+    *(({"max_iter": n}, n_init) for n, n_init in ((1, 8), (10, 8), (20, 5), (30, 3), (60, 2))),
+)
+def test_what_is_given_is_never_cut(X, parameters, n_init):
     """As many runs as make three times the usual passes, of 37, and two at least."""
-    lda = merged(n_init="auto", max_iter=max_iter).fit(X)
-    settings = lda.settings_
-    assert settings["merged"] and (settings["n_init"], settings["max_iter"]) == (n_init, max_iter)
-    assert lda.topic_support_.shape == (4,)
-    lda = merged(n_init=1, max_iter=max_iter).fit(X)
-    assert lda.settings_["max_iter"] == max_iter and not lda.settings_["merged"]
+    lda = merged(n_init="auto", **parameters).fit(X)
+    assert lda.settings_["merged"] and lda.settings_["n_init"] == n_init
+    if max_iter := parameters.get("max_iter"):
+        one = merged(n_init=1, max_iter=max_iter).fit(X)
+        assert one.settings_["max_iter"] == lda.settings_["max_iter"] == max_iter
+        assert lda.topic_support_.shape == (4,) and not one.settings_["merged"]
     assert merged(n_init=9).fit(X).settings_["max_iter"] == 5
 
 

@@ -163,6 +163,3 @@ def test_parameters_that_change_between_portions_are_used():
     model.temperature = 1
     model.partial_fit(PORTIONS[2])
     assert_array_equal(model.temperature_path_, [1, 2, 1])
-    model.batch_size = 0
-    with pytest.raises(ValueError, match="batch_size"):
-        model.partial_fit(PORTIONS[3])

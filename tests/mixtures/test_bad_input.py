@@ -17,6 +17,7 @@ from annealvi import (
     LocalVariational,
     TemperedFMM,
     TemperedGaussianMixture,
+    TemperedMultinomialMixture,
     Variational,
 )
 from annealvi.datasets import make_shape_mixture
@@ -37,13 +38,14 @@ def fitted(make, **parameters):
     return make(3, tol=0, max_iter=5, random_state=0, **parameters).fit(X)
 
 
-BOTH = [
+ALL = [
     (dict(temperature="local"), "'temperature' .*'variational'.* Got 'local'"),
     (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
     (dict(temperature=Annealed(passes=1e4)), "'passes' .* at most the 200 passes .* Got 10000.0"),
     (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\).* Got shape \(2,\)"),
     (dict(temperature=LocalVariational()), "LocalVariational .* use 'annealed' or"),
 ]
+NO_JOBS = (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning")
 FACTORS = [
     (dict(prior_probability=[0.1, 0.2]), r"'prior_probability' .* shape \(3,\). Got shape \(2,\)"),
     (dict(prior_probability=[0.1, 0.2, 1]), r"'prior_probability' .* range \(0.0, 1.0\). Got 1.0 "),
@@ -51,40 +53,42 @@ FACTORS = [
     (dict(init=np.ones((3, 15))), r"'init' .* shape \(3, 16\). Got shape \(3, 15\)"),
     (dict(init="data", n_components=31), "n_components=31 must be at most n_samples=30"),
     (dict(init="kmeans++", n_components=31), r"at most n_samples=30 with init='kmeans\+\+'"),
-    (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
+    NO_JOBS,
     (
         dict(temperature="variational"),
-        "noise_variance='learn' cannot be combined with a variational temp",
+        "noise_variance='learn' cannot be combined with a variational",
     ),
 ]
+ROUND, HOT = dict(covariance_type="spherical"), Annealed(50, form="posterior")
 GAUSSIANS = [
     (dict(means_init=np.ones((2, 16))), r"'means_init' .* shape \(3, 16\). Got shape \(2, 16\)"),
     (dict(weights=[0.5, 0.5]), r"'weights' .* shape \(3,\). Got shape \(2,\)"),
     (dict(weights=[0.5, 0.5, 0.5]), r"'weights' .* sum to 1, not to 1.5. Got"),
     (dict(weights=[0.5, 0.5, 0.0]), r"'weights' .* positive and finite. Got 0.0"),
     (dict(covariances=np.ones(3)), r"'covariances' .* \(16,\) or .* \(3, 16\). Got shape \(3,\)"),
-    (
-        dict(covariances=np.ones(16), covariance_type="spherical"),
-        r"'covariances' .* shape \(3,\). Got shape \(16,\)",
-    ),
+    (ROUND | dict(covariances=np.ones(16)), r"'covariances' .* shape \(3,\). Got shape \(16,\)"),
     (dict(mean_prior=np.ones(3)), r"'mean_prior' .* shape \(16,\). Got shape \(3,\)"),
-    (
-        dict(covariance_prior=np.ones(16), covariance_type="spherical"),
-        r"'covariance_prior' .* a float. Got shape \(16,\)",
-    ),
+    (ROUND | dict(covariance_prior=np.ones(16)), r"'covariance_prior' .* a float. Got shape \(16"),
     (dict(n_components=31), "n_components = 31, n_samples = 30 with init_params='kmeans'"),
     (dict(temperature="variational"), r"needs known 'covariances': .* C\(T\) is infinite"),
-    (
-        dict(temperature=Annealed(50, form="posterior"), covariance_type="spherical"),
-        "prior of the precisions, .* is improper at T=50",
-    ),
+    (ROUND | dict(temperature=HOT), "prior of the precisions, .* is improper at T=50"),
+]
+CLASSES = [
+    NO_JOBS,
+    (dict(init=np.ones((2, 16))), r"'init' .* shape \(3, 16\). Got shape \(2, 16\)"),
+    (dict(init=-np.eye(3, 16)), "'init' .* at least 0, with a word in each row"),
+    (dict(init=np.zeros((3, 16))), "'init' .* at least 0, with a word in each row"),
+    (dict(init="random"), "'init' .* 'merged'|'kmeans"),
 ]
 
 
 test_parameters = refusals(
-    lambda make, parameters: make(**(dict(n_components=3) | parameters)).fit(X),
-    *((TemperedFMM, *case) for case in BOTH + FACTORS),
-    *((TemperedGaussianMixture, *case) for case in BOTH + GAUSSIANS),
+    lambda make, parameters: make(**(dict(n_components=3, max_iter=200) | parameters)).fit(
+        np.abs(X)
+    ),
+    *((TemperedFMM, *case) for case in ALL + FACTORS),
+    *((TemperedGaussianMixture, *case) for case in ALL + GAUSSIANS),
+    *((TemperedMultinomialMixture, *case) for case in ALL + CLASSES),
 )
 
 

@@ -10,6 +10,7 @@ from annealvi.files import read, write
 from tests.asserts import refused
 from tests.callbacks import stop_at
 from tests.files.mutations import changed, outcomes
+from tests.lda.resumed import Snapshots
 from tests.marks import cases, quick_values
 from tests.mixtures.fits import BLOBS, CASES, X, answers, bits, fmm, gmm
 
@@ -95,36 +96,20 @@ def test_the_temperature_of_a_fit_that_ended_is_kept_only_if_learned(tmp_path):
     assert fmm(max_iter=3, temperature=Fixed(2.0)).fit(X).state_dict()["fit"]["temperature"] is None
 
 
-class Keep:
-    """Writes every k-th step to a file of its own."""
-
-    def __init__(self, folder, each):
-        self.folder, self.each, self.n_steps, self.paths = folder, each, 0, []
-
-    def __call__(self, estimator, monitor):
-        self.n_steps += 1
-        monitor.record(mine=self.n_steps % 7)
-        if self.n_steps % self.each == 1:
-            self.paths.append(self.folder / f"{self.n_steps}")
-            estimator.save_state(self.paths[-1])
-
-
-def mine(first):
-    """The records of `Keep`, after a fit has gone on."""
-    steps = iter(range(first + 1, 10**6))
-    return lambda estimator, monitor: monitor.record(mine=next(steps) % 7)
+def record(estimator, monitor):
+    monitor.record(mine=monitor.step % 4)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", quick_values(CASES, "fmm, starts", "gmm", "mmm, learned T"))
 def test_every_seventh_step(name, tmp_path):
     make, data, parameters = CASES[name]
-    parameters = dict(max_iter=15) | parameters
-    keep = Keep(tmp_path, each=7)
-    whole = make(callback=keep, **parameters).fit(data)
-    assert len(keep.paths) > 1 or "converges" in name
-    for path in keep.paths:
-        again = make(callback=mine(int(path.name)), **parameters).fit(data, resume=path)
+    parameters = dict(max_iter=14) | parameters
+    snapshots = Snapshots(tmp_path, every=1 if "converges" in name else 7)
+    whole = make(callback=[record, snapshots], **parameters).fit(data)
+    assert len(snapshots.paths) > 1
+    for path in snapshots.paths:
+        again = make(callback=record, **parameters).fit(data, resume=path)
         assert bits(again) == bits(whole)
         assert not hasattr(again, "_runs")
     assert_array_equal(again.score_samples(data), whole.score_samples(data))

@@ -15,8 +15,11 @@ from annealvi.datasets import make_shape_mixture
 from annealvi.model import UNTEMPERED, Batch, Tempering
 from annealvi.models.fmm import FMM
 from annealvi.temperature import Variational
+from tests.marks import cases
 
-FORMS, COVARIANCES = ("likelihood", "posterior"), ("diag", "full")
+COVARIANCES = ("diag", "full")
+TEMPERINGS = [Tempering(b, form) for b in (1.0, 0.4) for form in ("likelihood", "posterior")]
+everywhere = cases("covariance, tempering", *itertools.product(COVARIANCES, TEMPERINGS))
 
 
 def objective(X, nu, M, Q, pi, noise, variance, tempering=UNTEMPERED):
@@ -66,13 +69,11 @@ def value(model, X, tempering=UNTEMPERED, **changed):
 
 
 def step(model, X, tempering=UNTEMPERED):
-    """One iteration of batch inference."""
     local = model.local_step(Batch(X, slice(0, len(X))), tempering)
     model.global_step(local.statistics, 1.0, 1.0, tempering)
 
 
 def bit_matrices(n_rows, n_columns):
-    """All matrices of 0 and 1."""
     for bits in itertools.product((0.0, 1.0), repeat=n_rows * n_columns):
         yield np.reshape(bits, (n_rows, n_columns))
 
@@ -81,11 +82,8 @@ def maximise(function, start):
     return minimize(lambda x: -function(x), start, jac="3-point", options={"gtol": 1e-8}).x
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("b", [1.0, 0.4])
-@pytest.mark.parametrize("covariance", COVARIANCES)
-def test_nu_maximises_the_objective(covariance, b, form):
-    tempering = Tempering(b, form)
+@everywhere
+def test_nu_maximises_the_objective(covariance, tempering):
     model, X = tiny_problem(covariance)
     nu = model.nu[:, : len(X)].T.copy()
     for n, k in np.ndindex(nu.shape):  # in sequence: each sees those before it moved
@@ -101,12 +99,10 @@ def test_nu_maximises_the_objective(covariance, b, form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("b", [1.0, 0.4])
-@pytest.mark.parametrize("covariance", COVARIANCES)
-def test_components_maximise_the_objective(covariance, b, form):
+@everywhere
+def test_components_maximise_the_objective(covariance, tempering):
     """One after another (diag), or jointly (full)."""
-    tempering, (model, X) = Tempering(b, form), tiny_problem(covariance)
+    model, X = tiny_problem(covariance)
     local = model.local_step(Batch(X, slice(0, len(X))), tempering)
     M, Q = model.means.copy(), model.covariance_matrix.copy()
     K, D = M.shape
@@ -131,12 +127,9 @@ def test_components_maximise_the_objective(covariance, b, form):
     assert_allclose(model.covariance_matrix, Q, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("b", [1.0, 0.4])
-@pytest.mark.parametrize("covariance", COVARIANCES)
-def test_learned_hyperparameters_maximise_the_objective(covariance, b, form):
+@everywhere
+def test_learned_hyperparameters_maximise_the_objective(covariance, tempering):
     """At the components that the same step has moved."""
-    tempering = Tempering(b, form)
     model, X = tiny_problem(covariance, learn_probability=True, learn_noise=True)
     step(model, X, tempering)
 
@@ -158,7 +151,6 @@ def gaussian_nodes(n_dimensions, n_nodes):
 
 
 def log_joint(X, Z, mu, pi, noise):
-    """log p(x, z | mu)."""
     distance = np.sum((X - Z @ mu) ** 2)
     gaussian = -0.5 * X.size * np.log(2 * np.pi * noise) - distance / (2 * noise)
     return gaussian + np.sum(Z * np.log(pi) + (1 - Z) * np.log(1 - pi))

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.models.fmm import FMM
+from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import LogPartition, OutOfReach, even_grid, exponential_grid, log_partition
 from annealvi.partition.result import check_log_c_at_1
 from tests.asserts import refusals, refused
@@ -114,12 +115,20 @@ test_check_refuses = refusals(
 )
 
 
+#: Other hyperparameters than those of the prior below.
+OF_PRIOR = dict(n_documents=3, n_words=7, n_components=3, n_features=4, doc_topic_prior=0.6)
+OF_PRIOR |= dict(topic_word_prior=1.0, form="collapsed")
+
+
 def test_results_of_models_remember_what_they_were_made_for():
+    eta = [[0.5, 3.0, 1.0], [1.2, 0.3, 0.8]]
+    prior = LDAPrior(2, 3, [3, 3], doc_topic_prior=0.5, topic_word_prior=eta)
     for model, name, other in [
         (known_mixture(), "weights", np.array([0.5, 0.5])),
         (known_mixture(known_weights=None), "alpha", np.array([1.0, 2.0])),
         (FMM(2, 3, n_samples=5), "prior_probability", 0.3),
         (FMM(2, 3, n_samples=5), "n_samples", 6),
+        *((prior, *other) for other in OF_PRIOR.items()),
     ]:
         made = log_partition(model, B)
         made.check(B, model.hyperparameters())

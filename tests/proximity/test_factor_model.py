@@ -78,17 +78,6 @@ def test_coordinate_optima():
         last = now
 
 
-def test_runs_do_not_see_each_other():
-    X, model, theta, mu = problem(runs_of_data=True)
-    elbo, (a, slope) = model.elbo(Bernoulli(theta), mu), model.gradients(Bernoulli(theta), mu)
-    for run in range(RUNS):
-        alone = BernoulliFactorModel(X[run], prior_probability=PI, noise_variance=0.6)
-        q, own = Bernoulli(theta[run : run + 1]), mu[run : run + 1]
-        assert_allclose(alone.elbo(q, own), elbo[run], rtol=1e-13)
-        assert_allclose(alone.gradients(q, own)[0][0], a[run], rtol=1e-12)
-        assert_allclose(alone.gradients(q, own)[1][0], slope[run], rtol=1e-12)
-
-
 def test_factors_that_no_datum_has():
     _, model, theta, _ = problem()
     theta[:, 1] = -900

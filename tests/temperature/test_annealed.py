@@ -29,16 +29,18 @@ def test_schedules(shape, length, L):
     assert [schedule.settled(t) for t in (L - 1, L)] == [False, True]
 
 
-def test_steps_are_not_rounded_up_twice():
-    assert Annealed(length=0.07).plan(100, 1).n_annealing_steps_ == 7
-    assert Annealed(length=0.07).plan(300, 1).n_annealing_steps_ == 21
-
-
-def test_length_in_passes():
-    assert Annealed(passes=2).plan(100, 10).n_annealing_steps_ == 20
-    assert Annealed(passes=2.55).plan(100, 10).n_annealing_steps_ == 26
-    # at least the last step runs at T = 1
-    assert Annealed(passes=10).plan(100, 10).n_annealing_steps_ == 99
+@cases(
+    "options, plan, expected",
+    *((dict(length=0.07), (100, 1), 7), (dict(length=0.07), (300, 1), 21)),  # not rounded up twice
+    *((dict(passes=2), (100, 10), 20), (dict(passes=2.55), (100, 10), 26)),
+    (dict(passes=10), (100, 10), 99),  # at least the last step runs at T = 1
+    (dict(passes=1, start=Fraction(7, 2)), (100, 10), 10),
+    (dict(length=np.float16(0.5)), (10**6, 10), 500_000),  # which holds no number above 65,504
+    (dict(passes=np.float16(2)), (10**6, 10**5), 200_000),
+    (dict(passes=1e305), (None, 1e6), 2**53),
+)
+def test_how_many_steps_are_annealed(options, plan, expected):
+    assert Annealed(**options).plan(*plan).n_annealing_steps_ == expected
 
 
 @pytest.mark.parametrize("n_steps", [0, 1])
@@ -64,20 +66,6 @@ def test_clear_errors(temperature, message):
     with pytest.raises(ValueError, match="parameter of Annealed must be") as error:
         temperature.plan(100, 10)
     assert re.search(message, str(error.value))
-
-
-def test_numbers_of_little_precision():
-    """Half precision holds no number above 65,504."""
-    assert Annealed(length=np.float16(0.5)).plan(10**6, 10).n_annealing_steps_ == 500_000
-    assert Annealed(passes=np.float16(2)).plan(10**6, 10**5).n_annealing_steps_ == 200_000
-
-
-def test_a_fraction_is_a_number():
-    Annealed(start=Fraction(7, 2)).check()
-
-
-def test_more_steps_than_can_be_counted():
-    assert Annealed(passes=1e305).plan(None, 1e6).n_annealing_steps_ == 2**53
 
 
 def test_the_base_class_leaves_the_temperature_open():

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import entr, expit
+from scipy.special import expit, logit
 
 from annealvi import Proximity
 from annealvi.model import UNTEMPERED, BinaryFactors, LocalStep
-from annealvi.models.fmm import FMM
 from annealvi.models.gmm import GMM
+from tests.asserts import refused
 from tests.marks import cases
+from tests.proximity.bisection import divergence
 
 PI = np.array([0.5, 0.2, 0.7])
 
@@ -71,8 +72,8 @@ def test_limits_follow_the_average(statistic, decay):
     centre = model.prior_logit() if statistic == "kl" else np.zeros(3)
     seen = []
     for step in range(6):
-        nu, c = model.nu, centre[:, None]
-        seen.append(np.log1p(np.exp(c)) - nu * c - entr(nu) - entr(1 - nu))
+        c = centre[:, None]
+        seen.append(divergence(logit(model.nu), c))
         weights = decay ** np.arange(step, -1, -1.0)
         average = np.tensordot(weights / weights.sum(), seen, axes=1)
         tempering = temperature.tempering(step)
@@ -81,8 +82,7 @@ def test_limits_follow_the_average(statistic, decay):
         assert limits.inverse == pytest.approx(0.1)
         assert_array_equal(limits.centre, centre)
         for side, most in ((limits.lower, expit(-c)), (limits.upper, expit(c))):
-            q = expit(side)
-            value = np.log1p(np.exp(c)) - q * c - entr(q) - entr(expit(-side))
+            value = divergence(side, c)
             # where no logit has it there is no limit
             expected = np.minimum(average, -np.log(most))
             assert_allclose(value, expected, atol=1e-6)
@@ -94,15 +94,5 @@ def test_limits_follow_the_average(statistic, decay):
 
 @pytest.mark.parametrize("model", [None, object(), GMM])
 def test_models_without_binary_factors_are_refused(model):
-    with pytest.raises(
-        ValueError, match=r"this model has none. Use it with TemperedFMM.*'annealed'"
-    ):
-        Proximity().plan(10, model=model)
-
-
-def test_the_factorial_mixture_is_such_a_model():
-    model = FMM(3, 2, prior_probability=PI)
-    model.start(np.ones((5, 2)), np.zeros((3, 2)))
-    assert isinstance(model, BinaryFactors)
-    assert_allclose(model.prior_logit(), np.log(PI / (1 - PI)))
-    assert_allclose(model.factors()[:, :5], PI[:, None] * np.ones(5))
+    words = r"this model has none. Use it with TemperedFMM.*'annealed'"
+    refused(words, Proximity().plan, 10, model=model)

@@ -1,7 +1,6 @@
 """The variational temperature on stubs of models: q(y), damping, the plan, log C(T), errors."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from annealvi.inference import Monitor, optimise
 from annealvi.model import LocalStep, Tempering
 from annealvi.partition import LogPartition
 from tests.asserts import refusals, refused
+from tests.lda.resumed import quietly
 from tests.marks import cases
 from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, posterior, show, vt
 
@@ -108,9 +108,8 @@ def test_the_last_part_runs_at_one(final_fraction, n_learning):
     options = dict(damping=0.5, start=10.0, monotone=False)
     temperature = Variational(final_fraction=final_fraction, **options)
     planned = temperature.plan(20, model=model)
-    with warnings.catch_warnings():  # with these energies it does not cool
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        optimise(model, range(30), planned, monitor, n_samples=30, n_passes=20)
+    # with these energies it does not cool
+    quietly(optimise, model, range(30), planned, monitor, n_samples=30, n_passes=20)
     path = np.array(monitor.temperature_path)
     assert np.all(path[:n_learning] > 1.01)
     assert_array_equal(path[n_learning:], 1.0)
@@ -227,9 +226,7 @@ def test_the_warning_names_both_numbers(settings, scale):
     # T = 1 is preferred below the threshold, and not above it
     for factor, cold in ((0.999, True), (1.001, False)):
         planned = temperature.plan(2, model=Words())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            show(planned, -1e4 * factor * threshold, 100 * log_c, n_units=1e4)
+        quietly(show, planned, -1e4 * factor * threshold, 100 * log_c, n_units=1e4)
         assert (np.argmax(planned.posterior_) == 0) == cold
 
 

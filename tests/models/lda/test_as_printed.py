@@ -10,7 +10,7 @@ from scipy.stats import gmean
 from annealvi import LocalVariational, Variational
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda_prior import LDAPrior
-from tests.models.lda.naive import make, naive_fit, naive_log_c
+from tests.models.lda.naive import fits, make, naive_log_c
 
 ALPHA, ETA, SIZE = 0.1, 0.05, 8
 SEEDS = pytest.mark.parametrize("seed", range(5))
@@ -40,11 +40,8 @@ def steps(n=9):
 
 def fitted(counts, topics, b, alpha=ALPHA):
     """b times the expected counts of documents, and their energy."""
-    s = energies = 0.0
-    for n in counts:
-        _, phi, energy = naive_fit(n, np.ones(3), b, topics, alpha, 60)
-        s, energies = s + b * n * phi, energies + energy
-    return s, energies
+    _, s, energies, _ = fits(counts, 1.0, b, topics, alpha, 60)
+    return s, energies.sum()
 
 
 def log_mean_word(alpha, eta, b):
@@ -119,15 +116,12 @@ def test_local_temperatures_move_topics_by_eq_11(seed, damping):
         moved += rho
         b, gamma = np.full(SIZE, level), np.ones((SIZE, 3))
         for _ in range(3):
-            for d, n in enumerate(counts[rows]):
-                gamma[d], _, energy = naive_fit(n, gamma[d], b[d], topics, ALPHA, 60)
-                log_c = naive_log_c(gamma[d : d + 1], of_log_c, [n.sum()], inverses)[0]
-                b[d] = softmax(inverses * energy - log_c) @ inverses
+            gamma, _, energies, _ = fits(counts[rows], gamma, b, topics, ALPHA, 60)
+            log_c = naive_log_c(gamma, of_log_c, counts[rows].sum(axis=1), inverses)
+            b = softmax(inverses * energies[:, None] - log_c, axis=1) @ inverses
             if damping is not None:
                 b = np.clip(b * level / gmean(b), 0.02, 1)
-        s = 0.0
-        for d, n in enumerate(counts[rows]):
-            s = s + b[d] * n * naive_fit(n, gamma[d], b[d], topics, ALPHA, 60)[1]
+        s = fits(counts[rows], gamma, b, topics, ALPHA, 60)[1]
         topics = (1 - rho) * topics + rho * (ETA + 3 * s)
         assert_allclose(model.topics.components, topics, rtol=1e-9)
         level **= 1 - (1 - np.exp(-12 / 9) if damping is None else damping)

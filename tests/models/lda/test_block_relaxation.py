@@ -12,22 +12,16 @@ ALPHA = 0.05
 
 
 def gamma_after(X, lam, n_iterations, *, over_relaxed, start=None, b=1.0, **options):
-    given = LocalOptions(
+    own = LocalOptions(
         n_iterations, start="warm", prune=False, over_relaxed=over_relaxed, **options
     )
-    model = LDA(len(lam), V, alpha=ALPHA, eta=0.1, dtype=X.dtype, options=given)
+    model = LDA(len(lam), V, alpha=ALPHA, eta=0.1, dtype=X.dtype, options=own)
     model.topics.assign(lam)
     model.start_documents(X.shape[0])
     if start is not None:
         model.documents.gamma[:] = start
     model.local_step(Batch(X, slice(0, X.shape[0])), Tempering(b))
     return model.documents.gamma
-
-
-def test_once_the_temperature_is_low():
-    for T, expected in ((3.0, (1, 1)), (1.21, (1, 1)), (1.19, (1.5, 2)), (1.0, (1.5, 2))):
-        assert LocalOptions(over_relaxed=True).relaxation(Tempering(1 / T)) == expected
-        assert LocalOptions().relaxation(Tempering(1 / T)) == (1, 1)
 
 
 @pytest.mark.parametrize("document_estimate", ["variational", "sparse"])

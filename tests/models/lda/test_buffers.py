@@ -3,7 +3,6 @@
 import os
 
 import numpy as np
-import pytest
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
@@ -13,54 +12,26 @@ from tests.models.lda.streams import stream
 SHAPE = (9, 8, np.float64)
 
 
-def model_after_a_step():
+def test_large_buffers_are_released_between_steps(monkeypatch):
     X = stream(4)
     model = LDA(5, X.shape[1], alpha=0.1, eta=0.1)
     model.initialize(np.random.RandomState(0))
     model.local_step(Batch(X, slice(0, 4)), Tempering())
-    return model
-
-
-def test_large_buffers_are_released_between_steps(monkeypatch):
-    model = model_after_a_step()
     model.buffers.release_large()
     assert model.buffers.training is not None
     monkeypatch.setattr("annealvi.models.lda.workspace.LARGE_BYTES", 1)
     model.buffers.release_large()
     assert model.buffers.training is None
-    model.local_step(Batch(stream(4), slice(0, 4)), Tempering())
+    model.local_step(Batch(X, slice(0, 4)), Tempering())
 
 
-def test_they_are_made_once():
+def test_they_are_made_once_and_for_another_number_of_threads_only_the_workspace():
     buffers = Buffers()
-    first = buffers.ready(*SHAPE, 1)
+    weights, work, statistics = first = buffers.ready(*SHAPE, 1)
     assert buffers.ready(*SHAPE, 1) is first
-
-
-def test_another_number_of_threads_needs_another_workspace_only():
-    buffers = Buffers()
-    weights, work, statistics = buffers.ready(*SHAPE, 1)
     more = buffers.ready(*SHAPE, 3)
     assert more.weights is weights and more.statistics is statistics
     assert (work.n_threads, more.work.n_threads) == (1, 3)
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_the_end_of_a_fit(keep):
-    buffers = Buffers()
-    assert not buffers.in_use
-    with buffers.used(keep=keep):
-        assert buffers.in_use
-        made = buffers.ready(*SHAPE, 1)
-    assert not buffers.in_use and buffers.training is (made if keep else None)
-
-
-def test_an_error_releases_them():
-    buffers = Buffers()
-    with pytest.raises(KeyboardInterrupt), buffers.used(keep=True):
-        buffers.ready(*SHAPE, 1)
-        raise KeyboardInterrupt
-    assert buffers.training is None and not buffers.in_use
 
 
 def test_a_fit_within_a_fit():

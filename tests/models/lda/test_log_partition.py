@@ -6,24 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi import TemperedLDA
-from annealvi.model import Batch, LocallyNormalised, Tempering
+from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
 from annealvi.partition import log_partition
-from tests.models.lda.naive import (
-    DTYPES,
-    EVEN,
-    GRIDS,
-    dense,
-    lengths,
-    log_c_of,
-    make,
-    naive_fit,
-    naive_log_c,
-)
-
-
-def test_lda_is_normalised_from_batches():
-    assert isinstance(make(), LocallyNormalised)
+from tests.models.lda.naive import DTYPES, EVEN, GRIDS, fits, lengths, log_c_of, make, naive_log_c
 
 
 @pytest.mark.slow
@@ -60,8 +46,8 @@ def test_energies_of_documents(counts, dtype, b):
     model = make(5, dtype)
     gamma = (np.random.RandomState(0).gamma(0.5, 2.0, (60, 5)) + 0.05).astype(dtype)
     found = model.documents.energies(counts.astype(dtype), gamma, Tempering(b))
-    lam, both = model.topics.components, zip(counts.toarray(), gamma.astype(float), strict=True)
-    expected = [naive_fit(row, g, b, lam, 0.1, 0)[2] for row, g in both]
+    begin = gamma.astype(float)
+    expected = fits(counts.toarray(), begin, b, model.topics.components, 0.1, 0)[2]
     rtol = 1e-10 if dtype is np.float64 else 2e-4
     assert_allclose(found, expected, rtol=rtol, atol=rtol)
     assert_array_equal(found[[3, 11]], 0.0)
@@ -81,14 +67,11 @@ def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form):
     local = model.local_step(Batch(X, slice(2, 50)), Tempering(b, form), moments=True)
     if form == "posterior":
         alpha = b * alpha + 1 - b
-    energy, log_c = 0.0, np.zeros(30)
-    for row in counts.toarray()[2:50]:
-        gamma, _, one = naive_fit(row, np.ones(5), b, model.topics.components, alpha, 60)
-        energy += one
-        lam = model.topics.components
-        log_c += naive_log_c(gamma[None], lam, [row.sum()], GRIDS["exponential"])[0]
+    lam = model.topics.components
+    gamma, _, energies, _ = fits(counts.toarray()[2:50], 1.0, b, lam, alpha, 60)
+    log_c = naive_log_c(gamma, lam, lengths(counts[2:50]), GRIDS["exponential"]).sum(axis=0)
     rtol = 1e-5 if dtype is np.float64 else 1e-4
-    assert local.energy == pytest.approx(energy, rel=rtol)
+    assert local.energy == pytest.approx(energies.sum(), rel=rtol)
     assert_allclose(local.log_partition, log_c, rtol=rtol, atol=rtol * counts.sum())
     assert local.n_units == counts[2:50].sum() and local.unit == "word"
     assert local.inverse is None
@@ -103,9 +86,9 @@ def test_energy_of_a_batch_under_random_starts(counts):
     model = make(5, start="random")
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
-    lam, rows = model.topics.components, counts.toarray()
-    energy = sum(naive_fit(row, np.ones(5), 0.5, lam, 0.1, 200)[2] for row in rows)
-    assert local.energy == pytest.approx(energy, rel=1e-5)
+    lam = model.topics.components
+    energies = fits(counts.toarray(), 1.0, 0.5, lam, 0.1, 200)[2]
+    assert local.energy == pytest.approx(energies.sum(), rel=1e-5)
 
 
 def test_steps_that_ask_for_no_moments_bring_none(counts):
@@ -113,32 +96,32 @@ def test_steps_that_ask_for_no_moments_bring_none(counts):
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5))
     assert local.energy is None and local.log_partition is None
+    statistics = local.statistics.dense(5)
     whole = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
-    assert_array_equal(dense(local, 5), dense(whole, 5))
+    assert_array_equal(statistics, whole.statistics.dense(5))
 
 
 @pytest.mark.slow
 def test_log_c_follows_the_topics(counts):
     """A full step renews the topics' sums at once, small ones by the time they add up to it."""
+    batch = Batch(counts, slice(0, 60))
+
+    def compare(model, rtol):
+        topics = model.topics.components.copy()
+        local = model.local_step(batch, Tempering(0.7), moments=True)
+        gammas = fits(counts.toarray(), 1.0, 0.7, topics, 0.1, 200)[0]
+        expected = naive_log_c(gammas, topics, lengths(counts), EVEN).sum(axis=0)
+        assert_allclose(local.log_partition, expected, rtol=rtol, atol=rtol * counts.sum())
+
     for rho in (1.0, 0.125):
         model = make()
         model.normalise_at(EVEN)
-        batch = Batch(counts, slice(0, 60))
         for _ in range(9):
             local = model.local_step(batch, Tempering(0.7), moments=True)
             model.global_step(local.statistics, rho, 1.0, Tempering(0.7))
-        topics = model.topics.components.copy()
-        local = model.local_step(batch, Tempering(0.7), moments=True)
-        gammas = [naive_fit(row, np.ones(5), 0.7, topics, 0.1, 200)[0] for row in counts.toarray()]
-        expected = naive_log_c(gammas, topics, lengths(counts), EVEN).sum(axis=0)
-        rtol = 1e-9 if rho == 1 else 0.02
-        assert_allclose(local.log_partition, expected, rtol=rtol, atol=rtol * counts.sum())
+        compare(model, 1e-9 if rho == 1 else 0.02)
     model.topics.assign(np.random.RandomState(5).rand(5, 41) + 0.1)
-    local = model.local_step(batch, Tempering(0.7), moments=True)
-    lam, rows = model.topics.components, counts.toarray()
-    gammas = [naive_fit(row, np.ones(5), 0.7, lam, 0.1, 200)[0] for row in rows]
-    expected = naive_log_c(gammas, model.topics.components, lengths(counts), EVEN).sum(axis=0)
-    assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
+    compare(model, 1e-9)
 
 
 def test_log_partition_at_the_current_q(counts):

@@ -10,19 +10,8 @@ from scipy import sparse
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda.documents import Documents
 from annealvi.temperature.local import DocumentRule
-from tests.asserts import same_for_any_threads
 from tests.marks import cases
-from tests.models.lda.naive import (
-    DTYPES,
-    EVEN,
-    GRIDS,
-    dense,
-    lengths,
-    log_c_of,
-    make,
-    naive_fit,
-    naive_log_c,
-)
+from tests.models.lda.naive import DTYPES, EVEN, fits, lengths, log_c_of, make, naive_log_c
 
 
 def uniform(size):
@@ -31,21 +20,12 @@ def uniform(size):
 
 def naive_rule_step(X, b, topics, alpha, n_iterations, rule):
     """Documents and their temperatures in turn, then the documents once more."""
-    n = len(X)
-    gamma = np.ones((n, len(topics)))
-    b = np.full(n, float(b))
-    n_words = X.sum(axis=1)
-
-    def fit():
-        fits = [naive_fit(X[d], gamma[d], b[d], topics, alpha, n_iterations) for d in range(n)]
-        gamma[:] = [one[0] for one in fits]
-        return [one[1] for one in fits], np.array([one[2] for one in fits])
-
+    gamma, n_words = 1.0, X.sum(axis=1)
     for _ in range(rule.rounds):
-        _, energy = fit()
-        b = rule(energy, n_words, naive_log_c(gamma, topics, n_words, rule.inverses))
-    phis, _ = fit()
-    return gamma, b, sum(b[d] * phis[d] * X[d] for d in range(n))
+        gamma, _, energies, _ = fits(X, gamma, b, topics, alpha, n_iterations)
+        b = rule(energies, n_words, naive_log_c(gamma, topics, n_words, rule.inverses))
+    gamma, statistics, *_ = fits(X, gamma, b, topics, alpha, n_iterations)
+    return gamma, b, statistics
 
 
 @pytest.mark.slow
@@ -61,10 +41,11 @@ def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds):
     _, b, statistics = naive_rule_step(counts.toarray(), 0.4, lam, 0.1, 7, rule)
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(local.inverse, b, rtol=rtol)
-    assert_allclose(dense(local, 5).T, statistics, rtol=10 * rtol, atol=rtol / 10)
+    assert_allclose(local.statistics.dense(5).T, statistics, rtol=10 * rtol, atol=rtol / 10)
     assert 0 < local.inverse.min() < 0.9 * local.inverse.max() <= 0.9
     # what the topics get is what those temperatures say
-    assert dense(local, 5).sum() == pytest.approx(local.inverse @ lengths(counts), rel=1e-5)
+    total = local.inverse @ lengths(counts)
+    assert local.statistics.dense(5).sum() == pytest.approx(total, rel=1e-5)
     assert local.n_units == counts.sum()
 
 
@@ -94,29 +75,6 @@ def test_inference_under_a_rule(counts, dtype):
     assert_allclose(gamma[words == 0], 0.1, rtol=1e-6)
 
 
-@cases("tempering, dtype", ("one", np.float32), ("rule", np.float64), ("corpus", np.float32))
-def test_any_number_of_threads_gives_the_same_bits(dtype, tempering):
-    X = sparse.random(150, 233, 0.1, "csr", random_state=3, dtype=np.float64)
-    X.data = np.ceil(X.data * 4).astype(dtype)
-    rule = {"rule": dict(level=0.5), "corpus": dict(corpus=2 * (1 - EVEN))}.get(tempering)
-    rule = None if rule is None else DocumentRule(EVEN, uniform(20), 2, **rule)
-
-    def compute(n_threads):
-        model = make(13, dtype, n_iterations=10, n_threads=n_threads, V=233)
-        model.normalise_at(GRIDS["exponential"] if rule is None else EVEN)
-        found, asked = [], Tempering(0.6, rule=rule)
-        for _ in range(2):
-            local = model.local_step(Batch(X, slice(0, 150)), asked, moments=True)
-            model.global_step(local.statistics, 0.5, 1.0, asked)
-            found += [model.topics.components.copy(), local.log_partition]
-            found += [local.energy if rule is None else local.inverse]
-        gamma = model.documents.infer(X, Tempering(1.0, rule=rule), n_threads=n_threads)
-        found += [gamma, model.documents.energies(X, gamma, n_threads=n_threads)]
-        return [*found, log_c_of(model, X, gamma, EVEN, n_threads=n_threads)]
-
-    same_for_any_threads(compute, 2, 3)
-
-
 def test_documents_without_words(counts):
     empty = sparse.csr_matrix((8, 41))
     rule = DocumentRule(EVEN, uniform(20), 2, level=0.3)
@@ -137,30 +95,19 @@ def test_documents_without_words(counts):
     assert log_c_of(model, empty[:0], gamma[:0], EVEN).shape == (0, 20)
 
 
-BLOCKS = [[60], [7, 43, 10], [1] * 60]
-
-
-@pytest.mark.parametrize("sizes", BLOCKS[1:], ids=["three", "sixty"])
-def test_documents_in_blocks(counts, monkeypatch, sizes):
+@pytest.mark.parametrize("ends", [(7, 50, 60), range(1, 61)], ids=["three", "sixty"])
+def test_documents_in_blocks(counts, monkeypatch, ends):
     """How documents are cut into blocks changes nothing but the order of sums."""
-    found = []
-    for these in (BLOCKS[0], sizes):
-        ends = np.cumsum(these)
-
-        def blocks(self, rows, *limits, these=these, ends=ends):
-            assert rows == slice(0, 60)
-            return [slice(end - n, end) for n, end in zip(these, ends, strict=True)]
-
-        monkeypatch.setattr(Documents, "blocks", blocks)
+    found, batch, rule = [], Batch(counts, slice(0, 60)), DocumentRule(EVEN, uniform(20), 4)
+    for these in ([60], ends):
+        monkeypatch.setattr(Documents, "blocks", lambda *_, e=these: [*map(slice, [0, *e], e)])
         model = make(5, n_iterations=20)
         model.normalise_at(EVEN)
-        rule = DocumentRule(EVEN, uniform(20), 4)
-        one = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
+        one = model.local_step(batch, Tempering(0.5), moments=True)
         energy, log_c = one.energy, one.log_partition
-        batch = Batch(counts, slice(0, 60))
         ruled = model.local_step(batch, Tempering(0.5, rule=rule), moments=True)
         gamma = model.documents.infer(counts, Tempering(1.0, rule=rule))
-        found.append([energy, log_c, gamma, ruled.inverse, dense(ruled, 5).copy()])
+        found.append([energy, log_c, gamma, ruled.inverse, ruled.statistics.dense(5).copy()])
     for whole, parts in zip(*found, strict=True):
         assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)
 
@@ -193,8 +140,6 @@ def test_blocks_have_few_entries(counts, monkeypatch):
     monkeypatch.setattr("annealvi.models.lda.documents.BLOCK_ENTRIES", 40)
     blocks = [*whole.documents.blocks(slice(3, 60), counts.indptr, 40)]
     assert [row for rows in blocks for row in range(rows.start, rows.stop)] == [*range(3, 60)]
-    entries = [counts[rows].nnz for rows in blocks]
-    assert len(blocks) > 5 and all(
-        n <= 40 or b.stop == b.start + 1 for n, b in zip(entries, blocks, strict=True)
-    )
+    assert len(blocks) > 5
+    assert all(counts[rows].nnz <= 40 or rows.stop == rows.start + 1 for rows in blocks)
     assert_allclose(whole.documents.infer(counts, Tempering(1.0)), expected, rtol=0)

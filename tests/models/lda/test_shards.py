@@ -9,7 +9,7 @@ from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.dask import TemperedLDA as Sharded
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda.local_step import FitShard, ShardSum, total
+from annealvi.models.lda.local_step import FitShard, total
 from tests.models.lda.naive import make
 
 V = 41
@@ -35,24 +35,6 @@ def test_statistics_add_up(size, density, dtype):
     rows[found.seen_words] = own[:, :5]
     exact = dict(rtol=0) if size >= 27 else dict(rtol=1e-5 if dtype == np.float32 else 1e-12)
     assert_allclose(rows, whole, atol=0 if size >= 27 else 1e-7, **exact)
-
-
-def test_rows_of_all_words_and_of_some_are_the_same_sum():
-    rng = np.random.RandomState(0)
-    dense = rng.random_sample((4, 10, 3)) * (rng.random_sample((4, 10, 1)) < 0.6)
-    fit = FitShard(Tempering(), False)
-
-    def of(rows, in_full):
-        seen = rows.any(axis=1)
-        return ShardSum(seen, rows.copy() if in_full else rows[seen])
-
-    for forms in np.ndindex(2, 2, 2, 2):
-        parts = [of(rows, form) for rows, form in zip(dense, forms, strict=True)]
-        found = fit.merged(fit.merged(parts[0], parts[1]), fit.merged(parts[2], parts[3]))
-        expected = (dense[0] + dense[1]) + (dense[2] + dense[3])
-        assert_array_equal(found.seen_words, expected.any(axis=1))
-        rows = found.rows[found.seen_words] if len(found.rows) == 10 else found.rows
-        assert_array_equal(rows, expected[found.seen_words])
 
 
 @pytest.fixture(scope="module")

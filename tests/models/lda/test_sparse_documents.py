@@ -8,6 +8,7 @@ from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA, LocalOptions
+from tests.models.lda.naive import fits
 
 SHAPE = (6, 50)
 TEMPERATURES = (1.0, 1.2, 1.4)
@@ -26,14 +27,6 @@ def make(estimate="sparse", dtype=np.float64, alpha=0.15, **options):
     model = LDA(*SHAPE, alpha=alpha, eta=0.1, dtype=dtype, topic_estimate="map", options=given)
     model.initialize(np.random.RandomState(1))
     return model
-
-
-def naive_step(counts, beta, alpha, b, kappa, n_iterations):
-    gamma = np.ones(len(beta))
-    for _ in range(n_iterations):
-        scores = b * ((psi(gamma) - kappa / gamma)[:, None] + np.log(beta))
-        gamma = alpha + b * np.exp(scores - logsumexp(scores, axis=0)) @ counts
-    return gamma
 
 
 def objective(documents, X, gamma, tempering):
@@ -71,7 +64,8 @@ def test_iterations_against_loops(n_iterations, T, dtype):
     beta /= beta.sum(axis=1, keepdims=True)
     gamma = np.ones((X.shape[0], SHAPE[0]), dtype)
     model.documents.fit(X, gamma, Tempering(b), 1, exact=False, sparsity=kappa)
-    expected = [naive_step(row, beta, 0.15, b, kappa, n_iterations) for row in X.toarray()]
+    given = np.log(beta), 0.15, n_iterations
+    expected = fits(X.toarray(), 1.0, b, *given, log_of=np.asarray, kappa=kappa)[0]
     assert_allclose(gamma, expected, rtol=2e-4 if dtype == np.float32 else 1e-9)
 
 
@@ -93,7 +87,8 @@ def test_the_objective_against_loops(T):
     kappa = model.documents.options.sparsity(Tempering(b))
     beta = model.topics.lam[:, : SHAPE[0]].T
     beta = beta / beta.sum(axis=1, keepdims=True)
-    gamma = np.array([naive_step(row, beta, 0.15, b, kappa, 3000) for row in X.toarray()])
+    given = np.log(beta), 0.15, 3000
+    gamma = fits(X.toarray(), 1.0, b, *given, log_of=np.asarray, kappa=kappa)[0]
     both = zip(X.toarray(), gamma, strict=True)
     found = objective(model.documents, X, gamma, Tempering(b))
     expected = [naive_objective(row, beta, at, 0.15, b, kappa) for row, at in both]

@@ -5,20 +5,7 @@ from numpy.testing import assert_array_equal
 
 from annealvi.model import Batch, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.topics import Statistics
-from tests.models.lda.streams import put, stream
-
-
-def test_rows_by_word():
-    statistics = Statistics(9, 8, np.float32)
-    statistics.values[:] = np.nan
-    put(statistics, np.array([7, 2]), np.array([[1.0, 2, 3], [4, 5, 6]]))
-    put(statistics, np.array([5]), np.array([[7.0, 8, 9]]))
-    assert_array_equal(statistics.words(), [2, 5, 7])
-    assert_array_equal(statistics.rows(np.array([5, 7]), 3), [[7, 8, 9], [1, 2, 3]])
-    assert_array_equal(statistics.dense(2)[[0, 2, 7]], [[0, 0], [4, 5], [1, 2]])
-    statistics.clear()
-    assert_array_equal(statistics.dense(3), 0)
+from tests.models.lda.streams import stream
 
 
 def test_a_step_uses_rows_for_the_words_of_its_minibatch_only():

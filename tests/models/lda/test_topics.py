@@ -236,13 +236,3 @@ def test_some_rows_are_those_of_all():
     assert_array_equal(model.topics.stored, stored)
     model.topics.catch_up()
     assert_array_equal(model.topics.some_rows(words), model.topics.components[:, words].T)
-
-
-def test_a_copy_goes_on_for_itself():
-    rng, model = np.random.RandomState(6), make()
-    copied, before = model.topics.copy(), model.topics.components.copy()
-    for topics, other in ((model.topics, copied), (copied, model.topics)):
-        kept = other.components.copy()
-        topics.step(statistics_of(some_words(V, rng), rng, model)[0], 0.3, 2.0)
-        assert np.any(topics.components != before)
-        assert_array_equal(other.components, kept)

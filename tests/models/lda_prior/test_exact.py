@@ -116,11 +116,6 @@ def test_exact_of_large_priors(value):
         log_partition(prior_of(1e308, 1e308), B, "exact")
 
 
-def test_log_c_is_0_at_1_in_the_collapsed_form():
-    prior = prior_of(1.0, 1.0, (3, 2), "collapsed", V=2)
-    assert abs(log_partition(prior, B, "exact").values[0]) <= 1e-12
-
-
 def test_exact_refuses_what_is_too_large():
     with pytest.raises(OutOfReach, match=r"20 topics, 50 features and 300 words.*monte-carlo"):
         log_partition(LDAPrior(20, 50, [100] * 3), B, "exact")

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal, assert_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import psi
 
 from annealvi.models.dirichlet import centre
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
-from tests.asserts import refused
-from tests.marks import cases, quick_values
+from annealvi.partition import PowerGrid, exponential_grid, log_partition
+from tests.asserts import refusals, refused
+from tests.marks import quick_values
 from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
 
 FORMS = ("explicit", "collapsed")
@@ -131,25 +131,6 @@ def test_priors_may_be_written_as_numbers_rows_or_matrices():
     assert default.doc_topic_prior == default.topic_word_prior == 0.25
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("method", ["monte-carlo", "jensen"])
-def test_any_number_of_threads_gives_the_same_bits(form, method):
-    lengths = np.random.RandomState(0).poisson(3, 20)
-    priors = dict(doc_topic_prior=0.3, topic_word_prior=np.full(900, 0.6))
-    prior = LDAPrior(70, 900, lengths, form=form, **priors)
-    seen = []
-    options = dict(n_samples=11, n_theta=20, random_state=3)
-    runs = [dict(n_jobs=n_jobs) for n_jobs in (1, 2, 3, 7, -1)]
-    runs.append(dict(n_jobs=2, callback=lambda done, total: seen.append((done, total))))
-    grid = exponential_grid(5, 9)
-    results = [log_partition(prior, grid, method, **options, **run) for run in runs]
-    assert seen == [(i + 1, 11) for i in range(11)]
-    for name in ("values", "standard_error", "bounds"):
-        found = [getattr(result, name) for result in results]
-        assert_equal(found, found[:1] * len(found))
-
-
 def test_errors_of_the_callback_end_it():
     seen = []
 
@@ -213,8 +194,10 @@ def test_priors_at_the_edges_of_the_range(value):
                 assert_allclose(values, (1 - B) * (0 if value < 1 else 6 * np.log(size)), atol=1e-6)
 
 
-@cases(
-    "options, message",
+test_bad_input = refusals(
+    lambda options: LDAPrior(
+        **dict(n_components=2, n_features=3, document_lengths=[3, 3]) | options
+    ),
     (dict(n_components=0), "'n_components' parameter of LDAPrior must be an int"),
     (dict(n_features=2.5), "'n_features' parameter of LDAPrior must be an int"),
     (dict(document_lengths=[3, -1]), r"'document_lengths'.*integers.*Got -1"),
@@ -232,9 +215,6 @@ def test_priors_at_the_edges_of_the_range(value):
     (dict(topic_word_prior=np.ones((3, 2))), r"'topic_word_prior'.*\(3,\) or \(2, 3\)"),
     (dict(form="marginal"), "'form' parameter of LDAPrior must be a str among"),
 )
-def test_bad_input(options, message):
-    given = dict(n_components=2, n_features=3, document_lengths=[3, 3]) | options
-    refused(message, LDAPrior, **given)
 
 
 @pytest.mark.parametrize("inverse", ["a", [], [1.0, 0.0], [np.nan], [[1.0]], 0.5])
@@ -255,20 +235,3 @@ def test_from_counts():
         assert (prior.n_documents, prior.n_words) == (3, 6)
         expected = log_partition(prior_of(0.5, 0.5, (3, 0, 3)), B).values
         assert_array_equal(log_partition(prior, B).values, expected)
-
-
-def test_hyperparameters_are_remembered():
-    prior = prior_of(0.5, [[0.5, 3.0, 1.0], [1.2, 0.3, 0.8]])
-    result = log_partition(prior, even_grid(3, 4))
-    result.check(even_grid(3, 4), prior.hyperparameters())
-    for name, value in [
-        ("n_documents", 3),
-        ("n_words", 7),
-        ("n_components", 3),
-        ("n_features", 4),
-        ("doc_topic_prior", 0.6),
-        ("topic_word_prior", 1.0),
-        ("form", "collapsed"),
-    ]:
-        with pytest.raises(ValueError, match=rf"different hyperparameters.*'{name}' is .*expected"):
-            result.check(even_grid(3, 4), prior.hyperparameters() | {name: value})
