@@ -85,6 +85,14 @@ def call(capsys, tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def model(call, jsonl, tmp_path):
+    """The path of a model of three topics."""
+    path = tmp_path / "m.safetensors"
+    assert call("fit", jsonl, "--topics", 3, "--model", path).status == 0
+    return path
+
+
+@pytest.fixture
 def refused(call):
     """Run the command on wrong input; returns the one line of its error."""
 

@@ -123,7 +123,6 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     ("nowhere.json", "'nowhere.json': No such file"),
     ("{", "--seed-words must be JSON, such as"),
     ('{"sea": "ship"}', "a dict of names to lists of words, .* Got {'sea': 'ship'}"),
-    ('{"sea": []}', "a dict of names to lists of words, .* Got {'sea': []}"),
     ('{"a": ["keel", "mast"]}', "a word of the corpus for each topic"),
     ('{"a": ["star"], "b": ["moon"], "c": ["ship"]}', "at most .* Got 3"),
 )
@@ -171,9 +170,8 @@ def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tm
 
 
 def test_quiet_says_nothing(call, jsonl):
-    done = call("fit", jsonl, "--topics", 3, "--quiet")
-    assert done.status == 0 and not done.err
-    assert planted(call("fit", jsonl, "--topics", 3, "--words", 6).out)
+    done = call("fit", jsonl, "--topics", 3, "--words", 6, "--quiet")
+    assert done.status == 0 and not done.err and planted(done.out)
 
 
 @cases(

@@ -12,7 +12,7 @@ from annealvi.scale.engines import DaskEngine, SerialEngine
 from tests.asserts import refusals
 
 
-def test_sources(workers):
+def test_sources_and_engines(workers):
     X = da.ones((6, 4), chunks=(2, 4))
     assert is_array(X) and are_partitions(X)
     assert len(sources_of(X)) == 3
@@ -20,6 +20,8 @@ def test_sources(workers):
     assert are_partitions(several) and sources_of(tuple(several)) == several
     for other in (np.ones((2, 2)), sparse.eye(3), [], [[1, 2]], "path", 3):
         assert not is_array(other) and not are_partitions(other)
+    engine = SerialEngine()
+    assert as_engine(engine) is engine and isinstance(as_engine(workers), DaskEngine)
 
 
 test_what_is_no_source = refusals(
@@ -30,8 +32,3 @@ test_what_is_no_source = refusals(
     (sparse.eye(3, format="csr"), "a dask array whose blocks are CSR matrices"),
     ([sparse.eye(3, format="csr")], "which workers can load again"),
 )
-
-
-def test_engines(workers):
-    engine = SerialEngine()
-    assert as_engine(engine) is engine and isinstance(as_engine(workers), DaskEngine)

@@ -14,16 +14,10 @@ from pathlib import Path
 import numpy as np
 
 import annealvi
-from annealvi import (
-    Proximity,
-    TemperedFMM,
-    TemperedGaussianMixture,
-    TemperedLDA,
-    TemperedMultinomialMixture,
-    TopicModel,
-)
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, TemperedMultinomialMixture
 from annealvi.files.container import FORMAT
-from annealvi.topics import TopicVectorizer
+from annealvi.temperature import Proximity
+from annealvi.topics import TopicModel, TopicVectorizer
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "files"
 
@@ -59,9 +53,8 @@ def fmm(**parameters):
 
 
 def gmm(**parameters):
-    return TemperedGaussianMixture(3, max_iter=20, tol=0, random_state=0, **parameters).fit(
-        points()
-    )
+    settings = {"max_iter": 20, "tol": 0, "random_state": 0}
+    return TemperedGaussianMixture(3, **settings | parameters).fit(points())
 
 
 def words():
@@ -165,10 +158,8 @@ def main():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that are short
             annealvi.save(fit(), path)
-            X = data(name)
-            np.savez(
-                path.with_suffix(".npz"), X=X, **answers(annealvi.load(path, **given(name)), X)
-            )
+            X, loaded = data(name), annealvi.load(path, **given(name))
+            np.savez(path.with_suffix(".npz"), X=X, **answers(loaded, X))
         print(f"written: {path}")
     return 0
 

@@ -45,15 +45,9 @@ def test_a_parameter_comes_back(value, tmp_path):
         assert found == value
 
 
-@cases(
-    "value, plain",
-    (np.float32(0.5), 0.5),
-    (np.int64(3), 3),
-    (Fraction(1, 4), 0.25),
-    (range(3), [0, 1, 2]),
-)
-def test_numbers_become_those_of_python(value, plain):
-    assert repr(parameter_tree(value, "p")) == repr(plain)
+def test_numbers_become_those_of_python():
+    given = [np.float32(0.5), np.int64(3), Fraction(1, 4), range(3)]
+    assert repr(parameter_tree(given, "p")) == repr([0.5, 3, 0.25, [0, 1, 2]])
 
 
 def test_a_generator_goes_on(tmp_path):

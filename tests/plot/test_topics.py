@@ -1,7 +1,5 @@
 """matplotlib and plotly draw the numbers of the summary."""
 
-import sys
-
 import numpy as np
 import pytest
 from matplotlib import pyplot
@@ -167,12 +165,6 @@ def test_what_cannot_be_drawn(summary, name, options, message):
     for library in (plot, interactive) if "ax" not in options else (plot,):
         refused(message, getattr(library, name), summary, **options, error=(ValueError, TypeError))
     assert pyplot.get_fignums() == []
-
-
-def test_without_plotly(summary, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(ImportError, match=r"needs plotly\..* pip install plotly$"):
-        interactive.plot_topic_map(summary)
 
 
 def test_words_that_groups_use_differently(summary, documents):

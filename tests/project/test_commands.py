@@ -21,10 +21,7 @@ from tests.oldest import lower_bounds
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
-TEXTS = {
-    path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8")
-    for path in DOCS.rglob("*.md")
-}
+TEXTS = {p.relative_to(DOCS).as_posix(): p.read_text(encoding="utf-8") for p in DOCS.rglob("*.md")}
 TEXTS |= {n: (CHECKOUT / n).read_text(encoding="utf-8") for n in ("README.md", "CONTRIBUTING.md")}
 
 

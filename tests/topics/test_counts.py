@@ -11,14 +11,8 @@ import annealvi
 from annealvi import TemperedLDA, TopicModel
 from annealvi.checkpoint import Checkpoint
 from annealvi.exceptions import BadParameter
-from annealvi.topics import (
-    TopicVectorizer,
-    describe,
-    merge_topics,
-    reduce_topics,
-    refine_topics,
-    refit,
-)
+from annealvi.topics import TopicVectorizer, describe, merge_topics, reduce_topics, refine_topics
+from annealvi.topics.refits import refit
 from tests.asserts import refused
 from tests.callbacks import stop_at
 from tests.marks import cases
@@ -60,7 +54,8 @@ def test_seeds_and_a_number_that_is_chosen():
     assert model.choice_.recommended == len(model.components_)
     assert_array_equal(model.topic_similarity_, expected.topic_similarity_)
     methods = describe(model, X).methods()
-    assert "vocabulary is that of" not in methods and "was chosen among" in methods
+    assert f"was chosen among {', '.join(map(str, model.choice_.ks))} by" in methods
+    assert "vocabulary is that of" not in methods
     assert "Seed words were given for the topics first and second." in methods
 
 

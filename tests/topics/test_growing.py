@@ -257,11 +257,7 @@ def test_readers_never_see_half_of_a_growth():
 FITTED = TemperedLDA(2, max_iter=1).fit(np.eye(3, dtype=int))
 test_wrong_numbers_of_words = refusals(
     lambda n: copy.copy(FITTED).add_words(n),
-    (0, "'n_words' .* a positive int. Got 0"),
-    (-1, "'n_words' .* a positive int. Got -1"),
-    (1.5, "'n_words' .* a positive int. Got 1.5"),
-    (True, "'n_words' .* a positive int. Got True"),
-    ("a", "'n_words' .* a positive int. Got 'a'"),
+    *((n, f"'n_words' .* a positive int. Got {n!r}") for n in (0, -1, 1.5, True, "a")),
 )
 
 
@@ -276,11 +272,5 @@ def test_words_that_log_c_does_not_know_change_nothing():
 
 
 def test_a_callback_adds_no_words():
-    def add(lda, monitor):
-        lda.add_words(1)
-
-    refused(
-        "after a fit, not in a callback",
-        TemperedLDA(2, callback=add).partial_fit,
-        np.eye(3, dtype=int),
-    )
+    lda = TemperedLDA(2, callback=lambda lda, monitor: lda.add_words(1))
+    refused("after a fit, not in a callback", lda.partial_fit, np.eye(3, dtype=int))

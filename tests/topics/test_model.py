@@ -30,7 +30,6 @@ TEXTS = make_texts()
 SEA, MANY = {"sea": ["ship"]}, TemperedLDA(total_samples="many")
 LABELS = np.arange(len(TEXTS)) % 3
 NEW = ["A ship and a star", "bread", "nothing but bread"]
-UNKNOWN = ["A ship and a star", "", "nothing known"]
 
 
 def make(n_topics=3, **parameters):
@@ -49,16 +48,6 @@ def test_topics_of_texts(model):
     assert shares.shape == (60, 3)
     for topic in range(3):
         assert len(set(shares[topic::3].argmax(axis=1))) == 1
-    with pytest.warns(UserWarning, match="no word"):
-        prior = model.transform(UNKNOWN)[1:]
-    assert_array_equal(prior[0], prior[1])
-
-
-def test_texts_without_known_words_are_told(model):
-    for method in (model.transform, model.predict):
-        with pytest.warns(UserWarning, match="^2 of the 3 texts have no word of the model") as told:
-            method(UNKNOWN)
-        assert [warning.filename for warning in told] == [__file__]
 
 
 def test_it_is_a_vectorizer_and_a_tempered_lda(model):
@@ -73,12 +62,6 @@ def test_it_is_a_vectorizer_and_a_tempered_lda(model):
     shares = TopicModel(3, random_state=0).fit_transform(texts=iter(TEXTS))
     assert_array_equal(shares, model.transform(texts=TEXTS))
     assert type(model.lda_) is TemperedLDA and type(model.vectorizer_) is TopicVectorizer
-
-
-def test_what_was_left_out(model):
-    assert model.vocabulary_note_.startswith("24 words of 60 documents are counted. stop_words: ")
-    assert "the" in model.dropped_words_["stop_words"]
-    assert not model.dropped_words_["min_df"] and not model.dropped_words_["max_df"]
 
 
 def test_parameters_of_the_parts():
@@ -231,7 +214,6 @@ def test_an_interrupted_fit_keeps_its_topics():
     model = make(lda=TemperedLDA(callback=stop_at(1, ZeroDivisionError)))
     with pytest.raises(ZeroDivisionError):
         model.fit(TEXTS)
-        model.fit(TEXTS)
     assert len(model.top_words(3)) == 3 and model.transform(NEW).shape == (3, 3)
 
 
@@ -254,13 +236,6 @@ def test_readers_beside_a_fit_see_the_words_of_its_topics(method, monkeypatch):
     monkeypatch.setattr(Interrupted, "meanwhile", lambda: model.fit(other))
     assert_array_equal(getattr(model, method)(NEW), expected)
     assert "zebra" in model.feature_names_
-
-
-def test_callbacks_are_those_that_were_given():
-    steps = []
-    own = lambda lda, monitor: steps.append((monitor.step, lda.components_.shape))  # noqa: E731
-    make(lda=TemperedLDA(max_iter=3, n_init=1, callback=own)).fit(TEXTS)
-    assert steps == [(step, (3, 24)) for step in (1, 2, 3)]
 
 
 @pytest.mark.slow
