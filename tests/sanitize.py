@@ -89,7 +89,6 @@ def runtimes() -> str:
 
 
 def environment(folder: Path, instruction_set: str) -> dict[str, str]:
-    """The environment of a step."""
     options = ":".join(f"{name}={value}" for name, value in ADDRESS.items())
     log = f"log_path={folder / 'report'}"
     return inherited() | {

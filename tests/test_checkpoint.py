@@ -30,8 +30,6 @@ def counting(steps):
 
 
 class Writes(TemperedLDA):
-    """An estimator that counts its checkpoints."""
-
     n_written = 0
 
     def save_state(self, path):
@@ -170,7 +168,6 @@ def test_two_checkpoints_and_one_interrupt(tmp_path, n_signals):
 
 @pytest.mark.usefixtures("no_finish")
 def test_one_checkpoint_in_two_fits(path):
-    """The second is refused, and the first goes on."""
     checkpoint, seen = Checkpoint(path, seconds=0), []
 
     def fit_another(estimator, monitor):

@@ -1,5 +1,7 @@
 """The bundled corpus and the readers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -26,7 +28,6 @@ def test_the_bundled_corpus():
 
 @pytest.mark.slow
 def test_the_bundled_texts():
-    """They are the documents of the counts, in the same order."""
     plain, abstracts = load_arxiv_abstracts(), load_arxiv_abstracts(texts=True)
     assert "texts" not in plain
     assert len(abstracts.texts) == len(abstracts.titles) == len(set(abstracts.ids)) == 3000
@@ -94,26 +95,18 @@ def test_the_shapes():
 
 
 def test_images_that_are_sums_of_shapes():
-    toy = datasets.make_shape_mixture(
-        20_000, prior_probability=0.2, noise_variance=0.04, random_state=0
-    )
+    make = partial(datasets.make_shape_mixture, random_state=0)
+    options = dict(prior_probability=0.2, noise_variance=0.04)
+    toy = make(20_000, **options)
     assert toy.data.shape == (20_000, 16) and toy.factors.shape == (20_000, 8)
     weights = toy.components.sum(axis=1) / datasets.load_shapes().sum(axis=1)
     np.testing.assert_allclose(toy.components, weights[:, None] * datasets.load_shapes())
     assert weights.min() >= 0.5 and weights.max() <= 1
     np.testing.assert_allclose(toy.factors.mean(axis=0), 0.2, atol=0.015)
     np.testing.assert_allclose(np.var(toy.data - toy.factors @ toy.components), 0.04, rtol=0.02)
-    again = datasets.make_shape_mixture(
-        20_000, prior_probability=0.2, noise_variance=0.04, random_state=0
-    )
-    assert_array_equal(toy.data, again.data)
-    assert_array_equal(
-        *(
-            datasets.make_shape_mixture(9, noise_variance=v, random_state=0).data
-            for v in (0.0, -0.0)
-        )
-    )
-    assert datasets.make_shape_mixture(30, shapes=np.eye(3), random_state=0).data.shape == (30, 3)
+    assert_array_equal(toy.data, make(20_000, **options).data)
+    assert_array_equal(*(make(9, noise_variance=v).data for v in (0.0, -0.0)))
+    assert make(30, shapes=np.eye(3)).data.shape == (30, 3)
 
 
 @pytest.mark.parametrize("prior", [dict(topic_word_prior=1e-300), dict(doc_topic_prior=1.7e308)])

@@ -111,11 +111,3 @@ def test_demo(call):
 def test_a_demo_in_another_file(refused):
     pytest.importorskip("plotly")
     assert "must be a file in a folder that exists" in refused("demo", "--output", "no/x.html")
-
-
-def test_a_demo_without_plotly(monkeypatch, refused):
-    pytest.importorskip("pandas")
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    error = refused("demo")
-    assert "annealvi demo needs plotly and pandas." in error
-    assert error.endswith("pip install plotly pandas")

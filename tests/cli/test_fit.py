@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from unittest.mock import Mock
 
 import numpy as np
@@ -13,6 +14,8 @@ from annealvi.cli import fit as module
 from tests.marks import cases
 
 from .conftest import TOPICS
+
+SEEDS = {"Meals": ["Bread", "soup"], "sailing": ["ship", "keel"]}
 
 
 def topics_of(out):
@@ -57,9 +60,6 @@ def test_the_model_is_that_of_the_library(call, jsonl, rows):
     np.testing.assert_array_equal(model.components_, expected.components_)
     np.testing.assert_array_equal(model.transform(texts), expected.transform(texts))
     assert model.vocabulary_note_ == expected.vocabulary_note_
-
-
-SEEDS = {"Meals": ["Bread", "soup"], "sailing": ["ship", "keel"]}
 
 
 @pytest.mark.parametrize("kind", ["json", "file"])
@@ -208,17 +208,17 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
     (["--time", "date", "--freq", "fortnight"], "must be a period such as "),
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):
-    """They are found out before the fit."""
     pytest.importorskip("plotly")
     monkeypatch.setattr(module, "_fitted", None)
     assert words in refused("fit", jsonl, "--topics", 3, "--report", "x.html", *options)
 
 
 def test_without_plotly(refused, jsonl, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "plotly", None)
-    error = refused("fit", jsonl, "--report", "x.html")
-    assert "--report needs plotly and pandas." in error
-    assert error.endswith("pip install plotly pandas")
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    told = {"--report": refused("fit", jsonl, "--report", "x"), "annealvi demo": refused("demo")}
+    for what, error in told.items():
+        assert f"{what} needs plotly and pandas." in error
+        assert error.endswith("pip install plotly pandas")
 
 
 def test_an_interrupt(call, jsonl, monkeypatch):

@@ -13,6 +13,7 @@ from scipy.io import mmwrite
 from annealvi.cli.commands import make_parser
 from annealvi.cli.inputs import read_corpus, read_text
 from tests.asserts import refused
+from tests.corpus.test_files import lda_c, uci
 from tests.marks import cases
 
 pytest.importorskip("pandas")
@@ -203,12 +204,8 @@ def written(folder, kind, packed=False):
         sparse.save_npz(path, X)
     elif kind == "mtx":
         mmwrite(path, X)
-    elif kind == "uci":
-        entries = [f"{d + 1} {w + 1} {int(n)}" for (d, w), n in X.todok().items()]
-        path.write_text("\n".join(["3", "4", str(len(entries)), *entries]) + "\n")
     else:
-        rows = [" ".join(f"{w}:{int(row[0, w])}" for w in row.indices) for row in X]
-        path.write_text("".join(f"{len(r.split())} {r}\n" for r in rows))
+        path.write_text({"uci": uci, "lda-c": lda_c}[kind](X))
     if packed:
         file = path.with_name(path.name + ".gz")
         file.write_bytes(gzip.compress(path.read_bytes()))

@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from annealvi import corpus
-from annealvi.corpus import files, read_lda_c, read_uci, stream_lda_c, stream_matrix_market
+from annealvi.corpus import files, read_lda_c, read_uci, stream_gensim, stream_lda_c
+from annealvi.corpus.streams import stream_matrix_market, stream_uci
 from tests.asserts import refused
 from tests.marks import cases
 
@@ -58,8 +59,7 @@ def test_counts_and_words(write, read, text, packed):
     "line, counts",
     ("2 5:1 0:2\n", [2, 0, 0, 0, 0, 1]),
     ("3 4:1 1:2 3:7 \n", [0, 2, 0, 7, 1, 0]),
-    ("1 2:5\n", [0, 0, 5, 0, 0, 0]),
-    ("0\n", [0] * 6),
+    *(("1 2:5\n", [0, 0, 5, 0, 0, 0]), ("0\n", [0] * 6)),
     ("4 5:1 3:1 2:1 0:1\r\n", [1, 0, 1, 1, 0, 1]),
 )
 def test_lda_c_in_any_order(write, line, counts):
@@ -104,9 +104,7 @@ def lda_c(X):
 @pytest.mark.thinned
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("block_size", [1, 7, 53, 100])
-@cases(
-    "stream, text", (corpus.stream_uci, uci), (stream_matrix_market, market), (stream_lda_c, lda_c)
-)
+@cases("stream, text", (stream_uci, uci), (stream_matrix_market, market), (stream_lda_c, lda_c))
 def test_blocks_of_files(tmp_path, write, monkeypatch, X, stream, text, block_size, packed):
     monkeypatch.setattr(files, "LINES", 9)
     path = write(text(X), packed)
@@ -114,7 +112,7 @@ def test_blocks_of_files(tmp_path, write, monkeypatch, X, stream, text, block_si
     assert_array_equal(read, X.toarray())
     assert sizes == [block_size] * (53 // block_size) + [53 % block_size] * (53 % block_size > 0)
     if stream is not stream_matrix_market:
-        whole = read_uci if stream is corpus.stream_uci else read_lda_c
+        whole = read_uci if stream is stream_uci else read_lda_c
         assert_array_equal(whole(path).data.toarray(), read)
     if stream is stream_lda_c:
         assert together(stream(path, 20))[0].shape == (53, 20)
@@ -135,7 +133,7 @@ def test_blocks_of_gensim(block_size):
     words = dict(enumerate(WORDS[:3]))
     whole = corpus.from_gensim(documents, words).data.toarray()
     for given in (words, 3):
-        read, _ = together(corpus.stream_gensim(iter(documents), given, block_size=block_size))
+        read, _ = together(stream_gensim(iter(documents), given, block_size=block_size))
         assert_array_equal(read, whole)
 
 
@@ -156,10 +154,7 @@ def test_blocks_of_texts(block_size):
     ("", "cannot be read as UCI bag of words"),
     ("-1\n1\n0\n", "cannot be read as UCI bag of words"),
     # SciPy's reader of such lines reads past them and then crashes
-    (
-        "3\n4\n4\n" + "1 1 4\n1 3 1\n2 2 5\n3 4 1 1 1 4\n" * 100,
-        "cannot be read as UCI bag of words",
-    ),
+    ("3\n4\n4\n" + "1 1 4\n2 2 5\n3 4 1 1 1 4\n" * 100, "cannot be read as UCI bag of words"),
     ("1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
     ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
     ("1\n1\n2\n1 1 1\n", "must have 2 entries. Got 1"),
@@ -178,13 +173,13 @@ def test_blocks_of_texts(block_size):
 )
 def test_wrong_files(write, text, message):
     path = write(text)
-    readers = [read_uci, corpus.stream_uci]
+    readers = [read_uci, stream_uci]
     if ":" in text:
         readers = [read_lda_c, stream_lda_c]
     elif "%%" in text:
         readers = [stream_matrix_market]
     elif "order" in message:  # as a whole it may come in any order
-        readers = [corpus.stream_uci]
+        readers = [stream_uci]
     for read in readers:
         with pytest.raises(ValueError, match=message) as caught:
             list(read(path))
@@ -208,18 +203,14 @@ def stream_texts(texts):
 
 @cases(
     "call, error, message",
-    (
-        lambda: corpus.stream_gensim([[(2, 1)]], 2),
-        ValueError,
-        "below 2, the number of words. Got 2",
-    ),
-    (lambda: corpus.stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
-    (lambda: corpus.stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
+    (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "below 2, the number of words. Got 2"),
+    (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
+    (lambda: stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
     (lambda: stream_texts([5]), TypeError, "vectorizer cannot read these 'texts'"),
     (lambda: stream_texts("text"), TypeError, "Got a single one"),
     (lambda: stream_texts(5), TypeError, "documents. Got int"),
     (lambda: corpus.stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
-    (lambda: corpus.stream_uci("nothing"), FileNotFoundError, "nothing"),
+    (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),
 )
 def test_arguments_that_are_refused(call, error, message):
     refused(message, list, call(), error=error)

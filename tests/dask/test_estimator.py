@@ -1,5 +1,7 @@
 """TemperedLDA on workers: the bits of the local fit, its attributes, and what it refuses."""
 
+from pathlib import Path
+
 import dask
 import numpy as np
 import pytest
@@ -13,8 +15,9 @@ import annealvi
 from annealvi import LocalVariational, Variational, corpus, metrics
 from annealvi.dask import TemperedLDA, document_completion, document_order
 from annealvi.dask.estimator import sizes
+from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
 from annealvi.datasets import load_arxiv_abstracts
-from annealvi.scale.engines import SerialEngine
+from annealvi.scale.engines import DaskEngine, SerialEngine
 from tests.asserts import refusals, refused
 from tests.callbacks import stop_at
 from tests.lda.resumed import ATTRIBUTES, LEARN
@@ -102,7 +105,6 @@ def settings(client, **more):
 
 @pytest.mark.slow
 def test_worker_processes(workers, ordered, parts, paths, local):
-    """Paths, delayed blocks, futures and arrays."""
     check_equal(settings(workers).fit(paths), local)
     blocks = [delayed(part) for part in parts]
     check_equal(settings(workers).fit(blocks), local)
@@ -285,3 +287,25 @@ def test_documents_without_a_word_to_hide(local, X, tmp_path):
     corpus.write(tmp_path / "a", [sparse.csr_matrix(np.eye(1, X.shape[1]))])
     message = "X has no document with a word to hide"
     refused(message, document_completion, local, [tmp_path / "a"], client=SerialEngine())
+
+
+def test_sources_and_engines(workers):
+    X = da.ones((6, 4), chunks=(2, 4))
+    assert is_array(X) and are_partitions(X)
+    assert len(sources_of(X)) == 3
+    several = [delayed(np.ones)(3), workers.submit(sum, [1, 2]), "path", Path("path")]
+    assert are_partitions(several) and sources_of(tuple(several)) == several
+    for other in (np.ones((2, 2)), sparse.eye(3), [], [[1, 2]], "path", 3):
+        assert not is_array(other) and not are_partitions(other)
+    engine = SerialEngine()
+    assert as_engine(engine) is engine and isinstance(as_engine(workers), DaskEngine)
+
+
+test_what_is_no_source = refusals(
+    sources_of,
+    (da.ones((6, 4), chunks=(2, 2)), r"documents only. .* Use X.rechunk\({1: -1}\)"),
+    (da.ones(4), r"Expected 2D array as X, got 1D array"),
+    ("path", "a dask array .* or a list of paths, .*Got 'path'"),
+    (sparse.eye(3, format="csr"), "a dask array whose blocks are CSR matrices"),
+    ([sparse.eye(3, format="csr")], "which workers can load again"),
+)

@@ -119,7 +119,6 @@ def test_a_file_of_another_kind_or_program(tmp_path):
 
 @pytest.mark.slow
 def test_every_flipped_bit_and_every_cut_is_noticed(path):
-    """One bit in each of 1,500 places; and 300 lengths."""
     content = path.read_bytes()
     rng = random.Random(0)
     for _ in range(1500):

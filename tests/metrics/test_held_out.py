@@ -17,6 +17,9 @@ from annealvi.metrics.held_out import usual_prior
 from tests.asserts import refused
 from tests.marks import cases
 
+SHAPE = r"'components_' .* numbers of shape \(n_components, 40\)"
+METHODS = ("variational", "cvb0")
+
 
 @pytest.fixture(scope="module")
 def X():
@@ -120,7 +123,6 @@ def test_document_completion(X, library, monkeypatch):
 
 @pytest.mark.parametrize("method", [None, "cvb0"])
 def test_large_matrices_are_completed_in_blocks(X, method, monkeypatch):
-    """Block by block with the same split, long documents included."""
     lda = TemperedLDA(3, random_state=0).fit(X)
     X = sparse.vstack([X, 40 * X[:2], X]).tocsr()
     options = dict(method=method, random_state=4)
@@ -170,9 +172,6 @@ def test_data_frames_keep_their_names(X):
             document_completion(lda, frame[frame.columns[::-1]], method=method)
 
 
-METHODS = ("variational", "cvb0")
-
-
 @pytest.fixture(scope="module")
 def lda(X):
     return TemperedLDA(3, max_iter=3, dtype="float64", random_state=0).fit(X)
@@ -215,7 +214,6 @@ def test_the_prior(lda, X):
 
 
 def test_topics_with_zeros(X):
-    """As others may have them; documents still get their topics."""
     topics = np.kron(np.eye(2), np.ones(20))
     blocks = np.repeat([[3, 0], [0, 3]], 20, axis=1)
     for method in METHODS:
@@ -234,9 +232,6 @@ def test_topics_with_zeros(X):
 )
 def test_wrong_parameters(lda, X, given, message):
     refused(message, document_completion, lda, X, **given)
-
-
-SHAPE = r"'components_' .* numbers of shape \(n_components, 40\)"
 
 
 @cases(

@@ -211,7 +211,6 @@ def test_coherence_is_what_gensim_gave(measure):
 
 
 def test_checksum(rng):
-    """It depends on each bit of the weights, and not on how they are stored."""
     weights = rng.gamma(0.1, 1.0, (4, 30)).astype(np.float32)
     found = topic_checksum(weights)
     for same in (weights.astype(np.float64), np.asfortranarray(weights), weights.tolist()):
@@ -340,10 +339,7 @@ def test_topics_that_are_nearly_the_same():
     assert duplicate_topics(topics, threshold=0) == [[0, 1, 2, 3, 4, 5]]
     assert duplicate_topics(topics[:1]) == []
     assert duplicate_topics([[0.1, 0.2, 0.3], [0.3, 0.6, 0.9]], threshold=1.0) == [[0, 1]]
-
-
-def test_those_between_two_topics_bind_them():
-    at = np.radians([0, 20, 40, 90])
+    at = np.radians([0, 20, 40, 90])  # one between two topics binds them
     topics = np.column_stack([np.cos(at), np.sin(at)])
     assert duplicate_topics(topics, threshold=np.cos(np.radians(21))) == [[0, 1, 2]]
 

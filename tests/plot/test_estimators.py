@@ -13,6 +13,7 @@ from annealvi.topics import choose_n_topics
 from tests.asserts import refused
 from tests.marks import cases
 
+KS = [2, 3]
 IMAGES = np.arange(-8.0, 22.0).reshape(5, 6)
 
 
@@ -103,9 +104,6 @@ def test_wrong_axes(fits):
     refused(message, plot.plot_temperature, fits[0], ax="left", error=TypeError)
     message = r"'axes' must hold Axes of matplotlib. Got 1"
     refused(message, plot.plot_components, IMAGES, (2, 3), axes=range(1, 6), error=TypeError)
-
-
-KS = [2, 3]
 
 
 @pytest.fixture(scope="module")

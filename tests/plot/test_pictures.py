@@ -10,6 +10,8 @@ from annealvi.plot import pictures
 from tests.asserts import refused
 from tests.marks import cases
 
+LENGTHS = {"days": 7}, {"days": 371}, {"months": 30}
+
 
 def test_topics_are_the_largest_or_those_that_are_named(summary):
     largest = np.argsort(-summary.topic_shares).tolist()
@@ -36,13 +38,7 @@ def test_periods_are_drawn_where_they_begin(summary, freq, first):
     assert [str(day)[:10] for day in drawn.labels] == [f"2000-{first}"]
 
 
-@cases(
-    "freq",
-    pd.offsets.SemiMonthEnd(),
-    pd.DateOffset(days=371),
-    pd.DateOffset(days=7),
-    pd.DateOffset(months=30),
-)
+@cases("freq", pd.offsets.SemiMonthEnd(), *(pd.DateOffset(**length) for length in LENGTHS))
 def test_periods_that_pandas_has_no_name_for(summary, documents, freq):
     drawn = pictures.over_time(summary, documents[3], freq, [0])
     assert list(drawn.labels) == list(summary.over_time(documents[3], freq).index)

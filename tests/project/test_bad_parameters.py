@@ -24,7 +24,6 @@ from annealvi.partition import LogPartition, even_grid, exponential_grid, log_pa
 from annealvi.proximity import BernoulliFactorModel, MovingAverage, ProximityAscent
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 from annealvi.topics import TopicModel
-from tests.marks import cases
 from tests.reference import reference, thing
 
 X = make_topic_corpus(30, 20, 3, document_length=20, random_state=0).data
@@ -52,7 +51,6 @@ def bad_values(constraints):
 
 
 def found(error, name, owner, value):
-    """Check the words of an error."""
     text = str(error)
     words = rf"'{name}'( parameter)?( of {owner})?( parameter)? must be .*Got "
     assert re.search(words, text, re.S), text
@@ -95,7 +93,6 @@ def test_of_a_class(owner, name):
 
 
 def check(owner, name, small):
-    """Fit with each bad value of a parameter."""
     values = MORE.get(name) or list(bad_values(owner._parameter_constraints[name]))
     assert values
     few = {"n_components": 2, "n_topics": 2, "max_iter": 2, "random_state": 0}
@@ -110,12 +107,11 @@ def check(owner, name, small):
         assert all(vars(bad)[key] is before[key] for key in before)
 
 
+MODELS = "PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder", "HierarchicalPosterior"
+
+
 @pytest.mark.deep
-@cases(
-    "kind",
-    *("PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
-    *("HierarchicalPosterior", "ProximityPenalty"),
-)
+@pytest.mark.parametrize("kind", [*MODELS, "ProximityPenalty"])
 def test_of_a_deep_model(kind):
     owner = getattr(import_module("annealvi.deep"), kind)
     posterior = {"log_density": lambda z: -(z**2).sum(dim=-1), "dim": 2}
@@ -126,7 +122,6 @@ def test_of_a_deep_model(kind):
 
 
 def functions():
-    """Functions whose constraints are listed, by their names."""
     for module, name in reference():
         if not module.startswith("annealvi.deep") and not isinstance(thing(module, name), type):
             function = thing(module, name)
@@ -157,16 +152,14 @@ LDA = TemperedLDA(2, max_iter=2, random_state=0).fit(X)
 FMM = TemperedFMM(2, max_iter=2, random_state=0).fit(POINTS)
 PREDICTIVE, HALF, B = FMM.predictive_score, np.arange(16) < 8, [1, 0.5]
 FRACTIONS, COUNTS, FLAGS = (0, 1, 1.5, math.nan, "a"), (0, -1, 2.5, "a"), ("no", np.ones(2))
+NO_GRIDS = ([], [0.0], [math.nan], object(), [[1.0]])
 #: Functions and methods with checks of their own: how they are called with a value; bad values.
 OTHERS: dict[str, tuple[Callable, tuple]] = {
     "transform(normalize)": (lambda v: LDA.transform(X, normalize=v), FLAGS),
     "transform(temperature)": (lambda v: LDA.transform(X, temperature=v), (0.5, HUGE, "cold")),
     "transform(method)": (lambda v: LDA.transform(X, method=v), ("gibbs", None)),
     "perplexity(sub_sampling)": (lambda v: LDA.perplexity(X, v), FLAGS),
-    "posterior_log_partition(inverse)": (
-        lambda v: LDA.posterior_log_partition(v, X),
-        ([], [0.0], [math.nan], object(), [[1.0]]),
-    ),
+    "posterior_log_partition(inverse)": (lambda v: LDA.posterior_log_partition(v, X), NO_GRIDS),
     "predictive_score(per_sample)": (lambda v: PREDICTIVE(POINTS, HALF, per_sample=v), FLAGS),
     "predictive_score(n_draws)": (lambda v: PREDICTIVE(POINTS, HALF, n_draws=v), (*COUNTS, HUGE)),
     "completion(per_document)": (lambda v: document_completion(LDA, X, per_document=v), FLAGS),

@@ -28,7 +28,6 @@ def blocks(text):
 
 
 def agree(found, expected):
-    """Whether the shares of topics agree for nearly all documents."""
     assert np.abs(found - expected).mean() < 0.02
     assert np.mean(found.argmax(axis=1) == expected.argmax(axis=1)) > 0.95
 

@@ -19,6 +19,8 @@ from tests.reference import reference, thing
 
 DOCS = CHECKOUT / "docs"
 TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")]
+#: No page of their own: a version, and dicts of names that the functions' docstrings list.
+WITHOUT = {"__version__", "KINDS", "DISTANCES", "STATISTICS"}
 #: What PyTorch is needed for.
 NEEDS_TORCH = "annealvi.deep"
 QUICK_PAGES = ["do/mixtures", "record/proximity", "understand/runs"]
@@ -87,7 +89,6 @@ def test_links_in_the_texts_lead_somewhere():
 
 
 def test_the_tests_of_the_papers_are_there():
-    """Each test that stands beside a part of a paper."""
     text = (DOCS / "record" / "papers.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
     assert len(named) > 30
@@ -147,10 +148,6 @@ def test_everything_in_the_reference_is_documented(module, name):
         parameters = inspect.signature(function).parameters
         names = {n for n, p in parameters.items() if n != "self" and p.kind != p.VAR_POSITIONAL}
         assert not names - documented(value.__doc__) - {"kwargs"}, name
-
-
-#: No page of their own: a version, and dicts of names that the functions' docstrings list.
-WITHOUT = {"__version__", "KINDS", "DISTANCES", "STATISTICS"}
 
 
 @cases("module", *(marked(module) for module in sorted({module for module, _ in reference()})))

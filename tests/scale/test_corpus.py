@@ -65,8 +65,6 @@ def test_documents_by_their_numbers(X, sharded):
 
 
 class Model:
-    """A model that says what it is asked to do."""
-
     working = staticmethod(nullcontext)
 
 

@@ -89,8 +89,6 @@ def test_classes_in_a_summary(model):
 
 
 class Odd(NMF):
-    """A model whose clusters are no topics."""
-
     answer = None
 
     def predict(self, X):

@@ -80,15 +80,10 @@ def test_what_is_no_topic_model(model):
         describe(model, COUNTS)
 
 
-@cases(
-    "model",
-    TemperedLDA(),
-    TopicModel(),
-    LatentDirichletAllocation(),
-    make_pipeline(CountVectorizer(), LatentDirichletAllocation()),
-)
-def test_models_that_are_not_fitted(model):
-    refused("not fitted", describe, model, COUNTS, error=NotFittedError)
+def test_models_that_are_not_fitted():
+    pipeline = make_pipeline(CountVectorizer(), LatentDirichletAllocation())
+    for model in (TemperedLDA(), TopicModel(), LatentDirichletAllocation(), pipeline):
+        refused("not fitted", describe, model, COUNTS, error=NotFittedError)
 
 
 test_components_that_cannot_be = refusals(

@@ -20,6 +20,7 @@ from tests.asserts import refused
 from tests.marks import cases
 
 N, K = 40, 3
+ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
 TIMES = pd.date_range("2020-01-31", periods=N)
 RNG = np.random.RandomState(0)
 DRAWS, VALUES = RNG.dirichlet([1.0, 2, 0.5], size=(5, N)), RNG.normal(size=N)
@@ -104,9 +105,6 @@ def test_splines_and_levels():
     assert len(effects.terms) == 7 and len(effects.shares("n")) == 25 * K
     refused("as in the data", effects.shares, {"n": 0.5}, error=BadParameter)
     assert estimate_effects(DRAWS, "~ y", {"y": [1, 2, 3, 4] * 10}).values("y") == [1, 2, 3, 4]
-
-
-ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
 
 
 @cases(

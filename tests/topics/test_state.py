@@ -10,6 +10,7 @@ from tests.marks import cases
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(20)
+NO_COUNTS = "its vectorizer cannot count"
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +19,6 @@ def tree():
     model = TopicModel(3, lda=lda, seed_words={"sea": ["ship"]}, random_state=0).fit(TEXTS)
     model.set_labels({1: "food", 2: "the sky"})
     return storage.tree_of(model)
-
-
-NO_COUNTS = "its vectorizer cannot count"
 
 
 @cases(
@@ -60,7 +58,6 @@ def test_arrays_without_elements_take_no_memory(tree):
 
 @pytest.fixture(scope="module")
 def chosen():
-    """The tree of a model that has chosen its number of topics."""
     return storage.tree_of(TopicModel("auto", lda=TemperedLDA(max_iter=2)).fit(make_texts(40)))
 
 

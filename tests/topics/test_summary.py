@@ -190,7 +190,6 @@ def test_bad_arguments(summary, method, arguments, message):
 
 
 def of_topics(topics):
-    """The summary of a document of each topic."""
     return describe(Given(topics, np.eye(len(topics))), np.ones((len(topics), topics.shape[1])))
 
 

@@ -78,9 +78,7 @@ def test_two_topics_of_the_same_words():
     assert table.distinctness[0] < trust.LEAST_DISTINCTNESS < table.distinctness[2]
     assert f"nearly the same words as topic 1 ({table.label[1]})" in table.reason[0]
     assert "nearly" not in table.reason[2]
-
-
-def test_a_single_topic_is_distinct():
+    # a single topic is distinct
     table = describe(Given(COMPONENTS[:1], np.ones((5, 1))), COUNTS, WORDS).trust
     assert np.isnan(table.distinctness[0]) and "nearly" not in table.reason[0]
 

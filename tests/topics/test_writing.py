@@ -17,6 +17,7 @@ from annealvi.topics import TopicModel, TopicVectorizer, choose_n_topics, refine
 from tests.asserts import refused
 from tests.marks import cases
 
+TOKENS = [["star", "planet", "New York"], ["bread", "butter", "c++"], ["Star", "moon", "bread"]] * 8
 WRITTEN = {
     "Hindi": "रोटी दूध चीनी कटोरी हिन्दी",
     "Tamil": "தமிழ் வானம் நிலவு சூரியன் கடல்",
@@ -113,8 +114,6 @@ def test_texts_that_are_split_are_fine(text):
 
 
 class Locked:
-    """A tokenizer that cannot be copied."""
-
     def __init__(self):
         self.lock = threading.RLock()
 
@@ -150,9 +149,6 @@ def test_tokenizers_return_words(tokenizer):
     for kind in (TopicVectorizer, CountVectorizer):
         model = TopicModel(2, vectorizer=kind(tokenizer=tokenizer, token_pattern=None))
         refused(wanted, model.fit, ["a star", "a moon"], error=(TypeError, ValueError))
-
-
-TOKENS = [["star", "planet", "New York"], ["bread", "butter", "c++"], ["Star", "moon", "bread"]] * 8
 
 
 def test_lists_of_words_are_texts():

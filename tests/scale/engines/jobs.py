@@ -22,7 +22,5 @@ def sleep(seconds, value=None):
 
 
 class Broken:
-    """A value that cannot be read."""
-
     def __reduce__(self):
         return (fail, ("cannot be read",))
