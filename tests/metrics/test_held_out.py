@@ -73,14 +73,12 @@ def foreign(components, theta=None):
 
 
 def test_topics_that_are_no_distributions(X):
-    topics = np.ones((3, 40))
-    for wrong in (0.0, np.nan, np.inf, -np.inf):
-        spoilt = topics.copy()
-        spoilt[1] = wrong
-        refused(rf"positive and finite sums. Got {wrong}", document_completion, foreign(spoilt), X)
-    shares = np.full((90, 3), np.nan)
+    topics, shares = np.ones((3, 40)), np.full((90, 3), 1 / 3)
     message = r"'transform' .* finite numbers, .* Got nan"
-    refused(message, document_completion, foreign(topics, shares), X)
+    refused(message, document_completion, foreign(topics, shares * np.nan), X)
+    for wrong in (0.0, np.nan, np.inf, -np.inf):
+        topics[1], message = wrong, f"positive and finite sums. Got {wrong}"
+        refused(message, document_completion, foreign(topics, shares), X)
 
 
 @pytest.mark.parametrize("order", ["words first", "topics first"])
