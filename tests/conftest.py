@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,16 +87,27 @@ def pytest_collection_modifyitems(items):
             seen |= values
 
 
-@pytest.fixture(scope="session")
-def workers():
-    """A client of two worker processes of Dask, of one thread each."""
+@contextmanager
+def client_of(n_workers):
+    """A client of worker processes of Dask, of one thread each."""
     from distributed import Client, LocalCluster
 
-    cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
+    options = dict(threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL)
+    cluster = LocalCluster(n_workers=n_workers, **options)
     with cluster, Client(cluster, set_as_default=False) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def workers():
+    with client_of(2) as client:
+        yield client
+
+
+@pytest.fixture
+def clients():
+    """Makes clients whose workers may be killed."""
+    return client_of
 
 
 @pytest.fixture

@@ -41,18 +41,6 @@ def short(array):
     return array[:-1]
 
 
-def empty(array):
-    return array[:0]
-
-
-def longer(array):
-    return np.append(array, array[-1])
-
-
-def two_rows(array):
-    return np.stack([array, array])
-
-
 def wraps(dtype):
     """An indptr whose differences all are positive if they wrap."""
     info = np.iinfo(dtype)
@@ -61,8 +49,8 @@ def wraps(dtype):
 
 #: What can be wrong with each array of CSR and CSC.
 OF_ANY = {
-    **{"short": short, "empty": empty, "two dimensions": two_rows, "none": None},
-    **{"object": with_dtype(object)},
+    **{"short": short, "empty": lambda a: a[:0], "two dimensions": lambda a: np.stack([a, a])},
+    **{"object": with_dtype(object), "none": None},
 }
 ARRAYS = {
     "indptr": {
@@ -75,7 +63,7 @@ ARRAYS = {
         "begins below 0": put(0, -2),
         "begins above 0": put(0, 1),
         "ends too late": put(-1, X.nnz + 1),
-        "long": longer,
+        "long": lambda a: np.append(a, a[-1]),
         **{"float": with_dtype(float), "list": np.ndarray.tolist},
     },
     "indices": {

@@ -15,14 +15,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 #: Compiled code of ours, in the stack of a report.
@@ -41,26 +40,19 @@ ADDRESS = {
 }
 
 
-class Step(NamedTuple):
-    """A command that runs with each instruction set."""
-
-    name: str
-    arguments: list[str]
-
-
-def steps(cases: int, jobs: int) -> list[Step]:
-    """What is run."""
+def steps(cases: int, jobs: int) -> dict[str, list[str]]:
+    """The commands that run with each instruction set."""
     tests = {
         "kernels": ["_kernels"],
         "models": ["models", "partition", "proximity"],
         "estimators": ["lda", "mixtures", "metrics", "project/test_estimator_checks.py"],
     }
-    found = [
-        Step(name, [*PYTEST, "-n", str(jobs), *(str(CHECKOUT / "tests" / path) for path in paths)])
+    found = {
+        name: [*PYTEST, "-n", str(jobs), *(str(CHECKOUT / "tests" / path) for path in paths)]
         for name, paths in tests.items()
-    ]
+    }
     fuzz = ["-m", "tests.fuzz", "--cases", str(cases), "--seed", "0", "--jobs", str(jobs)]
-    return [*found, Step("fuzz", [*fuzz, "--limit", "300"])]
+    return found | {"fuzz": [*fuzz, "--limit", "300"]}
 
 
 def answer(*command: str) -> Path:
@@ -97,7 +89,6 @@ def runtimes() -> str:
 
 
 def environment(folder: Path, instruction_set: str) -> dict[str, str]:
-    """The environment of a step."""
     options = ":".join(f"{name}={value}" for name, value in ADDRESS.items())
     log = f"log_path={folder / 'report'}"
     return inherited() | {
@@ -131,7 +122,7 @@ def reports(folder: Path) -> Iterator[str]:
 def overrun_is_reported(cwd: Path) -> bool:
     """Whether a kernel that writes behind an array is reported; this one is made to."""
     code = (
-        "import ctypes, numpy as np\n"
+        "import numpy as np\n"
         "from annealvi._kernels import lda\n"
         "i = np.array([2, 0], dtype=np.int64)\n"  # a word that there is not
         "out = [np.zeros(n, dtype=np.int64) for n in (2, 2, 3, 2, 2)]\n"
@@ -142,17 +133,14 @@ def overrun_is_reported(cwd: Path) -> bool:
         return any("heap-buffer-overflow" in text for text in reports(Path(folder)))
 
 
-def run(step: Step, instruction_set: str, cwd: Path) -> bool:
+def run(name: str, arguments: list[str], instruction_set: str, cwd: Path) -> bool:
     """Run a step; print a line, and what went wrong.  False if something did."""
     with tempfile.TemporaryDirectory() as folder:
-        start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = python(step.arguments, cwd, environment(Path(folder), instruction_set))
-        seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-        busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        found = list(reports(Path(folder)))
-    last = done.stdout.strip().rpartition("\n")[2]
-    times = f"{seconds:5.0f} s, CPU {busy:5.0f} s"
-    print(f"{instruction_set:9s} {step.name:11s} {times}, {len(found)} reports; {last}", flush=True)
+        start = time.monotonic()
+        done = python(arguments, cwd, environment(Path(folder), instruction_set))
+        seconds, found = time.monotonic() - start, list(reports(Path(folder)))
+    last, said = done.stdout.strip().rpartition("\n")[2], f"{len(found)} reports"
+    print(f"{instruction_set:9s} {name:11s} {seconds:5.0f} s, {said}; {last}", flush=True)
     for report in found[:10]:
         print(report)
     if done.returncode:
@@ -181,10 +169,10 @@ def main() -> int:
         if not overrun_is_reported(Path(folder)):
             sys.exit("A planted overrun was not reported: the sanitizers are not at work.")
         good = [
-            run(step, instruction_set, Path(folder))
+            run(name, arguments, instruction_set, Path(folder))
             for instruction_set in args.instruction_set or done.stdout.splitlines()[-1].split()
-            for step in steps(args.cases, args.jobs)
-            if step.name in (args.step or [step.name])
+            for name, arguments in steps(args.cases, args.jobs).items()
+            if name in (args.step or [name])
         ]
     print("0 reports" if all(good) else "not clean: see above")
     return int(not all(good))

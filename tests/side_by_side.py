@@ -46,9 +46,7 @@ def at_once(*functions):
 def beside(work, *readers, at_least=3):
     """Run `work` in one thread, and each reader in another, again and again until work ends.
 
-    Returns
-    -------
-    result of work, list of the results of each reader
+    Returns the result of work, and a list of the results of each reader.
     """
     done = threading.Event()
 

@@ -30,8 +30,6 @@ def counting(steps):
 
 
 class Writes(TemperedLDA):
-    """An estimator that counts its checkpoints."""
-
     n_written = 0
 
     def save_state(self, path):
@@ -94,17 +92,18 @@ def interrupting(number, *steps):
 
 
 @pytest.mark.usefixtures("no_finish")
-def test_an_interrupt_waits_for_the_step_and_is_kept(path):
+@pytest.mark.parametrize("step", [7, 20], ids=["amid", "the last"])
+def test_an_interrupt_waits_for_the_step_and_is_kept(path, step):
     X = corpus()
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    lda = make(callback=[interrupting(signal.SIGINT, 7), Checkpoint(path, seconds=1e6)])
+    lda = make(callback=[interrupting(signal.SIGINT, step), Checkpoint(path, seconds=1e6)])
     with pytest.raises(KeyboardInterrupt):
         lda.fit(X)
-    assert lda.n_batch_iter_ == 8
+    assert lda.n_batch_iter_ == step + 1
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     steps = []
     resumed = make(callback=counting(steps)).fit(X, resume=path)
-    assert len(steps) == 13 and bits(resumed, X) == bits(make().fit(X), X)
+    assert len(steps) == 20 - step and bits(resumed, X) == bits(make().fit(X), X)
 
 
 @pytest.mark.usefixtures("no_finish")
@@ -120,13 +119,6 @@ def test_a_handler_of_the_program(path):
         signal.signal(signal.SIGTERM, handler)
         signal.signal(signal.SIGINT, ignored)
     assert seen == [True, True] and lda.n_batch_iter_ == 21
-
-
-def test_in_the_last_step_of_a_fit(path):
-    lda = make(callback=[interrupting(signal.SIGINT, 20), Checkpoint(path, seconds=1e6)])
-    with pytest.raises(KeyboardInterrupt):
-        lda.fit(corpus())
-    assert bits(make().fit(corpus(), resume=path), corpus()) == bits(make().fit(corpus()), corpus())
 
 
 def test_an_error_while_a_signal_waits(path):
@@ -167,10 +159,8 @@ def test_processes_that_are_killed(kind):
 def test_two_checkpoints_and_one_interrupt(tmp_path, n_signals):
     """Each has noted the other's handler, or the program's; that one is there at the end."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    paths = [tmp_path / "a", tmp_path / "b"]
-
     interrupt = interrupting(signal.SIGINT, *[3] * n_signals)
-    callbacks = [interrupt, *(Checkpoint(path, seconds=1e6) for path in paths)]
+    callbacks = [interrupt, *(Checkpoint(tmp_path / name, seconds=1e6) for name in "ab")]
     with pytest.raises(KeyboardInterrupt):
         make(callback=callbacks).fit(corpus())
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
@@ -178,7 +168,6 @@ def test_two_checkpoints_and_one_interrupt(tmp_path, n_signals):
 
 @pytest.mark.usefixtures("no_finish")
 def test_one_checkpoint_in_two_fits(path):
-    """The second is refused, and the first goes on."""
     checkpoint, seen = Checkpoint(path, seconds=0), []
 
     def fit_another(estimator, monitor):

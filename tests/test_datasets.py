@@ -1,19 +1,15 @@
 """The bundled corpus and the readers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from annealvi.datasets import (
-    load_arxiv_abstracts,
-    load_corpus,
-    load_images,
-    load_shapes,
-    make_shape_mixture,
-    make_topic_corpus,
-)
+from annealvi import datasets
+from annealvi.datasets import load_arxiv_abstracts, load_corpus, load_images, make_topic_corpus
 from tests.asserts import refused
 from tests.marks import cases
 
@@ -32,7 +28,6 @@ def test_the_bundled_corpus():
 
 @pytest.mark.slow
 def test_the_bundled_texts():
-    """They are the documents of the counts, in the same order."""
     plain, abstracts = load_arxiv_abstracts(), load_arxiv_abstracts(texts=True)
     assert "texts" not in plain
     assert len(abstracts.texts) == len(abstracts.titles) == len(set(abstracts.ids)) == 3000
@@ -81,9 +76,8 @@ def test_a_corpus_on_disk(tmp_path, monkeypatch):
 
 
 def test_documents_with_known_topics():
-    corpus, again = (
-        make_topic_corpus(50, 30, 4, document_length=20, random_state=0) for _ in range(2)
-    )
+    options = dict(document_length=20, random_state=0)
+    corpus, again = (make_topic_corpus(50, 30, 4, **options) for _ in range(2))
     assert corpus.data.shape == (50, 30) and corpus.topics.shape == (4, 30)
     np.testing.assert_allclose(corpus.topics.sum(axis=1), 1)
     np.testing.assert_allclose(corpus.document_topics.sum(axis=1), 1)
@@ -93,7 +87,7 @@ def test_documents_with_known_topics():
 
 
 def test_the_shapes():
-    shapes = load_shapes()
+    shapes = datasets.load_shapes()
     assert shapes.shape == (8, 16) and set(np.unique(shapes)) == {0.0, 1.0}
     assert np.linalg.matrix_rank(shapes) == 8
     assert shapes.sum(axis=1).tolist() == [4, 4, 4, 4, 12, 4, 4, 4]
@@ -101,19 +95,18 @@ def test_the_shapes():
 
 
 def test_images_that_are_sums_of_shapes():
-    toy = make_shape_mixture(20_000, prior_probability=0.2, noise_variance=0.04, random_state=0)
+    make = partial(datasets.make_shape_mixture, random_state=0)
+    options = dict(prior_probability=0.2, noise_variance=0.04)
+    toy = make(20_000, **options)
     assert toy.data.shape == (20_000, 16) and toy.factors.shape == (20_000, 8)
-    weights = toy.components.sum(axis=1) / load_shapes().sum(axis=1)
-    np.testing.assert_allclose(toy.components, weights[:, None] * load_shapes())
+    weights = toy.components.sum(axis=1) / datasets.load_shapes().sum(axis=1)
+    np.testing.assert_allclose(toy.components, weights[:, None] * datasets.load_shapes())
     assert weights.min() >= 0.5 and weights.max() <= 1
     np.testing.assert_allclose(toy.factors.mean(axis=0), 0.2, atol=0.015)
     np.testing.assert_allclose(np.var(toy.data - toy.factors @ toy.components), 0.04, rtol=0.02)
-    again = make_shape_mixture(20_000, prior_probability=0.2, noise_variance=0.04, random_state=0)
-    assert_array_equal(toy.data, again.data)
-    assert_array_equal(
-        *(make_shape_mixture(9, noise_variance=v, random_state=0).data for v in (0.0, -0.0))
-    )
-    assert make_shape_mixture(30, shapes=np.eye(3), random_state=0).data.shape == (30, 3)
+    assert_array_equal(toy.data, make(20_000, **options).data)
+    assert_array_equal(*(make(9, noise_variance=v).data for v in (0.0, -0.0)))
+    assert make(30, shapes=np.eye(3)).data.shape == (30, 3)
 
 
 @pytest.mark.parametrize("prior", [dict(topic_word_prior=1e-300), dict(doc_topic_prior=1.7e308)])

@@ -2,14 +2,12 @@
 
 import io
 import pickle
-import sys
 
 import numpy as np
 import pytest
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
 from annealvi.progress import ProgressBar
-from tests.asserts import refused
 from tests.callbacks import stop_at
 
 RNG = np.random.RandomState(0)
@@ -74,8 +72,3 @@ def test_nothing_is_shown_in_a_stream():
     file = io.StringIO()
     lda = TemperedLDA(2, callback=ProgressBar(file=file)).partial_fit(COUNTS)
     assert lda.n_batch_iter_ == 2 and file.getvalue() == ""
-
-
-def test_without_tqdm_an_error_names_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    refused(r"^ProgressBar needs tqdm\..* pip install tqdm$", ProgressBar, error=ImportError)

@@ -35,10 +35,7 @@ def test_powers_are_real(value):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "slow", None, [1.0], 10**400])
 def test_ends_are_finite_numbers(value):
-    for make, name in (
-        (lambda v: Linear(v, 1.0), "first"),
-        (lambda v: Linear(1.0, v), "last"),
-        (lambda v: Exponential(v, 0.5), "first"),
-    ):
-        refused(rf"'{name}' .* must be a float in the range", make, value)
+    refused("'first' .* must be a float in the range", Linear, value, 1.0)
+    refused("'last' .* must be a float in the range", Linear, 1.0, value)
+    refused("'first' .* must be a float in the range", Exponential, value, 0.5)
     refused("'first' parameter of Relaxing", Relaxing, 10**400)

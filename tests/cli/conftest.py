@@ -16,7 +16,8 @@ TOPICS = {
 }
 
 
-def _rows():
+@pytest.fixture
+def rows():
     draw = random.Random(0)
     rows = []
     for number in range(36):
@@ -28,14 +29,6 @@ def _rows():
     return rows
 
 
-ROWS = _rows()
-
-
-@pytest.fixture
-def rows():
-    return [dict(row) for row in ROWS]
-
-
 @pytest.fixture
 def jsonl(tmp_path, rows):
     path = tmp_path / "papers.jsonl"
@@ -45,7 +38,6 @@ def jsonl(tmp_path, rows):
 
 @pytest.fixture
 def table(tmp_path, rows):
-    """The same as .csv."""
     path = tmp_path / "papers.csv"
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
@@ -82,6 +74,13 @@ def call(capsys, tmp_path, monkeypatch):
         return SimpleNamespace(status=status, out=written.out, err=written.err, place=place)
 
     return run
+
+
+@pytest.fixture
+def model(call, jsonl, tmp_path):
+    path = tmp_path / "m.safetensors"
+    assert call("fit", jsonl, "--topics", 3, "--model", path).status == 0
+    return path
 
 
 @pytest.fixture

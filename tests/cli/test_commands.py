@@ -65,15 +65,12 @@ def test_a_reader_who_stops(jsonl, tmp_path):
 
 
 def test_errors_are_one_line(monkeypatch, capsys):
-    wrong = "must be positive. Got 0 instead."
+    fit, wrong = "annealvi fit", "must be positive. Got 0 instead."
     for error, line in (
         (ValueError("one\n  two"), "one two"),
         (FileNotFoundError(2, "No such file or directory", "x"), "'x': No such file or directory"),
         (MemoryError(), "there is not enough memory."),
-        (
-            BadParameter("max_iter", "positive", 0),
-            f"The '--passes' parameter of annealvi fit {wrong}",
-        ),
+        (BadParameter("max_iter", "positive", 0), f"The '--passes' parameter of {fit} {wrong}"),
         (BadParameter("tau", "positive", 0), f"The 'tau' parameter {wrong}"),
     ):
 
@@ -93,3 +90,24 @@ def test_warnings_are_one_line(monkeypatch, capsys):
     monkeypatch.setitem(commands.COMMANDS, "fit", (warn, "x", ""))
     assert main(["fit", "x"]) == 0 == main(["fit", "x", "--quiet"])
     assert capsys.readouterr().err == "annealvi fit: warning: one two\n"
+
+
+@pytest.mark.slow
+def test_demo(call):
+    pytest.importorskip("plotly")
+    done = call("demo")
+    assert done.status == 0, done.err
+    lines = done.out.splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("topic  share"))
+    assert "2004 to 2019" in lines[head] and "mostly in" in lines[head]
+    topics = lines[head + 1 : head + 31]
+    assert all(line.split()[1].endswith("%") and "." in line.split()[3] for line in topics)
+    assert any(" robots " in line and "cs.RO" in line for line in topics)
+    page = (done.place / "annealvi_demo.html").read_text(encoding="utf-8")
+    assert "cs.RO" in page and 'id="time"' in page
+    assert "Report: annealvi_demo.html" in done.out
+
+
+def test_a_demo_in_another_file(refused):
+    pytest.importorskip("plotly")
+    assert "must be a file in a folder that exists" in refused("demo", "--output", "no/x.html")

@@ -11,8 +11,9 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from annealvi.cli.commands import make_parser
-from annealvi.cli.inputs import read_corpus
+from annealvi.cli.inputs import read_corpus, read_text
 from tests.asserts import refused
+from tests.corpus.test_files import lda_c, uci
 from tests.marks import cases
 
 pytest.importorskip("pandas")
@@ -49,17 +50,63 @@ def test_a_folder(folder, rows):
     assert list(found) == sorted([*expected, ("more.txt.gz", "packed", ".")])
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_separators(write, separator):
-    lines = [("text", "year"), ("a b", "1999"), ("c d", "2000")]
-    path = write("a.csv", "\r\n".join(separator.join(line) for line in lines))
-    assert read(path, "--time", "year").columns["time"] == ["1999", "2000"]
+QUESTION = "What did you like, or not like, and why?"
+TABLES = {
+    f"id;{QUESTION};stars\n" + "1;the sea, the sun;4\n2;the room, the noise;5\n" * 3: QUESTION,
+    "id\ttext, or not\tn\n1\tthe sea, the sun\t4\n2\tthe room\t5\n": "text, or not",
+    'id,"a; b; c",n\n1,the sea,4\n2,the room,5\n': "a; b; c",
+    "text\nthe sea, the sun; the beach\nthe room, the noise\n": "text",
+    'text\n"the sea, ""the sun"""\nthe | room\n': "text",
+    "a|text\n1|the sea; the sun, the\n2|the room\n": "text",
+    "\ufefftext;n\nmañana, sí;1\nнебо, море;2\n": "text",
+    'text;n\n"two\nlines; and more";1\nthe room;2\n': "text",
+}
+
+
+@pytest.mark.parametrize("content", TABLES)
+def test_separators_follow_from_the_rows(write, content):
+    texts = read(write("t.csv", content), "--text", TABLES[content]).texts
+    assert len(texts) >= 2 and all(len(text) > 5 for text in texts)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["t.txt", "t.csv"])
+def test_blank_lines_are_documents_without_words(write, name, end):
+    lines = ["sea warm", "", "hotel noisy", "", "warm sea"]
+    path = write(name, end.join([*["answer"] * (name == "t.csv"), *lines, ""]))
+    assert [text.strip() for text in read(path).texts] == lines
+
+
+BINARY = {
+    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)),
+    "zip": b"PK\x03\x04\x14\0\0\0\x08\0abc",
+    "pdf": b"%PDF-1.4\n1 0 obj\0\x01\xff stream",
+    "utf-16": "sterne und planeten".encode("utf-16-le"),
+    "utf-8 with zeros": b"stars\0planets",
+}
+
+
+@pytest.mark.parametrize("kind", BINARY)
+@pytest.mark.parametrize("name", ["scan.txt", "scan.csv", "scan.tsv"])
+def test_what_is_no_text(write, kind, name, tmp_path):
+    path = write(name, BINARY[kind])
+    refused("is not a text file in the encoding", read, path, "--encoding", "latin-1")
+    write("a.txt", "stars and planets")
+    refused(f"{name}.* Use --files", read, tmp_path, "--encoding", "latin-1")
+
+
+def test_a_state_of_mallet_is_no_text(write):
+    state = "#doc source pos typeindex type topic\n#alpha : 0.5\n#beta : 0.01\n0 a 0 0 star 0\n"
+    message = "is a state file of MALLET, not a text. .*read_mallet_state"
+    refused(message, read_text, write("state.txt", state), "utf-8")
 
 
 def test_texts_over_several_lines_and_long_ones(write):
     long = "word " * 50_000
-    path = write("a.csv", f'text,n\n"one\ntwo, ""three""",1\n\nfour,2\n{long},3\n')
-    assert read(path).texts == ['one\ntwo, "three"', "four", long]
+    path = write("a.csv", f'text,n\r\n"one\ntwo, ""three""",1\r\n\r\nfour,2\r\n{long},3\r\n')
+    corpus = read(path, "--time", "n")
+    assert corpus.texts == ['one\ntwo, "three"', "four", long]
+    assert corpus.columns["time"] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl"])
@@ -115,8 +162,6 @@ def test_parquet(tmp_path, write, rows):
     ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),
     ("a.csv.gz", gzip.compress(b"text\n" * 999, mtime=0)[:30], "cannot be read as a .csv"),
     ("x.mtx", "abc", "cannot be read as Matrix Market counts"),
-    ("docword.x.txt", "2\n3\n1\n3 1 1\n", "cannot be read as UCI bag of words"),
-    ("x.ldac", "2 0:1\n", r"document 0 must list 2 different words, .* It lists 1"),
     ("x.npz", "abc", "holds no counts of words: it is not an archive"),
 )
 def test_files_that_cannot_be_read(write, name, content, words):
@@ -159,12 +204,8 @@ def written(folder, kind, packed=False):
         sparse.save_npz(path, X)
     elif kind == "mtx":
         mmwrite(path, X)
-    elif kind == "uci":
-        entries = [f"{d + 1} {w + 1} {int(n)}" for (d, w), n in X.todok().items()]
-        path.write_text("\n".join(["3", "4", str(len(entries)), *entries]) + "\n")
     else:
-        rows = [" ".join(f"{w}:{int(row[0, w])}" for w in row.indices) for row in X]
-        path.write_text("".join(f"{len(r.split())} {r}\n" for r in rows))
+        path.write_text({"uci": uci, "lda-c": lda_c}[kind](X))
     if packed:
         file = path.with_name(path.name + ".gz")
         file.write_bytes(gzip.compress(path.read_bytes()))

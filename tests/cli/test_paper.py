@@ -16,11 +16,9 @@ FIGURES = {f"{name}.pdf" for name in ("topics", "map", "by_group", "over_time")}
 
 
 @pytest.fixture
-def model(call, jsonl, tmp_path):
-    path = tmp_path / "m.safetensors"
-    assert call("fit", jsonl, "--topics", 3, "--model", path).status == 0
-    assert call("label-topics", path, "1=a & b").status == 0
-    return path
+def model(call, model):
+    assert call("label-topics", model, "1=a & b").status == 0
+    return model
 
 
 def test_a_folder_for_a_paper(call, model, jsonl, rows):

@@ -12,13 +12,6 @@ from annealvi.metrics import topic_checksum
 from .conftest import TOPICS
 
 
-@pytest.fixture
-def model(call, jsonl, tmp_path):
-    path = tmp_path / "m.safetensors"
-    assert call("fit", jsonl, "--topics", 3, "--model", path).status == 0
-    return path
-
-
 def test_weak_topics_have_a_star_and_a_reason(call, jsonl, tmp_path, monkeypatch):
     path, options = tmp_path / "m.safetensors", ("--topics", 8, "--quiet")
     call("fit", jsonl, *options, "--model", path)

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.io import mmwrite
 
 from annealvi import TopicModel, corpus
+from annealvi.cli import main
 from annealvi.corpus.cells import unique
 from annealvi.topics import describe
 from annealvi.topics.cells import otsu
@@ -18,10 +19,8 @@ from tests.marks import cases
 
 GENES = [f"gene{j}" for j in range(12)]
 CELLS = [f"cell{i}" for i in range(40)]
-X = np.random.RandomState(0).poisson(1.0, (40, 12)) * (
-    np.arange(12) // 4 == np.arange(40)[:, None] % 3
-)
-X = X.astype(np.float32)
+X = np.random.RandomState(0).poisson(1.0, (40, 12)).astype(np.float32)
+X *= np.arange(12) // 4 == np.arange(40)[:, None] % 3
 
 
 @pytest.fixture
@@ -35,9 +34,6 @@ def adata():
 
 def fitted(*source, **options):
     return TopicModel(3, random_state=0).fit_counts(*source, **options)
-
-
-# ------------------------------------------------------------------------------- AnnData
 
 
 def test_all_doors_lead_to_the_same_fit(adata, tmp_path):
@@ -170,9 +166,6 @@ def test_members_are_those_above_the_threshold():
         assert summary.members(k, 2)["word"].tolist() == found["word"].tolist()[:2]
 
 
-# ------------------------------------------------------------------------- Matrix Market
-
-
 @pytest.fixture
 def folder(tmp_path):
     with gzip.open(tmp_path / "matrix.mtx.gz", "wb") as file:
@@ -229,21 +222,11 @@ def test_folders_that_are_refused(folder, name, content, message):
 def test_what_has_no_names():
     refused("'source' .* must be an AnnData or the path", corpus.read_cells, X)
     refused("'layer' .* must be None for a matrix", fitted, X, GENES, layer="counts")
-    refused(
-        "'layer' .* must be None unless 'documents' is an AnnData",
-        describe,
-        fitted(X, GENES),
-        X,
-        layer="a",
-    )
-
-
-# ---------------------------------------------------------------------- the command line
+    message = "'layer' .* must be None unless 'documents' is an AnnData"
+    refused(message, describe, fitted(X, GENES), X, layer="a")
 
 
 def test_the_command(adata, tmp_path, capsys):
-    from annealvi.cli import main
-
     anndata = pytest.importorskip("anndata")
     cells, model = tmp_path / "cells.h5ad", tmp_path / "m.safetensors"
     adata.layers["counts"], adata.X = adata.X, adata.layers["log"]
@@ -263,8 +246,6 @@ def test_the_command(adata, tmp_path, capsys):
 
 
 def test_the_command_reads_a_folder_of_10x(folder, tmp_path, capsys):
-    from annealvi.cli import main
-
     model = tmp_path / "m.safetensors"
     assert main(["fit", str(folder), "--topics", "3", "--model", str(model)]) == 0
     assert main(["label", str(model), str(folder), "--shares"]) == 0

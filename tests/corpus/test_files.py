@@ -12,17 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from annealvi import corpus
-from annealvi.corpus import (
-    files,
-    from_gensim,
-    read_lda_c,
-    read_uci,
-    stream_gensim,
-    stream_lda_c,
-    stream_matrix_market,
-    stream_texts,
-    stream_uci,
-)
+from annealvi.corpus import files, read_lda_c, read_uci, stream_gensim, stream_lda_c
+from annealvi.corpus.streams import stream_matrix_market, stream_uci
 from tests.asserts import refused
 from tests.marks import cases
 
@@ -33,10 +24,15 @@ MARKET = "%%MatrixMarket matrix coordinate real general\n% a comment\n"
 TEXTS = ["a star and a gene", "", "a proof", "gene gene", "nothing", "star proof field"]
 
 
+WORDS = ["stjärna", "хлеб", "云", "field"]
+#: Only a line feed ends a word.
+ODD = [f"bre{sign}ad" for sign in "\u2028\u2029\x85\x0b\x0c\x1c\x1e"]
+
+
 @pytest.fixture
 def write(tmp_path):
-    def written(text, packed=False):
-        path = tmp_path / "file"
+    def written(text, packed=False, name="file"):
+        path = tmp_path / name
         path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
         return path
 
@@ -45,16 +41,31 @@ def write(tmp_path):
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(("read", "text"), [(read_uci, UCI), (read_lda_c, LDA_C)])
-def test_counts_and_words(tmp_path, write, read, text, packed):
-    (tmp_path / "vocab.txt").write_text("stjärna\ngene\nproof\nfield\n", encoding="utf-8")
-    found = read(write(text, packed), tmp_path / "vocab.txt")
-    assert_array_equal(found.data.toarray(), COUNTS)
-    assert found.feature_names.tolist() == ["stjärna", "gene", "proof", "field"]
+def test_counts_and_words(write, read, text, packed):
+    for words in (WORDS, ODD[:4], ODD[3:]):
+        lines = "\n".join(words)
+        for vocabulary in (lines, "\r\n".join(words) + "\r\n", "\ufeff" + lines + "\n\n"):
+            found = read(write(text, packed), write(vocabulary, packed, "vocab"))
+            assert_array_equal(found.data.toarray(), COUNTS)
+            assert found.feature_names.tolist() == words
     alone = read(write(text))
     assert alone.feature_names is None and alone.data.dtype == np.float64
     n_words = 4 if read is read_uci else 3  # LDA-C does not say how many there are
     assert_array_equal(alone.data.toarray(), COUNTS[:, :n_words])
     assert read_uci(write("2\n3\n0\n")).data.toarray().tolist() == [[0] * 3] * 2
+
+
+@cases(
+    "line, counts",
+    ("2 5:1 0:2\n", [2, 0, 0, 0, 0, 1]),
+    ("3 4:1 1:2 3:7 \n", [0, 2, 0, 7, 1, 0]),
+    *(("1 2:5\n", [0, 0, 5, 0, 0, 0]), ("0\n", [0] * 6)),
+    ("4 5:1 3:1 2:1 0:1\r\n", [1, 0, 1, 1, 0, 1]),
+)
+def test_lda_c_in_any_order(write, line, counts):
+    path = write("2 0:1 5:1\n" + line)
+    for read in (read_lda_c(path).data, *stream_lda_c(path, n_words=6)):
+        assert read.toarray()[1].tolist() == counts
 
 
 @pytest.fixture
@@ -113,15 +124,14 @@ def test_files_of_scipy(tmp_path, X):
     mmwrite(tmp_path / "X.mtx", X)
     assert_array_equal(together(stream_matrix_market(tmp_path / "X.mtx"))[0], X.toarray())
     mmwrite(tmp_path / "X.mtx", X.tocsc())
-    with pytest.raises(ValueError, match="documents must come in the order of their numbers"):
-        list(stream_matrix_market(tmp_path / "X.mtx"))
+    refused("documents must come in the order", list, stream_matrix_market(tmp_path / "X.mtx"))
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 10])
 def test_blocks_of_gensim(block_size):
     documents = [[(0, 4), (2, 1)], [], [(1, 2.5)]]
-    words = {0: "star", 1: "gene", 2: "proof"}
-    whole = from_gensim(documents, words).data.toarray()
+    words = dict(enumerate(WORDS[:3]))
+    whole = corpus.from_gensim(documents, words).data.toarray()
     for given in (words, 3):
         read, _ = together(stream_gensim(iter(documents), given, block_size=block_size))
         assert_array_equal(read, whole)
@@ -134,7 +144,7 @@ def test_blocks_of_texts(block_size):
         CountVectorizer().fit(TEXTS),
         HashingVectorizer(n_features=8, alternate_sign=False, norm=None),
     ):
-        read, _ = together(stream_texts(iter(TEXTS), vectorizer, block_size=block_size))
+        read, _ = together(corpus.stream_texts(iter(TEXTS), vectorizer, block_size=block_size))
         assert_array_equal(read, vectorizer.transform(TEXTS).toarray())
 
 
@@ -143,6 +153,8 @@ def test_blocks_of_texts(block_size):
     ("2\n3\n", "cannot be read as UCI bag of words"),
     ("", "cannot be read as UCI bag of words"),
     ("-1\n1\n0\n", "cannot be read as UCI bag of words"),
+    # SciPy's reader of such lines reads past them and then crashes
+    ("3\n4\n4\n" + "1 1 4\n2 2 5\n3 4 1 1 1 4\n" * 100, "cannot be read as UCI bag of words"),
     ("1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
     ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
     ("1\n1\n2\n1 1 1\n", "must have 2 entries. Got 1"),
@@ -153,6 +165,7 @@ def test_blocks_of_texts(block_size):
     ("1\n1\n1\n1 1 nan\n", "must be finite and not negative. Got nan"),
     ("2\n3\n2\n2 1 1\n1 1 1\n", "documents must come in the order"),
     ("1 0:1\n2 0:1\n", "document 1 must list 2 different words, .* It lists 1"),
+    ("2 5:1 5:2\n", "cannot be read as LDA-C counts"),
     ("1 word:4\n", "cannot be read as LDA-C counts"),
     ("1 0:-4\n", "must be finite and not negative. Got -4"),
     ("%%MatrixMarket matrix array real general\n1 1 1\n", "must begin with '%%MatrixMarket"),
@@ -173,19 +186,19 @@ def test_wrong_files(write, text, message):
         assert repr(str(path)) in str(caught.value)
 
 
-def test_no_line_of_a_file_of_uci_can_crash_its_reader(write):
-    """SciPy's reader of such lines, which once stood here, reads past them and then crashes."""
-    lines = "1 1 4\n1 3 1\n2 2 5\n3 4 1 1 1 4\n1 3 1\n2 2 5\n3 4 1\n" * 50
-    refused("cannot be read as UCI bag of words", read_uci, write("3\n4\n4\n" + lines))
-
-
-def test_a_damaged_archive_and_a_short_vocabulary(tmp_path, write):
+def test_a_damaged_archive_and_a_vocabulary_of_another_length(write):
     path = write(UCI, packed=True)
-    (tmp_path / "short").write_text("star\n")
-    with pytest.raises(ValueError, match=r"a vocabulary: it has 1 words, but the counts have 4"):
-        read_uci(path, tmp_path / "short")
+    short = write("star\n", name="vocab")
+    refused("a vocabulary: it has 1 words, but the counts have 4", read_uci, path, short)
+    message = "'.*vocab' .* it has 5 words, but the counts have 4.* header"
+    for head in ("word", "4", "", "# слово"):
+        refused(message, read_uci, path, write("\n".join([head, *WORDS]), name="vocab"))
     path.write_bytes(path.read_bytes()[:-12])
     refused("cannot be read as UCI", read_uci, path)
+
+
+def stream_texts(texts):
+    return corpus.stream_texts(texts, HashingVectorizer())
 
 
 @cases(
@@ -193,14 +206,10 @@ def test_a_damaged_archive_and_a_short_vocabulary(tmp_path, write):
     (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "below 2, the number of words. Got 2"),
     (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
     (lambda: stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
-    (
-        lambda: stream_texts([5], HashingVectorizer()),
-        TypeError,
-        "vectorizer cannot read these 'texts'",
-    ),
-    (lambda: stream_texts("text", HashingVectorizer()), TypeError, "Got a single one"),
-    (lambda: stream_texts(5, HashingVectorizer()), TypeError, "documents. Got int"),
-    (lambda: stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
+    (lambda: stream_texts([5]), TypeError, "vectorizer cannot read these 'texts'"),
+    (lambda: stream_texts("text"), TypeError, "Got a single one"),
+    (lambda: stream_texts(5), TypeError, "documents. Got int"),
+    (lambda: corpus.stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
     (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),
 )
 def test_arguments_that_are_refused(call, error, message):

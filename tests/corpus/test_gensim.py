@@ -1,14 +1,14 @@
 """Corpora of gensim, there and back."""
 
-import sys
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
+from annealvi import TemperedFMM, TemperedLDA, TemperedMultinomialMixture
 from annealvi.corpus import from_gensim, to_gensim
 from tests.asserts import refusals, refused
+from tests.marks import cases
 
 COUNTS = np.array([[4, 0, 1, 0], [0, 0, 0, 0], [0, 2, 0, 0]])
 CORPUS = [[(0, 4), (2, 1)], [], [(1, 2)]]
@@ -33,8 +33,6 @@ def test_the_words_of_a_dictionary():
 
 test_what_is_no_corpus = refusals(
     lambda corpus: from_gensim(corpus, dict(enumerate(WORDS))),
-    ([["star", "gene"]], r"must be a list of \(id, count\). Got \['star', 'gene'\]"),
-    ([[(0, 1)], 3], r"must be a list of \(id, count\). Got 3 for document 1"),
     ([[(0, 1), (-1, 1)]], "must be integers >= 0 below 4, the number of words. Got -1"),
     ([[(0.5, 1)]], "must be integers >= 0 .* Got 0.5"),
     ([[(0, -1)]], "must be finite and not negative. Got -1"),
@@ -56,8 +54,15 @@ def test_there_and_back():
     refused("X must be finite and not negative", to_gensim, -COUNTS, WORDS)
 
 
+SINGLE = [(0, 2), (3, 1), (5, 4)]
+ONE_DOCUMENT = [SINGLE, tuple(SINGLE), [[*pair] for pair in SINGLE], np.array(SINGLE), iter(SINGLE)]
+MALFORMED = [[(0, 1, 2), (3, 4, 5)], [0, 1, 2, 3], np.arange(4), [[0, 1, 2, 3]], [0.0, 1.0], ["ab"]]
+MALFORMED += [[(0, 1), (2,)], [("a", 1)], ["star", "gene"], 3]
+
 test_what_are_no_arguments = refusals(
     lambda given: from_gensim(*given),
+    *(((one,), "for document 0. Put a single document in a list") for one in ONE_DOCUMENT),
+    *((([SINGLE, one],), r"a list of \(id, count\). Got .* for document 1") for one in MALFORMED),
     (([[(1e30, 1)]],), r"must be integers >= 0 below 2147483647. Got 1e\+30"),
     ((CORPUS, {"star": 0}), "Ids of 'dictionary' must be integers"),
     ((CORPUS, {-1: "star"}), "Ids of 'dictionary' must be >= 0"),
@@ -65,8 +70,10 @@ test_what_are_no_arguments = refusals(
 )
 
 
-def test_without_gensim_an_error_names_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gensim", None)
-    monkeypatch.setitem(sys.modules, "gensim.corpora", None)
-    with pytest.raises(ImportError, match=r"^to_gensim needs gensim\..* pip install gensim$"):
-        to_gensim(COUNTS, WORDS)
+@cases("corpus", [SINGLE, [(1, 1)]] * 4, [SINGLE[:2], SINGLE[1:]] * 6, [[], SINGLE])
+def test_a_corpus_of_gensim_in_the_place_of_counts(corpus):
+    fitted = TemperedLDA(2, max_iter=1).fit(np.ones((4, 6)))
+    models = TemperedLDA(2), TemperedMultinomialMixture(2), TemperedFMM(2)
+    of_fitted = fitted.transform, fitted.perplexity, fitted.partial_fit, fitted.score
+    for method in (*(model.fit for model in models), *of_fitted):
+        refused(r"X must be a matrix .*from_gensim\(X\)", method, corpus)

@@ -5,12 +5,8 @@ import gzip
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from annealvi.corpus import (
-    read_mallet_doc_topics,
-    read_mallet_state,
-    read_mallet_topic_keys,
-    read_mallet_weights,
-)
+from annealvi.corpus import read_mallet_doc_topics, read_mallet_state, read_mallet_topic_keys
+from annealvi.corpus.mallet import read_mallet_weights
 from tests.marks import cases
 
 STATE = """#doc source pos typeindex type topic
@@ -27,9 +23,10 @@ PAIRS = "#doc name topic proportion ...\n0\ta\t1\t0.75\t0\t0.25\t\n1\tb\t0\t0.6\
 KEYS = "0\t0.5\tstar gène \n1\t1.5\tproof \n"
 
 
-def test_a_state(tmp_path):
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n", "  \n"])
+def test_a_state(end, tmp_path):
     path = tmp_path / "state.gz"
-    path.write_bytes(gzip.compress(STATE.encode()))
+    path.write_bytes(gzip.compress((STATE + end).encode()))
     state = read_mallet_state(path)
     assert_array_equal(state.data.toarray(), [[2, 1, 0], [0, 0, 0], [0, 0, 1]])
     assert state.feature_names.tolist() == ["star", "proof#", "gène"]
@@ -56,6 +53,28 @@ def test_weights_proportions_and_keys(tmp_path):
     assert_array_equal(read_mallet_doc_topics(path).doc_topic, [[0.25, 0.75], [0.6, 0.4]])
 
 
+HEAD = "#doc name topic proportion ...\n"
+
+
+@cases(
+    "rows, doc_topic",
+    ("0\ta\t0\t0.62\t2\t0.3\n1\tb\t2\t0.8\t0\t0.1\n", [[0.62, 0, 0.3], [0.1, 0, 0.8]]),
+    ("0\ta\t0\t0.9\n1\tb\t2\t0.8\n", [[0.9, 0, 0], [0, 0, 0.8]]),
+    ("0\ta\n1\tb\t1\t0.8\n", [[0, 0], [0, 0.8]]),
+)
+def test_topics_above_a_threshold(rows, doc_topic, tmp_path):
+    (tmp_path / "t").write_text(HEAD + rows)
+    with pytest.warns(UserWarning, match="written with a threshold"):
+        assert_array_equal(read_mallet_doc_topics(tmp_path / "t").doc_topic, doc_topic)
+
+
+def test_one_topic_of_each_document_is_no_pair_of_shares(tmp_path):
+    (tmp_path / "t").write_text(HEAD + "0\ta\t0\t1.0\n1\tb\t0\t1.0\n")
+    assert read_mallet_doc_topics(tmp_path / "t").doc_topic.tolist() == [[1], [1]]
+    (tmp_path / "t").write_text(HEAD + "0\ta\t0.0\t1.0\n1\tb\t1.0\t0.0\n")
+    assert read_mallet_doc_topics(tmp_path / "t").doc_topic.tolist() == [[0, 1], [1, 0]]
+
+
 @cases(
     "read, text, message",
     (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
@@ -66,6 +85,9 @@ def test_weights_proportions_and_keys(tmp_path):
     (read_mallet_state, STATE.partition("0 NA")[0], "it has no words"),
     (read_mallet_state, STATE.replace("star 1", "star 2"), "topics below 2"),
     (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
+    (read_mallet_state, STATE + "1", "line 8 must have six parts"),
+    (read_mallet_state, STATE + "1 b", "line 8 must have six parts"),
+    (read_mallet_state, STATE + "1 b.txt 1 0", "line 8 must have six parts"),
     (read_mallet_weights, "", "one weight for each word"),
     (read_mallet_weights, WEIGHTS.replace("2.01", "-1"), "weights must be positive"),
     (read_mallet_weights, WEIGHTS + "2\tstar\t1\n", "one weight for each word in each topic"),

@@ -3,7 +3,7 @@
     python -m tests.files.formats
 
 writes the files that are missing to tests/data/files/format-<FORMAT>/, and never overwrites one.
-Beside each file its data and its answers are kept, for tests/test_storage_formats.py.
+Beside each file its data and its answers are kept, for tests/test_storage.py.
 """
 
 import sys
@@ -14,18 +14,14 @@ from pathlib import Path
 import numpy as np
 
 import annealvi
-from annealvi import (
-    Proximity,
-    TemperedFMM,
-    TemperedGaussianMixture,
-    TemperedLDA,
-    TemperedMultinomialMixture,
-    TopicModel,
-)
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, TemperedMultinomialMixture
 from annealvi.files.container import FORMAT
-from annealvi.topics import TopicVectorizer
+from annealvi.temperature import Proximity
+from annealvi.topics import TopicModel, TopicVectorizer
+from tests.topics.corpus import make_texts
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "files"
+TEXTS = np.array(make_texts(24, n_words=6))
 
 
 def counts():
@@ -59,22 +55,13 @@ def fmm(**parameters):
 
 
 def gmm(**parameters):
-    return TemperedGaussianMixture(3, max_iter=20, tol=0, random_state=0, **parameters).fit(
-        points()
-    )
-
-
-def words():
-    """Texts of three topics."""
-    names = ["star", "planet", "orbit", "moon", "bread", "butter", "flour", "oven"]
-    names += ["ship", "wave", "sail", "storm"]
-    rng = np.random.RandomState(0)
-    return np.array([" ".join(rng.choice(names[i % 3 * 4 : i % 3 * 4 + 4], 6)) for i in range(24)])
+    settings = {"max_iter": 20, "tol": 0, "random_state": 0}
+    return TemperedGaussianMixture(3, **settings | parameters).fit(points())
 
 
 def topics(**parameters):
     lda = TemperedLDA(max_iter=4, total_samples=60)
-    return TopicModel(3, lda=lda, random_state=0, **parameters).fit(words())
+    return TopicModel(3, lda=lda, random_state=0, **parameters).fit(TEXTS)
 
 
 #: Functions that fit the estimator of each file.
@@ -130,9 +117,8 @@ def given(name):
 
 
 def data(name):
-    """The data of a file's answers."""
     if name.startswith("topics"):
-        return words()
+        return TEXTS
     if name.startswith(("fmm", "gmm", "deep-posterior")):
         return points()
     if name in ("deep-sbn", "deep-vae"):
@@ -165,10 +151,8 @@ def main():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that are short
             annealvi.save(fit(), path)
-            X = data(name)
-            np.savez(
-                path.with_suffix(".npz"), X=X, **answers(annealvi.load(path, **given(name)), X)
-            )
+            X, loaded = data(name), annealvi.load(path, **given(name))
+            np.savez(path.with_suffix(".npz"), X=X, **answers(loaded, X))
         print(f"written: {path}")
     return 0
 

@@ -13,6 +13,7 @@ from annealvi.model import LocalStep
 from annealvi.partition import LogPartition
 from annealvi.temperature import Temperature
 from annealvi.temperature.base import restored_temperature, temperature_tree
+from bench.speed.same_bits import digest
 from tests.asserts import refused
 from tests.marks import cases
 from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, show, vt
@@ -45,15 +46,9 @@ def test_a_parameter_comes_back(value, tmp_path):
         assert found == value
 
 
-@cases(
-    "value, plain",
-    (np.float32(0.5), 0.5),
-    (np.int64(3), 3),
-    (Fraction(1, 4), 0.25),
-    (range(3), [0, 1, 2]),
-)
-def test_numbers_become_those_of_python(value, plain):
-    assert repr(parameter_tree(value, "p")) == repr(plain)
+def test_numbers_become_those_of_python():
+    given = [np.float32(0.5), np.int64(3), Fraction(1, 4), range(3)]
+    assert repr(parameter_tree(given, "p")) == repr([0.5, 3, 0.25, [0, 1, 2]])
 
 
 def test_a_generator_goes_on(tmp_path):
@@ -139,19 +134,13 @@ STEPS = 12
 
 def seen(planned, step):
     """All that an optimiser and an estimator ask a temperature for."""
-    tempering, learned = planned.tempering(step), planned.learned()
-    parts = [planned.settled(step), planned.observes, planned.inverse(step), tempering[:2]]
-    parts += [None if learned is None else learned[:2]]
-    for given in (tempering, learned):
-        if given is not None and given.rule is not None:
-            parts.append([str(part) for part in vars(given.rule).values()])
-        if given is not None and given.limits is not None:
-            parts.append([np.asarray(part).tobytes() for part in given.limits])
-    if isinstance(planned, Variational):
-        parts += [planned.posterior_.tobytes(), planned.path().tobytes()]
-        if planned.path().size:
-            parts.append(planned.tempered_energy(-33.0))
-    return parts
+    parts = [planned.settled(step), planned.observes, planned.inverse(step)]
+    for given in (planned.tempering(step), planned.learned()):
+        rule = None if given is None or given.rule is None else vars(given.rule)
+        parts += [rule, None if given is None else given._replace(rule=None)]
+    if isinstance(planned, Variational) and planned.path().size:
+        parts += [planned.posterior_, planned.path(), planned.tempered_energy(-33.0)]
+    return digest(parts)
 
 
 def follow(planned, model, advance, first, last):
@@ -223,14 +212,11 @@ def test_forged_states(name, changes):
 
 
 @pytest.mark.parametrize("name", ["learned at q", "local"])
-def test_a_forged_grid_takes_no_memory(name):
+def test_a_forged_grid_takes_no_memory_and_a_number_is_no_temperature(name):
     temperature, make, _ = CASES[name]
     tree = temperature_tree(temperature.plan(STEPS, 4, model=make()))
     tree["temperature"]["parameters"]["grid"] = 2**60
-    with pytest.raises(ValueError, match=r"file is damaged: 'here\.state\.(posterior_|_log_prior)"):
-        restored_temperature(tree, "here", model=make())
-
-
-def test_a_forged_temperature():
+    message = r"file is damaged: 'here\.state\.(posterior_|_log_prior)"
+    refused(message, restored_temperature, tree, "here", model=make())
     message = r"damaged: 'here.temperature' must be a temperature. Got 2.0"
-    refused(message, restored_temperature, {"temperature": 2.0, "state": {}}, "here")
+    refused(message, restored_temperature, tree | {"temperature": 2.0}, "here", model=make())

@@ -7,57 +7,29 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from annealvi.files import read, write
-from annealvi.files.schema import (
-    Array,
-    Flag,
-    Generator,
-    Integer,
-    Listed,
-    Named,
-    Number,
-    Optional,
-    Schema,
-    Strings,
-    Text,
-    Tree,
-)
+from annealvi.files import read, schema, write
 from tests.asserts import refused
 
-STATE = Schema(
-    flag=Flag(),
-    text=Text("a", "b"),
-    n=Integer(1, 9),
-    share=Number(0, 1),
-    any=Number(finite=False),
-    dtype=Text("float32", "float64"),
-    rows=Array(("n", None), "dtype", positive=True),
-    bad=Array((2,), finite=False),
-    words=Strings("n"),
-    part=Schema(deep=Integer(0, "n")),
-    parts=Listed(Schema(deep=Integer()), 3),
-    named=Named(Number()),
-    free=Tree(),
-    none=Optional(Integer()),
-    rng=Generator(),
-)
-GOOD = {
-    "flag": True,
-    "text": "a",
-    "n": 3,
-    "share": 0.5,
-    "any": np.nan,
-    "dtype": "float32",
-    "rows": np.ones((3, 2), np.float32),
-    "bad": np.array([1.0, np.inf]),
-    "words": np.array(["a", "b", "c"], dtype=object),
-    "part": {"deep": 1},
-    "parts": [{"deep": 1}],
-    "named": {"x": 1},
-    "free": {},
-    "none": None,
-    "rng": None,
+#: Of each field its part of the schema, and a value.
+FIELDS = {
+    "flag": (schema.Flag(), True),
+    "text": (schema.Text("a", "b"), "a"),
+    "n": (schema.Integer(1, 9), 3),
+    "share": (schema.Number(0, 1), 0.5),
+    "any": (schema.Number(finite=False), np.nan),
+    "dtype": (schema.Text("float32", "float64"), "float32"),
+    "rows": (schema.Array(("n", None), "dtype", positive=True), np.ones((3, 2), np.float32)),
+    "bad": (schema.Array((2,), finite=False), np.array([1.0, np.inf])),
+    "words": (schema.Strings("n"), np.array(["a", "b", "c"], dtype=object)),
+    "part": (schema.Schema(deep=schema.Integer(0, "n")), {"deep": 1}),
+    "parts": (schema.Listed(schema.Schema(deep=schema.Integer()), 3), [{"deep": 1}]),
+    "named": (schema.Named(schema.Number()), {"x": 1}),
+    "free": (schema.Tree(), {}),
+    "none": (schema.Optional(schema.Integer()), None),
+    "rng": (schema.Generator(), None),
 }
+STATE = schema.Schema(**{name: field for name, (field, _) in FIELDS.items()})
+GOOD = {name: value for name, (_, value) in FIELDS.items()}
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -12,15 +12,9 @@ from sklearn.decomposition import PCA, LatentDirichletAllocation
 
 from annealvi import TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
-from annealvi.metrics import (
-    component_recovery,
-    duplicate_topics,
-    topic_checksum,
-    topic_coherence,
-    topic_diversity,
-    topic_stability,
-)
-from annealvi.metrics.topics import top_columns
+from annealvi.metrics import topic_checksum, topic_coherence, topic_diversity, topic_stability
+from annealvi.metrics.classes import purity
+from annealvi.metrics.topics import component_recovery, duplicate_topics, top_columns
 from annealvi.topics import merge_topics
 from tests.asserts import refused
 
@@ -156,27 +150,6 @@ def test_coherence_without_epsilon(X, topics):
     assert np.min(topic_coherence(topics, X, measure="umass", n_words=8, epsilon=0)) == -np.inf
 
 
-def test_coherence_by_hand():
-    #      0 and 1 always together, 2 never with them, 3 with 0 in one document of four
-    X = np.array([[1, 2, 0, 0], [3, 1, 0, 1], [0, 0, 1, 0], [0, 0, 1, 1]])
-    pairs = np.array([[5, 4, 0, 0], [5, 0, 4, 0], [5, 0, 0, 4]])
-    assert_allclose(topic_coherence(pairs, X, n_words=2, epsilon=0), [1, -1, 0])
-    unseen = -1 + np.log(1 / 4) / np.log(1e-12)
-    assert_allclose(topic_coherence(pairs, X, n_words=2), [1, unseen, 0], atol=1e-11)
-    umass = topic_coherence(pairs, X, n_words=2, measure="umass")
-    assert_allclose(umass, [0, np.log(2e-12), np.log(1 / 2)], atol=1e-11)
-    # Mimno et al.: log (D(w, w') + 1) / D(w'), with w' the more probable of the two
-    printed = topic_coherence(pairs, X, n_words=2, measure="umass", epsilon=1 / 4)
-    assert_allclose(printed, np.log([3 / 2, 1 / 2, 2 / 2]))
-    # the order of the two matters under UMass only
-    X[3, 2] = 0
-    turned = np.array([[0, 0, 4, 5], [0, 0, 5, 4], [1, 0, 0, 2], [2, 0, 0, 1]])
-    npmi = topic_coherence(turned, X, n_words=2)
-    assert npmi[0] == npmi[1] and npmi[2] == npmi[3]
-    umass = topic_coherence(turned + 0.0, X[1:], n_words=2, measure="umass")
-    assert_allclose(umass[2:], np.log([1 / 2, 1]), atol=1e-11)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("measure", ["npmi", "umass"])
 def test_words_that_are_absent_or_everywhere(X, topics, measure):
@@ -238,7 +211,6 @@ def test_coherence_is_what_gensim_gave(measure):
 
 
 def test_checksum(rng):
-    """It depends on each bit of the weights, and not on how they are stored."""
     weights = rng.gamma(0.1, 1.0, (4, 30)).astype(np.float32)
     found = topic_checksum(weights)
     for same in (weights.astype(np.float64), np.asfortranarray(weights), weights.tolist()):
@@ -290,17 +262,6 @@ def test_stability_does_not_know_order_or_scale(rng, matching):
         assert itself <= 1 and itself == pytest.approx(1, abs=1e-13)
 
 
-def test_stability_by_hand():
-    a, b = np.eye(3, 4), np.eye(4)[[2, 1, 3]]
-    assert topic_stability(a, b) == topic_stability(a, b, matching="one_to_one") == 2 / 3
-    # three topics of one fit that are one of the other
-    same = np.eye(4)[[0, 0, 0]]
-    assert topic_stability(same, a) == (1 + 1 / 3) / 2
-    assert topic_stability(same, a, matching="one_to_one") == 1 / 3
-    assert topic_stability(a[:1], a, matching="one_to_one") == 1 / 3  # those left over count 0
-    assert topic_stability([[1, 1, 0]], [[0, 3, 3]]) == pytest.approx(1 / 2)
-
-
 @pytest.mark.parametrize("library", [TemperedLDA, LatentDirichletAllocation])
 def test_fitted_estimators_stand_for_their_topics(X, library):
     fits = [library(4, random_state=seed, max_iter=3).fit(X) for seed in (0, 1)]
@@ -326,6 +287,9 @@ def broken(value):
     return topics
 
 
+#: Topics as lists of words.
+WORDS = [np.array([["stars", "moon"]]), pd.DataFrame([["stars", "moon"]]), [[("stars", 0.2)]]]
+WORDS += [[["stars", "moon"], ["bread", "jam"]], [["stars"], ["bread", "jam"]]]
 MEASURES = {
     "topics": lambda topics: topic_coherence(topics, np.ones((2, 30)), n_words=3),
     "a": lambda topics: topic_stability(topics, np.ones((2, 30))),
@@ -347,6 +311,7 @@ def test_topics_that_are_none(X, name):
         (np.eye(2, 1) + np.zeros(30), rf"'{name}\[1\]' .* positive and finite sum. Got 0"),
         (TemperedLDA(), "TemperedLDA instance is not fitted"),
         (PCA(), "PCA instance is not fitted"),
+        *((words, f"'{name}' .* must be a fitted estimator, or .* Got 'stars'") for words in WORDS),
     ):
         refused(message, measure, topics)
     with pytest.raises(TypeError, match=r"[Ss]parse data was passed"):
@@ -374,10 +339,7 @@ def test_topics_that_are_nearly_the_same():
     assert duplicate_topics(topics, threshold=0) == [[0, 1, 2, 3, 4, 5]]
     assert duplicate_topics(topics[:1]) == []
     assert duplicate_topics([[0.1, 0.2, 0.3], [0.3, 0.6, 0.9]], threshold=1.0) == [[0, 1]]
-
-
-def test_those_between_two_topics_bind_them():
-    at = np.radians([0, 20, 40, 90])
+    at = np.radians([0, 20, 40, 90])  # one between two topics binds them
     topics = np.column_stack([np.cos(at), np.sin(at)])
     assert duplicate_topics(topics, threshold=np.cos(np.radians(21))) == [[0, 1, 2]]
 
@@ -403,3 +365,18 @@ def test_components_are_matched_one_to_one():
     assert component_recovery(np.zeros((3, 5)), truth)[0] == 0
     refused(r"same number of features. Got 4 and 5", component_recovery, np.ones((3, 4)), truth)
     refused("components contains NaN", component_recovery, np.full((3, 5), np.nan), truth)
+
+
+def test_purity_counts_the_most_frequent_label_of_each_class():
+    rng = np.random.RandomState(0)
+    labels, classes = rng.choice(["a", "b", "c"], 90), rng.randint(5, size=90)
+    best = sum(np.unique(labels[classes == k], return_counts=True)[1].max() for k in range(5))
+    assert purity(labels, classes) == best / 90
+    assert purity(labels, labels) == purity(labels, range(90)) == 1
+    assert purity(labels, np.zeros(90)) == np.unique(labels, return_counts=True)[1].max() / 90
+
+
+@pytest.mark.parametrize(("one", "other"), [([1, 2], [1]), ([], []), (3, [1])])
+def test_bad_labels(one, other):
+    with pytest.raises(ValueError):
+        purity(one, other)

@@ -26,14 +26,9 @@ def documents():
     """Texts, counts, words, years and groups of the corpus."""
     rng = np.random.RandomState(0)
     words = sorted({word for subject in SUBJECTS for word in subject} | {"$x_$", "and"})
-    texts = []
-    for number in range(N):
-        texts.append(" ".join([*rng.choice(SUBJECTS[number % 3], 20), "and", "and", "$x_$"]))
-    column = {word: number for number, word in enumerate(words)}
-    X = np.zeros((N, len(words)), dtype=int)
-    for row, text in zip(X, texts, strict=True):
-        for word in text.split():
-            row[column[word]] += 1
+    drawn = [[*rng.choice(SUBJECTS[number % 3], 20), "and", "and", "$x_$"] for number in range(N)]
+    X = np.array([[text.count(word) for word in words] for text in drawn])
+    texts = [" ".join(text) for text in drawn]
     texts[0] += " <script>document.title = 'hacked'</script></script><!--"
     return texts, X, words, [2000 + number % 5 for number in range(N)], ["a", "b"] * (N // 2)
 

@@ -1,6 +1,5 @@
 """Figures hold the numbers of the fits, or of the choice, that they show."""
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib import pyplot
@@ -14,7 +13,8 @@ from annealvi.topics import choose_n_topics
 from tests.asserts import refused
 from tests.marks import cases
 
-matplotlib.use("Agg")
+KS = [2, 3]
+IMAGES = np.arange(-8.0, 22.0).reshape(5, 6)
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,10 @@ def test_a_value_that_was_not_recorded(fits):
     refused(message, plot.plot_learning_curves, {"both": fits}, value="perplexity")
 
 
-@pytest.fixture
-def images():
-    yield np.arange(-8.0, 22.0).reshape(5, 6)
-    pyplot.close("all")
-
-
-def test_components(images):
-    axes = plot.plot_components(images, (2, 3), n_columns=3, titles=list("abcde"))
+def test_components():
+    axes = plot.plot_components(IMAGES, (2, 3), n_columns=3, titles=list("abcde"))
     assert axes.shape == (2, 3)
-    for ax, image, title in zip(axes.flat, images, "abcde", strict=False):
+    for ax, image, title in zip(axes.flat, IMAGES, "abcde", strict=False):
         (drawn,) = ax.images
         assert_array_equal(drawn.get_array(), image.reshape(2, 3))
         assert drawn.get_clim() == (-21, 21)
@@ -64,21 +58,16 @@ def test_components(images):
     assert len(axes[1, 2].images) == 0 and not axes[1, 2].axison
 
 
-def test_components_in_given_axes(images):
+def test_components_in_given_axes():
     given = pyplot.subplots(1, 5)[1]
-    axes = plot.plot_components(images, (3, 2), axes=given, limit=4, cmap="RdBu_r")
+    axes = plot.plot_components(IMAGES, (3, 2), axes=given, limit=4, cmap="RdBu_r")
     assert_array_equal(axes, given)
-    for ax, image in zip(given, images, strict=True):
+    for ax, image in zip(given, IMAGES, strict=True):
         (drawn,) = ax.images
         assert_array_equal(drawn.get_array(), image.reshape(3, 2))
         assert drawn.get_clim() == (-4, 4) and drawn.get_cmap().name == "RdBu_r"
-
-
-def test_one_component_in_one_axes():
-    ax = pyplot.subplots()[1]
-    assert plot.plot_components([[0.0, 0.0]], (1, 2), axes=ax).item() is ax
-    assert ax.images[0].get_clim() == (-1, 1)  # nothing to see, and nothing to divide by
-    pyplot.close("all")
+    assert plot.plot_components([[0.0, 0.0]], (1, 2), axes=given[0]).item() is given[0]
+    assert given[0].images[-1].get_clim() == (-1, 1)  # nothing to see, and to divide by
 
 
 @cases(
@@ -90,24 +79,12 @@ def test_one_component_in_one_axes():
     (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
     (dict(shape="ab"), "Got shape='ab' and 6 features"),
     (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
+    (dict(shape=(2, 3), components=IMAGES * np.nan), "components contains NaN"),
+    (dict(shape=(2, 3), components=IMAGES[0]), "Expected 2D array"),
 )
-def test_components_that_cannot_be_drawn(images, arguments, message):
-    refused(message, plot.plot_components, images, **arguments)
+def test_components_that_cannot_be_drawn(arguments, message):
+    refused(message, plot.plot_components, **{"components": IMAGES} | arguments)
     assert pyplot.get_fignums() == []
-
-
-def test_components_that_are_not_numbers(images):
-    images[1, 1] = np.nan
-    refused("components contains NaN", plot.plot_components, images, (2, 3))
-    refused("Expected 2D array", plot.plot_components, images[0], (2, 3))
-
-
-def test_without_matplotlib(fits, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"needs matplotlib\..* pip install matplotlib$"):
-        plot.plot_temperature(fits[0])
-    with pytest.raises(ImportError, match=r"needs matplotlib\..* pip install matplotlib$"):
-        plot.plot_components(np.eye(4), (2, 2))
 
 
 def test_what_is_no_fit(fits):
@@ -122,14 +99,11 @@ def test_what_is_no_fit(fits):
         plot.plot_learning_curves({"a": fits[0]}, over=np.ones(2))
 
 
-def test_wrong_axes(fits, images):
-    with pytest.raises(TypeError, match=r"'ax' must be Axes of matplotlib. Got 'left'"):
-        plot.plot_temperature(fits[0], ax="left")
-    with pytest.raises(TypeError, match=r"'axes' must hold Axes of matplotlib. Got 1"):
-        plot.plot_components(images, (2, 3), axes=[1, 2, 3, 4, 5])
-
-
-KS = [2, 3]
+def test_wrong_axes(fits):
+    message = r"'ax' must be Axes of matplotlib. Got 'left'"
+    refused(message, plot.plot_temperature, fits[0], ax="left", error=TypeError)
+    message = r"'axes' must hold Axes of matplotlib. Got 1"
+    refused(message, plot.plot_components, IMAGES, (2, 3), axes=range(1, 6), error=TypeError)
 
 
 @pytest.fixture(scope="module")

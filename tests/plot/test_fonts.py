@@ -3,13 +3,11 @@
 import io
 import warnings
 
+import matplotlib
 import pytest
 
+from annealvi import plot
 from annealvi.topics import TopicModel
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-plot = pytest.importorskip("annealvi.plot")
 
 SCRIPTS = {
     "Chinese": (["星星 行星 月亮", "面包 黄油 牛奶"], "Cjk"),
@@ -33,7 +31,6 @@ def test_boxes_are_told(language, draw):
         axes = draw(model.describe(texts * 10))
         figure = axes.flat[0].figure if hasattr(axes, "flat") else axes.figure
         figure.savefig(io.BytesIO())
-        matplotlib.pyplot.close(figure)
     said = [str(warning.message) for warning in caught]
     boxes = [message for message in said if message.startswith("Glyph")]
     told = [message for message in said if "No installed font has" in message]
@@ -42,7 +39,6 @@ def test_boxes_are_told(language, draw):
 
 
 def test_a_font_that_has_the_characters_is_used(monkeypatch):
-    fonts = matplotlib.font_manager
     monkeypatch.setitem(matplotlib.rcParams, "font.family", ["cmr10"])  # Latin only
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="cmr10 font should")
@@ -51,5 +47,4 @@ def test_a_font_that_has_the_characters_is_used(monkeypatch):
         axes = plot.plot_topic_words(model.describe(texts))
     families = [label.get_fontfamily() for label in axes.flat[0].get_yticklabels()]
     assert all(len(family) == 2 for family in families)
-    assert any(font.name == families[0][1] for font in fonts.fontManager.ttflist)
-    matplotlib.pyplot.close("all")
+    assert any(font.name == families[0][1] for font in matplotlib.font_manager.fontManager.ttflist)

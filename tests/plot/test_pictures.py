@@ -10,6 +10,8 @@ from annealvi.plot import pictures
 from tests.asserts import refused
 from tests.marks import cases
 
+LENGTHS = {"days": 7}, {"days": 371}, {"months": 30}
+
 
 def test_topics_are_the_largest_or_those_that_are_named(summary):
     largest = np.argsort(-summary.topic_shares).tolist()
@@ -30,24 +32,14 @@ def test_years_are_drawn_where_they_begin(summary, documents):
     assert_array_equal(drawn.n_documents, 12)
 
 
-@cases(
-    "freq, first",
-    ("QE", "2000-04-01"),
-    ("ME", "2000-05-01"),
-    ("W", "2000-05-01"),
-    ("D", "2000-05-03"),
-)
+@cases("freq, first", ("QE", "04-01"), ("ME", "05-01"), ("W", "05-01"), ("D", "05-03"))
 def test_periods_are_drawn_where_they_begin(summary, freq, first):
     drawn = pictures.over_time(summary, ["2000-05-03"] * 60, freq, [0])
-    assert [str(day)[:10] for day in drawn.labels] == [first]
+    assert [str(day)[:10] for day in drawn.labels] == [f"2000-{first}"]
 
 
-@pytest.mark.parametrize("freq", ["SemiMonthEnd", {"days": 371}, {"days": 7}, {"months": 30}])
+@cases("freq", pd.offsets.SemiMonthEnd(), *(pd.DateOffset(**length) for length in LENGTHS))
 def test_periods_that_pandas_has_no_name_for(summary, documents, freq):
-    import pandas
-
-    own = isinstance(freq, dict)
-    freq = pandas.DateOffset(**freq) if own else getattr(pandas.offsets, freq)()
     drawn = pictures.over_time(summary, documents[3], freq, [0])
     assert list(drawn.labels) == list(summary.over_time(documents[3], freq).index)
 

@@ -18,6 +18,7 @@ from annealvi.plot.report import write_report
 from annealvi.topics import describe
 from tests.asserts import refused
 from tests.marks import cases
+from tests.topics.models import Given
 
 pytest.importorskip("plotly", reason="needs plotly, the extra 'report'")
 
@@ -138,13 +139,6 @@ def test_places_that_cannot_be_written(summary, tmp_path):
     refused("'path' parameter of write_report", write_report, summary, 3)
 
 
-def test_without_plotly(summary, tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "plotly.offline", None)
-    with pytest.raises(ImportError, match=r"plotly and pandas.* pip install plotly pandas$"):
-        write_report(summary, tmp_path / "topics.html")
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.fixture
 def held(summary, documents):
     return module.records(summary, 6, 4, 0.6, documents[3], "YE", documents[4])
@@ -234,32 +228,15 @@ def test_figures_are_there_for_what_is_known(summary, documents):
     json.dumps(everything, allow_nan=False)
 
 
-N_DOCUMENTS, N_TOPICS, N_WORDS, LENGTH = 100_000, 100, 5000, 10
-
-
-class Model:
-    """A topic model whose topics are drawn at random."""
-
-    def __init__(self):
-        rng = np.random.RandomState(0)
-        self.components_ = rng.gamma(0.05, size=(N_TOPICS, N_WORDS)) + 1e-9
-        self._shares = rng.dirichlet(np.full(N_TOPICS, 0.05), N_DOCUMENTS)
-
-    def transform(self, X):
-        return self._shares[: X.shape[0]]
-
-
 @pytest.mark.slow
 def test_a_hundred_topics_of_a_hundred_thousand_long_documents(tmp_path):
-    words = np.random.RandomState(1).randint(N_WORDS, size=N_DOCUMENTS * LENGTH)
-    ends = np.arange(N_DOCUMENTS + 1) * LENGTH
-    X = sparse.csr_matrix((np.ones(len(words)), words, ends), shape=(N_DOCUMENTS, N_WORDS))
+    D, K, V, rng = 100_000, 100, 5000, np.random.RandomState(0)
+    model = Given(rng.gamma(0.05, size=(K, V)) + 1e-9, rng.dirichlet(np.full(K, 0.05), D))
+    words, ends = rng.randint(V, size=D * 10), np.arange(D + 1) * 10
+    X = sparse.csr_matrix((np.ones(len(words)), words, ends), shape=(D, V))
     X.sum_duplicates()
-    texts = ["A long text. " * 300] * N_DOCUMENTS
-    titles = [f"The title of document {number}" for number in range(N_DOCUMENTS)]
-    summary = describe(Model(), X, texts=texts, titles=titles)
-    path = tmp_path / "topics.html"
-    times = [1990 + number % 30 for number in range(N_DOCUMENTS)]
-    groups = [number % 100 for number in range(N_DOCUMENTS)]
-    write_report(summary, path, times=times, groups=groups, other=summary)
+    titles = [f"The title of document {number}" for number in range(D)]
+    summary = describe(model, X, texts=["A long text. " * 300] * D, titles=titles)
+    path, numbers = tmp_path / "topics.html", np.arange(D)
+    write_report(summary, path, times=1990 + numbers % 30, groups=numbers % 100, other=summary)
     assert path.stat().st_size < 15e6

@@ -1,7 +1,5 @@
 """matplotlib and plotly draw the numbers of the summary."""
 
-import sys
-
 import numpy as np
 import pytest
 from matplotlib import pyplot
@@ -25,14 +23,14 @@ def values(array):
     return np.asarray(array, dtype=float)
 
 
-def render(ax):
-    """Draw it: labels that looked like mathematics would raise here."""
+def drawn(ax):
+    """What is returned, drawn: labels that looked like mathematics would raise here."""
     (ax.flat[0] if isinstance(ax, np.ndarray) else ax).figure.canvas.draw()
+    return ax
 
 
 def test_words(summary):
-    axes = plot.plot_topic_words(summary, n_words=4, n_columns=2)
-    render(axes)
+    axes = drawn(plot.plot_topic_words(summary, n_words=4, n_columns=2))
     assert axes.shape == (2, 2) and not axes[1, 1].axison
     for ax, topic in zip(axes.flat, pictures.by_size(summary), strict=False):
         assert sorted(labels_of(ax.get_yticklabels())) == sorted(summary.words(topic, 4))
@@ -59,8 +57,7 @@ def test_given_axes_are_used(summary, documents):
 
 
 def test_map(summary):
-    ax = plot.plot_topic_map(summary, documents=True)
-    render(ax)
+    ax = drawn(plot.plot_topic_map(summary, documents=True))
     points, circles = ax.collections
     places, shares = summary.map(), summary.topic_shares
     assert_array_equal(circles.get_offsets(), places[["x", "y"]])
@@ -75,8 +72,7 @@ def test_map(summary):
 
 
 def test_heatmap(summary):
-    ax = plot.plot_topic_heatmap(summary)
-    render(ax)
+    ax = drawn(plot.plot_topic_heatmap(summary))
     order = [int(label.get_text()) for label in ax.get_xticklabels()]
     distances = summary.similar().distances[np.ix_(order, order)]
     assert_array_equal(ax.images[0].get_array(), distances)
@@ -87,8 +83,7 @@ def test_heatmap(summary):
 
 
 def test_dendrogram(summary):
-    ax = plot.plot_topic_dendrogram(summary)
-    render(ax)
+    ax = drawn(plot.plot_topic_dendrogram(summary))
     heights = summary.similar().linkage[:, 2]
     assert_array_equal(sorted(line.get_xdata().max() for line in ax.lines), heights)
     brackets = values(interactive.plot_topic_dendrogram(summary).data[0].x)
@@ -98,8 +93,7 @@ def test_dendrogram(summary):
 
 @pytest.mark.slow
 def test_over_time(summary, documents):
-    ax = plot.plot_topics_over_time(summary, documents[3], topics=[1, 0])
-    render(ax)
+    ax = drawn(plot.plot_topics_over_time(summary, documents[3], topics=[1, 0]))
     table = summary.over_time(documents[3])
     assert_array_equal(ax.lines[0].get_ydata(), table.iloc[:, 2])
     assert_array_equal(ax.lines[1].get_ydata(), table.iloc[:, 1])
@@ -115,8 +109,7 @@ def test_over_time(summary, documents):
 
 
 def test_by_group(summary, documents):
-    ax = plot.plot_topics_by_group(summary, documents[4], topics=[2, 1])
-    render(ax)
+    ax = drawn(plot.plot_topics_by_group(summary, documents[4], topics=[2, 1]))
     shares = summary.by_group(documents[4]).iloc[:, [3, 2]].T
     assert_array_equal(ax.images[0].get_array(), shares)
     assert labels_of(ax.get_xticklabels()) == ["a (30)", "b (30)"]
@@ -125,8 +118,7 @@ def test_by_group(summary, documents):
 
 
 def test_term_ranks(summary):
-    ax = plot.plot_term_ranks(summary, [2], n_words=6)
-    render(ax)
+    ax = drawn(plot.plot_term_ranks(summary, [2], n_words=6))
     falling = np.sort(summary.topics[2])[::-1][:6]
     assert_array_equal(ax.lines[0].get_ydata(), falling)
     assert ax.get_yscale() == "log"
@@ -136,12 +128,11 @@ def test_term_ranks(summary):
 
 def test_stability(summary, fit):
     other = fit(1)
-    ax = plot.plot_stability(summary, other)
-    render(ax)
-    drawn = pictures.matches(summary, other)
-    assert_array_equal(ax.images[0].get_array(), drawn.values)
-    assert labels_of(ax.get_xticklabels()) == drawn.columns
-    assert_array_equal(values(interactive.plot_stability(summary, other).data[0].z), drawn.values)
+    ax = drawn(plot.plot_stability(summary, other))
+    grid = pictures.matches(summary, other)
+    assert_array_equal(ax.images[0].get_array(), grid.values)
+    assert labels_of(ax.get_xticklabels()) == grid.columns
+    assert_array_equal(values(interactive.plot_stability(summary, other).data[0].z), grid.values)
 
 
 def test_fit(summary, monkeypatch):
@@ -169,16 +160,9 @@ def test_what_cannot_be_drawn(summary, name, options, message):
     assert pyplot.get_fignums() == []
 
 
-def test_without_plotly(summary, monkeypatch):
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    with pytest.raises(ImportError, match=r"needs plotly\..* pip install plotly$"):
-        interactive.plot_topic_map(summary)
-
-
 def test_words_that_groups_use_differently(summary, documents):
     groups = np.array(documents[4])
-    axes = plot.plot_words_by_group(summary, 1, groups, n_words=3, prior=50.0)
-    render(axes)
+    axes = drawn(plot.plot_words_by_group(summary, 1, groups, n_words=3, prior=50.0))
     table = summary.words_by_group(1, groups, 3, 50.0)
     assert axes.shape == (1, 2)
     for ax, group in zip(axes.flat, "ab", strict=True):
@@ -196,8 +180,8 @@ def test_words_that_groups_use_differently(summary, documents):
 
 def test_groups_without_words_of_the_topic(summary, monkeypatch):
     of_topic = (summary.shares.argmax(axis=1) == 1).astype(int)  # others hardly have its words
-    drawn = pictures.words_by_group(summary, 1, of_topic, 3, 500.0)
-    assert [group.name for group in drawn] == ["1 (20)"]
+    groups = pictures.words_by_group(summary, 1, of_topic, 3, 500.0)
+    assert [group.name for group in groups] == ["1 (20)"]
     monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
     refused("a group that uses words of the topic", plot.plot_words_by_group, summary, 1, of_topic)
 
@@ -218,8 +202,7 @@ def effects():
 
 @pytest.mark.slow
 def test_the_difference_between_two_values(effects):
-    ax = plot.plot_effects(effects, "side")
-    render(ax)
+    ax = drawn(plot.plot_effects(effects, "side"))
     table = effects.contrast({"side": "b"}, {"side": "a"}).set_index("topic")
     order = table["estimate"].sort_values(ascending=False).index
     assert labels_of(ax.get_yticklabels()) == [f"{k} {k}" for k in order]
@@ -235,8 +218,7 @@ def test_the_difference_between_two_values(effects):
 
 
 def test_the_mean_share_at_each_of_a_few_values(effects):
-    ax = plot.plot_effects(effects, "kind", topics=["1", 0])
-    render(ax)
+    ax = drawn(plot.plot_effects(effects, "kind", topics=["1", 0]))
     legend = ax.get_legend().get_title()
     assert legend.get_text() == "kind" and legend.get_visible() and not legend.get_parse_math()
     assert labels_of(ax.get_yticklabels()) == ["1 1", "0 0"]
@@ -247,8 +229,7 @@ def test_the_mean_share_at_each_of_a_few_values(effects):
 
 
 def test_a_curve_of_a_number(effects):
-    ax = plot.plot_effects(effects, "day")
-    render(ax)
+    ax = drawn(plot.plot_effects(effects, "day"))
     assert len(ax.lines) == len(ax.collections) == 3
     own = effects.shares("day")
     own = own[own["topic"] == int(ax.lines[0].get_label()[0])]

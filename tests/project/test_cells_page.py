@@ -1,10 +1,8 @@
 """The blocks of docs/do/cells.md run: with a file of cells, and with a stand-in of pycisTopic."""
 
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from collections import namedtuple
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,25 +10,13 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from annealvi.datasets import make_topic_corpus
+from bench import CHECKOUT
 from tests.printed import BLOCK
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "do" / "cells.md"
+PAGE = CHECKOUT / "docs" / "do" / "cells.md"
 BLOCKS = [match["code"] for match in BLOCK.finditer(PAGE.read_text(encoding="utf-8"))]
 BACKEND = next(block for block in BLOCKS if "pycisTopic" in block)
 pandas = pytest.importorskip("pandas")
-
-
-@dataclass
-class CistopicLDAModel:
-    """What pycisTopic's functions take of a model."""
-
-    metrics: Any
-    coherence: Any
-    marg_topic: Any
-    topic_ass: Any
-    cell_topic: Any
-    topic_region: Any
-    parameters: Any
 
 
 @pytest.mark.slow
@@ -54,7 +40,8 @@ def test_the_page_runs(tmp_path, monkeypatch):
 
 def test_the_backend_of_pycistopic(monkeypatch):
     module = ModuleType("pycisTopic.lda_models")
-    module.CistopicLDAModel = CistopicLDAModel
+    names = "metrics coherence marg_topic topic_ass cell_topic topic_region parameters"
+    module.CistopicLDAModel = namedtuple("CistopicLDAModel", names)
     monkeypatch.setitem(sys.modules, "pycisTopic", ModuleType("pycisTopic"))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     made = make_topic_corpus(100, 80, 3, random_state=0)

@@ -11,9 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from tests.marks import cases, slow_values
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "do" / "coming_from.md"
-SECTIONS = dict(
-    section.split("\n", 1) for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
-)
+TEXT = PAGE.read_text(encoding="utf-8")
+SECTIONS = dict(section.split("\n", 1) for section in TEXT.split("\n## ")[1:])
 LIBRARIES = r"^(?:from|import) (bertopic|gensim|tomotopy|pyLDAvis|topicwizard)"
 STATE = """#doc source pos typeindex type topic
 #alpha : 0.1 0.1
@@ -29,7 +28,6 @@ def blocks(text):
 
 
 def agree(found, expected):
-    """Whether the shares of topics agree for nearly all documents."""
     assert np.abs(found - expected).mean() < 0.02
     assert np.mean(found.argmax(axis=1) == expected.argmax(axis=1)) > 0.95
 
@@ -110,6 +108,6 @@ def test_recipes(name, tmp_path, monkeypatch):
     for words in ("vocab.txt", "vocab.kos.txt"):
         Path(words).write_text("star\ngene\nfield\n")
     made = {}
-    for block in blocks(PAGE.read_text(encoding="utf-8"))[:1] + blocks(text):
+    for block in blocks(TEXT)[:1] + blocks(text):
         exec(compile(block, PAGE.name, "exec"), made)
     CHECKS[name](made)

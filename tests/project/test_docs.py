@@ -1,23 +1,26 @@
 """The snippets of the pages run, the docstrings' examples too, and the reference is complete."""
 
+import ast
 import doctest
 import importlib
 import inspect
 import pkgutil
 import re
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 import annealvi
-from tests.marks import quick_values
+from annealvi.lda.settings import RECIPE, SKLEARN
+from bench import CHECKOUT
+from tests.marks import cases, quick_values
 from tests.printed import BLOCK, blocks
 from tests.reference import reference, thing
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 TEXTS = [*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md")]
+#: No page of their own: a version, and dicts of names that the functions' docstrings list.
+WITHOUT = {"__version__", "KINDS", "DISTANCES", "STATISTICS"}
 #: What PyTorch is needed for.
 NEEDS_TORCH = "annealvi.deep"
 QUICK_PAGES = ["do/mixtures", "record/proximity", "understand/runs"]
@@ -66,9 +69,7 @@ def test_each_page_has_a_way_back_and_each_picture_says_what_it_shows():
         for tree in re.findall(r"```{toctree}\n(.*?)```", text, flags=re.DOTALL):
             names = re.findall(r"^(?:.*<)?([\w./]+)>?$", tree.strip(), flags=re.MULTILINE)
             below |= {(path.parent / f"{name}.md").resolve() for name in names}
-    assert {path.resolve() for path in DOCS.rglob("*.md")} - {
-        one.resolve() for one in below
-    } == set()
+    assert {path.resolve() for path in DOCS.rglob("*.md")} <= {one.resolve() for one in below}
     for path in TEXTS:
         for alt, picture in re.findall(r"!\[(.*?)\]\((.*?)\)", path.read_text(encoding="utf-8")):
             assert len(alt.split()) >= 5, (path.name, picture)
@@ -88,7 +89,6 @@ def test_links_in_the_texts_lead_somewhere():
 
 
 def test_the_tests_of_the_papers_are_there():
-    """Each test that stands beside a part of a paper."""
     text = (DOCS / "record" / "papers.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
     assert len(named) > 30
@@ -132,13 +132,13 @@ def documented(doc):
     return names
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        pytest.param(*found, marks=[pytest.mark.deep] if found[0].startswith(NEEDS_TORCH) else [])
-        for found in reference()
-    ],
-)
+def marked(module, *name):
+    """A case that may need PyTorch."""
+    marks = [pytest.mark.deep] if module.startswith(NEEDS_TORCH) else []
+    return pytest.param(module, *name, marks=marks)
+
+
+@cases("module, name", *(marked(*found) for found in reference()))
 def test_everything_in_the_reference_is_documented(module, name):
     """Each parameter is listed, and none is hidden behind ``**options``."""
     value = thing(module, name)
@@ -150,20 +150,7 @@ def test_everything_in_the_reference_is_documented(module, name):
         assert not names - documented(value.__doc__) - {"kwargs"}, name
 
 
-#: No page of their own: a version, and dicts of names that the functions' docstrings list.
-WITHOUT = {"__version__", "KINDS", "DISTANCES", "STATISTICS"}
-
-
-MODULES = sorted({module for module, _ in reference()})
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        pytest.param(name, marks=[pytest.mark.deep] * name.startswith(NEEDS_TORCH))
-        for name in MODULES
-    ],
-)
+@cases("module", *(marked(module) for module in sorted({module for module, _ in reference()})))
 def test_every_public_name_is_in_the_reference(module):
     assert not set(public_names(module)) - {name for _, name in reference()} - WITHOUT
 
@@ -190,3 +177,14 @@ def test_every_fitted_attribute_is_documented():
     for estimator in fits():
         fitted = {name for name in dir(estimator) if name.endswith("_") and name[0] != "_"}
         assert fitted <= documented(type(estimator).__doc__), type(estimator)
+
+
+def test_the_page_of_defaults_has_the_values_of_both_presets():
+    page = (DOCS / "look_up" / "defaults.md").read_text(encoding="utf-8")
+    compared = 0
+    for name, *cells in re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page, flags=re.MULTILINE):
+        for cell, values in zip(cells, (RECIPE, SKLEARN), strict=True):
+            if re.fullmatch(r'`"[^"`]+"`|\d+', cell) and name != "temperature":
+                assert values[name] == ast.literal_eval(cell.strip("`"))
+                compared += 1
+    assert compared == 7

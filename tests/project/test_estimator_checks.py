@@ -3,16 +3,8 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from annealvi import (
-    Annealed,
-    Fixed,
-    LocalVariational,
-    TemperedFMM,
-    TemperedGaussianMixture,
-    TemperedLDA,
-    TemperedMultinomialMixture,
-    Variational,
-)
+from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, TemperedMultinomialMixture
+from annealvi.temperature import Annealed, Fixed, LocalVariational, Variational
 
 DEFAULTS = [TemperedLDA(), TemperedMultinomialMixture()]
 TOPIC_MODELS = [

@@ -65,7 +65,6 @@ def test_what_is_in_order(function, outcome):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_new_public_method_is_called(monkeypatch):
-    """Without more ado: names and arguments are read from the package."""
     seen = []
     monkeypatch.setattr(TemperedLDA, "made_up", lambda self, n: seen.append(n), raising=False)
     for number in range(3):
@@ -152,7 +151,6 @@ work({f.__name__: f for f in (crash, hang, succeed, fail)})
 
 @pytest.mark.slow
 def test_crashes_and_hangs_are_noticed(monkeypatch, capsys):
-    """The search goes on after them, and one case can be run again."""
     monkeypatch.setattr("tests.fuzz.run.CHILD", LOST)
     assert CHILD != LOST
     cases = [("crash", 0), ("hang", 0), ("succeed", 0), ("fail", 0), ("succeed", 1)]

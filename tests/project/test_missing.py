@@ -1,4 +1,4 @@
-"""What is not there is named: compiled kernels, a module of SciPy, PyTorch."""
+"""What is not there is named: compiled kernels, a module of SciPy, PyTorch, other libraries."""
 
 import ast
 import re
@@ -9,12 +9,23 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
 import annealvi
+from annealvi import plot
 from annealvi._optional import import_optional
+from annealvi.corpus import to_gensim
+from annealvi.plot.interactive import plot_topic_map
+from annealvi.plot.report import write_report
+from annealvi.progress import ProgressBar
+from annealvi.topics import describe
+from annealvi.topics.vectorizer import TopicVectorizer, with_stop_words
 from bench import CHECKOUT
+from tests.asserts import refused
+from tests.marks import cases
+from tests.topics.models import COUNTS, WORDS, Given, fitted
 
 PACKAGE = Path(annealvi.__file__).parent
 WITHOUT_TORCH = """
@@ -36,13 +47,11 @@ def traceback_of(code, folder=PACKAGE.parent):
 
 
 def error_of(code, folder=PACKAGE.parent):
-    """The last line of it."""
     return traceback_of(code, folder).rpartition("\n")[2]
 
 
 @pytest.fixture
 def unbuilt(tmp_path):
-    """A folder with a copy of the package without compiled files."""
     compiled = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.npz")
     shutil.copytree(PACKAGE, tmp_path / "annealvi", ignore=compiled)
     return tmp_path
@@ -111,3 +120,26 @@ def test_errors_name_packages_of_the_extras(monkeypatch):
         words = shlex.split(re.search(r" Install with: pip install (.+)$", str(error.value))[1])
         named = {(package.name, *package.extras) for package in map(Requirement, words)}
         assert named <= known and len(named) == len(modules)
+
+
+SUMMARY, VECTORIZER = describe(Given(), COUNTS, WORDS), TopicVectorizer()
+needs = r"needs {0}\..* pip install {0}$".format
+
+
+@cases(
+    "module, call, words",
+    ("pandas", lambda: SUMMARY.table, needs("pandas")),
+    ("pandas", SUMMARY.map, needs("pandas")),
+    ("matplotlib.pyplot", lambda: plot.plot_temperature(fitted()[0]), needs("matplotlib")),
+    ("matplotlib.pyplot", lambda: plot.plot_components(np.eye(4), (2, 2)), needs("matplotlib")),
+    ("plotly.graph_objects", lambda: plot_topic_map(SUMMARY), needs("plotly")),
+    ("plotly.offline", lambda: write_report(SUMMARY, "x.html"), "needs plotly and.*plotly pandas$"),
+    ("gensim.corpora", lambda: to_gensim(COUNTS, WORDS), "^to_gensim " + needs("gensim")),
+    ("tqdm", ProgressBar, "^ProgressBar " + needs("tqdm")),
+    ("stop_words", lambda: with_stop_words(VECTORIZER, "german"), "='german' needs.*stop-words$"),
+)
+def test_what_needs_a_library(module, call, words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, module, None)
+    refused(words, call, error=ImportError)
+    assert not list(tmp_path.iterdir()) and SUMMARY.words(0, 1) == ["orbit"]

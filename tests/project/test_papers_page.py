@@ -4,11 +4,11 @@ import csv
 import json
 import re
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from bench import CHECKOUT
+
 DOCS, STUDIES = CHECKOUT / "docs" / "record", CHECKOUT / "bench" / "studies"
 NUMBER = re.compile(r"(?<![\w.])(\d{1,3}(?:,\d{3})+|\d*\.?\d+)(?![\w,]*\d)")
 RECORD = re.compile(r"bench/studies/([\w/]+\.(?:csv|json|md))")
@@ -57,7 +57,6 @@ def section(page, anchor):
 
 
 def sources(measured):
-    """The numbers of all that a row names."""
     found, texts = [], [measured]
     papers = json.loads((STUDIES / "papers.json").read_text(encoding="utf-8"))
     for part in re.findall(r"`--parts (\w+)", measured):

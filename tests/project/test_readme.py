@@ -26,9 +26,8 @@ def held_out():
 def expected():
     """Each number as it must stand, and from what."""
     cells = held_out()
-    ours, _, long = (
-        cells.pop(name) for name in ("annealvi", "annealvi, n_init=16", "tomotopy, 2,000 averaged")
-    )
+    names = "annealvi", "annealvi, n_init=16", "tomotopy, 2,000 averaged"
+    ours, _, long = (cells.pop(name) for name in names)
     ahead = (long - ours)[~np.isnan(long)]
     seconds = chart.rows("quality.md", "### CPU seconds of a fit").values()
     times = [
@@ -44,19 +43,14 @@ def expected():
     assert min(behind, key=behind.get) == "tomotopy, averaged"
     points = chart.points()
     support = (RECORD / "runs.md").read_text("utf-8")
-    back = [
-        float(x) for x in re.findall(r"a new fit \|.*\| (\d\.\d+) \(\d+%\) \| [\d.]+ \|", support)
-    ]
+    back = re.findall(r"a new fit \|.*\| (\d\.\d+) \(\d+%\) \| [\d.]+ \|", support)
     coverage = (RECORD / "effects.md").read_text("utf-8")
     covered = re.findall(r"\| refits \| ([\d.]+) \|", coverage)
     parts = chart.rows("defaults.md", "## What each part gains")
 
     def loss(part):
-        cells = [
-            [float(cell) for name, cell in parts[row].items() if name]
-            for row in ("the default", part)
-        ]
-        lost = np.subtract(*cells)
+        rows = parts["the default"], parts[part]
+        lost = np.subtract(*([float(cell) for name, cell in row.items() if name] for row in rows))
         return f"{lost.min():.3f} to {lost.max():.3f}"
 
     golden = json.loads((CHECKOUT / "tests/project/golden_fits.json").read_text("utf-8"))
@@ -68,7 +62,7 @@ def expected():
         f"take {min(times):.0f} to {max(times):.0f} times the CPU",
         f"takes {points['annealvi'][0]} seconds of one core",
         f"200 sweeps of tomotopy take {points['tomotopy, averaged'][0]}",
-        f"at least {100 * min(back):.0f}% of the topics that more than two thirds of the runs",
+        f"at least {100 * min(map(float, back)):.0f}% of the topics that more than two thirds of the runs",
         f"in {min(covered)} to {max(covered)} of the cases",
         f"with {len(golden)} fits",
         f"point estimates of the topics {loss('exp(E log β)')}",

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,10 @@ from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import log_partition
 from annealvi.topics import TopicModel, choose_n_topics, describe
 from annealvi.topics.source import Source
+from bench import CHECKOUT
 from tests import damaged
 from tests.damaged import X
 
-ROOT = Path(__file__).resolve().parents[2]
 #: Parameters that may be sparse, in the words of their documentation.
 TAKES_SPARSE = re.compile(r"^\w+ : (\{array-like, sparse matrix\}|array or sparse matrix)", re.M)
 OF_LDA = ("partial_fit", "fit_transform", "transform", "score", "perplexity", "predict")
@@ -74,7 +73,6 @@ def core() -> dict[str, Call]:
 
 
 def deep() -> dict[str, Call]:
-    """Those of annealvi.deep."""
     from annealvi.deep import PoissonDEF, SigmoidBeliefNetwork, VariationalAutoencoder
 
     counts, bits = X.toarray(), (X.toarray() > 0).astype(float)
@@ -123,7 +121,7 @@ def test_damaged_matrices_are_refused(calls):
 
 def documented():
     """Public functions and methods whose documentation says that they take sparse matrices."""
-    for path in (ROOT / "annealvi").rglob("*.py"):
+    for path in (CHECKOUT / "annealvi").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             public = isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_"
             if public and TAKES_SPARSE.search(ast.get_docstring(node) or ""):

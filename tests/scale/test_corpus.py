@@ -1,18 +1,22 @@
-"""A corpus in shards: sums over them, documents of them, and what cannot be one."""
+"""A corpus in shards: its partitions, their order, sums over them, and what cannot be one."""
 
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from annealvi import corpus
 from annealvi.scale import corpus as corpora
-from annealvi.scale.corpus import Partitions, ShardedCorpus, gather
+from annealvi.scale.corpus import Partitions, Piece, ShardedCorpus, facts_of, gather, load, take
 from annealvi.scale.elsewhere import Counted, Elsewhere
 from annealvi.scale.engines import SerialEngine, WorkersLostError
+from bench import chaos
 from tests.asserts import refused
+from tests.marks import cases
 
 LENGTHS = (23, 14, 31)
 
@@ -27,11 +31,9 @@ def X():
 @pytest.fixture
 def paths(X, tmp_path):
     ends = np.concatenate([[0], np.cumsum(LENGTHS)])
-    found = []
     for i in range(3):
-        found.append(str(tmp_path / str(i)))
-        corpus.write(found[-1], [X[ends[i] : ends[i + 1]]], dtype="float64")
-    return found
+        corpus.write(tmp_path / str(i), [X[ends[i] : ends[i + 1]]], dtype="float64")
+    return [str(tmp_path / str(i)) for i in range(3)]
 
 
 @pytest.fixture
@@ -41,12 +43,11 @@ def sharded(paths):
 
 def test_facts(X, paths, sharded):
     partitions = Partitions(SerialEngine(), paths)
-    assert isinstance(partitions, Counted) and not isinstance(partitions, Elsewhere)
+    assert isinstance(sharded, Elsewhere) and not isinstance(partitions, Elsewhere)
     for found in (partitions, sharded):
         assert isinstance(found, Counted) and found.shape == X.shape
         assert found.n_words == X.sum() and found.least == X.data.min()
         assert found.n_used == np.count_nonzero(np.asarray(X.sum(axis=0)))
-    assert isinstance(sharded, Elsewhere)
     assert partitions.dtype == np.float64 and sharded.dtype == np.float32
     assert sharded.digest == partitions.digest
     assert Partitions(SerialEngine(), paths[::-1]).digest != partitions.digest
@@ -64,8 +65,6 @@ def test_documents_by_their_numbers(X, sharded):
 
 
 class Model:
-    """A model that says what it is asked to do."""
-
     working = staticmethod(nullcontext)
 
 
@@ -112,14 +111,13 @@ def test_several_parts_and_losses_change_nothing(paths, sharded, n_losses, monke
     engine = Groups(n_losses)
     own = ShardedCorpus(Partitions(engine, paths), np.dtype(np.float32), 5, 2)
     engine.left = n_losses
-    rows = slice(0, 68)
-    assert own.total(Lengths(), Model(), rows) == sharded.total(Lengths(), Model(), rows)
+    whole = Lengths(), Model(), slice(0, 68)
+    assert own.total(*whole) == sharded.total(*whole)
 
 
 def test_workers_that_die_again_and_again(monkeypatch):
     monkeypatch.setattr(corpora, "LONGEST_PAUSE", 0.0)
-    with pytest.raises(RuntimeError, match=r"Workers died in 20 attempts at the same step"):
-        gather(Groups(100), lambda: [1])
+    refused("Workers died in 20 attempts", gather, Groups(100), lambda: [1], error=RuntimeError)
 
 
 def test_results_that_went_with_their_worker_are_made_again(paths):
@@ -149,5 +147,92 @@ def test_results_that_went_with_their_worker_are_made_again(paths):
 def test_partitions_that_do_not_go_together(X, paths, tmp_path):
     refused("'X' parameter must be at least one partition", Partitions, SerialEngine(), [])
     corpus.write(tmp_path / "wide", [sparse.csr_matrix(np.ones((2, 41)))])
-    with pytest.raises(ValueError, match=r"Partition 0 has 40, and partition 3 has 41"):
-        Partitions(SerialEngine(), [*paths, tmp_path / "wide"])
+    message = r"Partition 0 has 40, and partition 3 has 41"
+    refused(message, Partitions, SerialEngine(), [*paths, tmp_path / "wide"])
+
+
+@cases(
+    "source, error, message",
+    (np.ones((2, 3)), TypeError, r"partition 3 of X must be a sparse matrix, or the.*ndarr"),
+    (sparse.csr_matrix((0, 3)), ValueError, r"partition 3 of X must have at least one doc"),
+    (sparse.csr_matrix([[-1.0, 2.0]]), ValueError, r"Negative values in data.*partition 3"),
+    (sparse.csr_matrix([[np.nan, 2.0]]), ValueError, r"contains NaN"),
+)
+def test_bad_partitions(source, error, message):
+    refused(message, load, source, "partition 3 of X", error=error)
+
+
+def test_facts_of_a_partition(X):
+    facts = facts_of(X)
+    assert (facts.n_documents, facts.n_features, facts.dtype) == (*X.shape, X.dtype)
+    assert facts.n_words == X.sum() and facts.least == X.data.min()
+    assert_array_equal(np.unpackbits(facts.used, count=40), np.asarray(X.sum(axis=0) > 0).ravel())
+    assert facts_of(X.astype(np.float32)).digest != facts.digest
+    other = X.copy()
+    other.data[-1] += 1
+    assert facts_of(other).digest != facts.digest
+    assert facts_of(sparse.csr_matrix(X, copy=True)).digest == facts.digest
+    empty = facts_of(sparse.csr_matrix((2, 3)))
+    assert (empty.n_words, empty.least) == (0, np.inf)
+
+
+def test_a_shard_is_a_view_where_it_can_be(X):
+    shard = take(X.dtype, [Piece(0, 5, 9)], X)
+    assert_array_equal(shard.toarray(), X[5:9].toarray())
+    assert np.shares_memory(shard.data, X.data) and np.shares_memory(shard.indices, X.indices)
+    shard = take(np.dtype(np.float32), [Piece(0, 5, 9)], X)
+    assert shard.dtype == np.float32 and np.shares_memory(shard.indices, X.indices)
+    assert_array_equal(shard.toarray(), X[5:9].toarray().astype(np.float32))
+    both = take(X.dtype, [Piece(0, 18, 20), Piece(1, 0, 2)], X, X[::-1])
+    assert_array_equal(both.toarray(), X[[18, 19, -1, -2]].toarray())
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(1, 12), st.integers(1, 5))
+def test_every_document_once_in_shards_of_the_same_size(lengths, shard_size, per_batch):
+    order = corpora.minibatch_order(lengths, shard_size, per_batch)
+    assert_array_equal(np.sort(order.documents), np.arange(sum(lengths)))
+    sizes = [sum(piece.stop - piece.start for piece in shard) for shard in order.shards]
+    assert all(size == shard_size for size in sizes[:-1])
+    assert 0 < sizes[-1] <= shard_size
+    begins = np.concatenate([[0], np.cumsum(lengths)])
+    pieces = [piece for shard in order.shards for piece in shard]
+    rows = [np.arange(p.start, p.stop) + begins[p.partition] for p in pieces]
+    assert_array_equal(np.concatenate(rows), order.documents)
+    # tails come last
+    n_full = sum(length // shard_size for length in lengths)
+    assert all(len(shard) == 1 for shard in order.shards[:n_full])
+
+
+def test_no_documents_have_no_order():
+    order = corpora.minibatch_order([0, 0], 2, 2)
+    assert order.shards == [] and order.documents.dtype == np.int64 and not len(order.documents)
+
+
+def test_a_minibatch_has_shards_of_many_partitions():
+    order = corpora.minibatch_order([40] * 6, 10, 3)
+    batches = [order.shards[i : i + 3] for i in range(0, 24, 3)]
+    found = [[shard[0].partition for shard in batch] for batch in batches]
+    # in groups that are spread over all, each partition always at the same place
+    assert found == [[0, 2, 4]] * 4 + [[1, 3, 5]] * 4
+
+
+def test_what_is_left_is_put_together():
+    order = corpora.minibatch_order([13, 14, 6], 10, 2)
+    third = [Piece(0, 10, 13), Piece(1, 10, 14), Piece(2, 0, 3)]
+    assert order.shards[2:] == [third, [Piece(2, 3, 6)]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_any_number_of_workers(n_workers, tmp_path):
+    found = chaos.fit("learned", tmp_path, str(tmp_path / "checkpoint"), n_workers, death={})
+    assert found == chaos.expected("learned")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", chaos.EVENTS)
+def test_whatever_dies(event, tmp_path):
+    """`bench/chaos.py` does so at random moments."""
+    chaos.partitions(tmp_path)
+    plan = chaos.Plan("annealed", event, step=20, seconds=0.02, n_workers=(2, 3))
+    assert chaos.run(plan, tmp_path, tmp_path / "checkpoint", 300.0) == chaos.expected("annealed")

@@ -59,9 +59,6 @@ def test_without_a_mixture_the_topics_predict(model):
         assert not hasattr(other, "mixture_")
         assert_array_equal(other.predict(TEXTS), other.lda_.predict(X))
     assert hasattr(model, "mixture_")
-
-
-def test_a_fit_without_classes_forgets_those_of_the_fit_before(model):
     assert not hasattr(copy.copy(model).set_params(clusters=False).fit(TEXTS), "mixture_")
 
 
@@ -92,8 +89,6 @@ def test_classes_in_a_summary(model):
 
 
 class Odd(NMF):
-    """A model whose clusters are no topics."""
-
     answer = None
 
     def predict(self, X):

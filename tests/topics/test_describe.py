@@ -20,11 +20,6 @@ from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
 TEXTS = ["moon orbit moon", "goal team goal", "orbit comet the", "the team"] * 5
 
 
-@pytest.fixture(scope="module")
-def lda():
-    return TemperedLDA(3, max_iter=2, random_state=0).fit(COUNTS)
-
-
 def test_a_data_frame_has_names():
     X = pd.DataFrame(COUNTS, columns=WORDS)
     model = TemperedLDA(2, max_iter=2, random_state=0).fit(X)
@@ -73,20 +68,6 @@ def test_weights_of_a_factorisation_become_shares():
     assert_allclose(found[4], 0.5)  # no words
 
 
-def test_documents_that_topics_explain_badly(lda):
-    read = Source(lda).read(COUNTS, "documents")
-    name, values = Source(lda).unusual(read, lda.transform(COUNTS))
-    assert name == "temperature"
-    assert_array_equal(values, lda.document_temperatures(COUNTS))
-    source = Source(Given())
-    name, values = source.unusual(read, SHARES)
-    p = SHARES @ source.components_
-    with np.errstate(invalid="ignore"):
-        expected = np.where(COUNTS, COUNTS * np.log(p), 0).sum(axis=1) / COUNTS.sum(axis=1)
-    assert name == "log_likelihood" and np.isnan(values[4])
-    assert_allclose(values, expected)
-
-
 def test_a_word_of_probability_0_makes_no_infinity():
     source = Source(Given([[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5]]))
     read = source.read([[0, 2]], "documents")
@@ -99,15 +80,10 @@ def test_what_is_no_topic_model(model):
         describe(model, COUNTS)
 
 
-@cases(
-    "model",
-    TemperedLDA(),
-    TopicModel(),
-    LatentDirichletAllocation(),
-    make_pipeline(CountVectorizer(), LatentDirichletAllocation()),
-)
-def test_models_that_are_not_fitted(model):
-    refused("not fitted", describe, model, COUNTS, error=NotFittedError)
+def test_models_that_are_not_fitted():
+    pipeline = make_pipeline(CountVectorizer(), LatentDirichletAllocation())
+    for model in (TemperedLDA(), TopicModel(), LatentDirichletAllocation(), pipeline):
+        refused("not fitted", describe, model, COUNTS, error=NotFittedError)
 
 
 test_components_that_cannot_be = refusals(

@@ -19,6 +19,8 @@ from tests.asserts import refused
 from tests.marks import cases
 
 CORPUS = make_topic_corpus(80, 60, 4, document_length=40, random_state=0)
+TEXTS = ["stars and planets", "planets near stars", "bread with butter", "butter, bread, jam"] * 5
+DIFFERENT = r"a list of different ints in the range \[0, 5\], numbers of topics. Got "
 X = CORPUS.data
 
 
@@ -32,7 +34,6 @@ def lda():
 
 
 def with_topics(topics, **parameters):
-    """A model with given topics, without a fit."""
     model = TemperedLDA(len(topics), **parameters)
     model.components_ = np.asarray(topics, float)
     return model
@@ -61,14 +62,15 @@ def test_shares_of_a_merged_topic_are_sums():
 
 
 def test_an_edited_model_is_a_whole_estimator(tmp_path):
-    names = [f"word{column}" for column in range(60)]
-    X_names = pd.DataFrame(X.toarray(), columns=names)
+    names = [f"wörd {column}" for column in range(60)]
+    X_names = pd.DataFrame(X.toarray().astype(np.float32), columns=names)
     edited = merge_topics(TemperedLDA(4, max_iter=2, random_state=0).fit(X_names), [[0, 3]])
     assert_array_equal(edited.feature_names_in_, names)
-    assert edited.n_features_in_ == 60
+    assert edited.n_features_in_ == 60 and edited.components_.dtype == np.float32
     annealvi.save(edited, tmp_path / "edited")
     loaded = annealvi.load(tmp_path / "edited")
     assert_array_equal(loaded.transform(X_names), edited.transform(X_names))
+    assert loaded.top_words(3) == edited.top_words(3)
     before, steps = edited.components_.copy(), edited.n_batch_iter_
     edited.partial_fit(X_names)
     assert edited.n_batch_iter_ > steps > 2 and not np.array_equal(edited.components_, before)
@@ -99,11 +101,6 @@ def test_dropped_topics_leave_the_others_as_they_are(lda):
     assert_allclose(left.doc_topic_prior_, 1.5 * lda.doc_topic_prior_)
     assert_array_equal(drop_topics(lda, 2).components_, lda.components_[[0, 1, 3, 4, 5]])
     assert_allclose(left.transform(X).sum(axis=1), 1)
-
-
-def test_float32_stays():
-    lda = TemperedLDA(3, max_iter=2, random_state=0).fit(X.astype(np.float32))
-    assert merge_topics(lda, [[0, 1]]).components_.dtype == np.float32
 
 
 def test_reduce_finds_the_copies_of_each_topic():
@@ -181,9 +178,6 @@ def test_callbacks_are_called_by_refine():
     assert seen[before:] == [1, 2, 3, 4]
 
 
-TEXTS = ["stars and planets", "planets near stars", "bread with butter", "butter, bread, jam"] * 5
-
-
 def test_models_of_texts():
     seed_words = {"space": ["stars"], "food": ["bread"], "jam": ["jam"]}
     model = TopicModel(4, seed_words=seed_words, random_state=0).fit(TEXTS)
@@ -196,9 +190,6 @@ def test_models_of_texts():
         assert_array_equal(edited.feature_names_, model.feature_names_)
     assert model.n_topics == len(model.components_) == 4
     assert refine_topics(merged, TEXTS).seed_topics_ == merged.seed_topics_
-
-
-DIFFERENT = r"a list of different ints in the range \[0, 5\], numbers of topics. Got "
 
 
 @cases(
@@ -221,7 +212,7 @@ def test_wrong_topics(lda, topics, message):
     refused(f"'topics' parameter of drop_topics must be {message}", drop_topics, lda, topics)
 
 
-@pytest.mark.parametrize("n", [0, 7, 2.0, True, 10**400])
+@pytest.mark.parametrize("n", [0, 7, 2.0, "a", True, 10**400])
 def test_wrong_numbers(lda, n):
     refused(r"'n' parameter of reduce_topics must be an int in .*\[1, 6\]", reduce_topics, lda, n)
     if n not in (7, True):

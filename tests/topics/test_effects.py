@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from sklearn.decomposition import NMF
 
 from annealvi import TemperedLDA, TopicModel
 from annealvi.exceptions import BadParameter
@@ -19,6 +20,7 @@ from tests.asserts import refused
 from tests.marks import cases
 
 N, K = 40, 3
+ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
 TIMES = pd.date_range("2020-01-31", periods=N)
 RNG = np.random.RandomState(0)
 DRAWS, VALUES = RNG.dirichlet([1.0, 2, 0.5], size=(5, N)), RNG.normal(size=N)
@@ -40,45 +42,14 @@ def test_numbers_are_those_of_topica(clusters):
     assert_allclose(table.std_error, errors if clusters is None else of_clusters, atol=1e-8, rtol=0)
 
 
-def pooled_by_hand(draws, matrix, clusters):
-    """Estimates and standard errors (K, P) of least squares, pooled by Rubin's rules."""
-    n, P = matrix.shape
-    bread = np.linalg.inv(matrix.T @ matrix)
-    estimates, variances = [], []
-    for theta in draws:
-        b = bread @ matrix.T @ theta
-        e = theta - matrix @ b
-        own = []
-        for k in range(theta.shape[1]):
-            if clusters is None:
-                cov = bread * (e[:, k] ** 2).sum() / (n - P)
-            else:
-                names = np.unique(clusters)
-                sums = [matrix[clusters == c].T @ e[clusters == c, k] for c in names]
-                meat = sum(np.outer(s, s) for s in sums)
-                cov = (len(names) / (len(names) - 1) * (n - 1) / (n - P)) * bread @ meat @ bread
-            own.append(np.diag(cov))
-        estimates.append(b.T)
-        variances.append(own)
-    S = len(draws)
-    between = np.var(estimates, axis=0, ddof=1) if S > 1 else 0.0
-    return np.mean(estimates, axis=0), np.sqrt(np.mean(variances, axis=0) + (1 + 1 / S) * between)
-
-
 @pytest.mark.parametrize("clusters", [None, np.arange(N) % 7])
-@pytest.mark.parametrize("n_draws", [1, 5])
-def test_pooling_by_hand(n_draws, clusters):
-    draws = DRAWS[:n_draws]
-    given = draws if n_draws > 1 else draws[0]
-    effects = estimate_effects(given, "~ party * x", DATA, clusters=clusters)
-    estimate, error = pooled_by_hand(draws, MATRIX, clusters)
+def test_a_matrix_is_taken_as_it_is(clusters):
+    effects = estimate_effects(DRAWS, "~ party * x", DATA, clusters=clusters)
     assert effects.terms == ["Intercept", "party[T.right]", "x", "party[T.right]:x"]
-    assert_allclose(effects.table.estimate, estimate.ravel())
-    assert_allclose(effects.table.std_error, error.ravel())
     assert_array_equal(effects.table.topic, np.repeat(range(K), 4))
-    # a matrix is taken as it is
-    same = estimate_effects(draws, pd.DataFrame(MATRIX, columns=list("abcd")), clusters=clusters)
-    assert_allclose(same.table.std_error, error.ravel())
+    same = estimate_effects(DRAWS, pd.DataFrame(MATRIX, columns=list("abcd")), clusters=clusters)
+    for column in ("estimate", "std_error"):
+        assert_allclose(same.table[column], effects.table[column])
     assert same.terms == list("abcd")
 
 
@@ -110,6 +81,8 @@ def test_contrasts_and_mean_shares():
     assert_allclose(found.estimate, expected)
     back = effects.contrast({"party": "left"}, {"party": "right"})
     assert_allclose(back[["estimate", "low"]], -found[["estimate", "high"]])
+    same = effects.contrast({"x": 1}, {"x": 1})[["estimate", "std_error", "low", "high"]]
+    assert (same == 0).all(axis=None)
     by_party = effects.shares("party")
     assert_array_equal(by_party.party, ["left", "right"] * K)
     pairs = by_party.pivot(index="topic", columns="party", values="share")
@@ -124,17 +97,7 @@ def test_contrasts_and_mean_shares():
     # at values of all covariates the interval is that of the regression's line
     row = np.array([1.0, 0.0, 1.0, 0.0])
     moved = MATRIX @ np.linalg.inv(np.array([row, *np.eye(4)[1:]]))  # its first term is that line
-    assert_allclose(at.std_error, pooled_by_hand(DRAWS, moved, None)[1][:, 0])
-
-
-def test_documents_with_missing_values_are_left_out():
-    draws, data = DRAWS, DATA.copy()
-    data.loc[[3, 5], "x"] = np.nan
-    kept = data.x.notna().to_numpy()
-    effects = estimate_effects(draws, "~ x", data)
-    assert effects.n_documents == N - 2
-    expected = estimate_effects(draws[:, kept], "~ x", data[kept])
-    assert_allclose(effects.table.std_error, expected.table.std_error)
+    assert_allclose(at.std_error, estimate_effects(DRAWS, moved).table.std_error[::4])
 
 
 def test_splines_and_levels():
@@ -142,9 +105,6 @@ def test_splines_and_levels():
     assert len(effects.terms) == 7 and len(effects.shares("n")) == 25 * K
     refused("as in the data", effects.shares, {"n": 0.5}, error=BadParameter)
     assert estimate_effects(DRAWS, "~ y", {"y": [1, 2, 3, 4] * 10}).values("y") == [1, 2, 3, 4]
-
-
-ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
 
 
 @cases(
@@ -208,20 +168,16 @@ def test_columns_of_every_kind():
     assert_allclose(contrast.estimate, terms.estimate["who[T.a]"])
 
 
-@pytest.mark.parametrize("term", ["scale(x)", "cr(x, df=3, constraints='center')", "bs(x, df=4)"])
-def test_a_missing_value_in_a_term_of_all_documents(term):
-    draws, data = DRAWS, DATA.copy()
-    data.loc[3, "x"] = np.nan
+@cases("term", "x", "scale(x)", "cr(x, df=3, constraints='center')", "bs(x, df=4)")
+def test_documents_with_missing_values_are_left_out(term):
+    """Also of terms that depend on all documents."""
+    data = DATA.copy()
+    data.loc[[3, 5], "x"] = np.nan
     kept = data.x.notna().to_numpy()
-    found = estimate_effects(draws, f"~ {term}", data)
-    assert found.n_documents == N - 1
-    expected = estimate_effects(draws[:, kept], f"~ {term}", data[kept])
-    assert_allclose(found.table.estimate, expected.table.estimate)
-
-
-def test_no_difference_is_known_exactly():
-    same = estimate_effects(DRAWS, "~ x", DATA).contrast({"x": 1}, {"x": 1})
-    assert (same[["estimate", "std_error", "low", "high"]] == 0).all(axis=None)
+    found = estimate_effects(DRAWS, f"~ {term}", data)
+    assert found.n_documents == N - 2
+    expected = estimate_effects(DRAWS[:, kept], f"~ {term}", data[kept]).table
+    assert_allclose(found.table[["estimate", "std_error"]], expected[["estimate", "std_error"]])
 
 
 def test_values_that_are_refused():
@@ -286,20 +242,23 @@ def test_a_planted_effect(summary):
     assert_array_equal(table.topic, [k, k])
 
 
+def effects_with(summary, refits):
+    """The table of effects if these were the refits."""
+    own = SimpleNamespace(**{**vars(summary), "labels": summary.labels, "refits": refits})
+    return type(summary).effects(own, "~ group", {"group": planted()[1]}).table
+
+
 def test_refits_widen_by_their_own_spread(summary):
     _, group, _ = planted()
-    data = {"group": group}
-    alone = SimpleNamespace(**{**vars(summary), "labels": summary.labels, "refits": None})
-    without = type(summary).effects(alone, "~ group", data).table
-    found = summary.effects("~ group", data).table
+    without = effects_with(summary, None)
+    found = summary.effects("~ group", {"group": group}).table
     least_squares = np.linalg.pinv(np.column_stack([np.ones(len(group)), group]))
     of_refits = [(least_squares @ own.astype(float)).T for own in summary.refits.shares]
     between = 1.25 * np.var(of_refits, axis=0, ddof=1)
     assert_allclose(found.estimate, without.estimate)
     assert_allclose(found.std_error**2, without.std_error**2 + between.ravel())
     assert "support" not in without
-    # the same numbers each time
-    assert summary.effects("~ group", data).table.equals(found)
+    assert summary.effects("~ group", {"group": group}).table.equals(found)  # each time
 
 
 def test_a_topic_that_is_not_found_again_has_no_interval(summary):
@@ -307,9 +266,7 @@ def test_a_topic_that_is_not_found_again_has_no_interval(summary):
     similarity[1:, 1] = 0.5
     refits = Refits(similarity, summary.refits.shares, summary.refits.checksum)
     assert_allclose(refits.support, [1, 0.25, 1])
-    other = SimpleNamespace(**{**vars(summary), "labels": summary.labels, "refits": refits})
-    _, group, _ = planted()
-    table = type(summary).effects(other, "~ group", {"group": group}).table
+    table = effects_with(summary, refits)
     assert table[table.topic == 1][["std_error", "low", "high"]].isna().all(axis=None)
     assert table[table.topic != 1].notna().all(axis=None) and table.estimate.notna().all()
 
@@ -338,10 +295,8 @@ def test_refits_are_of_a_model_and_its_documents(summary):
             describe(model, documents, refits=summary.refits)
     with pytest.raises(BadParameter, match=r"'refits' parameter of describe must be an int"):
         describe(other, X, refits=-1)
-    from sklearn.decomposition import NMF
-
-    with pytest.raises(TypeError, match="a fitted TemperedLDA or TopicModel"):
-        describe(NMF(2).fit(X), X, refits=2)
+    message = "a fitted TemperedLDA or TopicModel"
+    refused(message, describe, NMF(2).fit(X), X, refits=2, error=TypeError)
 
 
 def test_texts_are_refitted_with_the_words_of_the_model():
@@ -365,8 +320,7 @@ def test_documents_without_words_are_left_out():
     lda = TemperedLDA(3, random_state=0).fit(X)
     effects = describe(lda, X).effects("~ group", {"group": group})
     assert effects.n_documents == 75
-    words = "<Effects of 2 terms on 3 topics in 75 documents, topics taken as given>"
-    assert repr(effects) == words
+    assert repr(effects).endswith("2 terms on 3 topics in 75 documents, topics taken as given>")
 
 
 @pytest.mark.slow
@@ -391,16 +345,13 @@ def test_errors_of_groups_are_those_of_many_draws(summary):
         assert_allclose(errors.iloc[row, 1:].to_numpy(float), np.sqrt(expected), rtol=0.01)
 
 
-def test_errors_of_periods_are_those_of_groups(summary):
+def test_errors_of_periods_are_those_of_groups_and_one_document_has_none(summary):
     years = np.repeat([2000, 2001, 2003], 200)
     means, errors = summary.over_time(years, return_std=True)
     of_groups = summary.by_group(years, return_std=True)
     assert_allclose(means.iloc[[0, 1, 3]], of_groups[0])
     assert_allclose(errors.iloc[[0, 1, 3]], of_groups[1])
     assert errors.iloc[2, 1:].isna().all()
-
-
-def test_one_document_has_no_error(summary):
     names = ["alone", *["together"] * 599]
     errors = summary.by_group(names, return_std=True)[1]
     assert errors.loc["alone"].iloc[1:].isna().all() and errors.loc["together"].notna().all()

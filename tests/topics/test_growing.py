@@ -23,16 +23,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* texts have no word of the mod
 EARLY = {
     "en": "star planet orbit moon rocket comet galaxy bread butter flour oven sugar",
     "de": "Stern Mond Bahn Rakete Komet Brot Butter Mehl Ofen Zucker Öl Größe",
-    "es": "estrella luna órbita cohete cometa pan harina horno azúcar leche sal año",
     "ru": "звезда луна орбита ракета комета хлеб масло мука печь сахар соль год",
-    "el": "αστέρι φεγγάρι τροχιά πύραυλος κομήτης ψωμί βούτυρο αλεύρι φούρνος ζάχαρη",
 }
 LATE = {
     "en": "telescope exoplanet yeast airfryer",
     "de": "Teleskop Exoplanet Hefe Heißluft",
-    "es": "telescopio exoplaneta levadura freidora",
     "ru": "телескоп экзопланета дрожжи фритюрница",
-    "el": "τηλεσκόπιο εξωπλανήτης μαγιά φριτέζα",
 }
 
 
@@ -89,7 +85,6 @@ LIMITS = {
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_the_limits_hold_for_all_texts_so_far(name):
-    """Against a vectorizer that counts all of them anew."""
     blocks, vectorizer = blocks_of(), TopicVectorizer(**LIMITS[name])
     model, known = make(vectorizer), []
     free = {"min_df": 1, "max_df": 1.0, "max_features": None}
@@ -194,7 +189,8 @@ def test_killed_between_two_calls_it_goes_on(given, tmp_path, monkeypatch):
     blocks[3] += ["hapax legomenon", "others once"]
     model = make(TopicVectorizer(clean=True), **given).partial_fit(blocks[:2])
     model.save(path)
-    others = [TopicModel.load(path), pickle.loads(pickle.dumps(model)), copy.copy(model)]
+    others = [TopicModel.load(path), copy.copy(model), copy.deepcopy(model)]
+    others.append(pickle.loads(pickle.dumps(model)))
     model.partial_fit(blocks[2:])
     for other in others:
         same(other.partial_fit(blocks[2:]), model)
@@ -257,11 +253,7 @@ def test_readers_never_see_half_of_a_growth():
 FITTED = TemperedLDA(2, max_iter=1).fit(np.eye(3, dtype=int))
 test_wrong_numbers_of_words = refusals(
     lambda n: copy.copy(FITTED).add_words(n),
-    (0, "'n_words' .* a positive int. Got 0"),
-    (-1, "'n_words' .* a positive int. Got -1"),
-    (1.5, "'n_words' .* a positive int. Got 1.5"),
-    (True, "'n_words' .* a positive int. Got True"),
-    ("a", "'n_words' .* a positive int. Got 'a'"),
+    *((n, f"'n_words' .* a positive int. Got {n!r}") for n in (0, -1, 1.5, True, "a")),
 )
 
 
@@ -276,11 +268,5 @@ def test_words_that_log_c_does_not_know_change_nothing():
 
 
 def test_a_callback_adds_no_words():
-    def add(lda, monitor):
-        lda.add_words(1)
-
-    refused(
-        "after a fit, not in a callback",
-        TemperedLDA(2, callback=add).partial_fit,
-        np.eye(3, dtype=int),
-    )
+    lda = TemperedLDA(2, callback=lambda lda, monitor: lda.add_words(1))
+    refused("after a fit, not in a callback", lda.partial_fit, np.eye(3, dtype=int))

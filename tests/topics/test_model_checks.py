@@ -1,8 +1,4 @@
-"""scikit-learn's estimator checks, as far as they fit texts.
-
-Its generator of checks yields only one for an estimator that takes no matrix.  Those here need no
-data; the others are written again for texts.
-"""
+"""scikit-learn's estimator checks: those that need no data, and others written again for texts."""
 
 import copy
 import pickle

@@ -6,7 +6,7 @@ import pytest
 from sklearn.decomposition import NMF
 
 import annealvi
-from annealvi import Annealed, TemperedLDA, TopicModel
+from annealvi import Annealed, TemperedLDA, TopicModel, Variational
 from annealvi.exceptions import BadParameter
 from annealvi.topics import describe, merge_topics, refine_topics, write_table
 from tests.asserts import refused
@@ -78,18 +78,14 @@ def test_the_index_is_written_unless_it_only_counts(tmp_path):
     write_table(frame, str(path))
     assert path.read_text() in (",x\na,1\nb,2\n", '"",x\na,1\nb,2\n')
     two = frame.set_axis(pd.MultiIndex.from_tuples([(1, "a"), (1, "b")], names=["topic", "term"]))
-    for table, text in (
-        (two, "topic,term,x\n1,a,1\n1,b,2\n"),
-        (frame.reset_index(drop=True), "x\n1\n2\n"),
-    ):
+    counted = frame.reset_index(drop=True)
+    for table, text in ((two, "topic,term,x\n1,a,1\n1,b,2\n"), (counted, "x\n1\n2\n")):
         write_table(table, path)
         assert path.read_text() == text
 
 
 def test_bad_tables(tmp_path):
-    refused(
-        r"'frame'.*a pandas DataFrame", write_table, [1], tmp_path / "t.csv", error=BadParameter
-    )
+    refused("'frame'.*a pandas DataFrame", write_table, [1], tmp_path / "t.csv", error=BadParameter)
     for path in (tmp_path / "t.xlsx", tmp_path / "csv", 3):
         refused("'path'", write_table, pd.DataFrame(), path, error=BadParameter)
     assert not list(tmp_path.iterdir())
@@ -126,19 +122,14 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
     ({"n_init": 2, "doc_topic_prior": "learn"}, "The best of 2 runs was kept.", "merged"),
     ({"learning_method": "online", "batch_size": 20}, "A step used 20 documents.", "stop words"),
     ({"random_state": None}, "No seed was set by a number.", "The seed was"),
+    ({"temperature": Variational(t_max=3, grid=5)}, "learned from the data (Mandt", "annealed fr"),
 )
+@pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in so few passes
 def test_other_fits(parameters, there, not_there):
     X = fitted()[1]
     lda = TemperedLDA(4, **{"max_iter": 4, "random_state": 0, **parameters}).fit(X)
     paragraph = describe(lda, X).methods().split("\n\n")[0]
     assert there in paragraph and not_there not in paragraph
-
-
-def test_a_learned_temperature():
-    X, temperature = fitted()[1], annealvi.Variational(t_max=3.0, grid=5)
-    with pytest.warns(UserWarning, match="did not cool"):  # in so few passes
-        lda = TemperedLDA(4, max_iter=2, temperature=temperature, random_state=0).fit(X)
-    assert "a temperature learned from the data (Mandt" in describe(lda, X).methods()
 
 
 def test_a_second_fit_and_documents_that_were_held_out(model, summary):
@@ -164,11 +155,3 @@ def test_a_model_of_another_library():
     text = describe(NMF(3, random_state=0, max_iter=500).fit(X), X).methods()
     assert text.startswith("The model is NMF with 3 topics over 60 words. The topics are described")
     assert "Blei et al" not in text and "Dirichlet" not in text
-
-
-def test_seeds_and_a_number_of_topics_that_was_chosen():
-    lda = TemperedLDA(max_iter=2)
-    model = TopicModel("auto", lda=lda, seed_words={"sea": ["ship"]}, random_state=0).fit(TEXTS)
-    text = describe(model, TEXTS).methods()
-    assert "Seed words were given for the topics sea." in text
-    assert f"chosen among {', '.join(map(str, model.choice_.ks))} by" in text

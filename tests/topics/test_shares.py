@@ -83,8 +83,6 @@ def test_groups_keep_the_order_of_their_categories_and_their_name():
     "times",
     [2001, 2001.0, 2003, None, 2003],
     ["2001-05-06", "2001", "2003-01-01T12:00:00Z", None, "2003-12-31"],
-    ["05/06/2001", "07/31/2001", "01/01/2003", None, "12/31/2003"],
-    ["13.06.2001", "31.07.2001", "01.01.2003", None, "31.12.2003"],
     [date(2001, 1, 1), datetime(2001, 12, 31, 23), date(2003, 1, 1), None, date(2003, 1, 1)],
     np.array(["2001-05-06", "2001-07-01", "2003-01-01", "NaT", "2003-12-31"], "M8[D]"),
     pd.to_datetime(pd.Series(["2001-05-06", "2001-07-01", "2003-01-01", None, "2003-12-31"])),
@@ -152,18 +150,12 @@ test_times_that_cannot_be = refusals(
     *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
     *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
     ([None] * 5, "YE", "for at least one document. Got None"),
-    *(
-        (YEAR, freq, rf"'freq' .* must be .* 'month', .* Got '{freq}'")
-        for freq in ("era", "0.5 years")
-    ),
+    (YEAR, "era", r"'freq' .* must be .* 'month', .* Got 'era'"),
+    (YEAR, "0.5 years", r"'freq' .* must be .* 'month', .* Got '0.5 years'"),
     (YEAR, None, r"'freq' .* must be .* Got None"),
     (["2001", *["2005"] * 4], pd.DateOffset(month=3), "positive length .* Got <DateOffset: mo"),
     (YEAR, pd.DateOffset(years=9000), "'freq' .* positive length .* Got <DateO"),
-    (
-        ["2001"] * 4 + ["2001-01-01T23"],
-        "bh",
-        "'freq' .* these times can be divided. Got 'bh' .* Valu",
-    ),
+    (["2001"] * 4 + ["2001-01-01T23"], "bh", "these times can be divided. Got 'bh' .* Valu"),
     (YEAR, pd.DateOffset(months=-3), "'freq' .* must be a positive length of time"),
     (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
     (["2001", *["2031"] * 4], "s", r"at most 100000 from .* 2001.* 2031.* Got 's'"),

@@ -58,9 +58,7 @@ test_what_is_refused = refusals(
 
 @cases(
     "texts, blocks",
-    (TEXTS, [TEXTS]),
-    (iter(TEXTS), [TEXTS]),
-    ([TEXTS, TEXTS[:1]], [TEXTS, TEXTS[:1]]),
+    *((TEXTS, [TEXTS]), (iter(TEXTS), [TEXTS]), ([TEXTS, TEXTS[:1]], [TEXTS, TEXTS[:1]])),
     ((iter(block) for block in (TEXTS, TEXTS)), [TEXTS, TEXTS]),
     ([pd.Series(TEXTS), np.array(TEXTS)], [TEXTS, TEXTS]),
 )

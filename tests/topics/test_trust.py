@@ -65,13 +65,11 @@ def test_refits_go_before_other_fits(summary):
     assert_array_equal(table.stability, [0.9, 0.6, 0.3])
     assert_array_equal(table.support, [1, 1 / 3, 0])
     assert table.reason.tolist() == ["", "found by 1 of 3 refits", "found by none of 3 refits"]
-    summary.refits = SimpleNamespace(
-        similarity=np.array([[0.9] * 3, [0.498] * 3]), support=np.full(3, 0.5)
-    )
-    assert summary.trust.reason[0] == "found by 1 of 2 refits (stability 0.699)"
-    summary.refits = SimpleNamespace(similarity=similarity, support=np.array([1, 1 / 3, 0]))
     summary.support = np.ones(3)  # of the runs of the fit itself
     assert_array_equal(summary.trust.support, [1, 1 / 3, 0])
+    similarity = np.array([[0.9] * 3, [0.498] * 3])
+    summary.refits = SimpleNamespace(similarity=similarity, support=np.full(3, 0.5))
+    assert summary.trust.reason[0] == "found by 1 of 2 refits (stability 0.699)"
 
 
 def test_two_topics_of_the_same_words():
@@ -80,9 +78,7 @@ def test_two_topics_of_the_same_words():
     assert table.distinctness[0] < trust.LEAST_DISTINCTNESS < table.distinctness[2]
     assert f"nearly the same words as topic 1 ({table.label[1]})" in table.reason[0]
     assert "nearly" not in table.reason[2]
-
-
-def test_a_single_topic_is_distinct():
+    # a single topic is distinct
     table = describe(Given(COMPONENTS[:1], np.ones((5, 1))), COUNTS, WORDS).trust
     assert np.isnan(table.distinctness[0]) and "nearly" not in table.reason[0]
 

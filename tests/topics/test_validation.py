@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from annealvi.exceptions import BadParameter
-from annealvi.topics import (
-    describe,
+from annealvi.topics import describe
+from annealvi.topics.validation import (
     document_sample,
     score_answers,
     topic_intrusion,

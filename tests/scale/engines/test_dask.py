@@ -1,6 +1,5 @@
 """The engine on Dask's scheduler, with real worker processes."""
 
-import logging
 import os
 import signal
 import threading
@@ -8,7 +7,6 @@ import time
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 from annealvi import _version
 from annealvi.scale import engines
@@ -25,20 +23,10 @@ def engine(workers):
     return DaskEngine(workers)
 
 
-@pytest.fixture
-def mortals():
-    """Two workers that may be killed."""
-    cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
-    with cluster, Client(cluster, set_as_default=False) as client:
-        yield client
-
-
 def test_results_of_results(engine):
     ten = engine.put(np.array(10))
     some = [engine.submit(jobs.add, ten, i, slot=i) for i in range(3)]
-    total = [engine.submit(jobs.total, some, slot=1), engine.submit(jobs.add, *some)]
+    total = [engine.submit(sum, some, slot=1), engine.submit(jobs.add, *some)]
     assert engine.gather(total) == [33, 33]
     assert (engine.n_workers, engine.threads(), engine.n_losses) == (2, 1, 0)
 
@@ -78,38 +66,34 @@ def test_an_interrupt_cancels_the_step(engine, monkeypatch):
 
 
 @pytest.mark.parametrize("n_killed", [1, 2])
-@pytest.mark.slow
-def test_workers_that_die(mortals, n_killed):
-    engine = DaskEngine(mortals)
-    parts = [engine.submit(jobs.add, i, slot=i) for i in range(2)]
-    pids = list(mortals.run(os.getpid).values())
-    engine.gather(parts)
-    seconds = iter([1.0] + 20 * [0.1])
+def test_workers_that_die(clients, n_killed):
+    with clients(2) as client:
+        engine = DaskEngine(client)
+        parts = [engine.submit(jobs.add, i, slot=i) for i in range(2)]
+        pids = list(client.run(os.getpid).values())
+        engine.gather(parts)
+        seconds = iter([1.0] + 20 * [0.1])
 
-    def submit():
-        n_workers, pause = engine.n_workers, next(seconds)
-        assert n_workers
-        for i, part in enumerate(parts):
-            if engine.is_lost(part):
-                parts[i] = engine.submit(jobs.add, i, slot=i)
-        value = engine.put(5)
-        step = [engine.submit(jobs.sleep, pause, part, slot=i) for i, part in enumerate(parts)]
-        return [*step, engine.submit(jobs.add, value, *step)]
+        def submit():
+            n_workers, pause = engine.n_workers, next(seconds)
+            assert n_workers
+            for i, part in enumerate(parts):
+                if engine.is_lost(part):
+                    parts[i] = engine.submit(jobs.add, i, slot=i)
+            value = engine.put(5)
+            step = [engine.submit(jobs.sleep, pause, part, slot=i) for i, part in enumerate(parts)]
+            return [*step, engine.submit(jobs.add, value, *step)]
 
-    for pid in pids[:n_killed]:
-        threading.Timer(0.3, os.kill, [pid, signal.SIGKILL]).start()
-    assert gather(engine, submit) == [0, 1, 6]
-    assert set(mortals.run(os.getpid).values()) != set(pids)
+        for pid in pids[:n_killed]:
+            threading.Timer(0.3, os.kill, [pid, signal.SIGKILL]).start()
+        assert gather(engine, submit) == [0, 1, 6]
+        assert set(client.run(os.getpid).values()) != set(pids)
 
 
-@pytest.mark.slow
-def test_no_workers_for_too_long():
-    cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
-    with cluster, Client(cluster, set_as_default=False) as client:
+def test_no_workers_for_too_long(clients):
+    with clients(1) as client:
         engine = DaskEngine(client, patience=0.5)
-        cluster.scale(0)
+        client.cluster.scale(0)
         deadline = time.monotonic() + 30
         while client.nthreads() and time.monotonic() < deadline:
             time.sleep(0.1)
