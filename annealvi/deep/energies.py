@@ -80,7 +80,7 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
         If the energy has no separate modes.
     """
     if not energy.modes:
-        raise ValueError(f"Energy ({energy.name}) has no separate modes.")
+        raise ValueError(f"Modes of energy ({energy.name}) cannot be counted: it has only one.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach

@@ -203,14 +203,14 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         tree = read_checkpoint(path, owner)
         other = Schema(estimator=Text()).load(tree)["estimator"]
         if other != owner:
-            raise ValueError(f"{file} is the state of a {other:.80}, not of a {owner}.")
+            raise ValueError(f"{file} was written by a {other:.80}. A {owner} cannot read it.")
         found = self._schema(training=Tree()).load(tree)
         for name, value in description.items():
             if found[name] != value:
                 raise ValueError(
-                    f"{file} is the state of another fit: it has {name}={found[name]!r:.80}, but "
-                    f"this {owner} has {name}={value!r:.80}. A fit can be continued only with the "
-                    "same network and the same data in the same order."
+                    f"{file} was written by another fit, in which {name} is {found[name]!r:.80}. "
+                    f"In this {owner}, {name} is {value!r:.80}. A fit can be continued only with "
+                    "the same network, and with the same data in the same order."
                 )
         return found["training"]
 
@@ -372,7 +372,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
             if temperature.learns:
                 raise BadParameter(
                     "temperature",
-                    "one that follows a plan: a float, 'annealed', Fixed or Annealed",
+                    "a float, 'annealed', a Fixed or an Annealed",
                     self.temperature,
                     "Learned temperatures need log C(T), which deep models cannot compute.",
                 )
@@ -516,7 +516,8 @@ def as_device(device: Any) -> torch.device:
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", device)
     there = torch.cuda.device_count()
     if found.type == "cuda" and (found.index or 0) >= there:
-        raise BadParameter("device", f"'cpu', because PyTorch finds {there} CUDA devices", device)
+        wanted = f"'cpu' or a GPU that exists, and PyTorch finds {there} CUDA devices"
+        raise BadParameter("device", wanted, device)
     return found
 
 
@@ -527,6 +528,6 @@ def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list
     for step, beta in enumerate(betas):
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:
             wanted = "a function that returns finite floats in the range [0, inf)"
-            hint = f"That is at {step / annealed:.3g} of the way."
+            hint = f"The function returned this value for the share {step / annealed:.3g}."
             raise BadParameter("schedule", wanted, beta, hint)
     return [float(beta) for beta in betas] + [1.0] * (n_steps - len(betas))

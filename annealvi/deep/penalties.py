@@ -84,8 +84,8 @@ def check_gradient(what: str, value: Tensor, inputs: Sequence[Tensor]) -> None:
     there = [(g, at) for g, at in zip(found, inputs, strict=False) if g is not None]
     if not there:
         raise ValueError(
-            f"{what} has no gradient: compute it by operations of PyTorch on its arguments, "
-            "without detaching them."
+            f"{what} has no gradient. Compute its value with PyTorch's operations on its "
+            "arguments, and do not detach them."
         )
     for gradient, at in there:
         wrong = ~torch.isfinite(gradient)
@@ -383,7 +383,7 @@ def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityP
     statistic = Statistic(penalty.statistic)
     of_weights = statistic.of_weights and "orthogonal" not in allowed  # but q has no network
     if of_weights or not (statistic.own or statistic.name in allowed):
-        wanted = f"a penalty with one of the statistics {allowed}, or with a function of q"
+        wanted = f"a penalty whose statistic is one of {allowed} or a function of q"
         raise BadParameter("proximity", wanted, penalty.statistic)
     return penalty
 
@@ -397,7 +397,7 @@ def check_distance(distance: Distance) -> None:
         check_gradient(what, found, [u])
     alone = [distance(x) for x in u.detach()[:, None]]
     if not torch.allclose(torch.cat(alone), found.detach(), rtol=1e-4, atol=1e-6):
-        raise ValueError(f"{what} must treat each element separately: see 'distance'.")
+        raise ValueError(f"{what} must treat each element of its argument separately.")
 
 
 # ------------------------------------------------------------------- one fit's penalty
@@ -467,9 +467,9 @@ class RunningPenalty:
         if total is not None:
             if total.shape != now.shape:
                 raise ValueError(
-                    f"The moving average of a penalty has {len(total)} values, but the new "
-                    f"statistic has {len(now)}. The statistic of a penalty must keep its shape, "
-                    "and a fit must continue with the 'average' that it began with."
+                    f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
+                    "before. A statistic must keep its shape, and a fit that continues must use "
+                    "the same 'average' as at its beginning."
                 )
             # one operation without copies: W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)

@@ -412,9 +412,9 @@ class PoissonDEF(DataEstimator):
         seen, hidden = split_tokens(X, observed=observed, random_state=split)
         if not hidden.nnz:
             raise ValueError(
-                "Perplexity needs documents with words that are not observed. Got "
-                f"{X.shape[0]} documents of at most {int(X.sum(axis=1).max())} words with "
-                f"observed={observed!r}."
+                "Perplexity is computed from words that are not observed, and there are none. "
+                f"With observed={observed!r}, all words of the {X.shape[0]} documents in X, of at "
+                f"most {int(X.sum(axis=1).max())} words each, are observed."
             )
         length = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         share = np.asarray(seen.sum(axis=1, dtype=np.float64)).ravel() / np.maximum(length, 1)
@@ -529,7 +529,7 @@ class PoissonDEF(DataEstimator):
         wrong = values[values != np.floor(values)]
         if wrong.size:
             raise ValueError(
-                f"{name} needs counts: X must hold non-negative integers. Got {wrong[0]}."
+                f"X must contain counts, which are non-negative integers, for {name}. Got {wrong[0]}."
             )
         check_counts(X, dtype=np.float32)
         return sparse.csr_matrix(X, dtype=np.float32)

@@ -317,6 +317,6 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
             raise ValueError(
-                f"{type(self).__name__} needs binary data: X must hold 0 and 1 only. "
+                f"X must be binary for {type(self).__name__}: it may contain only 0 and 1. "
                 f"Got {wrong.flat[0]}."
             )

@@ -208,11 +208,11 @@ class Training:
                     _copy(finite, parameters)  # the last ones with a finite loss
                     if self.penalty is not None:
                         self.penalty.memory = memory
-                    kept = "; the last finite state is kept" if self.monitor.step else ""
+                    kept = " The last finite state is kept." if self.monitor.step else ""
                     raise DivergenceError(
                         f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss "
-                        f"is {loss}, the norm of its gradient {size}. Lower 'learning_rate', or "
-                        f"look for extreme values of the data or the density{kept}."
+                        f"is {loss}, and the norm of its gradient {size}. Lower 'learning_rate', "
+                        f"or look for extreme values in the data or the density.{kept}"
                     )
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()
@@ -275,7 +275,7 @@ class Training:
         order, n_rows = found["order"], self.n_rows or 0
         each_once = torch.equal(order.sort().values, torch.arange(len(order)))
         if len(order) not in (0, n_rows) or not each_once:
-            raise damaged(f"{way}.order", "each number of a datum once", order.numpy())
+            raise damaged(f"{way}.order", "an order of all rows of the data", order.numpy())
         self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
         self.module.load_state_dict(found["module"])
         state = {int(n): part for n, part in found["optimiser"].items() if part is not None}

@@ -408,7 +408,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
             if self.decoder_steps == "elbo" and self.calibration == 1:
-                wanted = "below 1 with decoder_steps='elbo', or no step moves the decoder"
+                wanted = "below 1 with decoder_steps='elbo', so that some steps train the decoder"
                 raise BadParameter("calibration", wanted, self.calibration)
             steps = self.decoder_steps
             objective = partial(
@@ -499,7 +499,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         """
         noise, network = self._draws(), self.network_
         if network.encoder.gated:
-            raise ValueError("dead_units needs a fit with units='relu': gated units do not die.")
+            raise ValueError("dead_units needs a model with units='relu'. Got gated units.")
 
         def dead(x: Tensor) -> Tensor:
             z, _ = network.log_weights(x, 1, noise)
@@ -516,9 +516,9 @@ class VariationalAutoencoder(AmortisedEstimator):
         check_non_negative(values, type(self).__name__)
         if np.max(values, initial=0) > 1:
             raise ValueError(
-                f"{type(self).__name__} needs pixels in [0, 1], which are read as probabilities. "
-                f"X has values up to {np.max(values):g}: divide it by the largest possible value "
-                "of a pixel, 255 for images of bytes."
+                f"X must contain pixels in [0, 1] for {type(self).__name__}, which reads them as "
+                f"probabilities. Got values up to {np.max(values):g}. Divide X by the largest "
+                "possible value of a pixel, which is 255 for 8-bit images."
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -145,7 +145,7 @@ class MixtureFit:
                 n_done=self.n_steps,
                 n_steps=max_iter,
                 steps_per_pass=1,
-                bound_name="ELBO a sample",
+                bound_name="ELBO per sample",
                 bound=lambda: self.score,
             )
         )
@@ -175,7 +175,7 @@ class MixtureFit:
         last, elbo = monitor.step - 1, model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(
-                f"The ELBO is {elbo} after iteration {monitor.step}: parameters of "
+                f"The ELBO is {elbo} after iteration {monitor.step}. Some parameters of "
                 f"{type(estimator).__name__} are too large or too small for X."
             )
         # T of the step just made; a learned temperature has changed since
@@ -192,7 +192,7 @@ class MixtureFit:
         if estimator.verbose:
             print(
                 f"run {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
-                f"ELBO a sample {state.lower_bound:.6f}"
+                f"ELBO per sample {state.lower_bound:.6f}"
             )
         if self.plan.callbacks:
             self.plan.show(state)
@@ -434,6 +434,6 @@ def check_rows(bound: NDArray[np.float64], X: NDArray) -> None:
     lost = np.flatnonzero(~np.isfinite(bound))
     if lost.size:
         raise ValueError(
-            f"Row {lost[0]} of X is so far from all components that no float can hold its "
-            f"log-likelihood: its values are up to {np.max(np.abs(X[lost[0]])):.3g}."
+            f"Row {lost[0]} of X is so far from all components that its log-likelihood is not a "
+            f"finite float. The largest value in the row is {np.max(np.abs(X[lost[0]])):.3g}."
         )

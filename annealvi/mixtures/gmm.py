@@ -315,8 +315,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         temperature = as_temperature(self.temperature, kinds)
         if temperature.learns and not temperature.per_document and covariances is None:
             raise ValueError(
-                "A variational temperature needs known 'covariances': with learned precisions the "
-                "normaliser C(T) is infinite at high T. Pass 'covariances', or use "
+                "A variational temperature needs known 'covariances', because the normaliser C(T) "
+                "is infinite at high T if precisions are learned. Pass 'covariances', or use "
                 "temperature='annealed'."
             )
         return X, settings, temperature

@@ -230,7 +230,7 @@ class TemperedMultinomialMixture(
         if not isinstance(self.init, str):
             init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
             if np.any(init < 0) or not np.all(init.max(axis=1) > 0):
-                raise BadParameter("init", "at least 0, with a word in each row", self.init)
+                raise BadParameter("init", "at least 0, and above 0 once in each row", self.init)
         priors = float(self.weight_concentration_prior), float(self.word_prior)
         return X, {"weight_prior": priors[0], "word_prior": priors[1]}, temperature
 
@@ -259,7 +259,7 @@ class TemperedMultinomialMixture(
         empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
         if empty:
             warn_user(
-                f"{empty} of {self.n_components} classes have no documents. Use a smaller "
+                f"{empty} of the {self.n_components} clusters contain no documents. Use a smaller "
                 "'n_components' or a smaller 'word_prior'.",
                 ConvergenceWarning,
             )

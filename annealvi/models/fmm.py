@@ -205,16 +205,16 @@ class FMM(Mixture):
         """
         if rho != 1 or scale != 1:
             raise ValueError(
-                "The factorial mixture is fitted in batch: 'rho' and 'scale' must be 1. "
+                "'rho' and 'scale' must be 1, because the factorial mixture is fitted in batch. "
                 f"Got rho={rho!r} and scale={scale!r}."
             )
         b, R = float(tempering.inverse), statistics.pairs
         if not self._move_components(statistics, b / self.noise_variance, tempering):
             raise ValueError(
-                f"The equations for the components are singular in float64 at T={1 / b:.4g}: "
-                f"noise_variance={self.noise_variance:.4g} and component_variance="
-                f"{self.component_variance:.4g} are too far apart, or too large or too small "
-                "for X."
+                f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
+                f"Choose a noise_variance (now {self.noise_variance:.4g}) and a component_variance "
+                f"(now {self.component_variance:.4g}) that are closer together, or closer to the "
+                "variance of X."
             )
         if self.learn_probability:
             mean = np.diag(R) / self.n_samples
@@ -380,8 +380,8 @@ class FMM(Mixture):
         held = [np.ascontiguousarray(array, dtype=dtype) for array in limits[1:]]
         if [array.shape for array in held] != [K, nu.shape, nu.shape]:
             raise ValueError(  # the kernel would read past their ends
-                f"Limits of factors must have the shapes {K}, {nu.shape} and {nu.shape}, padding "
-                f"too. Got {', '.join(str(array.shape) for array in held)}."
+                f"The limits of factors must have the shapes {K}, {nu.shape} and {nu.shape}, which "
+                f"include padding. Got {', '.join(str(array.shape) for array in held)}."
             )
         kernels.held_sweep(projection, *of_datum, limits.inverse, *held, n_threads, nu, inverse)
         # b is a ratio of differences, which may vanish near the centre

@@ -254,7 +254,7 @@ class GMM(Mixture):
             used = self.means, self.log_joint(self.means), self.weights, 1 / self.precisions
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
         if not positive or not all(np.all(np.isfinite(part)) for part in used):
-            wanted = "of parameters that densities can be computed from"
+            wanted = "a set of parameters at which densities are finite"
             raise damaged(f"{way}.posterior", wanted, self.posterior)
 
     # ------------------------------------------------------------- Algorithm 1

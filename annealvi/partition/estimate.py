@@ -479,7 +479,8 @@ def log_partition(
         raise BadParameter("method", f"one that {own} offers: {names}", method)
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
-            f"C(T) needs at least one sample. Got n_samples={model.n_samples} of {own} instead."
+            f"{own} must have at least one sample, so that C(T) can be computed. Got n_samples="
+            f"{model.n_samples} instead."
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in words])
@@ -527,8 +528,8 @@ def _monte_carlo(
     worst = int(np.argmin(effective))
     if effective[worst] < _LEAST_EFFECTIVE:
         warn_user(
-            f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
-            f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
-            "standard error can be trusted. If there are many data, more draws hardly help."
+            f"One draw dominates the mean that estimates C(T). At T={1 / b[worst]:.4g} the "
+            f"effective sample size is {effective[worst]:.3g}, with {n} draws. log C and its "
+            "standard error are unreliable there. If there are many data, more draws hardly help."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

@@ -161,22 +161,22 @@ class LogPartition:
             wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
             if wanted.shape != own.shape:
                 raise ValueError(
-                    "log C was computed on a different grid from the fit's: "
+                    "log C was computed on a different grid from the one that this fit uses. "
                     f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
                 )
             differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # nan differs
             if differ.size:
                 m = int(differ[0])
                 raise ValueError(
-                    "log C was computed on a different grid from the fit's: "
+                    "log C was computed on a different grid from the one that this fit uses. "
                     f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
                 )
         for name, wanted in (hyperparameters or {}).items():
             given = self.made_for.get(name)
             if given is not None and wanted is not None and not _same(given, wanted):
                 raise ValueError(
-                    f"log C was computed for different hyperparameters from the fit's: {name!r} "
-                    f"is {shown(given)}, expected {shown(wanted)}."
+                    "log C was computed for different hyperparameters from those of this fit. "
+                    f"{name!r} is {shown(given)}, expected {shown(wanted)}."
                 )
 
     def save(self, path: str | os.PathLike) -> None:
@@ -187,7 +187,7 @@ class LogPartition:
         wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
         if wrong:
             raise ValueError(
-                "A LogPartition can be saved only if it holds numbers and strings. Got "
+                "A LogPartition can be saved only if its fields are numbers and strings. Got "
                 f"{wrong[0]!r} of dtype {arrays[wrong[0]].dtype} instead."
             )
         with open(path, "wb") as file:
@@ -213,7 +213,8 @@ class LogPartition:
         possible = set(cls.__dataclass_fields__) - {"made_for"}
         if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
             raise ValueError(
-                f"{os.fspath(path)!r} holds no LogPartition: its arrays are {sorted(fields)}."
+                f"{os.fspath(path)!r} is not the file of a LogPartition: it contains the arrays "
+                f"{sorted(fields)}."
             )
         return cls(**fields, made_for=made_for)
 
@@ -245,6 +246,6 @@ def check_log_c_at_1(
     at_1 = values[inverse == 1]
     if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
         raise OutOfReach(
-            f"The exact log C has lost its digits: at T=1 it is {at_1[0]:.2g} instead of 0. "
-            "Use priors that are less extreme, or another method."
+            "The exact log C is wrong because of rounding errors: at T=1 it is "
+            f"{at_1[0]:.2g} instead of 0. Use priors that are less extreme, or another 'method'."
         )

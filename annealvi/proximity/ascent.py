@@ -265,7 +265,7 @@ class _Run:
         if not np.all(np.isfinite(self.elbo)):
             raise ValueError(
                 f"The ELBO at the start must be finite. Got {self.elbo[~np.isfinite(self.elbo)][0]}"
-                ": scale X, or start from smaller 'means'."
+                ". Rescale X, or start from smaller 'means'."
             )
 
     def go(self) -> Ascent:

@@ -74,8 +74,9 @@ def call_statistic(
     what = f"The derivative of the statistic {name}"
     if value.shape != q.logit.shape:
         raise ValueError(
-            f"{what} must be a function, because f has shape {value.shape} and q {q.logit.shape}: "
-            "it must return the sum of c_j df_j/dtheta for an array c of the shape of f."
+            f"{what} must be a function, because the shape of f is {value.shape} and that of q is "
+            f"{q.logit.shape}. For an array c of the shape of f, the function must return the sum "
+            "of c_j df_j/dtheta."
         )
     return value, numbers(derivative, what, q.logit.shape)
 
@@ -177,7 +178,7 @@ def _compare(given: float, difference: float, size: float, what: str) -> None:
     room = TOLERANCE * (abs(given) + abs(difference)) + ROUNDING * size
     if not abs(given - difference) <= room:
         raise ValueError(
-            f"{what} differs from finite differences: it is {given:.6g}, and they are "
+            f"{what} is wrong: it is {given:.6g}, but finite differences of the values give "
             f"{difference:.6g}."
         )
 

@@ -53,7 +53,7 @@ def load(source: Any, name: str) -> sparse.csr_matrix:
     if not sparse.issparse(source):
         raise TypeError(
             f"{name} must be a sparse matrix, or the path of a corpus on disk. Got "
-            f"{type(source).__name__}: convert it with scipy.sparse.csr_matrix."
+            f"{type(source).__name__}. Convert it with scipy.sparse.csr_matrix."
         )
     if not source.shape[0]:
         raise ValueError(f"{name} must have at least one document. Got shape {source.shape}.")
@@ -315,6 +315,6 @@ def gather(engine: SerialEngine, submit: Any) -> list[Any]:
             last = lost
             time.sleep(min(0.05 * 2**number, LONGEST_PAUSE))  # new workers need a moment
     raise RuntimeError(
-        f"Workers died in {TRIES} attempts at the same step, perhaps for lack of memory: use a "
-        "smaller shard_size, or fewer threads or tasks for each worker."
+        f"Workers died in {TRIES} attempts at the same step, perhaps because they ran out of "
+        "memory. Use a smaller 'shard_size', or fewer threads or tasks for each worker."
     ) from last

@@ -89,8 +89,8 @@ class DaskEngine(SerialEngine):
                 client = distributed.default_client()
             except ValueError as error:
                 raise ValueError(
-                    "The 'client' parameter is None, and Dask has no current client: make one "
-                    "first, such as distributed.Client()."
+                    "The 'client' parameter is None, and Dask has no current client. Make one "
+                    "first, for example with distributed.Client()."
                 ) from error
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise BadParameter("client", "a synchronous distributed.Client or None", client)
@@ -200,15 +200,15 @@ class DaskEngine(SerialEngine):
             if self._client.status != "running":
                 raise ValueError(
                     "The 'client' parameter must be a client that is connected to a scheduler. "
-                    f"Got one that is {self._client.status}: make a new one."
+                    f"Got a client whose status is {self._client.status!r}. Make a new one."
                 )
             self._threads: dict[str, int] = self._client.nthreads()
             if self._threads:
                 break
             if time.monotonic() - began > self._patience:
                 raise RuntimeError(
-                    f"There have been no workers for {self._patience:.0f} seconds: start some, "
-                    "such as with `dask worker` and the scheduler's address."
+                    f"The scheduler has had no workers for {self._patience:.0f} seconds. Start "
+                    "some, for example with `dask worker` and the scheduler's address."
                 )
             time.sleep(0.1)
         self.n_losses += any(one not in self._threads for one in self._addresses)
@@ -229,13 +229,13 @@ class DaskEngine(SerialEngine):
         for address, version in self._client.run(_version, on_error="return").items():
             if isinstance(version, BaseException):
                 raise ImportError(
-                    f"The worker {address} cannot import annealvi: install annealvi "
-                    f"{__version__} in its environment."
+                    f"The worker {address} cannot import annealvi. Install annealvi "
+                    f"{__version__} in the worker's environment."
                 ) from version
             if version != __version__:
                 raise RuntimeError(
-                    "All workers must have the version of annealvi of this process, "
-                    f"{__version__}. The worker {address} has {version}."
+                    f"All workers must have annealvi {__version__}, the version that this process "
+                    f"uses. The worker {address} has annealvi {version}."
                 )
 
 

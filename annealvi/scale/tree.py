@@ -40,7 +40,7 @@ class TreeSum(Generic[T]):
         """The sum of all leaves."""
         root = self._last.bit_length(), 0
         if root not in self.nodes:
-            raise ValueError(f"Some of the {self._last + 1} leaves are missing.")
+            raise ValueError(f"The sum has {self._last + 1} terms, and some of them are missing.")
         return self.nodes[root]
 
     def _add(self, place: Place, value: T) -> None:

@@ -137,7 +137,7 @@ class Annealed(Temperature):
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(self.start, Real) and not isinstance(model, Critical):
             hint = "Only TemperedLDA computes a critical temperature."
-            raise BadParameter("start", "a number in this fit", self.start, hint)
+            raise BadParameter("start", "a number for this model", self.start, hint)
         self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass)
         # T0 may be costly to compute
         self.start_ = self._first(model) if self.n_annealing_steps_ else 1.0

@@ -126,8 +126,8 @@ class Temperature(BaseEstimator):
     def _schema(self) -> Schema:
         if self.SCHEMA is None:
             raise TypeError(
-                f"A {type(self).__name__} cannot be written to a file or read from one: only the "
-                "temperatures of annealvi can."
+                f"A {type(self).__name__} cannot be written to a file or read from one. Only "
+                "the temperatures that annealvi itself defines can."
             )
         return self.SCHEMA
 

@@ -204,7 +204,7 @@ class LocalVariational(Learned):
             raise ValueError(
                 "A LocalVariational temperature needs a model in which each datum can have its "
                 f"own temperature, as each document of TemperedLDA can. {type(model).__name__} "
-                "does not allow this: use 'annealed' or 'variational' as the temperature."
+                "does not allow this. Use 'annealed' or 'variational' as the temperature."
             )
         model.normalise_at(self._inverses)
 

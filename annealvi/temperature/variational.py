@@ -340,7 +340,7 @@ class Variational(Learned):
         elif not (given or by_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, which "
-                "computes the normaliser log C(T). This model has none: use 'annealed' or a "
+                "computes the normaliser log C(T). This model has none. Use 'annealed' or a "
                 "number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)
@@ -370,7 +370,7 @@ class Variational(Learned):
         energy = np.nan if local.energy is None else float(np.sum(local.energy))
         if not math.isfinite(energy):
             raise ValueError(
-                f"A Variational temperature needs finite energies of {type(self._model).__name__}. "
+                f"The energy of {type(self._model).__name__} must be finite to learn a temperature. "
                 f"Got {local.energy!r}."
             )
         n_units = local.n_units

@@ -104,8 +104,8 @@ def test_names(name):
     ("poisson", {"proximity": ORTHOGONAL}, r"\['entropy', 'kl', .*\], or with .* Got 'orthogonal'"),
     ("vae", {"temperature": 0.5}, "'temperature' parameter of VariationalAutoencoder"),
     ("sbn", {"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
-    ("vae", {"temperature": Variational()}, "must be one that follows a plan.* Got Vari"),
-    ("vae", {"temperature": LocalVariational()}, "must be one that follows a plan.* Got Loc"),
+    ("vae", {"temperature": Variational()}, "must be a float, 'annealed', a Fixed.* Got Vari"),
+    ("vae", {"temperature": LocalVariational()}, "must be a float, 'annealed', a Fixed.* Got Loc"),
     ("vae", {"temperature": Annealed("auto")}, "'start' .* must be a number in this.* Got 'auto'"),
     (
         "gated",
@@ -131,18 +131,26 @@ def test_bad_parameters_leave_the_estimator_as_it_was(name, options, message):
     assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
 
 
-BITS, COUNTS, PIXELS = "0 and 1 only. Got", "non-negative integers. Got", r"pixels in \[0, 1\].*up"
+BITS, COUNTS, PIXELS = (
+    "0 and 1. Got",
+    "non-negative integers, for .* Got",
+    r"pixels in \[0, 1\].*up",
+)
 
 
 @cases(
     "name, data, message",
-    ("sbn", np.full((4, 3), 0.5), f"needs binary data: X must hold {BITS} 0.5"),
+    (
+        "sbn",
+        np.full((4, 3), 0.5),
+        f"binary for SigmoidBeliefNetwork: it may contain only {BITS} 0.5",
+    ),
     ("sbn", np.full((4, 3), -1), f"{BITS} -1.0"),
     ("sbn", sparse.csr_matrix(np.full((4, 3), 2)), f"{BITS} 2.0"),
     ("sbn", sparse.csr_matrix((np.ones(2), ([0, 0], [1, 1])), shape=(2, 3)), f"{BITS} 2.0"),
     ("sbn", np.array([[0.0, np.nan]]), "NaN"),
     ("sbn", np.zeros((0, 3)), "0 sample"),
-    ("poisson", np.full((4, 3), 0.5), f"needs counts: X must hold {COUNTS} 0.5"),
+    ("poisson", np.full((4, 3), 0.5), f"X must contain counts, which are {COUNTS} 0.5"),
     ("poisson", np.full((4, 3), -1), "Negative values in data passed to PoissonDEF"),
     ("poisson", sparse.csr_matrix(np.full((4, 3), 1.25)), f"{COUNTS} 1.25"),
     ("poisson", np.array([[0.0, np.inf]]), "infinity"),
@@ -214,7 +222,7 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
         )
         with pytest.raises(ValueError, match=r"it has X='.*A fit can be continued only with the"):
             model(name).fit(X[::-1].copy(), resume=path)
-        with pytest.raises(ValueError, match=f"is the state of a {type(fresh).__name__}, not of a"):
+        with pytest.raises(ValueError, match=f"was written by a {type(fresh).__name__}. A "):
             model("posterior").fit(resume=path)
 
 

@@ -130,7 +130,7 @@ test_wrong_distances = refusals(
         lambda u: u.square().sqrt(),
         r"The gradient of the 'dist.* finite\. It is not finite at 1 of 7.* 0",
     ),
-    (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
+    (lambda u: u.abs().detach(), "has no gradient. Compute its value with PyTorch's operations"),
     (lambda u: (u - u.mean()).square(), "must treat each element separately"),
 )
 
@@ -286,7 +286,7 @@ test_wrong_functions = refusals(
     (lambda q, prior: [q.mean], "must return a Tensor of floats. Got list"),
     (lambda q, prior: q.mean / 0.0, "must be finite. Got inf"),
     (lambda q, prior: (q.mean, q.mean * torch.nan), "must be finite. Got nan"),
-    (by_numpy, "'by_numpy' has no gradient: compute it by operations of PyTorch"),
+    (by_numpy, "'by_numpy' has no gradient. Compute its value with PyTorch's operations"),
     (of_a_constant, "'of_a_constant' has no gradient"),
     (lambda q, prior: prior.mean.expand(q.batch_shape), "has no gradient"),
     (root_at_0, "The gradient of the statistic 'root_at_0' must be finite"),

@@ -221,7 +221,7 @@ test_bad_input = refusals(
     (LDAPrior(2, 3, [3]), dict(method="posterior"), "'exact', 'monte-carlo', 'jensen', 'map'"),
     (Nothing(), {}, "offers: none, see annealvi.partition.Conjugate. Got 'auto'"),
     (users_mixture(), dict(n_jobs=0), "n_jobs == 0"),
-    (FMM(2, 3), {}, "at least one sample. Got n_samples=0 of FMM"),
+    (FMM(2, 3), {}, "FMM must have at least one sample, .* Got n_samples=0"),
 )
 
 

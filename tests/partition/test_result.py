@@ -72,7 +72,9 @@ def test_a_result_outlives_its_session(tmp_path):
 
 def test_a_file_of_something_else(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(ValueError, match=r"holds no LogPartition: its arrays are \['a'\]"):
+    with pytest.raises(
+        ValueError, match=r"is not the file of a LogPartition: it contains the arrays \['a'\]"
+    ):
         LogPartition.load(tmp_path / "other.npz")
     np.savez(tmp_path / "objects.npz", values=np.array([{}]), inverse_temperatures=1)
     refused("allow_pickle", LogPartition.load, tmp_path / "objects.npz")
@@ -83,7 +85,7 @@ def test_a_file_of_something_else(tmp_path):
     (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "named.npz").read_bytes()[:50])
     for name in ("named.npz", "array.npy", "text.npz", "empty.npz", "cut.npz"):
-        refused(f"{name}' holds no LogPartition: ", LogPartition.load, tmp_path / name)
+        refused(f"{name}' is not the file of a LogPartition: ", LogPartition.load, tmp_path / name)
     with pytest.raises(FileNotFoundError):
         LogPartition.load(tmp_path / "none.npz")
     with pytest.raises(ValueError, match=r"'made_for\.model' of dtype object"):
@@ -148,7 +150,7 @@ def test_a_damaged_file(tmp_path):
             try:
                 LogPartition.load(path)
             except ValueError as error:
-                assert "holds no LogPartition" in str(error)
+                assert "is not the file of a LogPartition" in str(error)
 
 
 @pytest.mark.parametrize(("at_1", "n_data"), [(1e-3, 10), (-2e-8, 10), (np.nan, 10), (3e-8, 2000)])
@@ -158,5 +160,7 @@ def test_an_exact_log_c_that_has_lost_its_digits_is_refused(at_1, n_data):
     check_log_c_at_1(np.array([5e-9, 3.0]), inverse, n_data)
     check_log_c_at_1(np.array([3e-8, 3.0]), inverse, 10_000)
     check_log_c_at_1(np.array([at_1, 3.0]), np.array([0.9, 0.5]), n_data)
-    with pytest.raises(OutOfReach, match=r"lost its digits: at T=1 it is .* instead of 0"):
+    with pytest.raises(
+        OutOfReach, match=r"wrong because of rounding errors: at T=1 it is .* instead of 0"
+    ):
         check_log_c_at_1(np.array([at_1, 3.0]), inverse, n_data)

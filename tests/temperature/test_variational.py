@@ -267,7 +267,7 @@ def test_a_stream_is_warned_of_after_a_pass():
 @pytest.mark.parametrize("energy", [None, math.nan, -math.inf])
 def test_energies_must_be_finite(energy):
     planned = vt().plan(10, model=Words())
-    refused("needs finite energies of Words", show, planned, energy, np.zeros(5))
+    refused("energy of Words must be finite", show, planned, energy, np.zeros(5))
 
 
 @cases(

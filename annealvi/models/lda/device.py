@@ -42,10 +42,11 @@ def device_of(name: Any) -> gpu.Device | None:
     try:
         there = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        there, reason = 0, f"CUDA says: {error}."
+        there, reason = 0, f"CUDA reports: {error}."
     if index >= there:
         allowed = f"'cpu'{f' or an index below {there}' * bool(there)}"
-        raise BadParameter("device", f"{allowed}, as CuPy sees {there} CUDA devices", name, reason)
+        wanted = f"{allowed}, because CuPy finds {there} CUDA devices"
+        raise BadParameter("device", wanted, name, reason)
     return opened(cupy, index)
 
 
@@ -190,7 +191,8 @@ class DeviceWork:
             if there.block_bytes == BLOCK_BYTES:
                 warn_user(
                     f"{self.device.name} has too little memory for {n} documents at a time, so "
-                    "blocks are halved. With more memory, the last digits may differ.",
+                    "half as many are fitted together. With more memory, the last digits of "
+                    "results may differ.",
                     RuntimeWarning,
                 )
             parts = [slice(0, n // 2), slice(n // 2, n)]

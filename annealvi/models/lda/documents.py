@@ -313,8 +313,8 @@ class Documents:
         if self.options.start == "random":
             if rng is None:
                 raise ValueError(
-                    "Initialising documents at random needs a random number generator, and this "
-                    "fit has none: assign `random_state_`."
+                    "The topic proportions of documents cannot start at random, because this "
+                    "model has no random number generator. Set its attribute 'random_state_'."
                 )
             return gamma_draws(rng, shape).astype(dtype, copy=False)
         if self.gamma is not None:

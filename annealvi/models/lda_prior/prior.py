@@ -91,8 +91,8 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     if n_terms > MOST_TERMS:
         raise OutOfReach(
             f"The exact log C of an LDA with {K} topics, {problem.n_features} features and {N} "
-            f"words, at {len(b)} temperatures, sums {n_terms:.2g} terms; at most {MOST_TERMS:.0e} "
-            "are summed. Use method='monte-carlo'."
+            f"words, at {len(b)} temperatures, is a sum of {n_terms:.2g} terms, and at most "
+            f"{MOST_TERMS:.0e} are allowed. Use method='monte-carlo'."
         )
     words = [_log_topic_moments(problem, row, N) for row in problem.eta[:rows]] * (K // rows)
     sums = np.full((N + 1,) * (K - 1) + b.shape, -np.inf)
@@ -201,8 +201,8 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
         before = values
     raise OutOfReach(
         f"The exact log C of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
-        f"{N} words is a quadrature whose relative change is still {change:.2g} after "
-        f"{MOST_POWERS:.0e} powers; it must fall to {CHANGE:.0e}. Use method='monte-carlo'."
+        f"{N} words cannot be computed. With {MOST_POWERS:.0e} powers, its relative error is about "
+        f"{change:.2g}, and at most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
     )
 
 
@@ -415,7 +415,7 @@ class LDAPrior:
         """
         if self.form != "explicit":
             raise ValueError(
-                "log E S has a closed form for form='explicit'. Got form='collapsed' instead."
+                "log_mean_word needs an LDAPrior with form='explicit'. Got form='collapsed'."
             )
         b = check_inverses(inverse, "inverse")
         alpha, rows = self._alpha(), self._eta_rows()
@@ -549,13 +549,13 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
         raise BadParameter(name, f"integers in [0, {MOST_WORDS}]", wrong[0])
     if not np.any(array):
         raise ValueError(
-            "The 'document_lengths' parameter of LDAPrior must be of at least one word in all. "
+            "The 'document_lengths' parameter of LDAPrior must contain a length of at least 1. "
             f"Got {array.size} documents of length 0 instead."
         )
     distinct, copies = np.unique(array.astype(np.int64), return_counts=True)
     total = sum(int(n) * int(c) for n, c in zip(distinct, copies, strict=True))
     if total > MOST_WORDS:
-        raise BadParameter(name, f"of at most {MOST_WORDS} words in all", total)
+        raise BadParameter(name, f"integers whose sum is at most {MOST_WORDS}", total)
     return distinct, copies.astype(np.int64)
 
 

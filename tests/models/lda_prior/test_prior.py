@@ -221,7 +221,7 @@ def test_priors_at_the_edges_of_the_range(value):
     (dict(document_lengths=[3, 2.5]), r"'document_lengths'.*integers.*Got 2.5"),
     (dict(document_lengths=[3, np.nan]), r"'document_lengths'.*integers.*Got nan"),
     (dict(document_lengths=np.array([np.inf], np.float16)), "integers.*Got inf"),
-    (dict(document_lengths=[2**53, 1]), "of at most 9007199254740992 words in all. Got 9007"),
+    (dict(document_lengths=[2**53, 1]), "integers whose sum is at most 9007199254740992. Got 9007"),
     (dict(document_lengths=[2**53] * 2000), "in all. Got 18014398509481984000 instead"),
     (dict(document_lengths=[]), r"'document_lengths'.*one-dimensional.*Got shape \(0,\)"),
     (dict(document_lengths=7), r"'document_lengths'.*one-dimensional.*Got shape \(\)"),
