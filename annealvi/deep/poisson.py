@@ -529,7 +529,8 @@ class PoissonDEF(DataEstimator):
         wrong = values[values != np.floor(values)]
         if wrong.size:
             raise ValueError(
-                f"X must contain counts, which are non-negative integers, for {name}. Got {wrong[0]}."
+                f"X must contain non-negative integers, the counts of words, for {name}. "
+                f"Got {wrong[0]}."
             )
         check_counts(X, dtype=np.float32)
         return sparse.csr_matrix(X, dtype=np.float32)

@@ -370,8 +370,8 @@ class Variational(Learned):
         energy = np.nan if local.energy is None else float(np.sum(local.energy))
         if not math.isfinite(energy):
             raise ValueError(
-                f"The energy of {type(self._model).__name__} must be finite to learn a temperature. "
-                f"Got {local.energy!r}."
+                f"The energy of {type(self._model).__name__} must be finite, or no temperature can "
+                f"be learned. Got {local.energy!r}."
             )
         n_units = local.n_units
         if n_units is None:
