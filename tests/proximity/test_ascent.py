@@ -143,7 +143,9 @@ def test_a_state_after_divergence_has_a_finite_elbo(n_steps, n_records):
     """Components may be finite where their squares are not: then an earlier state is given."""
     options = dict(magnitude=0, optimizer="gradient", learning_rate=1.0)
     ascent = ProximityAscent(n_steps=n_steps, n_records=n_records, **options)
-    words = r"diverged at step \d+ of \d+ in \d of 5 runs; the ELBO was last .*'learning_rate'"
+    words = (
+        r"diverged at step \d+ of \d+ in \d of 5 runs. The last finite ELBO was .*'learning_rate'"
+    )
     with pytest.raises(DivergenceError, match=words) as caught:
         ascent.ascend(MODEL, START, 1e6)  # factors in every datum: nothing gives way
     at = int(re.search(r"diverged at step (\d+) of", str(caught.value))[1])

@@ -215,7 +215,7 @@ def test_the_warning_names_both_numbers(settings, scale):
     temperature = vt(**settings, final_fraction=0.5)
     planned = temperature.plan(2, model=Words())
     log_c = 100 * 3.0 * np.log(planned.temperatures_) ** 1.1
-    with pytest.warns(ConvergenceWarning, match="did not cool to 1: at T") as record:
+    with pytest.warns(ConvergenceWarning, match="did not cool to 1. At T") as record:
         show(planned, -700.0, log_c, n_units=100.0, scale=scale)
     message = str(record[0].message)
     energy, threshold = numbers(message)
@@ -235,7 +235,7 @@ def test_the_warning_names_both_numbers(settings, scale):
 
 def test_the_warning_where_log_c_is_given_or_exact():
     planned = vt(partition=20 * np.log(GRID), final_fraction=0.5).plan(2, model=Gauss())
-    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats per word.*log C.T. as given"):
+    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats per word.*log C.T. as passed"):
         show(planned, -40.0, n_units=20)
     # exact: T tells how much more noise there is than was assumed, which is no failure
     planned = vt(final_fraction=0.5).plan(2, model=Gauss())
