@@ -67,7 +67,7 @@ def test_devices_agree(name, cuda):
 def test_attributes_before_a_fit(name):
     for attribute in ("history_", "n_iter_", "network_", "made_up_"):
         assert not hasattr(MODELS[name], attribute)
-        with pytest.raises(AttributeError, match=f"is not fitted yet: it has no '{attribute}'"):
+        with pytest.raises(AttributeError, match=f"is not fitted yet, so it has no '{attribute}'"):
             getattr(MODELS[name], attribute)
     with pytest.raises(AttributeError, match="has no attribute 'made_up'"):
         _ = MODELS[name].made_up
