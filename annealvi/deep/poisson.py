@@ -170,91 +170,71 @@ class PoissonDEF(DataEstimator):
     ----------
     n_components : int, default=20
         Number of topics K.
-
     prior_rate : float, default=0.1
         The prior rate :math:`\lambda_0` of each topic in a document.  With small rates, documents
         have few topics.  Small rates, down to about 0.1, are better at predicting words from a few
         other words.  Larger rates explain whole documents better (docs/record/deep_models.md).
-
     background : float, default=0.01
         The rate :math:`\epsilon_v` divided by the mean count of word v, in (0, 1).  With it the
         ELBO is finite: q gives z = 0 some probability, and without a background rate a document
         with words would be impossible if z = 0.
-
     n_draws : int, default=32
         The number S >= 2 of draws from q for each document in a step.  More draws make gradients
         less noisy and steps slower.
-
     proximity : None, str, callable or ProximityPenalty, default=None
         A penalty if q moves fast away from its recent past.  It is ``"entropy"``, ``"kl"``,
         ``"mean"``, ``"variance"`` (which is the mean of Poisson variables), ``"mean_variance"``,
         your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the
         magnitude.  The statistic of a topic is averaged over the minibatch.  New documents are
         fitted one by one, so your own statistic must be finite for a single document.
-
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q for any
         `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
-
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.
-
     learning_rate : float, default=0.01
         The step size of RMSProp.  Use a smaller step size if the fit diverges.  The rates of new
         documents are fitted with steps that fall from ten times this size to this size.
-
     batch_size : int, default=64
         Number of documents in each step.
-
     max_iter : int, default=5000
         Number of steps.  A long fit can overfit, because W is a point estimate.  To see whether it
         does, compute `perplexity` of documents that were not used in the fit.
-
     device : str, default="cpu"
         The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
     random_state : int, RandomState instance or None, default=None
         The random seed of the initial weights, of the order of the documents and of all draws,
         including those in `transform`, `score`, `perplexity` and `sample`.
-
     verbose : int, default=0
         If not 0, show a progress bar, for which tqdm must be installed.
-
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
         ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  scikit-learn's own callbacks need `set_callbacks`.
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         :math:`\mathrm{softplus}(W)`, the rates of words that z = 1 of each topic adds.
-
     background_ : ndarray of shape (n_features,)
         The rates :math:`\epsilon` of words without any topic.
-
     document_rates_ : ndarray of shape (n_samples, n_components)
         The rates :math:`\lambda` of the training documents.
-
     network_ : torch.nn.Module
         The network, a :class:`annealvi.deep.poisson.PoissonNetwork`.
-
     n_iter_ : int
         Number of steps made.
-
     temperature_path_ : ndarray of shape (n_iter,)
         The temperature of each step.
-
     history_ : dict of str to ndarray
         About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``.
         ``elbo`` is the ELBO per document at T = 1, averaged over the steps since the last record.
-
     n_features_in_ : int
         Number of words V.
-
     feature_names_in_ : ndarray of shape (n_features,)
         The words, if X has string column names.
 

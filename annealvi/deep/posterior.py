@@ -56,89 +56,68 @@ class HierarchicalPosterior(DeepEstimator):
         The function log f, which takes a tensor of shape (n, dim) and returns one of shape (n,).
         It must use PyTorch operations, so that it has a gradient.  It is evaluated in float32 on
         `device`.
-
     dim : int
         Number of dimensions of z.
-
     n_transitions : int, default=10
         The number T of transitions.  More transitions can represent more complicated densities,
         but make steps slower.
-
     transition : {"gaussian", "flow"}, default="gaussian"
         The kind of transition.  ``"gaussian"`` is a Gaussian whose mean and standard deviation
         depend on the state before.  ``"flow"`` is a deep sigmoidal flow, an increasing function of
         each coordinate that depends on the earlier coordinates.  The density of a flow has a closed
         form, so its bounds are equal and `score_samples` is exact.
-
     objective : {"avo", "elbo"}, default="avo"
         What is maximised.  ``"avo"`` is the sum of the annealed objectives of the transitions, and
         ``"elbo"`` is the hierarchical ELBO.  Use ``"avo"`` if the density may have several modes.
-
     calibration : float, default=1.0
         With ``"avo"``, the weight a of the annealed objectives, in [0, 1].  The ELBO has the weight
         1 - a (loss-calibrated AVO).
-
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule`.  Afterwards beta
         is 1.  Beta is the weight of log q and log r, and the ``temperature`` in `history_`.
-
     schedule : Schedule or None, default=None
         How beta changes over the annealed steps; see :mod:`annealvi.schedules`.  None means
         ``Linear(0.01, 1)``.
-
     hidden : int, default=64
         The number of hidden units of each transition.  With ``"flow"`` these are the units of the
         network that computes the function of each coordinate.
-
     learning_rate : float, default=1e-3
         The step size of Adam.  Use a smaller step size if the fit diverges.
-
     batch_size : int, default=64
         Number of draws in each step.
-
     max_iter : int, default=2000
         Number of steps.
-
     n_init : int, default=1
         Number of independent fits, which are computed together.  `network_` contains all fits, and
         the methods use the fit with the largest lower bound.
-
     device : str, default="cpu"
         The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
     random_state : int, RandomState instance or None, default=None
         The random seed of the initial weights and of all draws, including those in `sample` and
         `score`.
-
     verbose : int, default=0
         If not 0, show a progress bar, for which tqdm must be installed.
-
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
         ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  scikit-learn's own callbacks need `set_callbacks`.
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     lower_bounds_ : ndarray of shape (n_init,)
         The lower bound of log Z that each fit reached, computed as in `score`.
-
     lower_bound_ : float
         The largest of the lower bounds.
-
     best_ : int
         Index of the fit with the largest lower bound.
-
     network_ : Chain or FlowPosterior
         The chains of all fits, in the order of `lower_bounds_`.
-
     n_iter_ : int
         Number of steps made.
-
     temperature_path_ : ndarray of shape (n_iter,)
         The value of beta in each step.
-
     history_ : dict of str to ndarray
         About a thousand records of ``pass``, ``step``, ``temperature`` (beta), ``seconds`` and
         ``elbo``.  ``elbo`` is the hierarchical ELBO at beta = 1, averaged over the fits and over

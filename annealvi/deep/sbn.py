@@ -144,82 +144,64 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     hidden : sequence of int, default=(200,)
         Number of bits of each layer; the layer nearest the data comes first.  `transform` returns
         the means of the first layer only, because the means of deeper layers depend on draws.
-
     n_draws : int, default=5
         The number S >= 2 of draws from q for each datum in a step.  More draws make gradients less
         noisy and steps slower.
-
     proximity : None, str, callable or ProximityPenalty, default=None
         A penalty if q moves fast away from its recent past.  It is ``"entropy"``, ``"kl"``,
         ``"mean"``, ``"variance"``, ``"mean_variance"``, ``"orthogonal"``, your own statistic, or a
         :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The statistics of
         a unit are averaged over the minibatch and the draws.  The prior of ``"kl"`` is the
         distribution given the layer above.
-
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q for any
         `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
         The deterministic annealing of Altosaar et al. (2018), :math:`T = \max(1, k_0 \gamma^{t /
         n})`, is ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
-
     initial_weight : float or None, default=None
         The value of all weights of p at the start.  With None they are drawn at random, as in
         Glorot and Bengio (2010).  The bad start in the code of Altosaar et al. (2018) is -100
         together with ``initial_prior=0.001``: p then expects black pixels for any draw from q.
-
     initial_prior : float, default=0.5
         The probability that a bit of the top layer is 1 at the start, in (0, 1).
-
     learning_rate : float, default=1e-3
         The step size of Adam, whose epsilon is 1e-6.  Use a smaller one if the fit diverges.
-
     batch_size : int, default=20
         Number of data in each step.
-
     max_iter : int, default=20000
         Number of steps.
-
     device : str, default="cpu"
         The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
     random_state : int, RandomState instance or None, default=None
         The random seed of the initial weights, of the order of the data and of all draws,
         including those in `score`, `score_samples` and `sample`.
-
     verbose : int, default=0
         If not 0, show a progress bar, for which tqdm must be installed.
-
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
         ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  scikit-learn's own callbacks need `set_callbacks`.
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     components_ : ndarray of shape (hidden[0], n_features)
         The weights from each bit of the layer nearest the data to each element of x.
-
     intercept_ : ndarray of shape (n_features,)
         The logits of x if all bits of the layer nearest the data are 0.
-
     network_ : torch.nn.Module
         The network with p and q, a :class:`annealvi.deep.sbn.BeliefNetwork`.
-
     n_iter_ : int
         Number of steps made.
-
     temperature_path_ : ndarray of shape (n_iter,)
         The temperature of each step.
-
     history_ : dict of str to ndarray
         About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``.
         ``elbo`` is the ELBO per datum at T = 1, averaged over the steps since the last record.
-
     n_features_in_ : int
         Number of features D.
-
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X has string column names.
 

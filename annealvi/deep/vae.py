@@ -254,99 +254,78 @@ class VariationalAutoencoder(AmortisedEstimator):
     ----------
     n_components : int, default=100
         Number of latent variables.
-
     hidden : sequence of int, default=(200, 200)
         Number of units of each layer of the encoder; the layer nearest the pixels comes first.
         The decoder has the same layers in reverse order.
-
     proximity : None, str, callable or ProximityPenalty, default=None
         A penalty if q moves fast away from its recent past.  It is the name of a statistic
         (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or
         ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
         which also sets the magnitude.  ``"orthogonal"`` uses the weights of all layers from x to q,
         and reduces the number of dead units.  The others are statistics of the Gaussian q.
-
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q for any
         `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
-
     n_transitions : int, default=0
         The number T of transitions that follow the Gaussian in the posterior.  0 means the usual
         autoencoder.  Transitions make steps slower.  `transform` passes the mean of the Gaussian
         through the means of the transitions, because the mean of the chain has no closed form.
-
     transition_hidden : int, default=64
         Number of hidden units of each transition.
-
     units : {"relu", "gated", "gated-elu"}, default="relu"
         The hidden units of encoder and decoder.  A gated unit is a linear unit times a sigmoid
         unit, and takes about twice the time of a rectified unit.  Transitions have gated units
         with ``"gated"``, and ELU units otherwise.  The input of gated transitions is the encoder's
         output, scaled to mean 0 and variance 1.  Huang et al. use ``"gated-elu"``.
-
     calibration : float, default=0.0
         The probability, in [0, 1], that a step maximises the annealed objectives, with the targets
         :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  It is not used without transitions.
-
     decoder_steps : {"all", "elbo"}, default="all"
         Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives update only
         q and r.  With ``"all"``, they also update the decoder, from the draws of :math:`z_T`.
         Earlier states never update the decoder, because they are meant to be broad.
-
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).
         Afterwards beta is 1.  Beta is the weight of all terms except log p(x | z).  Without
         transitions these terms are the divergence KL(q(z | x), p(z)).
-
     schedule : Schedule or None, default=None
         How beta changes over the annealed steps; see :mod:`annealvi.schedules`.  None means
         ``Linear(0.01, 1)``.
-
     learning_rate : float, default=1e-3
         The step size of Adam.  Use a smaller step size if the fit diverges.
-
     batch_size : int, default=128
         Number of images in each step.
-
     max_iter : int, default=10000
         Number of steps.
-
     device : str, default="cpu"
         The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
     random_state : int, RandomState instance or None, default=None
         The random seed of the weights and of all draws.  The same seed gives the same fit on a CPU
         and, up to rounding, on a GPU.
-
     verbose : int, default=0
         If not 0, show a progress bar, for which tqdm must be installed.
-
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
         ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  scikit-learn's own callbacks need `set_callbacks`.
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     network_ : AutoencoderNetwork
         The PyTorch module with encoder, posterior and decoder.
-
     temperature_path_ : ndarray of shape (n_iter,)
         The temperature of each step.
-
     history_ : dict of str to ndarray
         About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``.
         ``elbo`` is the ELBO per datum at T = 1, averaged over all minibatches since the last
         record, including those with annealed objectives.
-
     n_iter_ : int
         Number of steps made.
-
     n_features_in_ : int
         Number of pixels.
-
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the pixels, if X has string column names.
 
