@@ -1,11 +1,11 @@
-/* Terms of the divergence between Dirichlet distributions, in double for both floating types.
+/* Terms of the divergence between Dirichlet distributions, in double precision for both types.
  *
  *     -KL(Dir(x) || Dir(a)) = sum_k [(a_k - x_k) (psi(x_k) - psi(s)) + log Gamma(x_k)]
  *                             - log Gamma(s) + log Gamma(sum_k a_k) - sum_k log Gamma(a_k),
  *
- * with s = sum_k x_k.  The numbers of a row may all belong to one Dirichlet distribution, or
- * each to a different one; in the second case the sums are over rows.  Therefore the terms are
- * added to acc element by element.
+ * with s = sum_k x_k.  All numbers of a row may belong to one Dirichlet distribution, or each
+ * number to a different one.  In the second case the sums are over rows.  Therefore the terms
+ * are added to acc element by element.
  */
 
 /* acc_k += (a_k - x_k) (psi(x_k) - psi_sums_k) + log Gamma(x_k), for normal x_k > 0. */

@@ -1,8 +1,8 @@
 """Divergences between Dirichlet distributions, from which the bounds of LDA are computed.
 
-The arithmetic of a row is in ``bound_rows.h``, in double precision for both dtypes.  Each row
-and each block of words is handled by one thread, and blocks are added in a fixed order, so
-results are bit-identical for any number of threads.
+``bound_rows.h`` computes a row, in double precision for both dtypes.  One thread computes each row
+and each block of words, and blocks are added in a fixed order.  So results are bit-identical for
+any number of threads.
 """
 
 from cython cimport floating
@@ -22,7 +22,7 @@ def row_terms(
     double[:, ::1] scratch,        # OUT (n_threads, 2 K)
     double[::1] out,               # OUT (n,)
 ):
-    """out_d = sum_k (prior_k - gamma_dk) (psi(gamma_dk) - psi_sums_d) + log Gamma(gamma_dk)."""
+    """Set out_d to sum_k (prior_k - gamma_dk)(psi(gamma_dk) - psi_sums_d) + log Gamma(gamma_dk)."""
     cdef:
         Py_ssize_t n = gamma.shape[0], d, k
         int K = gamma.shape[1]
@@ -55,7 +55,7 @@ def column_terms(
     double[:, ::1] partial,       # OUT (blocks, K) scratch, see n_vocabulary_blocks
     double[::1] out,              # OUT (K,)
 ):
-    """out_k = sum_v (prior_vk - lam_vk) (psi(lam_vk) - psi_sums_k) + log Gamma(lam_vk)."""
+    """Set out_k to sum_v (prior_vk - lam_vk) (psi(lam_vk) - psi_sums_k) + log Gamma(lam_vk)."""
     cdef:
         Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
         int K = psi_sums.shape[0]

@@ -1,4 +1,4 @@
-"""One look at a CSR matrix of counts, for what is usual in a stream."""
+"""A fast check of a CSR matrix of counts, for streams of documents."""
 
 from cython cimport floating
 from libc.math cimport INFINITY
@@ -13,10 +13,10 @@ def are_plain(
     const index_t[::1] indptr,   # IN  (n + 1,) row pointers
     int64_t n_features,          # IN
 ):
-    """Return whether the arrays are those of counts, with sorted rows.
+    """Return whether the arrays are a valid CSR matrix of counts with sorted rows.
 
-    Row pointers rise from 0 to the number of entries, the columns of each row rise within 0 and
-    n_features, and counts are finite and not negative.
+    Row pointers must rise from 0 to the number of entries.  The columns of each row must rise, from
+    at least 0 to below n_features.  Counts must be finite and not negative.
     """
     cdef:
         Py_ssize_t n_rows = indptr.shape[0] - 1, n_entries = data.shape[0], d, i, start, stop
@@ -33,8 +33,8 @@ def are_plain(
                 break
             for i in range(start + 1, stop):
                 sound &= indices[i] > indices[i - 1]
-            if stop > start:  # rows rise, so these are the least and the largest
+            if stop > start:  # columns rise, so these are the least and the largest column
                 sound &= indices[start] >= 0 and indices[stop - 1] < n_features
         for i in range(n_entries):
-            sound &= (data[i] >= 0) & (data[i] < INFINITY)  # not so of NaN
+            sound &= (data[i] >= 0) & (data[i] < INFINITY)  # this is false for NaN
     return sound

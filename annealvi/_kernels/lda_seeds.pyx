@@ -1,4 +1,4 @@
-"""How topics start: the gamma draws of numpy.random.RandomState, and the loops of k-means++."""
+"""Functions for the starts of topics: RandomState's gamma draws, and the loops of k-means++."""
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -25,7 +25,7 @@ def legacy_gamma(
     double scale,       # IN
     double[::1] out,    # OUT (n,) Gamma(shape, scale)
 ):
-    """Draw as RandomState.gamma does; return its state's pos, has_gauss and gauss."""
+    """Draw the numbers of RandomState.gamma; return pos, has_gauss and gauss of its new state."""
     cdef:
         legacy_state state
         Py_ssize_t n = out.shape[0]
@@ -52,8 +52,8 @@ def join_centre(
 ):
     """Compute all cosines to a centre, the documents nearest to it, and the new distances.
 
-    Cosines sum over the words of the centre in their order.  Of documents with equal cosines the
-    first ones are the nearer.
+    A cosine is a sum over the words of the centre, in their order.  Of documents with equal
+    cosines, the first ones count as nearer.
     """
     cdef:
         Py_ssize_t n = distance.shape[0], m = nearest.shape[0], filled = 0, i, e, d, at

@@ -1,12 +1,13 @@
-/* Gamma draws of numpy.random.RandomState, number for number.
+/* The Gamma draws of numpy.random.RandomState, with exactly the same numbers.
  *
- * RandomState promises that its numbers never change.  They come from the Mersenne Twister MT19937
- * (Matsumoto and Nishimura 1998), which makes 624 words of 32 bits at a time; Marsaglia's polar
- * method makes pairs of normal numbers x of them, of which the second is kept for later; and
- * Marsaglia and Tsang (2000, A Simple Method for Generating Gamma Variables) take, with
- * b = shape - 1/3 and c = 1 / sqrt(9 b), v = (1 + c x)^3 and a uniform u, the number b v if
+ * RandomState guarantees that its numbers do not change.  They come from the Mersenne Twister
+ * MT19937 (Matsumoto and Nishimura 1998), which makes 624 words of 32 bits together.  From these
+ * words the polar method of Marsaglia makes pairs of normal numbers x; the second is kept for the
+ * next call.  Gamma numbers follow Marsaglia and Tsang (2000, A Simple Method for Generating Gamma
+ * Variables): with b = shape - 1/3, c = 1 / sqrt(9 b), v = (1 + c x)^3 and a uniform number u, the
+ * number b v is accepted if
  *     u < 1 - .0331 x^4   or   log u < x^2 / 2 + b (1 - v + log v).
- * The operations below are NumPy's, in its order.  They must not be contracted to fused ones.
+ * The operations and their order are NumPy's.  The compiler must not fuse them.
  */
 #ifndef ANNEALVI_LEGACY_GAMMA_H
 #define ANNEALVI_LEGACY_GAMMA_H
@@ -107,9 +108,10 @@ static inline double legacy_gamma_draw(legacy_state *state, double b, double c)
 
 enum { PAIRS = 64 };
 
-/* Two numbers for each of PAIRS pairs of normal ones, if none of these is refused: returns whether.
+/* Make two numbers from each of PAIRS pairs of normal numbers; return false if one is rejected.
  *
- * What depends on the numbers before goes first.  The rest then takes a third of the time. */
+ * Operations that depend on earlier numbers are done first.  The rest then takes a third of the
+ * time. */
 static int legacy_gamma_pairs(
     legacy_state *state, /* IN/OUT has no normal number left */
     double b,            /* IN */
@@ -182,7 +184,7 @@ static void legacy_gamma_draws(
             stop = i + 2 * PAIRS;
             if (legacy_gamma_pairs(state, b, c, scale, out + i))
                 i = stop;
-            else { /* from there on other words are used for each number */
+            else { /* from there on, each number uses other words */
                 memcpy(state->key, key, sizeof key);
                 state->pos = pos;
                 mt_temper(state);

@@ -1,18 +1,18 @@
-/* log Gamma(x) for x > 0, in double for both floating types.  Double is needed because terms
- * cancel, both within the function and in the bounds computed from it; and no inner loop uses it,
- * so speed matters less.
+/* log Gamma(x) for x > 0, in double precision for both floating types.  Double precision is needed
+ * because terms cancel, both in the function and in the bounds that use it.  Speed matters less,
+ * because no inner loop uses the function.
  *
  * With y + 1/2 = x, or x + 6 if x < 6,
  *     log Gamma(y + 1/2) = y (log y - 1) + log(2 pi)/2 + w q(w^2),       w = 1/y,
  *     psi(y + 1/2)       = log y + w^2 p(w^2),
- * the first from Stirling's series about y + 1/2, which has no term in log y alone.  q and p
- * interpolate at the Chebyshev points of 0 < w^2 <= 1/5.5^2, with errors of 1.3e-17 and
- * 3.3e-17 in the result.  Below 6 the recurrence gives
+ * where the first line is Stirling's series about y + 1/2, which has no term in log y alone.  q and
+ * p interpolate at the Chebyshev points of 0 < w^2 <= 1/5.5^2, and cause errors of 1.3e-17 and
+ * 3.3e-17 in the results.  For x < 6 the recurrences are
  *     log Gamma(x) = log Gamma(x + 6) - log(x G(x)),   G(x) = prod_{0<i<6} (x + i),
  *     psi(x)       = psi(x + 6) - (1 / x + G'(x) / G(x)).
- * From 6 on nothing cancels, and the error is a few rounding errors of the result.  Below 6 the
- * terms are of size 30, so the absolute error is below 1e-14, also at the zeros 1 and 2.  For
- * tiny x the relative error is small.
+ * For x >= 6 nothing cancels, and the error is a few rounding errors of the result.  For x < 6 the
+ * terms have about the size 30, so the absolute error is below 1e-14, even at the zeros 1 and 2.
+ * For tiny x the relative error is small.
  */
 
 enum { LOG_GAMMA_SHIFT = 6 };
@@ -43,7 +43,7 @@ INLINE vec_f64 log_gamma_and_psi(vec_f64 x, vec_f64 *psi)
         *psi = ((high + low) + fma_f64(z, p, -ratio)) - first;
     }
     const vec_f64 product = select_f64(near, a * g, splat_f64(1));
-    /* so that log y - 1 is rounded once, and not log y first and then the difference */
+    /* so that log y - 1 is rounded once instead of twice */
     const vec_f64 rest = fma_f64(w, q, splat_f64(0.91893853320467274178));
     return fma_f64(y, (high - 1) + low, rest) - log_f64(product);
 }
@@ -57,7 +57,7 @@ INLINE vec_f64 log_gamma_anywhere(vec_f64 x)
                          __builtin_inf());
 }
 
-/* A vector of doubles from as many floats, and back. */
+/* Convert floats to a vector of doubles, and back. */
 typedef float vec_narrow __attribute__((vector_size(VECTOR_BYTES / 2)));
 
 INLINE vec_f64 load_wide_f64(const double *p) { return load_f64(p); }

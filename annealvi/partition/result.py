@@ -214,8 +214,7 @@ class LogPartition:
         possible = set(cls.__dataclass_fields__) - {"made_for"}
         if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
             raise ValueError(
-                f"{os.fspath(path)!r} is not the file of a LogPartition: it contains the arrays "
-                f"{sorted(fields)}."
+                f"{os.fspath(path)!r} contains no LogPartition. Its arrays are {sorted(fields)}."
             )
         return cls(**fields, made_for=made_for)
 

@@ -101,16 +101,20 @@ def test_names(name):
     ("vae", {"proximity": "median"}, r"'proximity' parameter of Vari.* Got 'median'"),
     ("sbn", {"proximity": ProximityPenalty(gamma=0.0)}, r"'gamma' .* \(0.0, 1.0\]"),
     ("poisson", {"proximity": "orthogonal"}, r"'proximity' parameter .* Got 'orthogonal'"),
-    ("poisson", {"proximity": ORTHOGONAL}, r"\['entropy', 'kl', .*\], or with .* Got 'orthogonal'"),
+    (
+        "poisson",
+        {"proximity": ORTHOGONAL},
+        r"one of \['entropy', 'kl', .*\] or a function .* Got 'orthogonal'",
+    ),
     ("vae", {"temperature": 0.5}, "'temperature' parameter of VariationalAutoencoder"),
     ("sbn", {"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
     ("vae", {"temperature": Variational()}, "must be a float, 'annealed', a Fixed.* Got Vari"),
     ("vae", {"temperature": LocalVariational()}, "must be a float, 'annealed', a Fixed.* Got Loc"),
-    ("vae", {"temperature": Annealed("auto")}, "'start' .* must be a number in this.* Got 'auto'"),
+    ("vae", {"temperature": Annealed("auto")}, "'start' .* must be a number for this.* Got 'auto'"),
     (
         "gated",
         {"schedule": lambda done: -1.0},
-        "'schedule' parameter of Vari.* Got -1.0 .* 0 of the",
+        "'schedule' parameter of Vari.* Got -1.0 .* for the share 0",
     ),
     ("posterior", {"schedule": lambda done: torch.nan}, "'schedule' .* Got nan"),
     ("posterior", {"schedule": lambda done: "hot"}, "'schedule' .* Got 'hot'"),
@@ -156,8 +160,8 @@ BITS, COUNTS, PIXELS = (
     ("poisson", np.array([[0.0, np.inf]]), "infinity"),
     ("poisson", 1e200 * np.eye(3), r"counts in X must sum to at most .* in float32. Got 3e\+200"),
     ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
-    ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide it by"),
-    ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"needs {PIXELS} to 1.5"),
+    ("vae", np.full((4, 3), 255), f"{PIXELS} to 255. Divide X by"),
+    ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"{PIXELS} to 1.5"),
     ("vae", np.array([["ink", "no"]]), "could not convert string"),
 )
 def test_bad_data(name, data, message):
@@ -194,19 +198,23 @@ def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
 
 @cases(
     "name, options, message",
-    ("vae", {"hidden": (12,)}, r"it has hidden=\[8\], but this Vari.* has hidden=\[12\]"),
-    ("vae", {"n_components": 4}, "it has n_components=3, but this .* n_components=4"),
-    ("vae", {"n_transitions": 1}, "it has n_transitions=0, but this .* n_transitions=1"),
-    ("vae", {"units": "gated"}, "it has units='relu', but this .* units='gated'"),
+    ("vae", {"hidden": (12,)}, r"in which hidden is \[8\]. In this Vari.*, hidden is \[12\]"),
+    ("vae", {"n_components": 4}, "n_components is 3. In this .* n_components is 4"),
+    ("vae", {"n_transitions": 1}, "n_transitions is 0. In this .* n_transitions is 1"),
+    ("vae", {"units": "gated"}, "units is 'relu'. In this .* units is 'gated'"),
     (
         "vae",
         {"proximity": None},
-        "it has proximity='orthogonal, averaged', but this .* proximity=None",
+        "proximity is 'orthogonal, averaged'. In this .* proximity is None",
     ),
-    ("vae", {"proximity": OF_MEAN}, "proximity='orthogonal, averaged', .* proximity='orthogonal'"),
-    ("poisson", {"background": 0.02}, "it has background=0.01, but this .* background=0.02"),
-    ("posterior", {"n_transitions": 3}, "it has n_transitions=2, but this .* n_transitions=3"),
-    ("posterior", {"transition": "flow"}, "it has transition='gaussian', but this .*'flow'"),
+    (
+        "vae",
+        {"proximity": OF_MEAN},
+        "proximity is 'orthogonal, averaged'. .* proximity is 'orthogonal'",
+    ),
+    ("poisson", {"background": 0.02}, "background is 0.01. In this .* background is 0.02"),
+    ("posterior", {"n_transitions": 3}, "n_transitions is 2. In this .* n_transitions is 3"),
+    ("posterior", {"transition": "flow"}, "transition is 'gaussian'. In this .*'flow'"),
 )
 def test_states_of_another_architecture_are_refused(name, options, message, tmp_path):
     path = tmp_path / "state"
@@ -215,10 +223,10 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
     refused(message, fresh.fit, X, resume=path)
     assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
     if name != "posterior":
-        with pytest.raises(ValueError, match=r"it has n_features=12, but this .* n_features=11"):
+        with pytest.raises(ValueError, match=r"n_features is 12. In this .* n_features is 11"):
             model(name).fit(X[:, :11], resume=path)
         refused(
-            r"it has n_samples=40, but this .* n_samples=39", model(name).fit, X[:39], resume=path
+            r"n_samples is 40. In this .* n_samples is 39", model(name).fit, X[:39], resume=path
         )
         with pytest.raises(ValueError, match=r"it has X='.*A fit can be continued only with the"):
             model(name).fit(X[::-1].copy(), resume=path)

@@ -42,7 +42,7 @@ BOTH = [
     (dict(temperature=Fixed(0.5)), "'value' parameter of Fixed .* Got 0.5"),
     (dict(temperature=Annealed(passes=1e4)), "'passes' .* at most the 200 passes .* Got 10000.0"),
     (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\).* Got shape \(2,\)"),
-    (dict(temperature=LocalVariational()), "LocalVariational .* use 'annealed' or"),
+    (dict(temperature=LocalVariational()), "LocalVariational .* Use 'annealed' or"),
 ]
 FACTORS = [
     (dict(prior_probability=[0.1, 0.2]), r"'prior_probability' .* shape \(3,\). Got shape \(2,\)"),
@@ -73,7 +73,7 @@ GAUSSIANS = [
         r"'covariance_prior' .* a float. Got shape \(16,\)",
     ),
     (dict(n_components=31), "n_components = 31, n_samples = 30 with init_params='kmeans'"),
-    (dict(temperature="variational"), r"needs known 'covariances': .* C\(T\) is infinite"),
+    (dict(temperature="variational"), r"needs known 'covariances', .* C\(T\) is infinite"),
     (
         dict(temperature=Annealed(50, form="posterior"), covariance_type="spherical"),
         "prior of the precisions, .* is improper at T=50",
@@ -144,7 +144,7 @@ def test_inverse_transform():
 
 test_what_float32_cannot_hold = refusals(
     lambda Z, parameters: TemperedFMM(3, **parameters).fit(np.float32(Z)),
-    (X, dict(noise_variance=1e-36), "times the noise variance, .* which is too large for float32"),
+    (X, dict(noise_variance=1e-36), "divided by noise_variance=.* too large for float32"),
     (X, dict(noise_variance=1e-50), r"'noise_variance' .* the range of float32"),
     (1e19 * X, {}, r"squares of X must be finite in float32 and sum to at"),
 )
@@ -165,7 +165,7 @@ def test_components_whose_equations_are_singular(temperature):
     """Equal data determine only the sum of the components, and next to no noise leaves no prior."""
     parameters = dict(noise_variance=1e-300, temperature=temperature, random_state=0)
     fmm = TemperedFMM(3, covariance="full", **parameters)
-    message = r"components are singular .* T=.* noise_variance=1e-300 and component_variance=1"
+    message = r"components are singular .* T=.* noise_variance .now 1e-300. and a component_variance .now 1"
     with pytest.raises(ValueError, match=message) as info:
         fmm.fit(np.ones((30, 4)))
     assert type(info.value) is ValueError and not hasattr(fmm, "components_")
@@ -175,7 +175,7 @@ def test_a_row_too_far_from_all_components():
     mixture = TemperedGaussianMixture(2, covariances=1e-250, random_state=0).fit(X)
     far = X[:3] + np.array([[0.0], [1e100], [0.0]])
     for method in ("predict", "predict_proba", "score_samples", "score"):
-        refused(r"Row 1 of X is so far .* up to 1e\+100", getattr(mixture, method), far)
+        refused(r"Row 1 of X is so far .* the row is 1e\+100", getattr(mixture, method), far)
 
 
 @MAKERS

@@ -102,7 +102,7 @@ test_parameters = refusals(
     (dict(init=np.zeros((3, 12))), "'init' .* at least 0, and above 0 once in each row"),
     (dict(init="random"), "'init' .* 'merged'|'kmeans"),
     (dict(temperature="local"), "'temperature' .* Got 'local'"),
-    (dict(temperature=LocalVariational()), "LocalVariational .* use 'annealed' or"),
+    (dict(temperature=LocalVariational()), "LocalVariational .* Use 'annealed' or"),
     (dict(temperature=Variational(prior=[1, 2])), r"'prior' .* shape \(100,\)"),
     (dict(n_jobs=0), "n_jobs == 0 in Parallel has no meaning"),
 )

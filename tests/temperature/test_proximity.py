@@ -95,7 +95,7 @@ def test_limits_follow_the_average(statistic, decay):
 @pytest.mark.parametrize("model", [None, object(), GMM])
 def test_models_without_binary_factors_are_refused(model):
     with pytest.raises(
-        ValueError, match=r"this model has none. Use it with TemperedFMM.*'annealed'"
+        ValueError, match=r"this model has no binary factors. Use 'annealed'.* TemperedFMM"
     ):
         Proximity().plan(10, model=model)
 
