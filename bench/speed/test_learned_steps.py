@@ -4,8 +4,8 @@
 
 Times are CPU seconds of one thread, with minibatches of 256, K = 100 and tau = 64.  All passes have
 T = 2.  The learned temperatures (VT for all documents, LVT for each document) are damped so
-strongly that they stay at 2, but all the work of learning is done.  Passes are timed alternately.  The ratio
-is that of a pass with a fixed temperature (AVI) to a pass with a learned temperature.
+strongly that they stay at 2, but all the work of learning is done.  Passes are timed alternately.
+The ratio is that of a pass with a fixed temperature (AVI) to a pass with a learned temperature.
 """
 
 from __future__ import annotations

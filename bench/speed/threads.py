@@ -7,9 +7,9 @@
 Training documents are those of bench/studies/splits.py, in float64.  The first command needs a
 machine that does no other work.  It measures three tasks with one thread and with two threads,
 alternately: a fit with one run, in which threads share the work of a step; a default fit, whose
-runs are computed in parallel; and a stream in portions of 2,560 documents with partial_fit.  It prints
-the elapsed seconds, the median over rounds of how many times as fast two threads are, and the CPU
-seconds of two threads divided by those of one thread.
+runs are computed in parallel; and a stream in portions of 2,560 documents with partial_fit.  It
+prints the elapsed seconds, the median over rounds of how many times as fast two threads are, and
+the CPU seconds of two threads divided by those of one thread.
 
 The second command fits the first documents of arxiv_100k with one thread and one run, for each K.
 A token is one occurrence of a word.  Tokens per second are the tokens of all documents times the
