@@ -186,8 +186,8 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         """Write everything that is needed to continue the fit, after a fit or in a callback.
 
         ``fit(X, resume=path)`` continues the fit up to `max_iter`.  The result has the same
-        parameters as a fit that never stopped.  X and the network must be the same.  Other
-        settings may change: for example, a fit that diverges can continue with a smaller
+        parameters as a fit that never stopped.  X and the network must be the same as before.
+        Other settings may change: for example, a fit that diverges can continue with a smaller
         `learning_rate`.
 
         Parameters

@@ -4,8 +4,8 @@ r"""Posteriors with several layers: chains of gated random transitions, and chai
    q(z_0, \dots, z_T) = q_0(z_0) \prod_{t=1}^T q_t(z_t \mid z_{t-1}), \qquad
    r(z_0, \dots, z_{T-1} \mid z_T) = \prod_{t=1}^T r_t(z_{t-1} \mid z_t).
 
-The posterior is the marginal distribution of :math:`z_T`.  Its density has no closed form, but
-the reverse chain r gives a bound of it (Ranganath, Tran, Blei 2016, *Hierarchical variational
+The posterior is the marginal distribution of :math:`z_T`.  The density of :math:`z_T` has no closed
+form, but the reverse chain r gives a bound (Ranganath, Tran, Blei 2016, *Hierarchical variational
 models*; the gates are those of Huang et al. 2018).  Each forward or reverse transition is a
 Gaussian.  A gate g determines how far its mean moves away from the previous state:
 
@@ -283,7 +283,7 @@ class Transitions(nn.Module):
 class Chain(LayeredPosterior):
     """A hierarchical posterior with T transitions, in R independent runs.
 
-    It has the options of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
+    A chain has the options of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
     ``"gated"``.  In many dimensions they also need the options `NEAR_IDENTITY`.
     """
 

@@ -15,8 +15,8 @@ sum of these distances.  Only the parameters of q get a gradient from the penalt
 moving average is that of f, not of the parameters.
 
 A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
-whose parameters are detached.  It returns one Tensor or several.  The last axis of a Tensor is that
-of the units; the axes of draws and of data before it are averaged.  A statistic of the weights of
+whose parameters are detached.  The function returns one Tensor or several.  The last axis of a
+Tensor is that of the units; the axes of draws and of data before the last axis are averaged.  A statistic of the weights of
 q's networks is a :class:`WeightStatistic`.
 """
 
@@ -251,7 +251,7 @@ def _name(function: Any) -> str:
 
 
 def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
-    """Return KL(q || p) of bits, elementwise.  It is finite for all logits."""
+    """Return KL(q || p) of bits, elementwise.  The KL is finite for all logits."""
     # with logits a of q and b of p it is s(a) (a - b) - log(1 + e^a) + log(1 + e^b); PyTorch's own
     # function returns infinity if a probability is rounded to 0 or 1
     a, b = logits, prior_logits
@@ -416,7 +416,7 @@ class RunningPenalty:
     """The penalty of one fit.
 
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
-    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  This averages the values
+    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  This loop averages values
     of f.  To average parameters, pass f of ``penalty.follow(parameters)`` as a fourth argument.
     """
 

@@ -175,17 +175,17 @@ class PoissonDEF(DataEstimator):
         have few topics.  Small rates, down to about 0.1, are better at predicting words from a few
         other words.  Larger rates explain whole documents better (docs/record/deep_models.md).
     background : float, default=0.01
-        The rate :math:`\epsilon_v` divided by the mean count of word v, in (0, 1).  With it the
-        ELBO is finite: q gives z = 0 some probability, and without a background rate a document
-        with words would be impossible if z = 0.
+        The rate :math:`\epsilon_v` divided by the mean count of word v, in (0, 1).  The background
+        rate keeps the ELBO finite: q gives z = 0 some probability, and without a background a
+        document with words would be impossible if z = 0.
     n_draws : int, default=32
         The number S >= 2 of draws from q for each document in a step.  More draws make gradients
         less noisy and steps slower.
     proximity : None, str, callable or ProximityPenalty, default=None
-        A penalty if q moves fast away from its recent past.  It is ``"entropy"``, ``"kl"``,
-        ``"mean"``, ``"variance"`` (which is the mean of Poisson variables), ``"mean_variance"``,
-        your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the
-        magnitude.  The statistic of a topic is averaged over the minibatch.  New documents are
+        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
+        (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, which is the mean of Poisson
+        variables, or ``"mean_variance"``), your own statistic, or a
+        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The statistic of a topic is averaged over the minibatch.  New documents are
         fitted one by one, so your own statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of

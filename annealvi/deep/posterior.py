@@ -54,8 +54,8 @@ class HierarchicalPosterior(DeepEstimator):
     ----------
     log_density : callable
         The function log f, which takes a tensor of shape (n, dim) and returns one of shape (n,).
-        It must use PyTorch operations, so that it has a gradient.  It is evaluated in float32 on
-        `device`.
+        The function must use PyTorch operations, so that it has a gradient, and it is evaluated in
+        float32 on `device`.
     dim : int
         Number of dimensions of z.
     n_transitions : int, default=10

@@ -134,7 +134,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
        x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
 
     (Neal 1992).  The posterior q is a network of the same kind in the other direction: its input
-    is x minus the mean of the data.  It is fitted together with p (Mnih, Gregor 2014).  Draws of
+    is x minus the mean of the data.  q and p are fitted together (Mnih, Gregor 2014).  Draws of
     bits have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is
     therefore estimated from several draws; for each draw the mean of the others is subtracted as a
     baseline (:func:`annealvi.deep.objectives.leave_one_out`).
@@ -148,9 +148,10 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         The number S >= 2 of draws from q for each datum in a step.  More draws make gradients less
         noisy and steps slower.
     proximity : None, str, callable or ProximityPenalty, default=None
-        A penalty if q moves fast away from its recent past.  It is ``"entropy"``, ``"kl"``,
-        ``"mean"``, ``"variance"``, ``"mean_variance"``, ``"orthogonal"``, your own statistic, or a
-        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The statistics of
+        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
+        (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, ``"mean_variance"`` or
+        ``"orthogonal"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which
+        also sets the magnitude.  The statistics of
         a unit are averaged over the minibatch and the draws.  The prior of ``"kl"`` is the
         distribution given the layer above.
     temperature : float, "annealed" or Temperature, default=1

@@ -2,8 +2,8 @@
 
 Each step draws a minibatch, computes a gradient and writes a record.  A fit can stop at any step
 and continue later with the same results.  The state of a fit contains the parameters, the
-optimiser, the random numbers, the order of the data and the history.  It is written to files as in
-:mod:`annealvi.files`, because PyTorch's own files are pickles, which can run code when read.
+optimiser, the random numbers, the order of the data and the history.  The state is written to files
+by :mod:`annealvi.files`, because PyTorch's own files are pickles, which can run code when read.
 """
 
 from __future__ import annotations

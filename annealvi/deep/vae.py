@@ -248,7 +248,7 @@ class VariationalAutoencoder(AmortisedEstimator):
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
     options can help to avoid poor optima: a penalty if q changes fast (`proximity`), annealing
     (`temperature`), and a deeper posterior (`n_transitions`).  In a deeper posterior a chain of
-    gated transitions follows the Gaussian.  Each transition has its own target (`calibration`).
+    gated transitions follows the Gaussian, and each transition has its own target (`calibration`).
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         Number of units of each layer of the encoder; the layer nearest the pixels comes first.
         The decoder has the same layers in reverse order.
     proximity : None, str, callable or ProximityPenalty, default=None
-        A penalty if q moves fast away from its recent past.  It is the name of a statistic
+        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
         (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or
         ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
         which also sets the magnitude.  ``"orthogonal"`` uses the weights of all layers from x to q,
@@ -280,7 +280,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         output, scaled to mean 0 and variance 1.  Huang et al. use ``"gated-elu"``.
     calibration : float, default=0.0
         The probability, in [0, 1], that a step maximises the annealed objectives, with the targets
-        :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  It is not used without transitions.
+        :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used if ``n_transitions=0``.
     decoder_steps : {"all", "elbo"}, default="all"
         Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives update only
         q and r.  With ``"all"``, they also update the decoder, from the draws of :math:`z_T`.
@@ -448,8 +448,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=1
-            Number of draws of z for each datum.  More draws make the estimate less noisy.  It is
-            unbiased for any number of draws.
+            Number of draws of z for each datum.  More draws make the estimate less noisy.  The
+            estimate is unbiased for any number of draws.
 
         Returns
         -------

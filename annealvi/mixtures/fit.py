@@ -56,7 +56,7 @@ class MixtureState:
     def __copy__(self) -> Self:
         """A copy of the present state, without arrays of the size of the data.
 
-        It stays valid, because steps make new arrays for the model and never write to old ones.
+        The copy stays valid, because steps make new arrays and do not change the old ones.
         """
         model, temperature = shallow(self.model), None
         model.release_buffers()

@@ -74,8 +74,8 @@ class TemperedFMM(
     prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
         Probability :math:`\pi` that a datum contains a component, in (0, 1): one number for all
         components, or one number for each.  With ``"learn"``, :math:`\pi` starts at 0.3 and is set
-        to the mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  This ignores the
-        effect of :math:`\pi` on log C(T) under a variational temperature.
+        to the mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  This update ignores
+        the effect of :math:`\pi` on log C(T) under a variational temperature.
     noise_variance : float or "learn", default="learn"
         The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of
         X and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
@@ -87,7 +87,7 @@ class TemperedFMM(
         The temperature T of the fit.
 
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
-        - ``"annealed"``: T falls exponentially over the first half of `max_iter` iterations.  It
+        - ``"annealed"``: T falls exponentially over the first half of `max_iter` iterations.  T
           starts at 10 times ``n_samples * pi / n_features``, limited to the range from 1.5 to 10.
         - ``"variational"``: T is learned from the data, on a grid from 1 to 100.
         - ``"proximity"``: each bit :math:`z_{nk}` has a temperature, which keeps its entropy near
@@ -104,14 +104,14 @@ class TemperedFMM(
     init : {"random", "prior", "data", "kmeans++"} or array-like, default="random"
         Where the means of the components start.
 
-        - ``"random"``: short random vectors.  Their expected squared length is twice the noise
+        - ``"random"``: short random vectors, whose expected squared length is twice the noise
           variance, or as large as under the prior if that is less.
         - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions such
           vectors are so long that the first step may switch off every component.
         - ``"data"``: random rows of X.
         - ``"kmeans++"``: rows of X chosen by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`)
           from at most 2,000 random rows, or 10 for each component if that is more.  The rows are
-          scaled to the length of the vectors of ``"random"``.  This start mostly helps plain
+          scaled to the length of the vectors of ``"random"``.  ``"kmeans++"`` mostly helps plain
           inference, and makes no difference to an annealed fit (docs/record/evidence.md).
         - An array of shape (n_components, n_features).
     n_init : int, default=1
@@ -494,8 +494,8 @@ def _with_sampled_directions(
 ) -> NDArray[np.float64]:
     """Vectors of a given length in the directions of rows of X, chosen by D^2 sampling.
 
-    A row is the sum of several components.  Its direction is therefore a good start for one
-    component, but its length is too large.  If X has fewer distinct rows than components, a
+    A row is the sum of several components.  The direction of a row is therefore a good start for
+    one component, but its length is too large.  If X has fewer distinct rows than components, a
     chosen row may be zero or equal to another row.  The drawn vector is then kept instead.
     """
     most = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))

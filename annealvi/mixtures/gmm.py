@@ -85,7 +85,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         Where the responsibilities start if `means_init` is None.  ``"kmeans"`` uses the clusters of
         k-means.  ``"k-means++"`` draws one datum for each component by D^2 sampling
         (:func:`sklearn.cluster.kmeans_plusplus`), and ``"random_from_data"`` draws one uniformly.
-        These three need at least as many data as components.  ``"random"`` draws random
+        All three need at least as many data as components.  ``"random"`` draws random
         responsibilities.
     means_init : array-like of shape (n_components, n_features), default=None
         The means to start from.
@@ -112,15 +112,16 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         The temperature T of the fit.
 
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
-        - ``"annealed"``: T falls over the first half of `max_iter` iterations.  It starts at 2 if
-          covariances are learned.  If they are known, T falls linearly from 7 times the critical
-          temperature: the largest variance of X in any direction, in units of `covariances`.
+        - ``"annealed"``: T falls over the first half of `max_iter` iterations.  T starts at 2 if
+          covariances are learned.  If covariances are known, T falls linearly from 7 times the
+          critical temperature: the largest variance of X in any direction, in units of
+          `covariances`.
         - ``"variational"``: T is learned from the data.  `covariances` must be given.
         - An object of :mod:`annealvi.temperature`.
 
         Components that are equal at high T would stay equal.  Therefore, while T falls, each step
         is followed by a random move of the means, of a hundredth of the component's standard
-        deviation.  It is a ten-thousandth if known weights or variances differ between components.
+        deviation, or a ten-thousandth if known weights or variances differ between components.
     random_state : int, RandomState instance or None, default=None
         The random seed of the starting points, and of `sample`.
     verbose : int, default=0

@@ -107,8 +107,8 @@ class TemperedMultinomialMixture(
     weights_ : ndarray of shape (n_components,)
         The estimated shares w of documents in the clusters.
     lower_bound_ : float
-        A lower bound of log p(X, w, beta) at the end of the best fit, in nats per document.  It
-        leaves out the normalising constants of the priors.
+        A lower bound of log p(X, w, beta) at the end of the best fit, in nats per document, without
+        the normalising constants of the priors.
     n_iter_ : int
         Number of iterations of the best fit.
     converged_ : bool

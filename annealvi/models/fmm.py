@@ -360,7 +360,8 @@ class FMM(Mixture):
     def _field(self) -> tuple[NDArray, NDArray, float]:
         """The coefficients of one datum's energy as a quadratic function of its factors.
 
-        They are G / sigma_n with 0 on the diagonal, logit pi - G_kk / (2 sigma_n) and 1 / sigma_n.
+        The three coefficients are G / sigma_n with 0 on the diagonal, logit pi - G_kk / (2 sigma_n)
+        and 1 / sigma_n.
         """
         coupling = self._gram() / self.noise_variance
         offset = self.prior_logit() - 0.5 * np.diag(coupling)

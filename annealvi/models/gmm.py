@@ -321,8 +321,8 @@ class GMM(Mixture):
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Compute log C(T) exactly, for known precisions.
 
-        It is N [(D/2) log T + log sum_k w_k^b c_k].  Here c_k = prod_d (sigma_kd / s_d)^(1 - b),
-        and s_d is the geometric mean of sigma_kd over components.  If weights are learned, the
+        It equals N [(D/2) log T + log sum_k w_k^b c_k] with c_k = prod_d (sigma_kd / s_d)^(1 - b).
+        s_d is the geometric mean of sigma_kd over components.  If weights are learned, the
         power (sum_k w_k^b c_k)^N is replaced by its expectation under their Dirichlet prior.
         """
         b = np.asarray(inverse, dtype=np.float64)
@@ -377,8 +377,8 @@ class GMM(Mixture):
     def log_joint(self, X: NDArray) -> NDArray[np.float64]:
         """E log w_k + E log N(x; mu_k, lambda_k), of shape (n_samples, K).
 
-        Its exponential, normalised over k, is phi at T = 1.  The sum of the exponentials over k is
-        p(x) at the expected logarithms of the parameters.
+        The exponentials, normalised over k, are phi at T = 1.  Their sum over k is p(x) at the
+        expected logarithms of the parameters.
         """
         return self._log_joint(self._centred(X))
 

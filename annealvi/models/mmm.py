@@ -12,12 +12,12 @@ inverse temperature b are as follows.  In the posterior form b also multiplies a
    \phi_{dk} &\propto \exp b \{ \log w_k + \sum_v x_{dv} \log \beta_{kv} \} \\
    w_k &\propto a + b N_k, \quad \beta_{kv} \propto \eta + b S_{kv}
 
-Variational Bayes would use expected logarithms instead of the logarithms of these means.  Then a
-word that a component does not contain would lower the objective by 1/eta nats, and fits that start
-from a few documents would hardly move away from them (docs/record/classes.md).
+Variational Bayes would use expected logarithms instead of the logarithms of w and beta.  Under
+variational Bayes, a word that a component does not contain lowers the objective by 1/eta nats.
+Fits that start from a few documents then hardly change (docs/record/classes.md).
 
-**Merged runs.**  A single fit is short and reaches poor optima.  So by default several short fits
-are made first.  Their components are merged until K are left, in the way in which
+**Merged runs.**  A single fit is short and reaches poor optima.  By default several short fits are
+made first, and the components of these fits are merged until K are left, in the way in which
 :mod:`annealvi.models.lda.merging` merges topics.
 """
 

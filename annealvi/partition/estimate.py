@@ -413,7 +413,7 @@ def log_partition(
         - "monte-carlo": as the logarithm of the mean of S^N over draws from the prior.
         - "jensen": by the lower bound N log E S.  The looser bound N E log S is returned too.
         - "map": from S^N at the centre beta* of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)).
-          This is inaccurate, because other values of beta dominate the mean of S^N.
+          "map" is inaccurate, because other values of beta dominate the mean of S^N.
         - "posterior": as log C at the model's current q, minus the same at T = 1.
         - "auto": by "exact" if the model has this method and it is fast enough, otherwise by
           "monte-carlo".
@@ -445,11 +445,11 @@ def log_partition(
     Notes
     -----
     Monte Carlo estimates of C for an LDAPrior are unbiased if each document has its own draws.
-    This is so if D n_theta K <= 5e5 in the explicit form, or D n_theta K V <= 5e5 in the collapsed
-    form.  If there are many temperatures, D must be at most a few hundred documents.  Otherwise
-    documents share draws in G groups.  log C is then too high by about D (D / G - 1) / (2 n_theta)
-    times the relative variance over theta of a document's S^n, if this number is small.  The
-    standard error does not include this bias.
+    Documents have their own draws if D n_theta K <= 5e5 in the explicit form, or D n_theta K V <=
+    5e5 in the collapsed form.  If there are many temperatures, D must be at most a few hundred.
+    Otherwise documents share draws in G groups, and log C is too high by about D (D / G - 1) / (2
+    n_theta) times the relative variance over theta of a document's S^n, if this bias is small.
+    The standard error does not include the bias.
 
     Examples
     --------

@@ -144,8 +144,8 @@ class LogPartition:
         inverse_temperatures : array-like of shape (M,), optional
             The grid on which log C is needed.
         hyperparameters : mapping, optional
-            The hyperparameters for which log C is needed.  They are compared with `made_for` if
-            they are in both.
+            The hyperparameters for which log C is needed.  Those that are also in `made_for` are
+            compared.
 
         Raises
         ------

@@ -129,7 +129,7 @@ class ProximityAscent(BaseEstimator):
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^{t/T}` or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
-        The fraction of the magnitude that remains at the end, in (0, 1].  It is not used with
+        The fraction of the magnitude that remains at the end, in (0, 1].  Not used with
         ``shape="linear"``.
     decay : float, default=0.9999
         The factor :math:`\alpha` of the moving average, in (0, 1].
@@ -229,8 +229,8 @@ class ProximityAscent(BaseEstimator):
             returns another shape, NaN, or a wrong derivative.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  The attribute ``state`` of
-            the error is an Ascent with finite numbers.  It belongs to the previous step, or to the
-            last record if the ELBO of the previous step is not finite.
+            the error is an Ascent with finite numbers: that of the previous step, or of the last
+            record if the ELBO of the previous step is not finite.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):

@@ -234,8 +234,8 @@ class Distance:
     value : callable
         ``value(u)`` returns d of each element of an array u, in an array of the same shape.
     derivative : callable
-        ``derivative(u)`` returns d' of each element of u.  It must be finite at u = 0, where
-        every fit begins.
+        ``derivative(u)`` returns d' of each element of u.  d' must be finite at u = 0, where every
+        fit begins.
 
     Raises
     ------

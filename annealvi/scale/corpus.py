@@ -104,11 +104,11 @@ class Order(NamedTuple):
 def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: int) -> Order:
     """Order the shards such that each minibatch contains shards of many partitions.
 
-    First come the shards whose `shard_size` documents belong to one partition.  They are ordered
-    by groups of `shards_per_batch` partitions from all over the corpus; a minibatch has one shard
-    of each partition of a group.  If there are fewer partitions, each is cut into parts, which are
+    First come the shards whose `shard_size` documents belong to one partition.  Partitions are put
+    into groups of `shards_per_batch` from all over the corpus, and a minibatch has one shard of
+    each partition of a group.  If there are fewer partitions, each is cut into parts, which are
     treated as partitions.  The remaining documents of all partitions come last, in shards of the
-    same size; the very last shard may be smaller.  The order depends only on these numbers.
+    same size; the very last shard may be smaller.  The order depends only on the arguments.
     """
     n_parts = -(-shards_per_batch // len(lengths))
     rows: list[list[Piece]] = []  # the full shards of each part of a partition
@@ -159,7 +159,7 @@ LONGEST_PAUSE = 5.0
 
 
 class Partitions(Counted):
-    """The partitions of a corpus.  Each one is checked by the worker that loads it."""
+    """The partitions of a corpus; each partition is checked by the worker that loads it."""
 
     def __init__(self, engine: SerialEngine, sources: Sequence[Any]) -> None:
         if not len(sources):

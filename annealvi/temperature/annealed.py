@@ -87,8 +87,8 @@ class Annealed(Temperature):
     start : float or "auto", default=3.9
         The first temperature T0 >= 1.  Below a critical temperature :math:`T_c` the objective has
         several optima, so annealing helps only if T0 is higher than :math:`T_c`.  ``"auto"`` means
-        :math:`\min(1.2 T_c, 3 + 0.2 T_c, 6)`.  It is for models that can compute :math:`T_c` of
-        their data, such as LDA.
+        :math:`\min(1.2 T_c, 3 + 0.2 T_c, 6)`; the model must be able to compute :math:`T_c` of
+        its data, as LDA can.
     length : float or None, default=None
         The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None means 1/3,
         unless `passes` is set.

@@ -61,8 +61,8 @@ class DocumentRule:
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
-    The temperature of each document is a latent variable.  Its inverse takes the values
-    :math:`b_m = m/M` with the prior probabilities :math:`\pi_m`.  A step computes
+    The temperature of each document is a latent variable.  The inverse temperature takes the
+    values :math:`b_m = m/M` with the prior probabilities :math:`\pi_m`.  A step computes
 
     .. math::
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
@@ -78,8 +78,8 @@ class LocalVariational(Learned):
     temperatures, and so a lower weight :math:`b_d` in the topics :math:`\lambda = \eta + \sum_d
     b_d n_d \phi_d`.
 
-    These temperatures would fall to 1 in less than one pass over the data.  So by default they
-    are scaled to a level that falls over the whole fit,
+    The temperatures :math:`1 / b^*_d` would fall to 1 in less than one pass over the data.  By
+    default they are scaled to a level that falls over the whole fit,
 
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
@@ -88,15 +88,15 @@ class LocalVariational(Learned):
     taken over a minibatch, or over a block of some thousand documents if there are no minibatches.
     The last steps of the fit have T = 1.
 
-    With `continuous`, temperatures are continuous.  Under the prior :math:`b_d \sim
-    \mathrm{Beta}(a, c)` the optimal q is
+    If `continuous` is True, inverse temperatures can have any value in (0, 1).  Under the prior
+    :math:`b_d \sim \mathrm{Beta}(a, c)` the optimal q is
 
     .. math::
        q(b_d) \propto b_d^{a-1} (1 - b_d)^{c-1} \exp(b_d L_d - \log C_d(b_d)).
 
-    This q is not a Beta distribution, because log C_d is not linear in log b and log(1 - b).  But
-    the other updates need only the mean of q.  It is an integral over (0, 1), which the midpoint
-    rule computes accurately with `grid` points.
+    This q is not a Beta distribution, because log C_d is not linear in log b and log(1 - b).  The
+    other updates need only the mean of q, an integral over (0, 1) that the midpoint rule computes
+    accurately with `grid` points.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class LocalVariational(Learned):
     def learned(self) -> Tempering:
         """The rule of the last step that learned, without the scaling of temperatures.
 
-        So the temperature of a document does not depend on other documents.
+        Without scaling, the temperature of a document does not depend on other documents.
         """
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 

@@ -48,7 +48,8 @@ class Proximity(Temperature):
     Parameters
     ----------
     statistic : {"entropy", "kl"}, default="entropy"
-        The statistic that changes slowly.  Both are equivalent if the prior probability is 1/2.
+        The statistic that changes slowly.  Entropy and KL are equivalent if the prior probability
+        is 1/2.
     magnitude : float or None, default=None
         The first k, at least 0.  With 0 the fit is plain inference.  None means the energy per
         datum at the start, -E_q[log p(x, z | globals)] without the Gaussian's constant, which has
@@ -61,8 +62,8 @@ class Proximity(Temperature):
         How k falls: :math:`k_0 \gamma^s` or :math:`k_0 (1 - s)`, where s rises from 0 to 1 over
         the steps in which k falls.
     decay : float, default=0.9999
-        The factor :math:`\alpha` of the moving average, in (0, 1].  If it is near 1, the average
-        is nearly the mean of all steps.
+        The factor :math:`\alpha` of the moving average, in (0, 1].  With a factor near 1, the
+        average is nearly the mean of all steps.
     length : float, default=0.5
         The fraction of the planned steps, in (0, 1], over which k falls.  The last step has k = 0.
 
@@ -172,7 +173,7 @@ class Proximity(Temperature):
         return logit if self.statistic == "kl" else np.zeros_like(logit)
 
     def _statistic(self) -> NDArray[np.float64]:
-        """KL of each factor from the centre.  If the centre is 0, it is log 2 minus the entropy."""
+        """KL of each factor from the centre; for centre 0, it is log 2 minus the entropy."""
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         c = self._centre()[:, None]
         left = 1.0 - nu

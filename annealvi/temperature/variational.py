@@ -130,9 +130,9 @@ class Variational(Learned):
     E_q[log p(x, z | globals)] of all data, without the base measure.  T is higher if the model
     explains the data badly, and falls as the fit improves.
 
-    For topic models C(T) depends on the global variables.  The paper averages it over their prior.
-    T then reaches 1 only if the data are as probable as data drawn from the *prior*: :math:`-L \le
-    H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that probable, and T
+    For topic models C(T) depends on the global variables.  The paper averages C(T) over their
+    prior.  T then reaches 1 only if the data are as probable as data drawn from the *prior*:
+    :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that probable, and T
     stays high.  With other priors T falls to 1 in the first steps.  By default C(T) is computed at
     the current q.  T then approaches 1 when the data are as probable as data drawn from the model.
 
@@ -169,7 +169,7 @@ class Variational(Learned):
         that use all data are not averaged.
     final_fraction : float, default=0.25
         The fraction of the planned steps, in [0, 1), that have exactly T = 1, at the end of the
-        fit.  With such steps the result is comparable with any other fit.
+        fit.  Steps at T = 1 make the result comparable with any other fit.
 
     Examples
     --------
@@ -229,8 +229,8 @@ class Variational(Learned):
         ----------
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
             How log C(T) is computed, as in the class.  For topic models ``"prior"`` differs from
-            the paper's Eq. 18.  It is Jensen's bound N log E S of the explicit form, which LDA's
-            updates temper and which needs no random draws.  Eq. 18 is a Monte Carlo estimate of
+            the paper's Eq. 18.  ``"prior"`` is Jensen's bound N log E S of the explicit form, which
+            LDA's updates temper and which needs no random draws.  Eq. 18 is a Monte Carlo estimate of
             the form in which topic assignments are summed out.  To use Eq. 18, compute a
             LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in
             the example.  On 1,000 abstracts T then rises to 10 after the first step and stays

@@ -1,7 +1,7 @@
 """The kernels of LDA on a GPU, CUDA sources that CuPy compiles for each number of topics.
 
-They have the same names as the kernels of ``lda.pyx`` and ``lda_topics.pyx``, and use float32.  The
-sources describe their arguments.  Every sum has a fixed order, so two fits on the same device are
+GPU kernels have the same names as those of ``lda.pyx`` and ``lda_topics.pyx``, and use float32.
+The sources describe the arguments.  Every sum has a fixed order, so two fits on the same device are
 identical, bit for bit.  The arrays of CSR matrices and the sums of topics are NumPy arrays.  All
 other arrays are CuPy arrays.
 """

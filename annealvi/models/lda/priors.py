@@ -30,8 +30,8 @@ For document d, the tempered likelihood of one word sums to
 .. math::
    S_d(b) = \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv}),
 
-and log C_d(b) = N_d log S_d(b).  This normaliser belongs to the updates, because both include
-the words' assignments to topics.
+and log C_d(b) = N_d log S_d(b).  This normaliser matches the updates of LDA, because both temper
+the words together with their assignments to topics.
 """
 
 from __future__ import annotations

@@ -287,7 +287,7 @@ class Topics:
     """The parameters lambda of the topics, with a row for each word, and their prior.
 
     An online step updates only the rows of the words in the minibatch.  The other rows only move
-    towards the prior.  They are updated later, when they are needed (see :meth:`step`).
+    towards the prior, and are updated later, when they are needed (see :meth:`step`).
 
     Several threads may read the topics.  While a method changes them (`step`, `catch_up`, `assign`,
     or setting an attribute), no other thread may use them.  Methods that read do not apply pending
@@ -537,9 +537,9 @@ class Topics:
     def bound(self, b: float = 1.0) -> float:
         """Compute the topics' part of the objective, with the prior b eta.
 
-        It is -KL(q(beta) || p(beta)).  With the map estimate beta is a point, and the part is
-        log Dir(E beta; eta + 1) - log Dir(E beta; 1): the log density of the point under the
-        prior Dir(eta + 1), compared with the uniform prior.
+        The topics' part is -KL(q(beta) || p(beta)).  With the map estimate beta is a point, and
+        the part is log Dir(E beta; eta + 1) - log Dir(E beta; 1): the log density of the point
+        under the prior Dir(eta + 1), compared with the uniform prior.
         """
         return self._negative_kl(b) if self.estimate == "variational" else self._log_density(b)
 

@@ -227,7 +227,7 @@ class WordIndices:
     """Transposes blocks of documents, and keeps the blocks of passes over the same documents.
 
     A block is kept when it is used for the second time, or the first time if passes are `repeated`,
-    as long as all kept blocks take at most MOST_BYTES.  So nothing is kept of a stream, whose
+    as long as all kept blocks take at most MOST_BYTES.  Nothing is kept of a stream, because its
     documents are used once.  Kept blocks are released when passes over other blocks begin.  A kept
     block is used only if its documents still have the same words, because a callback may have
     changed them.
@@ -342,9 +342,9 @@ class Training(NamedTuple):
 class Buffers:
     """The buffers of a model's training steps, kept from the first step until they are released.
 
-    Only the thread that makes these steps may use them.  Copies and pickles of a model have empty
-    buffers.  Their contents never change a result, because each step computes everything that it
-    reads.  Keeping them saves the time in which the system allocates memory for small steps.
+    Only the thread that makes the training steps may use the buffers.  Copies and pickles of a
+    model have empty buffers.  The contents of buffers never change a result, because each step
+    computes everything that it reads.  Keeping buffers saves the time to allocate memory.
     """
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ For D documents with lengths n_d, at b = 1/T, the normaliser is
    S = \sum_v \Big( \sum_k \theta_k \beta_{kv} \Big)^b \;\text{(collapsed)}.
 
 The explicit form tempers p(w, z | theta, beta), as the updates of tempered LDA do.  The
-collapsed form tempers p(w | theta, beta).  It is Eq. 18 of Mandt et al. (2016).
+collapsed form, Eq. 18 of Mandt et al. (2016), tempers p(w | theta, beta).
 
 **Exact values for tiny problems.**
 
@@ -401,7 +401,7 @@ class LDAPrior:
 
         The moments of the Dirichlet distribution are E theta_k^b = B(A, b) / B(alpha_k, b) with
         A = sum_k alpha_k, and similarly for beta.  Minus the derivative of log E S at b = 1 is
-        H(1) = psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).  This is -L per
+        H(1) = psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).  H(1) is -L per
         word, where L is the mean energy of documents that the prior generates.
 
         Parameters
@@ -472,8 +472,8 @@ class LDAPrior:
         """Estimate N E log S and N log E S.
 
         In the explicit form log E S is known exactly.  E log S is then computed as log E S minus
-        the difference of the two as estimated from the draws.  This difference varies less than
-        E log S, and cannot have the wrong sign.
+        the difference of the two as estimated from the draws.  The difference varies less than
+        E log S itself, and cannot have the wrong sign.
         """
         # one document of one word
         one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
