@@ -16,8 +16,8 @@ moving average is that of f, not of the parameters.
 
 A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
 whose parameters are detached.  The function returns one Tensor or several.  The last axis of a
-Tensor is that of the units; the axes of draws and of data before the last axis are averaged.  A statistic of the weights of
-q's networks is a :class:`WeightStatistic`.
+Tensor is that of the units; the axes of draws and of data before the last axis are averaged.  A
+statistic of the weights of q's networks is a :class:`WeightStatistic`.
 """
 
 from __future__ import annotations

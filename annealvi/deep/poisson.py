@@ -185,8 +185,9 @@ class PoissonDEF(DataEstimator):
         A penalty if q moves fast away from its recent past.  Pass the name of a statistic
         (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, which is the mean of Poisson
         variables, or ``"mean_variance"``), your own statistic, or a
-        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The statistic of a topic is averaged over the minibatch.  New documents are
-        fitted one by one, so your own statistic must be finite for a single document.
+        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The statistic of a
+        topic is averaged over the minibatch.  New documents are fitted one by one, so your own
+        statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q for any

@@ -132,9 +132,10 @@ class Variational(Learned):
 
     For topic models C(T) depends on the global variables.  The paper averages C(T) over their
     prior.  T then reaches 1 only if the data are as probable as data drawn from the *prior*:
-    :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that probable, and T
-    stays high.  With other priors T falls to 1 in the first steps.  By default C(T) is computed at
-    the current q.  T then approaches 1 when the data are as probable as data drawn from the model.
+    :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that
+    probable, and T stays high.  With other priors T falls to 1 in the first steps.  By default C(T)
+    is computed at the current q.  T then approaches 1 when the data are as probable as data drawn
+    from the model.
 
     Parameters
     ----------
@@ -230,11 +231,11 @@ class Variational(Learned):
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
             How log C(T) is computed, as in the class.  For topic models ``"prior"`` differs from
             the paper's Eq. 18.  ``"prior"`` is Jensen's bound N log E S of the explicit form, which
-            LDA's updates temper and which needs no random draws.  Eq. 18 is a Monte Carlo estimate of
-            the form in which topic assignments are summed out.  To use Eq. 18, compute a
-            LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in
-            the example.  On 1,000 abstracts T then rises to 10 after the first step and stays
-            there (docs/understand/temperatures.md).
+            LDA's updates temper and which needs no random draws.  Eq. 18 is a Monte Carlo estimate
+            of the form in which topic assignments are summed out.  To use Eq. 18, compute a
+            LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in the
+            example.  On 1,000 abstracts T then rises to 10 after the first step and stays there
+            (docs/understand/temperatures.md).
 
         Examples
         --------

@@ -6,8 +6,8 @@ The script prints five parts:
 
 - Small factorial mixtures (Mandt et al. 2016, Fig. 4): N = 1,000 images of 4 x 4 pixels are sums of
   8 shapes, with pi = 0.3, sigma_n = 0.1, sigma_mu = 0.35.  All methods have the same starts, nu =
-  pi and m ~ N(0, sigma_mu).  Every fit makes 200 sweeps, and so does each of the ten fits of "best of
-  10".  The shapes are the bundled shapes, bars, and random shapes.
+  pi and m ~ N(0, sigma_mu).  Every fit makes 200 sweeps, and so does each of the ten fits of "best
+  of 10".  The shapes are the bundled shapes, bars, and random shapes.
 - Factorial mixtures in many dimensions, from which the defaults were chosen.
 - Inference of new data, with and without cooling, from which the defaults were chosen too.
 - A mixture of two Gaussians (Katahira et al. 2008): how many of 100 starts N(0, 6^2) end in the

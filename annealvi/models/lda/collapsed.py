@@ -14,9 +14,9 @@ Teh 2009) replaces these numbers by their expectations,
 
 Mean-field inference uses exp psi(alpha_k + n_k) instead of alpha_k + n_k - phi_vk.  The exponential
 is about alpha_k + n_k - 1/2 if topic k has many tokens, and almost 0 if topic k has fewer than one
-token.  So mean-field inference drops topics that have a share in the exact posterior mean.  Sato and Nakagawa
-(2012) derive CVB0 as a projection that keeps the posterior mean, while mean-field inference finds a
-mode.  docs/record/inference.md compares both with the exact mean.
+token.  So mean-field inference drops topics that have a share in the exact posterior mean.  Sato
+and Nakagawa (2012) derive CVB0 as a projection that keeps the posterior mean, while mean-field
+inference finds a mode.  docs/record/inference.md compares both with the exact mean.
 
 If a count n_v is below 1, n_v phi_vk is subtracted instead of phi_vk.
 """
