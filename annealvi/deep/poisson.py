@@ -190,8 +190,8 @@ class PoissonDEF(DataEstimator):
         statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q for any
-        `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
+        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.

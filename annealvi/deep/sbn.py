@@ -156,8 +156,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         distribution given the layer above.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q for any
-        `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
+        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
         The deterministic annealing of Altosaar et al. (2018), :math:`T = \max(1, k_0 \gamma^{t /
         n})`, is ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
     initial_weight : float or None, default=None

@@ -265,8 +265,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         and reduces the number of dead units.  The others are statistics of the Gaussian q.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q for any
-        `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
+        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_transitions : int, default=0
         The number T of transitions that follow the Gaussian in the posterior.  0 means the usual
         autoencoder.  Transitions make steps slower.  `transform` passes the mean of the Gaussian

@@ -233,7 +233,7 @@ class TemperedFMM(
 
     @reads
     def transform(self, X: Any) -> NDArray:
-        """Infer which components are in each datum: E[Z].
+        """Infer the probability that each component is in each datum.
 
         Parameters
         ----------
@@ -242,8 +242,8 @@ class TemperedFMM(
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            :math:`\\nu` at T = 1.  Each datum starts from `prior_probability_` and cools
-            from T = 10 over 10 sweeps, which avoids poor local optima.
+            The probabilities E[Z] at T = 1.  To avoid poor local optima, inference starts from
+            `prior_probability_`, and T falls from 10 to 1 over the first 10 updates.
         """
         model = self._ready()
         return model.infer(self._check_X(X))
@@ -264,7 +264,7 @@ class TemperedFMM(
             return super().fit_transform(X, y)
 
     def inverse_transform(self, X: Any) -> NDArray:
-        """Compute data from components: :math:`E[Z] E[\\mu]`.
+        """Compute data from components, as the product :math:`E[Z] E[\\mu]`.
 
         Parameters
         ----------

@@ -328,7 +328,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         if self.means_init is not None:
             return {"means": self.means_init}
         K, init = int(self.n_components), self.init_params
-        if self.covariance_type == "diag":  # the same clusters in any units
+        if self.covariance_type == "diag":  # so that clusters do not depend on units
             X = X / np.where(_constant(X), 1.0, X.std(axis=0))
         return {"responsibilities": initial_responsibilities(X, K, init, rng)}
 
@@ -339,7 +339,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
 
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
-        """log p(x, z) of each datum and component, finite for one of them."""
+        """Compute log p(x, z) of each datum and component; raise if a datum has no finite one."""
         check_is_fitted(self)
         X = self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -349,5 +349,5 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
 
 
 def _constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The columns whose numbers differ by rounding errors at most."""
+    """Find the columns whose numbers are equal up to rounding errors."""
     return X.std(axis=0) <= 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)

@@ -166,7 +166,7 @@ class FMM(Mixture):
         self.last, self.entropy = factors_at(self.prior_probability, X)
 
     def perturb(self, rng: Any) -> None:
-        """Move the means at random, by PERTURBATION times the length for ``init="random"``."""
+        """Move the means at random, by PERTURBATION times the length of a random start."""
         scale = PERTURBATION * math.sqrt(2 * self.noise_variance / self.n_features)
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 

@@ -26,7 +26,7 @@ class MixtureStep(LocalStep):
 
     @property
     def energy(self) -> float:  # type: ignore[override]
-        """The energy L = +E_q[log p(x, z | globals)] of the batch, without the base measure."""
+        """The energy L, which is +E_q[log p(x, z | parameters)] without the base measure."""
         return self._model.expected_energy(self._plain)
 
 

@@ -127,7 +127,7 @@ class Variational(Learned):
        \log b &\leftarrow (1 - d) \log b + d \log \sum_m r_m b_m,
 
     where d is the damping and C(T) is the normaliser of the tempered likelihood.  L is the energy
-    E_q[log p(x, z | globals)] of all data, without the base measure.  T is higher if the model
+    E_q[log p(x, z | parameters)] of all data, without the base measure.  T is higher if the model
     explains the data badly, and falls as the fit improves.
 
     For topic models C(T) depends on the global variables.  The paper averages C(T) over their
@@ -152,7 +152,7 @@ class Variational(Learned):
         the prior; for topic models this is Jensen's tighter bound N log E S, which has a closed
         form and the exact slope at T = 1.  A LogPartition or an array of shape (M,) contains values
         on the same grid; see :func:`annealvi.partition.log_partition`.  Models whose log C(T) has
-        an exact formula, such as the mixtures, use the formula with both names.
+        an exact formula, such as the mixtures, use it with ``"posterior"`` and ``"prior"``.
     damping : float or None, default=None
         At each step log T moves by this fraction of the distance to its new value, in (0, 1].
         With 1, T follows the energy immediately and falls too early to help.  None means 0.03 for

@@ -197,7 +197,7 @@ MAX_CRITICAL = 100.0
 
 
 class Corpus:
-    """The documents of a fit, or the first ones of a stream.  The runs of a fit share them."""
+    """The documents of a fit, or the first documents of a stream, which all runs share."""
 
     def __init__(
         self, X: Any, n_documents: float | None = None, n_words: float | None = None
