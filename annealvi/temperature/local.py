@@ -61,22 +61,22 @@ class DocumentRule:
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
-    The temperature of each document is a latent variable.  The inverse temperature takes the
-    values :math:`b_m = m/M` with the prior probabilities :math:`\pi_m`.  A step computes
+    Documents that the model explains badly get high temperatures, and so a lower weight in the
+    topics.  The temperature of each document is a latent variable.  The inverse temperature takes
+    the values :math:`b_m = m/M` with the prior probabilities :math:`\pi_m`.  A step alternates
+    between updates of the document's :math:`\gamma` and of
 
     .. math::
-       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
+       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m.
 
-    alternately with the document's :math:`\gamma`.  L_d is the energy :math:`\sum_v n_{dv} \sum_k
-    \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})`.  If topics are point estimates, :math:`\log
-    E \beta` takes the place of :math:`E \log\beta`.  Further,
+    L_d is the energy :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E
+    \log\beta_{kv})`.  If topics are point estimates, :math:`\log E \beta` replaces :math:`E
+    \log\beta`.  The log normaliser at the current q is
 
     .. math::
-       \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv})
+       \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv}).
 
-    is the log normaliser at the current q.  Documents that the model explains badly have high
-    temperatures, and so a lower weight :math:`b_d` in the topics :math:`\lambda = \eta + \sum_d
-    b_d n_d \phi_d`.
+    The topics become :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
 
     The temperatures :math:`1 / b^*_d` would fall to 1 in less than one pass over the data.  By
     default they are scaled to a level that falls over the whole fit,
@@ -124,7 +124,7 @@ class LocalVariational(Learned):
         The weight, in (0, 1], of the newest minibatch in the average document that
         ``normaliser="corpus"`` uses.
     final_fraction : float, default=0.25
-        The fraction of the planned steps, in [0, 1), that have exactly T = 1, at the end.
+        The fraction of the planned steps, in [0, 1), at the end of the fit that have exactly T = 1.
 
     Examples
     --------

@@ -169,8 +169,8 @@ class Variational(Learned):
         The weight, in (0, 1], of the newest minibatch in the averages of L and log C(T).  Steps
         that use all data are not averaged.
     final_fraction : float, default=0.25
-        The fraction of the planned steps, in [0, 1), that have exactly T = 1, at the end of the
-        fit.  Steps at T = 1 make the result comparable with any other fit.
+        The fraction of the planned steps, in [0, 1), at the end of the fit that have exactly T = 1.
+        These steps make the result comparable with any other fit.
 
     Examples
     --------
