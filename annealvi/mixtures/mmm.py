@@ -232,7 +232,9 @@ class TemperedMultinomialMixture(
         if not isinstance(self.init, str):
             init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
             if np.any(init < 0) or not np.all(init.max(axis=1) > 0):
-                raise BadParameter("init", "at least 0, and above 0 once in each row", self.init)
+                raise BadParameter(
+                    "init", "non-negative, with a positive number in each row", self.init
+                )
         priors = float(self.weight_concentration_prior), float(self.word_prior)
         return X, {"weight_prior": priors[0], "word_prior": priors[1]}, temperature
 

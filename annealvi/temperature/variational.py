@@ -157,7 +157,7 @@ class Variational(Learned):
         At each step log T moves by this fraction of the distance to its new value, in (0, 1].
         With 1, T follows the energy immediately and falls too early to help.  None means 0.03 for
         models whose log C(T) is exact, and 1 - exp(-12 / S) for topic models.  S is the number of
-        planned steps; in ``partial_fit``, of steps in a pass over ``total_samples`` documents.
+        planned steps or, in ``partial_fit``, the number of steps for ``total_samples`` documents.
     start : float or None, default=None
         T of the first step, in [1, T_M].  For topic models None means the mean of T under
         :math:`\pi`.  For models whose log C(T) is exact, None means the inverse of the mean of

@@ -98,8 +98,8 @@ def test_documents_without_words_get_the_weights():
 test_parameters = refusals(
     lambda parameters: mmm(**parameters).fit(COUNTS),
     (dict(init=np.ones((2, 12))), r"'init' .* shape \(3, 12\). Got shape \(2, 12\)"),
-    (dict(init=-COUNTS[:3]), "'init' .* at least 0, and above 0 once in each row"),
-    (dict(init=np.zeros((3, 12))), "'init' .* at least 0, and above 0 once in each row"),
+    (dict(init=-COUNTS[:3]), "'init' .* non-negative, with a positive number in each row"),
+    (dict(init=np.zeros((3, 12))), "'init' .* non-negative, with a positive number in each row"),
     (dict(init="random"), "'init' .* 'merged'|'kmeans"),
     (dict(temperature="local"), "'temperature' .* Got 'local'"),
     (dict(temperature=LocalVariational()), "LocalVariational .* Use 'annealed' or"),
