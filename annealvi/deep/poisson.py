@@ -220,7 +220,7 @@ class PoissonDEF(DataEstimator):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        :math:`\mathrm{softplus}(W)`, the rates of words that z = 1 of each topic adds.
+        :math:`\mathrm{softplus}(W)`: for each topic, the rates that it adds to words if its z is 1.
     background_ : ndarray of shape (n_features,)
         The rates :math:`\epsilon` of words without any topic.
     document_rates_ : ndarray of shape (n_samples, n_components)
@@ -428,7 +428,7 @@ class PoissonDEF(DataEstimator):
 
     @property
     def components_(self) -> NDArray[np.float32]:
-        """The rates of words that z = 1 of each topic adds."""
+        """For each topic, the rates that it adds to the words if its z is 1."""
         return numbers(self.network_.topics().T)
 
     @property

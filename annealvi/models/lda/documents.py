@@ -14,8 +14,8 @@ so that the updates are
    \phi_{vk} \propto \exp b (f(\gamma_k) + \log \beta_{kv}), \quad
    \gamma_k = \alpha_k + b \sum_v n_v \phi_{vk}
 
-With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma).  For large gamma this is the mode of
-Dir(gamma).  For small gamma, where that mode does not exist, exp f(gamma) is positive.
+With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma).  For large gamma this number is the
+mode of Dir(gamma).  For small gamma, where that mode does not exist, exp f(gamma) is positive.
 
 **The objective that these updates increase.**  Put gamma = alpha + b n with n_k = sum_v n_v phi_vk.
 The mean-field bound of a document is then a function of phi alone.  f is the derivative of

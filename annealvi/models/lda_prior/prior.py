@@ -201,8 +201,8 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
         before = values
     raise OutOfReach(
         f"The exact log C of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
-        f"{N} words cannot be computed accurately enough. Its relative error is about {change:.2g}, "
-        f"and at most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
+        f"{N} words cannot be computed accurately: its relative error is about {change:.2g}, and at "
+        f"most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
     )
 
 
