@@ -69,7 +69,7 @@ def used(device: gpu.Device, what: str = "The topics") -> Iterator[None]:
 
 
 class DeviceTopics:
-    """The topics' lambda on a device, and the weights of words computed from it."""
+    """The lambda of topics on a device, and the weights of words that are computed from it."""
 
     def __init__(self, device: gpu.Device) -> None:
         self.device, self.block_bytes = device, BLOCK_BYTES

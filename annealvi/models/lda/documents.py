@@ -36,8 +36,8 @@ h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
        + \sum_k [h(\gamma_k) - h(\alpha_k) + f(\gamma_k) (\alpha_k + b n_k - \gamma_k)],
 
 with equality at gamma = alpha + b n.  An iteration maximises Q over phi at the present gamma.
-Therefore, at fixed T and kappa, no iteration lowers J, and no full step of the topics lowers
-sum_d J_d plus the topics' part of the objective.  :meth:`Documents.objective` returns the largest Q
+Therefore, at fixed T and kappa, no iteration lowers J, and no full step of the topics lowers the
+objective, sum_d J_d plus the part of the topics.  :meth:`Documents.objective` returns the largest Q
 of each document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
 """
 
@@ -202,7 +202,7 @@ class Documents:
         return total
 
     def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
-        """The documents' part of the training objective: the largest Q at gamma."""
+        """The part of the training objective that documents contribute: the largest Q at gamma."""
         dtype, alpha = self.topics.dtype, self.effective_alpha(tempering)
         options: Any = dict(exact=False, sparsity=self.options.sparsity(tempering))
         bound = np.zeros(X.shape[0])

@@ -59,7 +59,7 @@ class DocumentStep(LocalStep):
     ) -> None:
         self.statistics, self.n_units = statistics, n_units
         self.log_partition, self.inverse = log_partition, inverse
-        #: The words' part of the energy at the topics of the step, if needed to update the energy.
+        #: The part of words in the energy, at the topics of the step, or None if it is not needed.
         self.of_words = of_words
         self._model, self._b, self._made, self._energy = model, b, model.n_full_steps, energy
 
@@ -170,7 +170,7 @@ class ShardSum(NamedTuple):
     rows: NDArray
     #: Number of words in the documents, if energies are wanted.
     n_units: float | None = None
-    #: The energy, and the words' part of it at the topics of the step, both in nats.
+    #: The energy, and the part of words in it at the topics of the step, both in nats.
     energy: float | None = None
     of_words: float | None = None
     log_partition: NDArray[np.float64] | None = None

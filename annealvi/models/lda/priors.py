@@ -1,7 +1,7 @@
 r"""Learning the priors of LDA together with the topics.
 
-Keep phi fixed, and let gamma_d = alpha + n_d change with alpha.  As a function of alpha, the
-documents' part of the bound is then the likelihood of Dirichlet-multinomial counts n_d, and
+Keep phi fixed, and let gamma_d = alpha + n_d change with alpha.  As a function of alpha, the terms
+of documents in the bound are then the likelihood of Dirichlet-multinomial counts n_d, and
 
 .. math::
    \alpha^*_k = \alpha_k \frac{\sum_d \psi(\gamma_{dk}) - \psi(\alpha_k)}
@@ -17,7 +17,7 @@ itself, so that alpha hardly moves.)
 eta is one number.  -KL(q(beta) || Dir(eta)) has its maximum where psi(eta) - psi(V eta) equals
 the mean of E log beta_kv over topics and words.  A step moves psi(eta) - psi(V eta) by the fraction
 rho of the way to this mean, along the natural gradient in the mean parameter of Dir(eta).  With the
-``"map"`` estimate the topics' part of the objective is sum_k log Dir(beta_k; eta + 1), so eta + 1
+``"map"`` estimate the objective contains sum_k log Dir(beta_k; eta + 1) for the topics, so eta + 1
 replaces eta, and log beta replaces E log beta.
 
 At high temperatures every document has all topics.  An alpha that is learned there would cause
@@ -184,7 +184,7 @@ def _digamma(x: Any) -> NDArray[np.float64]:
     return special.digamma(np.asarray(x, dtype=np.float64))
 
 
-#: The topics' sums over the vocabulary take as long as a step.  So they are used until the sum of
+#: The sums of topics over the vocabulary take as long as a step.  So they are used until the sum of
 #: the step sizes has reached this.  Older sums belong to topics that were less distinct: the model
 #: then seems less certain than it is, and T falls too early.
 MOVED = 1.0
@@ -217,7 +217,7 @@ class DocumentPartition:
         self._logs = self._rows = np.empty((0, 0))
 
     def state_dict(self, topics: Topics) -> dict[str, Any]:
-        """Return the topics' sums that are kept between steps, as a tree for a file."""
+        """Return the sums of topics that are kept between steps, as a tree for a file."""
         sums = self._topics if self._replaced == topics.replaced else None
         return self.STATE.dump({"sums": sums, "moved": self._moved})
 
@@ -229,7 +229,7 @@ class DocumentPartition:
         self._replaced = topics.replaced
 
     def refresh(self, topics: Topics) -> None:
-        """Compute the topics' sums over the vocabulary again if they are outdated."""
+        """Compute the sums of topics over the vocabulary again if they are outdated."""
         if self._topics is not None and self._replaced == topics.replaced:
             return
         V, K = topics.n_features, topics.n_topics

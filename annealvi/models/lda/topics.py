@@ -175,7 +175,7 @@ def move_rows(
     step: tuple[float, float, bool] = (0.0, 0.0, False),
     statistics: Statistics | None = None,
 ) -> NDArray[np.float64]:
-    """Apply the pending steps of some words' rows in place, and add statistics if there are any.
+    """Apply the pending steps to the rows of some words in place, and add statistics if given.
 
     `step` contains the factor of the statistics, the least value of lambda, and whether to return
     the sums of the new rows instead of the sums of the statistics.
@@ -450,7 +450,7 @@ class Topics:
         return means
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
-        """Copies of some words' rows of lambda, to which pending steps have been applied."""
+        """Copies of the rows of some words, to which pending steps have been applied."""
         lam = self.stored[words]
         if self.now != 1:
             rows = Rows(lam, self.rows().eta[words], self.decay[words], self.now)
@@ -535,10 +535,10 @@ class Topics:
         return logs
 
     def bound(self, b: float = 1.0) -> float:
-        """Compute the topics' part of the objective, with the prior b eta.
+        """Compute the part of the objective that topics contribute, with the prior b eta.
 
-        The topics' part is -KL(q(beta) || p(beta)).  With the map estimate beta is a point, and
-        the part is log Dir(E beta; eta + 1) - log Dir(E beta; 1): the log density of the point
+        This part is -KL(q(beta) || p(beta)).  With the map estimate beta is a point, and the
+        part is log Dir(E beta; eta + 1) - log Dir(E beta; 1): the log density of the point
         under the prior Dir(eta + 1), compared with the uniform prior.
         """
         return self._negative_kl(b) if self.estimate == "variational" else self._log_density(b)

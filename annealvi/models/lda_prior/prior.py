@@ -201,8 +201,8 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
         before = values
     raise OutOfReach(
         f"The exact log C of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
-        f"{N} words cannot be computed accurately: its relative error is about {change:.2g}, and at "
-        f"most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
+        f"{N} words cannot be computed accurately: its relative error is about {change:.2g}, and "
+        f"at most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
     )
 
 
@@ -210,7 +210,7 @@ Nodes = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float64]:
-    """The logarithm of the sum over topics' nodes of weight times the documents' integrals."""
+    """The logarithm of the integral over topics, of the product of integrals of documents."""
     shares, weights = theta
     chunk = max(1, CHUNK // (len(weights) * problem.n_features))
     total = np.zeros(len(problem.inverse))
