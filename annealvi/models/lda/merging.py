@@ -24,8 +24,8 @@ from scipy import sparse
 
 from annealvi._kernels.special import entr
 
-#: If there are many topics, each topic is compared only with its NEIGHBOURS, the topics whose WORDS
-#: most frequent words are the most similar.
+#: Each topic is compared only with NEIGHBOURS other topics, those whose WORDS most frequent words
+#: are the most similar to its own.
 WORDS, NEIGHBOURS = 30, 4
 #: A run has found a topic if the cosine of the FOUND_BY most frequent words is at least FOUND.
 FOUND_BY, FOUND = 50, 0.8
