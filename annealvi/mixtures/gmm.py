@@ -120,8 +120,9 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         - An object of :mod:`annealvi.temperature`.
 
         Components that are equal at high T would stay equal.  Therefore, while T falls, each step
-        is followed by a random move of the means, of a hundredth of the component's standard
-        deviation, or a ten-thousandth if known weights or variances differ between components.
+        is followed by a random move of the means.  A move has the size of a hundredth of the
+        component's standard deviation, or of a ten-thousandth if components differ in known
+        weights or variances.
     random_state : int, RandomState instance or None, default=None
         The random seed of the starting points, and of `sample`.
     verbose : int, default=0

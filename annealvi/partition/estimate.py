@@ -447,8 +447,8 @@ def log_partition(
     Monte Carlo estimates of C for an LDAPrior are unbiased if each document has its own draws.
     Documents have their own draws if D n_theta K <= 5e5 in the explicit form, or D n_theta K V <=
     5e5 in the collapsed form.  If there are many temperatures, D must be at most a few hundred.
-    Otherwise documents share draws in G groups, and log C is too high by about D (D / G - 1) / (2
-    n_theta) times the relative variance over theta of a document's S^n, if this bias is small.
+    Otherwise documents share draws in G groups, and log C is too high.  If this bias is small, it
+    is about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a document's S^n.
     The standard error does not include the bias.
 
     Examples

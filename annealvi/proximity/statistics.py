@@ -16,9 +16,9 @@ The prior in ``kl`` does not change.  All derivatives are with respect to theta.
 Each statistic is a function ``f(q, prior_logit)`` of a :class:`Bernoulli` and of the logit of the
 prior probability pi.  The function returns f and a derivative.  Usually the derivative is an array
 of the shape of theta: element i is the derivative of f_i with respect to theta_i.  If f has another
-shape or mixes elements, as ``mean_variance`` does, the derivative is a function that maps an array
-c of the shape of f to :math:`\sum_j c_j \, \partial f_j / \partial \theta`, an array of the shape
-of theta.  You can use your own statistic (Altosaar, Ranganath, Blei 2018, section 3).
+shape or mixes elements, as ``mean_variance`` does, the derivative is a function.  This function
+maps an array c of the shape of f to :math:`\sum_j c_j \, \partial f_j / \partial \theta`, an array
+of the shape of theta.  You can use your own statistic (Altosaar, Ranganath, Blei 2018, section 3).
 """
 
 from __future__ import annotations
