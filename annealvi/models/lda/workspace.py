@@ -356,7 +356,7 @@ class Buffers:
     def ready(
         self, n_features: int, width: int, dtype: DTypeLike, n_threads: int, device: Any = None
     ) -> Training:
-        """The buffers for a step; they are made anew if the sizes or the device have changed."""
+        """The buffers for a step; new ones are made if the sizes or the device have changed."""
         shape = n_features, width, np.dtype(dtype)
         if self.training is None or self._shape != (*shape, device):
             self._shape = *shape, device
