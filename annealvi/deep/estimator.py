@@ -193,7 +193,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         Parameters
         ----------
         path : path
-            The file to write.  An existing file is replaced only once the new one is complete.
+            The file to write.  An existing file is replaced only when the new file is complete.
         """
         write_checkpoint(path, {"estimator": type(self).__name__, **self.state_dict()})
 

@@ -32,7 +32,7 @@ from annealvi.threads import shallow
 RUNS, PASSES = 12, 6
 #: T of the short fits, except in plain inference; docs/record/classes.md reports how it was chosen.
 COOLING = Annealed(3.0, length=1.0)
-#: The temperatures that their names stand for.
+#: The temperature that each name means.
 KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Variational()}
 #: The least prior.
 TINY = float(np.finfo(np.float64).tiny)

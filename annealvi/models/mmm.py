@@ -94,7 +94,7 @@ class MMM(Mixture):
     def start(
         self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
     ) -> None:
-        """Begin training on X from counts of words (K, V) and perhaps documents of components.
+        """Begin training on X from the counts of words (K, V) and of documents of components.
 
         The method may be called again with the same X.
         """

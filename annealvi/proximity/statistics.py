@@ -126,7 +126,7 @@ CHUNK = 4096
 
 
 # KL(Bern(sigmoid theta) || Bern(sigmoid c)) is 0 at theta = c.  It rises on both sides, towards
-# log(1 + e^-c) above c and log(1 + e^c) below.  The entropy is log 2 less the KL for c = 0.
+# log(1 + e^-c) above c and log(1 + e^c) below.  The entropy is log 2 minus the KL for c = 0.
 
 
 def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:

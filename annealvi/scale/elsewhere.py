@@ -21,7 +21,7 @@ class Task(Protocol[T]):
 
 
 class Shared(Protocol):
-    """A model of which other processes get a copy."""
+    """A model that can be copied to other processes."""
 
     def working(self, n_threads: int) -> AbstractContextManager[Any]:
         """Return a context for tasks, with a copy of the model that one thread may use."""

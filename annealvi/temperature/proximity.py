@@ -18,7 +18,7 @@ from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
 from annealvi.proximity.statistics import kl_limits
 from annealvi.temperature.base import Temperature, whole_steps
 
-LEAST = 1e-30  # the least 1/T, so that float32 can hold it
+LEAST = 1e-30  # the least 1/T, so that float32 can represent it
 TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 
 

@@ -221,7 +221,7 @@ def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDA
     """Add the statistics of two results, in float64."""
     seen_words = one.seen_words | other.seen_words
     n_words, longest = int(np.count_nonzero(seen_words)), max(len(one.rows), len(other.rows))
-    if longest < len(seen_words):  # neither has rows for all words
+    if longest < len(seen_words):  # both lack rows for some words
         longest = n_words
     if len(one.rows) == len(other.rows) == longest:
         out = one.rows if one.rows.dtype == np.float64 else None
