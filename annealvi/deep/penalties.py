@@ -296,7 +296,7 @@ class ProximityPenalty(BaseEstimator):
         The statistic f of each latent unit.  ``"entropy"``, ``"mean"`` and ``"variance"`` are those
         of q, and ``"mean_variance"`` has both.  ``"kl"`` is KL(q || p), with a fixed prior p.
         ``"orthogonal"`` is :math:`W W^T` of the encoder's layers, so that their units do not all
-        become alike.  A function ``f(q, prior)`` of two PyTorch distributions must return a Tensor
+        become similar.  A function ``f(q, prior)`` of two PyTorch distributions must return a Tensor
         whose last axis is that of the units; other axes are averaged.  A function of the encoder's
         weights must be wrapped in a :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
