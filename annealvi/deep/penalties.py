@@ -296,9 +296,9 @@ class ProximityPenalty(BaseEstimator):
         The statistic f of each latent unit.  ``"entropy"``, ``"mean"`` and ``"variance"`` are those
         of q, and ``"mean_variance"`` has both.  ``"kl"`` is KL(q || p), with a fixed prior p.
         ``"orthogonal"`` is :math:`W W^T` of the encoder's layers, so that their units do not all
-        become similar.  A function ``f(q, prior)`` of two PyTorch distributions must return a Tensor
-        whose last axis is that of the units; other axes are averaged.  A function of the encoder's
-        weights must be wrapped in a :class:`annealvi.deep.WeightStatistic`.
+        become similar.  A function ``f(q, prior)`` of two PyTorch distributions must return a
+        Tensor whose last axis is that of the units; other axes are averaged.  A function of the
+        encoder's weights must be wrapped in a :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
         The distance d between an element of f and its past average, as a function of their
         difference u.  ``"inverse_huber"`` is :math:`|u|` if it is below 1, else :math:`(u^2 + 1) /

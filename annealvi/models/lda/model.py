@@ -85,7 +85,7 @@ T = TypeVar("T")
 class LDA:
     """The steps of Algorithm 1 for LDA; see :class:`annealvi.model.Model`."""
 
-    #: Buffers are not written to files.  gamma of the documents is written with the run.
+    #: Files of a model contain no buffers, and not gamma of documents, which belongs to a run.
     STATE = Schema(
         dtype=Text("float32", "float64"),
         n_topics=Integer(1),
