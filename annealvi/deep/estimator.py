@@ -528,6 +528,6 @@ def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list
     for step, beta in enumerate(betas):
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:
             wanted = "a function that returns finite floats in the range [0, inf)"
-            hint = f"The function returned this value for the share {step / annealed:.3g}."
+            hint = f"It returned this value at the fraction {step / annealed:.3g} of the annealing."
             raise BadParameter("schedule", wanted, beta, hint)
     return [float(beta) for beta in betas] + [1.0] * (n_steps - len(betas))

@@ -302,7 +302,8 @@ class ProximityPenalty(BaseEstimator):
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
         The distance d between an element of f and its past average, as a function of their
         difference u.  ``"inverse_huber"`` is :math:`|u|` if it is below 1, else :math:`(u^2 + 1) /
-        2`.  A function must work elementwise on a Tensor, with a finite gradient at u = 0.
+        2`.  ``"square"`` is :math:`u^2`.  A function must work elementwise on a Tensor, with a
+        finite gradient at u = 0.
     magnitude : float or None, default=None
         The magnitude :math:`k_0 \ge 0` of the penalty at the start.  None means the absolute value
         of the ELBO, summed over the first minibatch before the first step.  Larger values slow q

@@ -1,4 +1,4 @@
-r"""A model with binary factors and point estimates of components, as in the proximity paper.
+r"""A model with binary factors and point estimates of components (Figure 1 of the paper below).
 
 .. math::
    z_{ik} \sim \mathrm{Bern}(\pi_k), \quad x_i \sim N(\sum_k z_{ik} \mu_k, \sigma^2 I), \quad

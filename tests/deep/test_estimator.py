@@ -114,7 +114,7 @@ def test_names(name):
     (
         "gated",
         {"schedule": lambda done: -1.0},
-        "'schedule' parameter of Vari.* Got -1.0 .* for the share 0",
+        "'schedule' parameter of Vari.* Got -1.0 .* at the fraction 0",
     ),
     ("posterior", {"schedule": lambda done: torch.nan}, "'schedule' .* Got nan"),
     ("posterior", {"schedule": lambda done: "hot"}, "'schedule' .* Got 'hot'"),
