@@ -313,7 +313,7 @@ class ProximityPenalty(BaseEstimator):
         steps of a fit.
     gamma : float, default=1e-5
         The fraction of :math:`k_0` that remains at the end, in (0, 1].  With 1 the magnitude is
-        constant.  ``shape="linear"`` does not use it.
+        constant.  ``shape="linear"`` does not use `gamma`.
     decay : float, default=0.9999
         The weight :math:`\alpha` of the past in the moving average, in (0, 1].  With smaller values
         the average forgets earlier steps sooner.  With 1 it is the mean of all steps.  The average

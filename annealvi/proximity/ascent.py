@@ -119,7 +119,7 @@ class ProximityAscent(BaseEstimator):
         finite differences before the first step.  ``method="annealing"`` does not use `statistic`.
     distance : {"inverse_huber", "square"} or Distance, default="inverse_huber"
         The distance d between f and its average over past steps.  The distances of all elements
-        are added.  ``method="annealing"`` does not use it.
+        are added.  ``method="annealing"`` does not use `distance`.
     method : {"fast", "inner", "annealing"}, default="fast"
         ``"fast"`` is Algorithm 2 of the paper, ``"inner"`` is Algorithm 1, and ``"annealing"`` is
         deterministic annealing with the same magnitudes.
