@@ -228,7 +228,7 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
         refused(
             r"n_samples is 40. In this .* n_samples is 39", model(name).fit, X[:39], resume=path
         )
-        with pytest.raises(ValueError, match=r"it has X='.*A fit can be continued only with the"):
+        with pytest.raises(ValueError, match=r"X is '.*A fit can be continued only with the"):
             model(name).fit(X[::-1].copy(), resume=path)
         with pytest.raises(ValueError, match=f"was written by a {type(fresh).__name__}. A "):
             model("posterior").fit(resume=path)
