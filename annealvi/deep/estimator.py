@@ -363,7 +363,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
             If X or a parameter is out of range, or if the file belongs to another network.  The
             estimator is then unchanged.
         annealvi.exceptions.DivergenceError
-            If the loss or its gradient is not finite.  The last finite state is kept.
+            If the loss or its gradient is not finite.  The estimator keeps the last finite state.
         """
         with writing(self), unchanged_on_error(self) as keep:
             given, X = (X, y), self._check_X(X, reset=True)

@@ -146,11 +146,11 @@ class TemperedFMM(
         The posterior covariance of the components, which is the same in every dimension.  With
         ``covariance="diag"`` it is 0 off the diagonal.
     noise_variance_ : float
-        The variance :math:`\sigma_n` of the noise, given or learned.
+        The variance :math:`\sigma_n` of the noise, which was passed or learned.
     prior_probability_ : ndarray of shape (n_components,)
-        The probabilities :math:`\pi`, given or learned.
+        The prior probabilities :math:`\pi`, which were passed or learned.
     component_variance_ : float
-        The prior variance :math:`\sigma_\mu`, given or computed from X.
+        The prior variance :math:`\sigma_\mu`, which was passed or computed from X.
     lower_bound_ : float
         The ELBO per sample at T = 1, at the end of the best fit.
     n_iter_ : int

@@ -115,7 +115,7 @@ class Statistics:
         return seen, rows
 
     def put_seen(self, seen: NDArray[np.bool_], rows: NDArray) -> None:
-        """Set the rows of words from the results of :meth:`seen`; there may be no rows before."""
+        """Set the rows of words to the results of :meth:`seen`; there must be no rows before."""
         words = np.flatnonzero(seen)
         own = self.n_rows[0] + np.arange(len(words))
         self.row_of[words] = own
