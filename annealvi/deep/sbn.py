@@ -126,7 +126,7 @@ def log_bernoulli(bits: Sequence[Tensor], logits: Sequence[Tensor]) -> Tensor:
 class SigmoidBeliefNetwork(AmortisedEstimator):
     r"""Sigmoid belief network of any depth, fitted by amortised variational inference.
 
-    The network has layers of bits, each a logistic regression on the layer above:
+    The network has layers of bits.  Each layer is a logistic regression on the layer above:
 
     .. math::
        z_L \sim \mathrm{Bern}(\sigma(b)), \quad

@@ -1,4 +1,4 @@
-r"""Merging topics: in each step, the two topics whose merging loses the least information.
+r"""Merging of topics.  Each step merges the two topics for which this loses the least information.
 
 Let topics a and b have p_a and p_b words.  Merging them loses
 
@@ -50,7 +50,7 @@ class Topic(NamedTuple):
 def groups_of(
     rows: Sequence[NDArray], n: int, n_neighbours: int | None = None, least: float = 0.0
 ) -> list[list[int]]:
-    """Merge topics until n groups are left.  Numbers in groups, and groups, are in ascending order.
+    """Merge topics until n groups are left.  Groups and their members are in ascending order.
 
     `rows` contains the counts of words in each topic, K arrays of shape (V,).  Only counts above
     `least` are used.  With `n_neighbours`, a topic is compared only with the topics whose most
