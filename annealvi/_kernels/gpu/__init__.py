@@ -92,8 +92,8 @@ class Device:
     ) -> None:
         """Do the local step of each document of a block.
 
-        The outputs are gamma (on entry, its start), t, ratio, log_normalizer and energy.  All except
-        gamma and ratio may be None.  `mixed` is True if some b differ from the weights' b.
+        The outputs are gamma (on entry, its start), t, ratio, log_normalizer and energy.  All
+        outputs except gamma and ratio may be None.  `mixed`: some b differ from the weights' b.
         """
         gamma, t, *_, log_normalizer, energy = outputs
         K, K_pad = gamma.shape[1], weights[0].shape[1]
