@@ -1,9 +1,9 @@
-"""Measurements: speed (speed/), quality (studies/) and the figures of the source (structure.py).
+"""Measurements of speed (speed/), of quality (studies/) and of the source code (structure.py).
 
 All scripts run as modules from the folder of the checkout, for example
-``python -m bench.studies.optima``; with ``--help`` each says what it measures, how to run it and
-what it prints.  Corpora that are not shipped are looked for where
-:data:`annealvi.datasets.DATA_VARIABLE` says, by default beside the checkout.
+``python -m bench.studies.optima``.  With ``--help`` a script prints what it measures, how to run it
+and what it prints.  Corpora that are not shipped are read from the folder that the environment
+variable in :data:`annealvi.datasets.DATA_VARIABLE` names, by default next to the checkout.
 """
 
 import argparse
@@ -18,7 +18,7 @@ os.environ.setdefault(datasets.DATA_VARIABLE, str(CHECKOUT / datasets.DEFAULT_DA
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
-    """The parser of a script's arguments; its ``--help`` shows the script's docstring."""
+    """Make a parser of a script's arguments, whose ``--help`` prints the script's docstring."""
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )

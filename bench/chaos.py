@@ -1,13 +1,13 @@
-"""Fits on workers that die: are the topics the same to the last bit, and does nothing hang?
+"""Fits on workers that are killed: are the topics identical, bit for bit, and do all fits end?
 
     python bench/chaos.py [--runs 50] [--seed 0] [--seconds 120]
 
 Each run fits the bundled abstracts with annealvi.dask.TemperedLDA on a new cluster of 1 to 3 worker
-processes.  At a random moment one of three things happens: one worker is killed (SIGKILL), all are,
-or the process of the fit is.  Dask's nannies start other workers; a killed fit is resumed from its
+processes.  At a random moment one worker is killed (by SIGKILL), or all workers are killed, or the
+process of the fit is killed.  Dask's nannies start other workers.  A killed fit is resumed from its
 checkpoint, on another number of workers.  Half of the fits have a learned temperature and learned
-priors.  Printed are the SHA-256 of the topics of each run beside that of a fit in one process, and
-how many are equal.  A run that takes more than --seconds counts as one that hangs.
+priors.  The script prints the SHA-256 of the topics of each run, whether it equals that of a fit in
+one process, and the number of equal runs.  A run hangs if it takes more than --seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from annealvi.dask import TemperedLDA as DaskLDA
 from annealvi.dask import document_order
 from annealvi.datasets import load_arxiv_abstracts
 
-#: Documents in the partitions, and the sizes that make a fit of some 50 steps.
+#: Numbers of documents in the partitions, and sizes with which a fit has about 50 steps.
 LENGTHS, SHARD, BATCH = (700, 800, 600, 900), 50, 200
 FITS: dict[str, dict[str, Any]] = {
     "annealed": dict(n_components=20, max_iter=4),
@@ -51,7 +51,7 @@ EVENTS = ("one worker", "all workers", "the fit")
 
 
 def partitions(folder: Path) -> list[str]:
-    """Write the abstracts as corpora on disk, if they are not there yet."""
+    """Write the abstracts as corpora on disk, unless the files exist."""
     X = load_arxiv_abstracts().data.astype(np.float32)
     paths, start = [], 0
     for number, length in enumerate(LENGTHS):
@@ -69,7 +69,7 @@ def digest(components: np.ndarray) -> str:
 
 
 def expected(kind: str) -> str:
-    """The digest of the fit in this process."""
+    """The digest of the topics of a fit in this process."""
     X = load_arxiv_abstracts().data.astype(np.float32)
     order = document_order(LENGTHS, shard_size=SHARD, batch_size=BATCH)
     lda = DaskLDA(**FITS[kind], shard_size=SHARD, batch_size=BATCH, random_state=0)
@@ -77,7 +77,7 @@ def expected(kind: str) -> str:
 
 
 class Killer:
-    """A callback that kills something at some moment of a fit."""
+    """A callback that kills one or more processes at a given moment of a fit."""
 
     def __init__(self, event: str, step: int, seconds: float, client: Any) -> None:
         self.event, self.step, self.seconds, self.client = event, step, seconds, client
@@ -91,23 +91,23 @@ class Killer:
 
 
 def about() -> dict[str, int]:
-    """The process of a worker."""
+    """The process number of a worker."""
     return {"pid": os.getpid()}
 
 
 def kill(pids: list[int]) -> None:
-    """Kill processes that are still there."""
+    """Kill processes, if they still exist."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def fit(kind: str, folder: Path, checkpoint: str, n_workers: int, death: dict[str, Any]) -> str:
-    """Fit on a new cluster, where something may die; return the digest."""
+    """Fit on a new cluster, in which processes may be killed; return the digest."""
     import dask
     from distributed import Client, LocalCluster
 
-    # after 15 seconds a LocalCluster gives up a worker that takes long to start again
+    # by default a LocalCluster gives up a worker that does not start again within 15 seconds
     dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"})
     cluster = LocalCluster(
         n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
@@ -127,7 +127,7 @@ def fit(kind: str, folder: Path, checkpoint: str, n_workers: int, death: dict[st
 
 
 class Plan(NamedTuple):
-    """A run: the fit, what dies after which step and how much later, and the numbers of workers."""
+    """A run: the fit, what is killed, after which step and delay, and the numbers of workers."""
 
     kind: str
     event: str
@@ -137,14 +137,14 @@ class Plan(NamedTuple):
 
 
 def drawn(rng: random.Random) -> Plan:
-    """A random plan."""
+    """Draw a random plan."""
     kind, event = rng.choice(sorted(FITS)), rng.choice(EVENTS)
     n_workers = rng.randrange(1, 4), rng.randrange(1, 4)
     return Plan(kind, event, rng.randrange(1, 50), rng.uniform(0.0, 0.1), n_workers)
 
 
 def run(plan: Plan, folder: Path, checkpoint: Path, limit: float) -> str:
-    """Make one run in processes of its own; return the digest, or that it hangs."""
+    """Make one run in separate processes; return the digest, or a text if the run hangs."""
     death = {"event": plan.event, "step": plan.step, "seconds": plan.seconds}
     output = ""
     for n_workers in plan.n_workers:
@@ -161,12 +161,12 @@ def run(plan: Plan, folder: Path, checkpoint: Path, limit: float) -> str:
                 kill_group(process.pid)
         if plan.event != "the fit" or output.strip():
             break
-        death = {}  # the second process goes on
+        death = {}  # nothing is killed in the second process
     return output.strip()
 
 
 def kill_group(leader: int) -> None:
-    """Kill what a run has left."""
+    """Kill the processes that a run has left."""
     with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 

@@ -1,8 +1,8 @@
-"""The chart of README: held-out log-likelihood against CPU seconds of each library, one corpus.
+"""The chart of README: held-out log-likelihood against CPU seconds of each library on one corpus.
 
-`python -m bench.pictures chart` draws it.  The numbers are those of the record: the tables of
-docs/record/quality.md, the seconds of bench/studies/rivals.json, and scikit-learn's own defaults
-from docs/record/defaults.md.
+`python -m bench.pictures chart` draws it.  The numbers come from the tables of
+docs/record/quality.md, from the seconds in bench/studies/rivals.json and, for scikit-learn's
+defaults, from docs/record/defaults.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench import CHECKOUT
 
 RECORD = CHECKOUT / "docs" / "record"
 CORPUS, K = "arxiv_100k", 100
-#: Of each method of the chart: its name there, and its colour (Okabe and Ito).
+#: The name of each method in the chart, and its colour (Okabe and Ito).
 NAMES = {
     "annealvi": ("annealvi, the default", "#0072B2"),
     "annealvi, one run": ("annealvi, one run", "#56B4E9"),
@@ -28,7 +28,7 @@ NAMES = {
 
 
 def rows(page: str, heading: str) -> dict[str, dict[str, str]]:
-    """The first table beneath a heading: of each row its cells, by the names of the columns."""
+    """Read the first table after a heading: for each row a dict from column names to cells."""
     text = (RECORD / page).read_text("utf-8").partition(f"\n{heading}\n")[2]
     first = re.search(r"(?:^\|.*\|\n)+", text, flags=re.M)
     assert first is not None, (page, heading)
@@ -37,7 +37,7 @@ def rows(page: str, heading: str) -> dict[str, dict[str, str]]:
 
 
 def points() -> dict[str, tuple[float, float]]:
-    """Of each method CPU seconds of a fit and held-out log-likelihood, in nats per word."""
+    """For each method, the CPU seconds of a fit and the held-out log-likelihood in nats a word."""
     cell = f"{CORPUS}, {K}"
     held_out = rows("quality.md", "### Held-out log-likelihood per word")[cell]
     seconds = rows("quality.md", "### CPU seconds of a fit")[cell]
@@ -48,7 +48,7 @@ def points() -> dict[str, tuple[float, float]]:
         ours = name.startswith("annealvi")
         found[name] = (float(seconds[name]) if ours else of_rivals[name], float(held_out[name]))
     defaults = rows("defaults.md", "## What it costs")[cell]
-    # the better of its defaults, ten passes in batch, and of its best online fit
+    # the better of two results: its defaults, with ten batch passes, and its best online fit
     found["scikit-learn"] = (
         float(defaults["CPU s"]) * float(defaults["scikit-learn: CPU ratio"]),
         float(defaults["scikit-learn: held out"]),
@@ -57,7 +57,7 @@ def points() -> dict[str, tuple[float, float]]:
 
 
 def draw(axes: Any) -> None:
-    """Draw the points, each with its name."""
+    """Draw the points, with the names of the methods."""
     for name, (x, y) in points().items():
         label, colour = NAMES[name]
         is_left = name in ("BigARTM", "gensim")

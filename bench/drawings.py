@@ -1,4 +1,4 @@
-"""Drawings for the manual: how runs are merged, an abstract with its topics, the house.
+"""Drawings for the manual: merged runs, an abstract with its topics, the layers of the package.
 
 `python -m bench.pictures drawings` writes them to docs/pictures.
 """
@@ -14,15 +14,16 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from bench.structure import FLOORS
 
-#: The colours of Okabe and Ito that dark text can be read on.
+#: Those colours of Okabe and Ito on which dark text is readable.
 COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442"]
 PALE = "0.9"
-#: What each of four runs has found, by the number of the colour; a pair is one topic split in two.
+#: The topics that each of four runs has found, as numbers of colours.  None is a missed topic, and
+#: a number that occurs twice is a topic that was split.
 RUNS: list[list[int | None]] = [[0, 1, 2, 3], [2, 0, 0, 1], [3, 1, 2, 0], [1, None, 0, 2]]
 
 
 def box(ax: Any, x: float, y: float, text: str, **options: Any) -> None:
-    """Draw a box of a width and height around its middle, with a text in it."""
+    """Draw a box around a point, with a text in the box."""
     width, height = options.pop("width", 1.0), options.pop("height", 0.6)
     style = {"boxstyle": "round,pad=0,rounding_size=0.08", "ec": "0.3", "lw": 0.8, "fc": PALE}
     ax.add_patch(
@@ -37,7 +38,7 @@ def arrow(ax: Any, start: tuple[float, float], end: tuple[float, float], **optio
 
 
 def blank(width: float, height: float, right: float, top: float) -> Any:
-    """Axes without axes, from 0 to `right` and `top`."""
+    """Make a figure from 0 to `right` and `top`, without visible axes."""
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
     ax.set(xlim=(0, right), ylim=(0, top))
     ax.axis("off")
@@ -45,7 +46,7 @@ def blank(width: float, height: float, right: float, top: float) -> Any:
 
 
 def merging() -> Any:
-    """Four runs, and the topics that are merged from theirs with their support."""
+    """Draw four runs, and their merged topics with the support of each topic."""
     ax = blank(8, 3.6, 9.2, 5.3)
     found: dict[int, list[tuple[int, float, float]]] = {}
     for row, run in enumerate(RUNS):
@@ -72,7 +73,7 @@ def merging() -> Any:
 
 
 def abstract(text: str, labels: list[str], topic_of: dict[str, int], shares: Any) -> Any:
-    """A text whose counted words have the colour of their topic, and the shares as a bar."""
+    """Draw a text whose counted words have the colours of their topics, and a bar of shares."""
     ax = blank(8, 3.4, 1, 1)
     figure = ax.figure
     figure.canvas.draw()
@@ -102,7 +103,7 @@ def abstract(text: str, labels: list[str], topic_of: dict[str, int], shares: Any
 
 
 def house() -> Any:
-    """The floors of the package: a room imports from its own floor and from those below it."""
+    """Draw the layers of the package; each part imports only from its own layer or lower ones."""
     rows = [sorted(room or "annealvi" for room in floor) for floor in FLOORS]
     ax = blank(7, 6.6, 7, len(rows))
     for number, rooms in enumerate(rows):

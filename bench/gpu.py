@@ -1,24 +1,25 @@
-"""TemperedLDA on a GPU against this machine's processor: agreement, repeats, times, whole fits.
+"""Compare TemperedLDA on a GPU with TemperedLDA on the processor: agreement, repeats and times.
 
     python -m bench.gpu [--topics 100 500 2000] [--documents 100000] [--output gpu.json]
 
-The corpus is planted, like abstracts: 8,000 words, 60 entries a document.  For each number of
-topics there are
+The corpus is drawn from planted topics and is similar to abstracts: it has 8,000 words and 60
+entries in each document.  For each number of topics the script measures
 
-- the largest difference of a share, and the relative one of topics in L1, after 20 iterations from
-  the same topics, and whether a second fit there has the same bits;
-- the seconds of the first and the second pass over all documents, on the device, on all cores and
-  on one, and the share of the device's bandwidth that the second pass reaches: each entry reads a
-  row of weights at least once;
-- whole fits of the recipe on a tenth of the documents, two there and one here: their seconds, the
-  held-out log-likelihood of other documents, and whether the two are the same to the last bit.
+- the largest difference of a share, and the relative L1 difference of topics, after 20 iterations
+  from the same topics, and whether a second fit on the GPU is identical, bit for bit;
+- the seconds of the first and the second pass over all documents, on the GPU, on all cores and on
+  one core, and the share of the GPU's bandwidth that the second pass reaches if each entry reads a
+  row of weights once;
+- two default fits of a tenth of the documents on the GPU and one on the processor: their seconds,
+  the held-out log-likelihood of other documents, and whether the two fits are identical.
 
-It takes some five minutes beside 16 cores.  The output is written after each number of topics.
-`--quick` leaves out what takes longest, the passes on one core and the fits here.
+With 16 cores this takes about five minutes.  The output is written after each number of topics.
+`--quick` leaves out the slowest measurements, which are the passes on one core and the fits on the
+processor.
 
-In an earlier measurement of the kernels alone, on an H200 with 16 cores beside it, the first and
-the second whole pass over 100,000 documents with 6.2 million entries took these milliseconds.  In
-brackets is how many times as long the processor took on all cores and on one:
+In an earlier measurement of the kernels alone, on an H200 with 16 cores, the first and the second
+pass over 100,000 documents with 6.2 million entries took these milliseconds.  The brackets show how
+many times as long the processor took, on all cores and on one core:
 
     K = 100     36 (10, 83)     28 (11, 84)
     K = 500    109 (5, 43)      66 (6, 44)
@@ -50,7 +51,7 @@ AGREEING, HELD_OUT, SEED = 2000, 1000, 0
 
 
 def corpus(n_samples: int, n_features: int = 8000, K: int = 100) -> sparse.csr_matrix:
-    """Documents of planted topics, with frequencies of words and lengths as abstracts have them."""
+    """Draw documents of planted topics, with the lengths and word frequencies of abstracts."""
     rng = np.random.default_rng(SEED)
     topics = rng.permutation(1 / (10.0 + np.arange(n_features))) * rng.gamma(
         0.08, size=(K, n_features)
@@ -69,7 +70,7 @@ def corpus(n_samples: int, n_features: int = 8000, K: int = 100) -> sparse.csr_m
 
 
 def model(K: int, n_features: int, device: str, n_threads: int, **options: Any) -> LDA:
-    """Random topics, the same for each K."""
+    """Make a model with random topics, which are always the same for the same K."""
     own = LocalOptions(**options)
     lda = LDA(K, n_features, alpha=1 / K, eta=1 / K, dtype=np.float32, options=own)
     lda.initialize(np.random.RandomState(1))
@@ -79,7 +80,7 @@ def model(K: int, n_features: int, device: str, n_threads: int, **options: Any) 
 
 
 def one_pass(lda: LDA, X: sparse.csr_matrix) -> float:
-    """A step with all documents; its seconds.  The sums of topics wait for the device."""
+    """Make a step with all documents; return its seconds.  The sums of topics wait for the GPU."""
     begin = time.perf_counter()
     step = lda.local_step(Batch(X, slice(0, X.shape[0])), UNTEMPERED)
     lda.global_step(step.statistics, 1.0, 1.0, UNTEMPERED)
@@ -87,7 +88,7 @@ def one_pass(lda: LDA, X: sparse.csr_matrix) -> float:
 
 
 def agreement(X: sparse.csr_matrix, K: int, device: str, n_threads: int) -> dict[str, Any]:
-    """Differences after 20 iterations, and whether the device repeats itself to the last bit."""
+    """Measure differences after 20 iterations, and whether two fits on the GPU are identical."""
     options = {"max_iter": 20, "tolerance": 0.0, "prune": False}
     models = [model(K, X.shape[1], name, n_threads, **options) for name in ("cpu", device, device)]
     shares, lam = [], []
@@ -106,11 +107,11 @@ def agreement(X: sparse.csr_matrix, K: int, device: str, n_threads: int) -> dict
 
 
 def passes(X: sparse.csr_matrix, K: int, device: str, n_threads: int = 1) -> list[float]:
-    """Seconds of two passes; on a device also of copying the documents, which is done before."""
+    """Measure the seconds of two passes; on a GPU, also of copying the documents before."""
     lda, copying = model(K, X.shape[1], device, n_threads), []
     with lda.buffers.used(repeated=True):
         if device != "cpu":
-            one_pass(model(K, X.shape[1], device, n_threads), X[:64])  # compiled
+            one_pass(model(K, X.shape[1], device, n_threads), X[:64])  # compiles the kernels
             before = lda.topics.components.copy()
             copying = [one_pass(lda, X)]
             lda.topics.assign(before)
@@ -119,11 +120,11 @@ def passes(X: sparse.csr_matrix, K: int, device: str, n_threads: int = 1) -> lis
 
 
 def bandwidth() -> float:
-    """Bytes a second that a copy on the device reads and writes."""
+    """Measure the bytes per second that a copy on the GPU reads and writes."""
     import cupy
 
     source = cupy.zeros(1 << 28, np.float32)
-    for _ in range(2):  # the first one warms up
+    for _ in range(2):  # the first copy is not timed
         cupy.cuda.Device().synchronize()
         begin = time.perf_counter()
         for _ in range(10):
@@ -134,7 +135,7 @@ def bandwidth() -> float:
 
 
 def fits(X: sparse.csr_matrix, K: int, device: str, here: bool, n_jobs: int) -> dict[str, Any]:
-    """Whole fits of the recipe, and how well they predict."""
+    """Make whole default fits, and measure how well they predict."""
     training, others, found = X[:-HELD_OUT], X[-HELD_OUT:], []
     for name in [device, device, *["cpu"] * here]:
         begin = time.perf_counter()
@@ -150,7 +151,7 @@ def fits(X: sparse.csr_matrix, K: int, device: str, here: bool, n_jobs: int) -> 
 
 
 def cells(row: dict[str, Any]) -> list[str]:
-    """A row of the table."""
+    """Format a row of the table."""
     own, own_fit = row["device"][:2], row["fit seconds"][0]
     texts = [f"{row['K']:,}", f"{row['shares']:.0e}, {row['topics']:.0e}", str(row["same"])]
     texts.append(", ".join(f"{1e3 * seconds:.0f}" for seconds in own))

@@ -1,4 +1,4 @@
-"""Tables and numbers as Markdown, and the parts of documents that scripts write."""
+"""Functions that format tables and numbers as Markdown, and replace parts of documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-#: Around the part of a document that a script writes.
+#: The markers around the part of a document that a script writes.
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -19,7 +19,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def spread(values: ArrayLike, digits: int = 3, sign: str = "") -> str:
-    """Mean ± standard deviation, or the mean of one value; `sign` "+" shows a plus."""
+    """Format mean ± standard deviation, or a single value; with `sign` "+" a plus is shown."""
     mean = f"{np.mean(values):{sign}.{digits}f}"
     if np.size(values) < 2:
         return mean
@@ -27,7 +27,7 @@ def spread(values: ArrayLike, digits: int = 3, sign: str = "") -> str:
 
 
 def between_markers(document: Path, content: str) -> None:
-    """Replace what stands between the markers of a document."""
+    """Replace the text between the markers of a document."""
     text = document.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise SystemExit(f"{document} must have each of {BEGIN} and {END} once.")

@@ -1,9 +1,9 @@
-"""The words of the pages, and habits of writing that are always wrong.
+"""Count the words of the pages, and habits of writing that are always wrong.
 
     python -m bench.structure --pages [FOLDER]
 
-Code blocks, comments and pictures are never counted.  The tables of user pages are; those of
-README and of the record are not.  Habits are looked for in pages, in docstrings and in messages.
+Code blocks, comments and pictures are not counted.  Tables of user pages are counted, but tables of
+README and of the record are not.  Habits are searched for in pages, docstrings and messages.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ TARGETS = {"README": 560, "user pages": 31_000, RECORD: 9_000, MAINTAINERS: 4_50
 
 
 def prose(text: str, *, tables: bool) -> str:
-    """A page without code, comments and pictures."""
+    """Return the text of a page without code, comments and pictures."""
     text = PICTURE.sub("", CODE.sub("", text))
     return text if tables else TABLE.sub("", text)
 
 
 def n_words(text: str) -> int:
-    """Words have a letter or a digit."""
+    """Count the words of a text, which must contain a letter or a digit."""
     return sum(any(letter.isalnum() for letter in word) for word in text.split())
 
 
 def pages(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Each page with its kind; a page in no folder of docs/ is for users."""
+    """Yield each page with its kind; pages that are in no folder of docs/ are user pages."""
     yield "README", folder / "README.md"
     yield "CHANGELOG", folder / "CHANGELOG.md"
     yield "user pages", folder / "SECURITY.md"
@@ -58,7 +58,7 @@ def pages(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def strings(path: Path) -> str:
-    """The docstrings and messages of a module, without examples."""
+    """Return the docstrings and messages of a module, without examples."""
     tree = ast.parse(path.read_text("utf-8"))
     found = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
     text = "\n".join(one for one in found if isinstance(one, str) and " " in one)
@@ -66,7 +66,7 @@ def strings(path: Path) -> str:
 
 
 def habits(folder: Path) -> Iterator[tuple[str, Path, str]]:
-    """Each place of a habit: which, where, and its words."""
+    """Yield each place where a habit occurs: its name, the file and the words."""
     texts = [(path, prose(path.read_text("utf-8"), tables=True)) for _, path in pages(folder)]
     texts += [(path, strings(path)) for path in sorted((folder / "annealvi").rglob("*.py"))]
     for path, text in texts:
@@ -76,7 +76,7 @@ def habits(folder: Path) -> Iterator[tuple[str, Path, str]]:
 
 
 def report(folder: Path, *, places: bool = False) -> str:
-    """The table of targets, as Markdown."""
+    """Return the table of counts and limits as Markdown."""
     words = dict.fromkeys(TARGETS, 0)
     for kind, path in pages(folder):
         tables = kind not in ("README", RECORD)

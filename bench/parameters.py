@@ -1,4 +1,4 @@
-"""Parameters of TemperedLDA under the names that they have in the commit that runs."""
+"""Parameters of TemperedLDA, with the names that they have in the imported commit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from annealvi import TemperedLDA
 
-#: The parameters of this commit.
+#: The names of the parameters in the imported commit.
 NAMES = TemperedLDA().get_params().keys()
 
 
 def estimate(kind: str) -> dict[str, Any]:
-    """The parameters for topics and documents as ``"map"`` or ``"variational"`` estimates."""
+    """The parameters that make topics and documents ``"map"`` or ``"variational"`` estimates."""
     if "estimate" in NAMES:
         return {"estimate": kind}
     documents = "auto" if kind == "map" else "variational"
@@ -19,7 +19,7 @@ def estimate(kind: str) -> dict[str, Any]:
 
 
 def mean_field(n_topics: int) -> dict[str, Any]:
-    """Plain mean-field inference at T = 1, with documents that start at a constant."""
+    """Parameters of plain mean-field inference at T = 1, with documents that start constant."""
     return {
         "doc_topic_prior": 1.0 / n_topics,
         "topic_word_prior": 1.0 / n_topics,

@@ -1,10 +1,10 @@
-"""The pictures of the manual, one style for all.
+"""Draw the pictures of the manual, all in one style.
 
     python -m bench.pictures [PART ...]      all, or some of: chart topics report gallery support
                                             drawings
 
-They go to docs/pictures.  `report` photographs the report with Chromium, if it is installed; the
-film of the surface is made by `python examples/gmm_surface.py --film`.
+The pictures are written to docs/pictures.  `report` makes a photograph of the report with Chromium,
+which must be installed.  `python examples/gmm_surface.py --film` makes the film of the surface.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STYLE = {
     **{"grid.color": "0.9", "axes.axisbelow": True},
     **{"axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 160},
 }
-#: Width, height and scale of the photographs of the report, and whether it is dark.
+#: Width, height and scale of the photographs of the report, and whether the report is dark.
 PHOTOGRAPHS = {
     "report": (1280, 900, 1.5, False),
     "report_dark": (1280, 900, 1.5, True),
@@ -44,7 +44,7 @@ def abstracts() -> Any:
 
 @cache
 def model(random_state: int = 0) -> TopicModel:
-    """A fit to the bundled abstracts, without their LaTeX."""
+    """Fit a model to the bundled abstracts, from which LaTeX is removed."""
     one = TopicModel(n_topics=20, random_state=random_state)
     return one.set_params(vectorizer__clean=True).fit(abstracts().texts)
 
@@ -55,7 +55,7 @@ def summary(**options: Any) -> Any:
 
 
 def fields() -> list[str]:
-    """The archive of each abstract, such as "cs"."""
+    """Return the archive of each abstract, such as "cs"."""
     return [name.split(".")[0] for name in abstracts().target_names[abstracts().target]]
 
 
@@ -81,7 +81,7 @@ def draw_topics() -> None:
 
 
 def draw_support() -> None:
-    """How many topics come back, by their support: the table of docs/record/runs.md."""
+    """Draw how many topics come back in new fits, by their support, from docs/record/runs.md."""
     import matplotlib.pyplot as plt
 
     text = (chart.RECORD / "runs.md").read_text("utf-8")
@@ -98,7 +98,7 @@ def draw_support() -> None:
 
 
 def draw_gallery() -> None:
-    """Each kind of picture that the library draws of topics."""
+    """Draw each kind of picture that the library can draw of topics."""
     texts, one = abstracts(), summary()
     when = ["from 2015" if day >= "2015" else "to 2014" for day in texts.created]
     security = int(np.argmax(["security" in words for words in one.table.words]))
@@ -125,7 +125,7 @@ def draw_drawings() -> None:
 
 
 def draw_abstract() -> Any:
-    """An abstract on several topics, each counted word in the colour of its likeliest topic."""
+    """Draw an abstract with several topics; words have the colour of their most probable topic."""
     texts, one = abstracts(), summary()
     shares = model().transform(texts.texts)
     fits = [70 < len(text.split()) < 95 and "$" not in text for text in texts.texts]
@@ -145,7 +145,7 @@ PHYSICS = {"cond-mat", "physics", "quant-ph"}
 def photograph_report() -> None:
     browser = which("chromium") or which("google-chrome")
     if browser is None:
-        raise SystemExit("There is no Chromium to photograph the report with.")
+        raise SystemExit("Chromium is needed to photograph the report, and it is not installed.")
     texts = abstracts()
     number = int(np.argmax(["security" in words for words in summary().table.words]))
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The problems that every library is timed on."""
+"""The problems on which all libraries are timed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Problem:
     corpus: str
     n_documents: int
     n_topics: int
-    alpha: float | None = None  # None: 1/K
+    alpha: float | None = None  # None means 1/K
     eta: float | None = None
     batch_size: int = 256
 
@@ -34,11 +34,11 @@ class Problem:
 
     @property
     def rounds(self) -> int:
-        """How often passes are timed: less often if they are long."""
+        """The number of passes that are timed, which is smaller if passes are long."""
         return 3 if self.n_topics >= 500 or self.corpus == "arxiv_100k" else 5
 
     def load(self) -> sparse.csr_matrix:
-        """The documents, in float64; raises FileNotFoundError if the corpus is not there."""
+        """Read the documents in float64; raise FileNotFoundError if there is no such corpus."""
         return _load(self.corpus)[: self.n_documents]
 
 
@@ -50,17 +50,17 @@ def _load(corpus: str) -> sparse.csr_matrix:
 CORPORA = ("bbc_news", "debian_desc", "arxiv_100k")
 SIZES = (20, 100, 500)
 PROBLEMS = [Problem(corpus, 10_000, n_topics) for corpus in CORPORA for n_topics in SIZES]
-#: Problems in which two threads have little to share.
+#: Small problems, in which there is little work for two threads.
 SMALL_PROBLEMS = [
     Problem("bbc_news", n_documents, n_topics)
     for n_documents, n_topics in ((1, 100), (10, 100), (1, 2), (10, 2), (2225, 2))
 ]
-#: Problems that libraries learn until their score no longer rises.
+#: Problems on which libraries are fitted until their score no longer rises.
 QUALITY_PROBLEMS = [
     Problem("bbc_news", 2_225, 100),
     Problem("debian_desc", 10_000, 100),
 ]
-#: For the M-step alone and for memory: V = 8,000.
+#: A problem with V = 8,000 words, for memory and for the M-step alone.
 WIDE_PROBLEM = Problem("arxiv_100k", 2_048, 500)
 TRANSFORM_PROBLEM = Problem("arxiv_100k", 10_000, 100)
 STREAM_PROBLEM = Problem("arxiv_big", 543_055, 100, alpha=0.1, eta=0.01)

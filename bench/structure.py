@@ -1,12 +1,12 @@
-"""The size and the structure of the package, in figures.
+"""Measure the size and the structure of the package.
 
     python -m bench.structure [FOLDER]        the figures of a checkout, by default of this one
-    python -m bench.structure BEFORE AFTER    both and their ratio, as a table in Markdown
+    python -m bench.structure BEFORE AFTER    the figures of two checkouts and their ratio
     python -m bench.structure --pages         the words of the pages and habits of writing
 
-The source of any commit is read, never imported.  Two rows come from a small fit in a process of
-its own, if the kernels of the checkout are built.  Circles, upward imports and private uses are
-listed beneath the figures.
+The source is read, but not imported, so it may be that of any commit.  If the kernels of a checkout
+are built, a small fit in a separate process gives four more rows.  Import circles, upward imports
+and private uses are listed after the figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from bench import CHECKOUT, pages, parser
 from bench.markdown import table
 
 PACKAGE = "annealvi"
-#: From the ground; a room imports from itself and from the floors below it.
+#: The layers of the package, the lowest first.  A package or module ("room") imports only from
+#: itself and from lower layers ("floors").
 FLOORS: list[set[str]] = [
     {"_kernels"},
     {"_optional", "_version", "exceptions"},
@@ -48,7 +49,7 @@ FLOORS: list[set[str]] = [
     {"cli"},
     {"__main__"},
 ]
-#: Methods of named tuples, which are public in spite of their underscore.
+#: Methods of named tuples, which are public although their names begin with an underscore.
 NAMEDTUPLE = {"_asdict", "_fields", "_field_defaults", "_make", "_replace"}
 Graph = dict[str, set[str]]  # the modules that each module imports
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -57,7 +58,7 @@ NO_CODE |= {tokenize.ENDMARKER}
 MODULES = (".py", ".pyx")
 PRIVATE = re.compile(r"_(?!_)")
 OF_ESTIMATOR = re.compile(r"(self\.)?estimator\b")
-#: What only some topic models have.
+#: Attributes that only some topic models have.
 OF_MODELS = {"lda_", "with_lda", "mixture_", "seed_topics_", "topic_labels_", "topic_similarity_"}
 OF_MODELS |= {"counts", "named_steps", "feature_names_", "feature_names_in_", "vocabulary_"}
 OF_MODELS |= {"document_temperatures", "settings_", "bound_", "history_", "topic_support_"}
@@ -66,8 +67,8 @@ STATE_FILES = {"files", "storage", "checkpoint", "checkpoints", "saved", "schema
 STATE_FUNCTIONS = re.compile(
     r"^_*(load|save|restore|resume)|(^|_)(tree|dump)($|_)|_(state|dict)s?$|etstate|fingerprint"
 )
-#: Fits once under a profiler; prints the classes at work, the frames down to the kernel, and the
-#: functions of ours that the tenth step of a stream calls, in its local and in its global part.
+#: A program that fits under a profiler.  It prints the number of classes in use, the number of
+#: frames above the kernel, and the number of our functions that the tenth step of a fit calls.
 FIT = """
 import json, sys, numpy, annealvi
 from annealvi._kernels import lda
@@ -112,22 +113,22 @@ print(json.dumps([len(classes), len(frames), len(set(frames)), steps[9]]))
 
 @cache
 def tree(path: Path) -> tuple[ast.AST, ...]:
-    """All nodes of a file."""
+    """The syntax tree of a file, as a tuple of all its nodes."""
     return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))))
 
 
 def nodes(paths: Iterable[Path], *kinds: type[ast.AST]) -> Iterator[Any]:
-    """The nodes of some kinds in some files."""
+    """Yield the nodes of given kinds in given files."""
     return (node for path in paths for node in tree(path) if isinstance(node, kinds))
 
 
 def sources(folder: Path, *rooms: str) -> list[Path]:
-    """The Python files of the package in a checkout, or of some of its folders."""
+    """The Python files of the package in a checkout, or only those of some folders."""
     return [p for r in rooms or ("",) for p in sorted((folder / PACKAGE / r).rglob("*.py"))]
 
 
 def modules(folder: Path) -> dict[str, Path]:
-    """The file of each module of the package; a package's name stands for its ``__init__.py``."""
+    """The file of each module; the name of a package refers to its ``__init__.py``."""
     parts = {path: path.relative_to(folder).with_suffix("").parts for path in sources(folder)}
     return {".".join(p[:-1] if p[-1] == "__init__" else p): path for path, p in parts.items()}
 
@@ -137,7 +138,7 @@ def modules(folder: Path) -> dict[str, Path]:
 
 @cache
 def lines_of(path: Path) -> tuple[set[int], set[int]]:
-    """Numbers of the lines with code, and of those of docstrings."""
+    """The numbers of the lines with code, and of the lines of docstrings."""
     documentation: set[int] = set()
     for node in nodes([path], ast.Module, ast.ClassDef, *FUNCTIONS):
         if ast.get_docstring(node, clean=False):
@@ -159,11 +160,11 @@ def n_lines(paths: Iterable[Path]) -> int:
 
 
 def persistence(folder: Path) -> int:
-    """Code of files that only read or write fitted state, and of such functions elsewhere."""
+    """Count the code lines of files and functions that only read or write fitted state."""
     total = 0
     for path in sources(folder):
         parts = path.relative_to(folder / PACKAGE).with_suffix("").parts
-        if parts[0] in {"corpus", "datasets", "data"}:  # counts of words are no fitted state
+        if parts[0] in {"corpus", "datasets", "data"}:  # these contain no fitted state
             continue
         chosen = code = lines_of(path)[0]
         if not STATE_FILES & {parts[0], parts[-1], "/".join(parts)}:
@@ -179,7 +180,7 @@ def persistence(folder: Path) -> int:
 
 
 def functions_with(folder: Path, parameter: str) -> int:
-    """How many functions have a parameter of a name."""
+    """Count the functions that have a parameter with a given name."""
     signatures = (node.args for node in nodes(sources(folder), *FUNCTIONS))
     return sum(
         parameter in {a.arg for a in (*s.posonlyargs, *s.args, *s.kwonlyargs)} for s in signatures
@@ -187,7 +188,7 @@ def functions_with(folder: Path, parameter: str) -> int:
 
 
 def questions_of_temperatures(folder: Path) -> int:
-    """Calls of isinstance outside temperature/ with a class that is defined there."""
+    """Count calls of isinstance outside temperature/ with a class defined in temperature/."""
     home = sources(folder, "temperature")
     kinds = {node.name for node in nodes(home, ast.ClassDef)}
     calls = nodes(set(sources(folder)) - set(home), ast.Call)
@@ -199,10 +200,10 @@ def questions_of_temperatures(folder: Path) -> int:
 
 
 def questions_of_models(folder: Path) -> int:
-    """Questions for the kind of a model above the estimators, outside topics/source.py.
+    """Count the tests of a model's kind above the estimators, outside topics/source.py.
 
-    They are `isinstance` with TopicModel or TemperedLDA, and `hasattr` and `getattr` of what only
-    some models have, unless an object asks itself.
+    They are `isinstance` with TopicModel or TemperedLDA, and `hasattr` and `getattr` of attributes
+    that only some models have.  Tests that an object makes of itself are not counted.
     """
     home = folder / PACKAGE / "topics" / "source.py"
     total = 0
@@ -216,14 +217,14 @@ def questions_of_models(folder: Path) -> int:
 
 
 def functions_of_others(folder: Path) -> int:
-    """Functions outside of classes whose first parameter is self: methods that no reader sees."""
+    """Count functions outside of classes whose first parameter is self: hidden methods."""
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in sources(folder))
     functions = (node for tree in trees for node in tree.body if isinstance(node, FUNCTIONS))
     return sum(bool(f.args.args) and f.args.args[0].arg == "self" for f in functions)
 
 
 def defined(path: Path) -> set[str]:
-    """Names that a file defines: functions, classes, variables, attributes of self and cls."""
+    """The names that a file defines: functions, classes, variables, attributes of self and cls."""
     names = {node.name for node in nodes([path], ast.ClassDef, *FUNCTIONS)}
     for node in nodes([path], ast.Name, ast.Attribute):
         if isinstance(node.ctx, ast.Store):
@@ -238,9 +239,9 @@ def is_own(value: ast.expr) -> bool:
 
 @cache
 def private_uses(folder: Path) -> list[str]:
-    """Imports of private names, and ``x._name`` of what is neither self, cls nor super()."""
-    # The source does not tell the type of x: where the file itself defines the name, only the
-    # estimator's is counted, and a name that two classes of two files share may be missed.
+    """List imports of private names, and ``x._name`` if x is not self, cls or super()."""
+    # The type of x is not known from the source.  If the file itself defines the name, only the
+    # estimator's use is counted, and a name that classes of two files share may be missed.
     known, uses = modules(folder), []
     for name, path in known.items():
         place = path.relative_to(folder).as_posix()
@@ -263,7 +264,7 @@ def private_uses(folder: Path) -> list[str]:
 
 
 def imported(path: Path, name: str) -> Iterator[tuple[int, str, str | None]]:
-    """Line, module and name (None: the module) of all that a module imports from the package."""
+    """Yield the line, the module and the name (None: the module) of a module's own imports."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in nodes([path], ast.Import, ast.ImportFrom):
         source = (getattr(node, "module", None) or "").split(".")
@@ -277,9 +278,9 @@ def imported(path: Path, name: str) -> Iterator[tuple[int, str, str | None]]:
 
 
 def imports(folder: Path) -> Graph:
-    """The modules that each module imports, within functions and for type checkers too."""
-    # That Python runs the __init__.py of each parent is not counted, or almost all modules would
-    # be a circle.  Compiled modules count as the package that holds them.
+    """The modules that each module imports, also within functions and for type checkers."""
+    # Python also runs the __init__.py of each parent.  This is not counted, because almost all
+    # modules would then form a circle.  Compiled modules count as the package that contains them.
     known = modules(folder)
     graph: Graph = {}
     for name, path in known.items():
@@ -320,12 +321,12 @@ def room(module: str) -> str:
 
 
 def floor(module: str) -> int:
-    """The number of a module's floor; -1 if its room has none."""
+    """The number of a module's layer, or -1 if it is in no layer of FLOORS."""
     return next((n for n, rooms in enumerate(FLOORS) if room(module) in rooms), -1)
 
 
 def upward_imports(graph: Graph) -> list[str]:
-    """Imports from the same floor or above, and modules without a floor."""
+    """List imports from the same or a higher layer, and modules without a layer."""
     lost = [f"{name} has no floor: add its room to FLOORS" for name in graph if floor(name) < 0]
     return lost + [
         f"{name} (floor {floor(name)}) imports {target} (floor {floor(target)})"
@@ -339,7 +340,7 @@ def upward_imports(graph: Graph) -> list[str]:
 
 
 def fit_figures(folder: Path) -> list[int | str]:
-    """What the fits of FIT print."""
+    """The figures that the program FIT prints."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FIT],
         env=os.environ | {"PYTHONPATH": str(folder.resolve())},
@@ -355,19 +356,19 @@ def fit_figures(folder: Path) -> list[int | str]:
 
 
 def parameters_of(folder: Path, name: str = "TemperedLDA") -> int:
-    """The parameters of an estimator's constructor."""
+    """The number of parameters of an estimator's constructor."""
     (cls,) = (
         c for c in nodes([folder / PACKAGE / "lda/estimator.py"], ast.ClassDef) if c.name == name
     )
     for init in (f for f in cls.body if isinstance(f, FUNCTIONS) and f.name == "__init__"):
         return len(init.args.args) - 1 + len(init.args.kwonlyargs)
-    fields = [f for f in cls.body if isinstance(f, ast.AnnAssign)]  # of a dataclass
+    fields = [f for f in cls.body if isinstance(f, ast.AnnAssign)]  # for a dataclass
     kinds = [ast.unparse(f.annotation) for f in fields]
     return sum(kind != "KW_ONLY" and not kind.startswith("ClassVar") for kind in kinds)
 
 
 def kernel_files(folder: Path) -> list[Path]:
-    """The sources of the kernels; not what the build makes of them."""
+    """The sources of the kernels, without files that the build makes."""
     found = subprocess.run(
         ["git", "ls-files", f"{PACKAGE}/_kernels"], cwd=folder, capture_output=True, text=True
     )
@@ -375,7 +376,7 @@ def kernel_files(folder: Path) -> list[Path]:
 
 
 def longest_signature(folder: Path) -> int:
-    """The most arguments of a function in a .pyx, which stand on lines of their own."""
+    """The largest number of arguments of a function in a .pyx, with one argument on each line."""
     most = 0
     for path in kernel_files(folder):
         if path.suffix == ".pyx":
@@ -387,7 +388,7 @@ def longest_signature(folder: Path) -> int:
 
 
 def places_of(folder: Path, kernel: str = "add_statistics") -> int:
-    """How often a kernel is named in the sources of the kernels, outside comments."""
+    """How often the name of a kernel occurs in the sources of the kernels, outside comments."""
     total = 0
     for path in kernel_files(folder):
         is_c = path.suffix in {".c", ".h"}
@@ -440,9 +441,9 @@ def ratio(before: object, after: object) -> str:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("folders", nargs="*", type=Path, default=[CHECKOUT], metavar="FOLDER")
-    options.add_argument("--pages", action="store_true", help="the words of the pages instead")
+    options.add_argument("--pages", action="store_true", help="count the words of pages instead")
     options.add_argument(
-        "--places", action="store_true", help="with --pages, each place of a habit"
+        "--places", action="store_true", help="with --pages, list each place of a habit"
     )
     chosen = options.parse_args()
     folders = chosen.folders

@@ -47,7 +47,7 @@ def test_a_bar_that_computes_bounds_draws_nothing(monkeypatch, parameters):
 @pytest.mark.parametrize("make", [TemperedGaussianMixture, TemperedFMM])
 def test_mixtures_show_their_elbo(make):
     mixture, line = shown(make, POINTS, max_iter=7, temperature=1.0, tol=0)
-    assert "| 7/7 [" in line and f"T 1, ELBO a sample {mixture.lower_bound_:.6g}]" in line
+    assert "| 7/7 [" in line and f"T 1, ELBO per sample {mixture.lower_bound_:.6g}]" in line
 
 
 def test_a_fit_that_ends_early_leaves_its_bar_where_it_was():

@@ -1,4 +1,4 @@
-"""The compiled kernels: the only place that knows about SIMD, threads and dtypes."""
+"""The compiled kernels.  No other part of annealvi depends on SIMD, threads or dtypes."""
 
 import os
 import sys
@@ -16,10 +16,10 @@ COMPILED = (
 def _spinning_briefly() -> Iterator[None]:
     """Load GCC's OpenMP runtime so that idle threads spin only briefly.
 
-    By default an idle thread spins for milliseconds.  On a busy machine it may then occupy
-    the very processor that the thread it waits for needs: two threads took 2 to 8 times as
-    long as one.  The runtime reads the environment variable when it is loaded.  If the user
-    has set it, it is left alone.
+    By default an idle thread waits actively for milliseconds.  On a busy machine it may then
+    occupy the processor that another thread of the same fit needs, and two threads took 2 to 8
+    times as long as one.  The runtime reads an environment variable when it is loaded.  If the
+    user has set this variable, it is not changed.
     """
     variable = "GOMP_SPINCOUNT"
     if variable in os.environ or "OMP_WAIT_POLICY" in os.environ:
@@ -59,9 +59,9 @@ try:
         )
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith(f"{__name__}."):
-        raise  # SciPy is missing, for example
+        raise  # another module is missing, for example SciPy
     raise ImportError(
-        f"The compiled kernels of annealvi are missing in {os.path.dirname(__file__)}: no "
+        f"The compiled kernels of annealvi are missing in {os.path.dirname(__file__)}: there is no "
         f"{error.name} for Python {sys.version.split()[0]}. Build them with `pip install -e .` in "
         "the source tree, or start Python in another folder to use an installed annealvi."
     ) from None

@@ -1,7 +1,7 @@
 from cython cimport floating
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from annealvi._kernels.kernels cimport (  # which setup.py makes of kernels.h
+from annealvi._kernels.kernels cimport (  # setup.py makes this file from kernels.h
     annealvi_bernoulli as bernoulli_t, annealvi_block as block_t, annealvi_collapse as collapse_t,
     annealvi_documents as documents_t, annealvi_kernels as kernel_table, annealvi_refresh as refresh_t, annealvi_rows as rows_t,
     annealvi_step as step_t, annealvi_sums as sums_t, annealvi_weights as weights_t)

@@ -1,7 +1,7 @@
-"""How the kernels were built, and which of the builds runs on this processor.
+"""The builds of the kernels for several instruction sets, and the choice among them.
 
-The best one is chosen at import.  The environment variable ``ANNEALVI_INSTRUCTION_SET``
-(``baseline``, ``avx2`` or ``avx512``) selects one explicitly.
+The best build for this processor is chosen at import.  The environment variable
+``ANNEALVI_INSTRUCTION_SET`` (``baseline``, ``avx2`` or ``avx512``) selects another one.
 """
 
 import os
@@ -31,14 +31,14 @@ INSTRUCTION_SETS = ("avx512", "avx2", "baseline")
 
 
 def available_instruction_sets() -> tuple:
-    """The instruction sets that are in this build and run on this processor, best first."""
+    """The instruction sets of this build that the processor can run, the best one first."""
     return tuple(
         name for name in INSTRUCTION_SETS if find_kernels(name.encode()) != NULL
     )
 
 
 def instruction_set() -> str:
-    """The instruction set in use."""
+    """The instruction set that is in use."""
     return kernels.name.decode()
 
 
@@ -71,7 +71,7 @@ def openmp_enabled() -> bool:
 
 
 def sanitized_build() -> bool:
-    """Return whether the kernels report wrong memory accesses and undefined behaviour."""
+    """Return whether this build reports wrong memory accesses and undefined behaviour."""
     return bool(ANNEALVI_SANITIZE)
 
 
@@ -81,7 +81,7 @@ def debug_build() -> bool:
 
 
 def built_with() -> dict:
-    """Return the versions of what compiled the kernels: Cython and the C compiler."""
+    """Return the versions of Cython and of the C compiler that built the kernels."""
     parts = [CYTHON_HEX_VERSION >> shift & 0xFF for shift in (24, 16, 8)]
     return {
         "Cython": ".".join(str(part) for part in parts),

@@ -1,8 +1,8 @@
-/* The special functions over whole arrays.  At points that never occur in the
- * kernels (0, infinity, NaN, subnormals) they return the same as SciPy.  A
- * template: see vector.h. */
+/* The special functions of whole arrays.  At points that never occur in the
+ * kernels (0, infinity, NaN, subnormals) they return the same as SciPy.  This is
+ * a template; see vector.h. */
 
-/* Replace `y` where x is one of the points that the series are not for. */
+/* Replace `y` at points x for which the series are not valid. */
 INLINE V FN(at_limits)(V x, V y, REAL at_zero, REAL at_infinity)
 {
     const V infinity = FN(splat)((REAL)__builtin_inf());
@@ -31,16 +31,16 @@ INLINE V FN(digamma_anywhere)(V x)
     return FN(at_limits)(x, FN(select)(small, -1 / x, y), -infinity, infinity);
 }
 
-/* exp(b psi(x)), for b = 1 from its parts and otherwise through the logarithm, as in
- * exp_digamma_row, but without a clamp. */
+/* exp(b psi(x)).  As in exp_digamma_row, it is computed from its parts for b = 1, and otherwise
+ * through the logarithm, but without a clamp. */
 INLINE V FN(exp_digamma_anywhere)(V x, REAL b)
 {
     V scale, shift;
     const VI small = x < (REAL)TINY;
     const V a = FN(select)(small, FN(splat)((REAL)TINY), x);
     FN(digamma_parts)(a, 0, &scale, &shift);
-    /* multiply by e^8 and by e^-8: exp(-shift) may underflow where its product with scale
-     * does not */
+    /* multiply by e^8 and by e^-8, because exp(-shift) may underflow although its product with
+     * scale does not */
     V y = b == 1 ? scale * (REAL)3.3546262790251185e-4 * FN(exp)(8 - shift)
                  : FN(exp)(b * FN(digamma)(a));
     y = FN(select)(y < (REAL)TINY, (V){0}, y);

@@ -1,4 +1,4 @@
-/* Which build of the kernels this processor can run. */
+/* This finds out which builds of the kernels the processor can run. */
 #include "kernels.h"
 
 #include <string.h>

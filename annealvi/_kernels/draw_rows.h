@@ -1,20 +1,20 @@
-/* Logarithms of Gamma(a, 1) variates, in double.
+/* Logarithms of Gamma(a, 1) variates, in double precision.
  *
  * x = log Gamma(a) has a density proportional to exp(a x - e^x).  For small a it is drawn by
- * rejection (Liu, Martin and Syring 2017).  The envelope is e^(a x) below 0, which is tight
- * because all but a fraction of about a of the variates lie far below 0, and e^(-(1 - a) x - 1)
- * above 0.  The two parts have masses 1 / a and 1 / (e (1 - a)).
+ * rejection (Liu, Martin and Syring 2017).  The envelope is e^(a x) for x < 0 and
+ * e^(-(1 - a) x - 1) for x > 0.  It is tight, because all variates except a fraction of about a
+ * are far below 0.  The two parts of the envelope have masses 1 / a and 1 / (e (1 - a)).
  *
- * For any a, Gamma(a) = Gamma(a + 1) U^(1/a) with a uniform U.  Gamma(a + 1) is drawn as by
- * Marsaglia and Tsang (2000): with d = a + 2/3, a normal x and v = (1 + x / sqrt(9 d))^3, d v is
- * taken with a chance of exp(x^2 / 2 + d (1 - v + log v)), which is at least 1 - .0331 x^4.
+ * For any a, Gamma(a) = Gamma(a + 1) U^(1/a) with a uniform U.  Gamma(a + 1) is drawn by the method
+ * of Marsaglia and Tsang (2000): with d = a + 2/3, a normal x and v = (1 + x / sqrt(9 d))^3, d v is
+ * accepted with probability exp(x^2 / 2 + d (1 - v + log v)), which is at least 1 - .0331 x^4.
  *
- * Uniform numbers come from eight generators xoshiro256++ (Blackman and Vigna 2021) side by side,
- * for every instruction set.
+ * With every instruction set, uniform numbers come from eight parallel generators xoshiro256++
+ * (Blackman and Vigna 2021).
  */
 
-enum { GENERATORS = 8 }; /* a state holds 4 numbers of each */
-#define SMALL_SHAPE 0.5    /* the larger a is, the more draws the first method refuses */
+enum { GENERATORS = 8 }; /* a state contains 4 numbers of each */
+#define SMALL_SHAPE 0.5    /* for larger a the first method would reject more draws */
 #define LEAST_LOG -1.7e308 /* replaces logarithms out of the range of doubles */
 
 typedef uint64_t vec_u64 __attribute__((vector_size(VECTOR_BYTES)));
@@ -44,7 +44,7 @@ INLINE vec_f64 uniform(uint64_t *state)
     store_u64(state + GENERATORS, s1);
     store_u64(state + 2 * GENERATORS, s2);
     store_u64(state + 3 * GENERATORS, s3);
-    /* with an exponent of 0 it is a number from 1 to 2 */
+    /* with an exponent of 0 this is a number from 1 to 2 */
     return (vec_f64)((bits >> 12) | 0x3ff0000000000000ULL) - (1 - 0x1p-53);
 }
 
@@ -64,7 +64,7 @@ static void log_gamma_of_small(uint64_t *state, double a, int64_t n, double *out
             vec_int_f64 taken = v < 1;
             if (largest_lane_f64(x) > -38) { /* below, exp(-exp(x)) is 1 */
                 const vec_f64 bent = select_f64(x > 0, 1 + x, (vec_f64){0});
-                /* smaller numbers would lead to subnormal ones, which are slow */
+                /* smaller numbers would lead to subnormal numbers, which are slow */
                 const vec_f64 least = at_least_f64(x, splat_f64(-38));
                 taken = v < exp_f64(bent - exp_f64(least));
             }
@@ -130,7 +130,7 @@ static void log_gamma_of_any(uint64_t *state, const double *shapes, int64_t stri
         }
 }
 
-/* Draw n variates; they and their order depend only on the state. */
+/* Draw n variates.  The variates and their order depend only on the state. */
 static void log_gamma_draws(
     uint64_t *state,      /* IN/OUT (4, GENERATORS) */
     const double *shapes, /* IN  a of each, positive */

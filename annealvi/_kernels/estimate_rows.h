@@ -1,6 +1,5 @@
-/* What log C(T) of one draw needs beside the draws and the sums of powers, in double.
- *
- * Rows are whole lines.  theta lie side by side in them.
+/* The steps, besides the draws and the sums of powers, that compute log C(T) of one draw, in
+ * double precision.  Rows are whole lines.  A number of a row belongs to one draw of theta.
  */
 
 /* Subtract the largest number of a row from it. */
@@ -40,8 +39,8 @@ static double exp_row(int64_t width, double *row)
 
 /* log S of a line of theta from the sums of powers at the points of a grid.
  *
- * If theta and beta are normalised, S at b = 1 is 1 up to rounding.  If not, it is the product of
- * their normalisers.  Dividing by its power b corrects for both. */
+ * If theta and beta are normalised, S at b = 1 is 1 up to rounding.  If they are not, S at b = 1 is
+ * the product of their normalisers.  Dividing by its power b corrects for both. */
 static void log_words(
     int64_t n_inverses,   /* IN  M */
     const double *b,      /* IN  (M) inverse temperatures, of which the first is 1 */

@@ -1,9 +1,9 @@
-"""The Bernoulli coordinate updates of the factorial mixture model over all data.
+"""The coordinate updates of the Bernoulli factors of the factorial mixture model, for all data.
 
-The arithmetic is in ``fmm_rows.h``.  Data are shared out among threads in blocks, and no block
-reads what another one writes, so every result is bit-identical for any number of threads.
-Matrices are component-major: K rows of N numbers, padded to whole blocks of DATA_BLOCK data.  The
-padding is overwritten with meaningless numbers.
+The arithmetic is in ``fmm_rows.h``.  Threads compute blocks of data, which do not depend on each
+other, so every result is bit-identical for any number of threads.  Matrices have K rows of N
+numbers, padded to whole blocks of DATA_BLOCK data.  The padding is overwritten with meaningless
+numbers.
 """
 
 from cython cimport floating, view
@@ -17,7 +17,7 @@ cdef bernoulli_t factors(
     const floating[:, ::1] projection, const floating[:, ::1] coupling, const floating[::1] offset,
     floating scale, const floating[:, ::1] nu, int n_threads,
 ):
-    """What all functions below are given; K is 0 if there is nothing to do."""
+    """The arguments of all functions below; K is 0 if there is nothing to do."""
     cdef bernoulli_t own
     own.K, own.stride, own.scale, own.n_threads = nu.shape[0], nu.shape[1], scale, n_threads
     own.centre = own.lower = own.upper = own.inverse = NULL
@@ -39,9 +39,10 @@ def sweep(
     int n_threads,                      # IN
     floating[:, ::1] nu,                # IN/OUT (K, N_pad)
 ):
-    """logit nu_kn = b (offset_k + scale projection_kn - sum_j coupling_kj nu_jn), k by k.
+    """Set logit nu_kn to b (offset_k + scale projection_kn - sum_j coupling_kj nu_jn).
 
-    b is the inverse temperature: a single one, or one for each row, datum or element.
+    The components k are updated one after another.  The inverse temperature b is one number, or
+    one for each row, datum or element.
     """
     cdef bernoulli_t all = factors(projection, coupling, offset, scale, nu, n_threads)
     if all.K == 0:
@@ -66,11 +67,11 @@ def held_sweep(
     floating[:, ::1] nu,                # IN/OUT (K, N_pad)
     floating[:, ::1] inverse,           # OUT (K, N_pad)
 ):
-    """A sweep that tempers each logit a only where it exceeds its limits, k by k.
+    """Update nu as in `sweep`, but temper a logit a only if it exceeds its limits.
 
-    Let t = centre + b (a - centre).  The new logit is a if a lies within [lower, upper].
-    Otherwise it is the limit or t, whichever lies further from the centre.  The inverse
-    temperature (logit - centre) / (a - centre) is written to `inverse`.
+    Let t = centre + b (a - centre).  If a is within [lower, upper], the new logit is a.  Otherwise
+    it is the limit or t, the one that is farther from the centre.  The inverse temperature
+    (logit - centre) / (a - centre) is written to `inverse`.
     """
     cdef bernoulli_t all = factors(projection, coupling, offset, scale, nu, n_threads)
     if all.K == 0:
@@ -90,7 +91,7 @@ def energy(
     int n_threads,                      # IN
     double[::1] out,                    # OUT (N_pad,) sum_k nu linear - sum_{k<j} nu nu coupling
 ):
-    """Expected energy of each datum."""
+    """Compute the expected energy of each datum."""
     cdef bernoulli_t all = factors(projection, coupling, offset, scale, nu, n_threads)
     if all.K == 0:
         return
@@ -104,7 +105,7 @@ def entropy(
     int n_threads,              # IN
     double[::1] out,            # OUT (N_pad,)
 ):
-    """Entropy of the factors of each datum."""
+    """Compute the entropy of the factors of each datum."""
     cdef:
         const floating[::1] none
         bernoulli_t all

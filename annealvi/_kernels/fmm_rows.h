@@ -1,13 +1,13 @@
-/* Coordinate updates of Bernoulli factors.  A template: see vector.h.
+/* Coordinate updates of Bernoulli factors.  This is a template; see vector.h.
  *
  * A datum n has K factors q(z_nk) = Bern(nu_nk) and an energy that is quadratic in z,
  *     E_n(z) = sum_k z_k linear_nk - sum_{k<j} z_k z_j coupling_kj.
  * With all other factors fixed, the optimum of factor k is
  *     logit nu_nk = b (linear_nk - sum_{j != k} nu_nj coupling_kj).
- * Factors are updated one after the other (Gauss-Seidel: each uses the new values of those
- * before it).  Data are independent: a vector holds the same factor of LANES data, and
- * matrices are component-major (K rows, with one number for each datum).  UNROLL vectors are
- * processed together, which hides the latency of the sigmoid.  `linear` is never stored:
+ * Factors are updated one after the other, each with the new values of earlier factors
+ * (Gauss-Seidel).  Data are independent of each other: a vector contains the same factor of LANES
+ * data, and matrices have K rows with one number for each datum.  UNROLL vectors are processed
+ * together, which hides the latency of the sigmoid.  `linear` is not stored but computed:
  *     linear_nk = offset_k + scale * projection_nk.
  */
 
@@ -16,15 +16,16 @@
 #define SIGMOID_LIMIT (BITS == 64 ? 708.0 : 87.0)
 #define UNROLL (ANNEALVI_DATA_BLOCK / LANES < 8 ? ANNEALVI_DATA_BLOCK / LANES : 8)
 
-/* A logit that is held near its centre c.  It is returned negated, and a is given negated.
+/* A logit that is kept near its centre c.  Both the argument a and the result are negated.
  *
- * If a lies within [lower, upper], which contains c, the logit is a.  Otherwise it is the limit
- * or
+ * If a is within [lower, upper], which contains c, the logit is a.  Otherwise the logit is the
+ * limit or
  *     t = c + b (a - c),
- * whichever lies further out.  So its inverse temperature (logit - c) / (a - c) is 1 within the
- * limits and b far out; in between it is the one that leads to the limit.  This is the effect of
- * a penalty on a KL from c: k times the amount by which it exceeds its running average.  Then
- * b = 1/(1 + k), and the limits are where the KL equals the average (docs/record/proximity.md).
+ * the one that is farther from c.  So its inverse temperature (logit - c) / (a - c) is 1 within the
+ * limits and b far outside.  Between these, it is the inverse temperature that leads to the limit.
+ * This is the effect of a penalty of k times the amount by which the KL from c exceeds its running
+ * average.  Then b = 1/(1 + k), and at the limits the KL equals the average
+ * (docs/record/proximity.md).
  */
 INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *inverse)
 {
@@ -36,8 +37,8 @@ INLINE V FN(held_logit)(V minus, REAL b, REAL centre, V lower, V upper, REAL *in
     return -logit;
 }
 
-/* One Gauss-Seidel sweep over a block of DATA_BLOCK data, from datum `start` on.  `held` is known
- * at compile time. */
+/* One Gauss-Seidel sweep over a block of DATA_BLOCK data that starts at datum `start`.  `held` is
+ * known at compile time. */
 INLINE void FN(sweep_block)(const annealvi_bernoulli *all, int64_t start, const int held)
 {
     const int K = all->K, b_each = all->b_each;
@@ -65,8 +66,8 @@ INLINE void FN(sweep_block)(const annealvi_bernoulli *all, int64_t start, const 
                 __builtin_prefetch(projection + k * stride + next + u * LANES);
                 __builtin_prefetch(nu + k * stride + next + u * LANES, 1);
             }
-            /* the factors just updated come last, so that most of the sum need not wait for
-             * them */
+            /* factors that were just updated come last, so that most of the sum does not wait
+             * for them */
             for (int j = k + 1; j < K; j++)
 #pragma GCC unroll 8
                 for (int u = 0; u < UNROLL; u++)
@@ -92,7 +93,7 @@ INLINE void FN(sweep_block)(const annealvi_bernoulli *all, int64_t start, const 
                                           : FN(splat)(b[k * b_row]);
                     minus = heat * (field[u] - linear);
                 }
-                /* 1/(1 + exp(-logit)) cancels in neither tail; the clamp keeps both normal */
+                /* 1/(1 + exp(-logit)) is accurate in both tails; the clamp avoids subnormals */
                 const V x = FN(min)(FN(splat)((REAL)SIGMOID_LIMIT),
                                     FN(max)(FN(splat)((REAL)-SIGMOID_LIMIT), minus));
                 FN(store)(nu + at, 1 / (1 + FN(exp_clamped)(x)));
@@ -101,7 +102,7 @@ INLINE void FN(sweep_block)(const annealvi_bernoulli *all, int64_t start, const 
     }
 }
 
-/* A sweep over all data, held if there are limits; see kernels.h. */
+/* A sweep over all data, which uses limits if there are any; see kernels.h. */
 static void FN(bernoulli_sweep)(const annealvi_bernoulli *all)
 {
     SHARE_OUT(all->n_threads, static, 1)

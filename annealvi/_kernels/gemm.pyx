@@ -1,9 +1,9 @@
-"""Matrix products on fixed blocks, and systems of linear equations.
+"""Matrix products in fixed blocks, and systems of linear equations.
 
-The arithmetic of a product is in ``product.h``; this module distributes blocks over threads.
-Each number is summed in an order that depends only on shapes, so results are bit-identical for
-any number of threads.  Sums over up to ROW_BLOCK rows are in the dtype of the arrays; these are
-added in double precision.
+The arithmetic of a product is in ``product.h``.  This module distributes blocks over threads.
+The order of each sum depends only on shapes, so results are bit-identical for any number of
+threads.  Sums over up to ROW_BLOCK rows have the dtype of the arrays.  They are added to the
+result in double precision.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ cdef enum:
 
 
 def product(left, right):
-    """left right in double precision, of matrices or of stacks of them, by one thread."""
+    """Compute the product of matrices or stacks of matrices, in double precision, in one thread."""
     cdef:
         const double[:, :, :] a = np.asarray(left, dtype=np.float64)[(None,) * (left.ndim < 3)]
         const double[:, :, :] b = np.asarray(right, dtype=np.float64)[(None,) * (right.ndim < 3)]
@@ -44,9 +44,9 @@ def solve(
     double[:, ::1] A,  # IN/OUT (K, K) positive definite or triangular; then its elimination
     double[:, ::1] B,  # IN/OUT (K, at least 1); then A^-1 B
 ):
-    """Solve A X = B by elimination, whose pivots are left on the diagonal of A.
+    """Solve A X = B by elimination; the pivots are left on the diagonal of A.
 
-    Without an exchange of rows: for these matrices it is as stable as Cholesky's method.
+    Rows are not exchanged.  For these matrices elimination is as stable as Cholesky's method.
     """
     cdef:
         Py_ssize_t K = A.shape[0], n = B.shape[1], i, j, step
@@ -72,7 +72,7 @@ def outer(
     int n_threads,                 # IN
     floating[:, ::1] out,          # OUT (K, at least N)
 ):
-    """out[:, :N] = left right^T."""
+    """Set out[:, :N] to left right^T."""
     cdef:
         Py_ssize_t n_rows = right.shape[0], n_tasks, task, start
         Py_ssize_t K = left.shape[0], D = right.shape[1], ld = out.shape[1]
@@ -96,7 +96,7 @@ def inner(
     double[:, :, ::1] partial,     # OUT (groups, K, D) scratch, see n_groups
     double[:, ::1] out,            # OUT (K, D)
 ):
-    """out = left[:, :N] right, or left[:, :N] right[:, :N]^T if `gram`."""
+    """Set out to left[:, :N] right or, with `gram`, to left[:, :N] right[:, :N]^T."""
     cdef:
         Py_ssize_t groups = partial.shape[0], n_blocks, n_columns, n_tasks, task
         Py_ssize_t group, column, block, start, k, d, g
@@ -134,7 +134,7 @@ def inner(
 
 
 def n_groups(n_rows, n_columns):
-    """Number of partial sums in `inner`: several if there are few columns to distribute."""
+    """Number of partial sums in `inner`, which is larger if there are few columns."""
     blocks = max(1, (n_rows + ROW_BLOCK - 1) // ROW_BLOCK)
     tasks = max(1, (n_columns + COLUMN_BLOCK - 1) // COLUMN_BLOCK)
     return min(blocks, max(1, GROUPS // tasks))

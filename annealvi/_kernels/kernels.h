@@ -1,12 +1,12 @@
-/* The table of kernels that each instruction set provides, and what the large ones are given. */
+/* The table of kernels that each instruction set provides, and the arguments of large kernels. */
 #ifndef ANNEALVI_KERNELS_H
 #define ANNEALVI_KERNELS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The arguments of kernels that have many.  `void *` are arrays of the kernel's floating type;
- * doubles are rounded to it, but for tolerances.  What is not OUT is only read. */
+/* The arguments of kernels with many arguments.  `void *` are arrays of the kernel's floating type.
+ * Doubles are rounded to this type, except tolerances.  Fields that are not OUT are only read. */
 
 /* Documents: rows of a CSR matrix. */
 typedef struct {
@@ -62,7 +62,7 @@ typedef struct {
     void *raised;            /* OUT (2 n_threads, longest * K_pad), if any b is not b0 */
 } annealvi_documents;
 
-/* Documents that have been fitted, in the order of their words. */
+/* The entries of fitted documents, in the order of their words. */
 typedef struct {
     annealvi_weights weights;
     const int64_t *first;    /* (words + 1,) where the entries of each word start, and the end */
@@ -79,7 +79,7 @@ typedef struct {
     int64_t scratch_width;
 } annealvi_block;
 
-/* The statistics of a block, which are added to those of others. */
+/* The statistics of a block, which are added to the statistics of other blocks. */
 typedef struct {
     annealvi_block block;
     int64_t n_words;
@@ -91,7 +91,7 @@ typedef struct {
     int n_threads;
 } annealvi_sums;
 
-/* lambda_v = max(eta_v + now / decay_v (lambda_v - eta_v) + amount statistics_v, floor). */
+/* The step lambda_v = max(eta_v + now / decay_v (lambda_v - eta_v) + amount statistics_v, floor) */
 typedef struct {
     int64_t n_words;
     const int64_t *words;    /* (n_words,) the rows to update, ascending */
@@ -114,7 +114,7 @@ typedef struct {
     int64_t partial_width;
 } annealvi_step;
 
-/* Rows of topic weights of new words. */
+/* The computation of topic weights of new words. */
 typedef struct {
     int64_t n_words;
     const int64_t *words;    /* (n_words,) */
@@ -133,7 +133,7 @@ typedef struct {
     int64_t scratch_width;
 } annealvi_refresh;
 
-/* Collapsed inference of documents at held topics. */
+/* Collapsed inference of documents at fixed topics. */
 typedef struct {
     annealvi_rows rows;
     annealvi_weights weights; /* multiples of E beta, 0 in the padding */
@@ -150,7 +150,7 @@ typedef struct {
     int32_t *n_iter;         /* OUT (n,) sweeps made */
 } annealvi_collapse;
 
-/* Bernoulli factors of data, see fmm_rows.h; N is the number of data, padded. */
+/* Bernoulli factors of data; see fmm_rows.h.  N is the padded number of data. */
 typedef struct {
     int K;
     int64_t stride;          /* N */
@@ -170,8 +170,8 @@ typedef struct {
     int n_threads;
 } annealvi_bernoulli;
 
-/* Kernels of both floating types: KERNEL(what it returns, name, arguments).  setup.py makes
- * Cython's declarations of these lists, kernels.c the tables. */
+/* Kernels for both floating types: KERNEL(result type, name, arguments).  From these lists setup.py
+ * makes Cython's declarations, and kernels.c makes the tables. */
 #define ANNEALVI_KERNELS(KERNEL)                                                                 \
     KERNEL(int64_t, document_bytes, (int, int64_t, int64_t))                                     \
     KERNEL(void, fit_documents, (const annealvi_documents *))                                    \
@@ -190,7 +190,7 @@ typedef struct {
     KERNEL(void, digamma_array, (int64_t, const void *, void *))                                 \
     KERNEL(void, exp_digamma_array, (int64_t, double, const void *, void *))
 
-/* Those in double precision alone. */
+/* Kernels that exist only in double precision. */
 #define ANNEALVI_DOUBLE_KERNELS(KERNEL)                                                          \
     KERNEL(void, power_sums, (int64_t, int64_t, const double *, double, double, int64_t,         \
         const double *, int64_t, int, double *))                                                 \
@@ -215,16 +215,16 @@ typedef struct {
     ANNEALVI_DOUBLE_KERNELS(ANNEALVI_FIELD)
 } annealvi_kernels;
 
-/* Number of words that a sweep processes together: buffers are padded to a multiple of it. */
+/* Number of words that a sweep processes together.  Buffers are padded to a multiple of it. */
 enum { ANNEALVI_WORD_BLOCK = 8 };
 
-/* Documents that a thread fits in turn. */
+/* Number of documents that a thread fits alternately. */
 enum { ANNEALVI_TOGETHER = 2 };
 
-/* Words in a block of step_words: the topics' sums are added block by block, in this order. */
+/* Number of words in a block of step_words.  The topics' sums are added in the order of blocks. */
 enum { ANNEALVI_VOCABULARY_BLOCK = 64 };
 
-/* Number of data that a Bernoulli sweep processes together: rows are padded to a multiple. */
+/* Number of data that a Bernoulli sweep processes together.  Rows are padded to a multiple. */
 enum { ANNEALVI_DATA_BLOCK = 128 };
 
 extern const annealvi_kernels annealvi_kernels_baseline;
@@ -233,7 +233,7 @@ extern const annealvi_kernels annealvi_kernels_avx2;
 extern const annealvi_kernels annealvi_kernels_avx512;
 #endif
 
-/* The table of that name, or NULL if there is none or this processor cannot run it. */
+/* The table with this name, or NULL if there is none or the processor cannot run it. */
 const annealvi_kernels *annealvi_find_kernels(const char *name);
 
 #endif

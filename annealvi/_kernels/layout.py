@@ -1,4 +1,4 @@
-"""The memory layout of arrays for the kernels."""
+"""Arrays with the memory layout that the kernels need."""
 
 import math
 
@@ -9,16 +9,16 @@ CACHE_LINE = 64  # bytes
 
 
 def padded_length(n: int, dtype: DTypeLike) -> int:
-    """The least row length >= n that is a whole number of cache lines."""
+    """The least row length of at least n that fills whole cache lines."""
     per_line = CACHE_LINE // np.dtype(dtype).itemsize
     return -(-n // per_line) * per_line
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
-    """An uninitialised C-ordered array that starts on a cache line."""
+    """Make an uninitialised C-ordered array that starts at the beginning of a cache line."""
     dtype = np.dtype(dtype)
     n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes > np.iinfo(np.intp).max - CACHE_LINE:  # NumPy's own error is no MemoryError
+    if n_bytes > np.iinfo(np.intp).max - CACHE_LINE:  # NumPy would not raise a MemoryError
         raise MemoryError(f"Unable to allocate an array with shape {shape} and data type {dtype}")
     raw = np.empty(n_bytes + CACHE_LINE, dtype=np.uint8)
     offset = -raw.ctypes.data % CACHE_LINE
@@ -26,15 +26,15 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
 
 
 def separate_rows(n: int, width: int, dtype: DTypeLike = np.float64) -> NDArray:
-    """n uninitialised rows of at least `width` numbers, of which no two share a cache line.
+    """Make n uninitialised rows of at least `width` numbers that share no cache line.
 
-    Two threads that write to the same line, each to its own part, wait for each other.
+    Threads that write to different parts of the same cache line would slow each other down.
     """
     return aligned_empty((n, padded_length(width, dtype)), dtype)
 
 
 def padded_rows(rows: NDArray, dtype: DTypeLike, fill: float = 0.0) -> NDArray:
-    """An aligned copy of a matrix whose rows are padded with `fill`."""
+    """Make an aligned copy of a matrix whose rows are padded with `fill`."""
     n, width = rows.shape
     out = aligned_empty((n, padded_length(width, dtype)), dtype)
     out[:, :width] = rows

@@ -1,10 +1,10 @@
-"""The documents of a batch: their words, and their local steps.
+"""The documents of a batch: a transposed index of their words, and their local steps.
 
-The local steps are in ``lda_document.h``.  Each document is fitted by one thread, so that results
-are bit-identical for any number of threads; lda_topics.pyx does the same for words.
+The local steps are in ``lda_document.h``.  Each document is fitted by one thread, so results are
+bit-identical for any number of threads.  In lda_topics.pyx, each word is summed by one thread.
 
-Matrices over the vocabulary are word-major: V rows of K numbers, padded to K_pad.
-``start:stop`` are the rows of the CSR matrix that form the batch.
+Matrices over the vocabulary have V rows of K numbers, padded to K_pad.  ``start:stop`` are the rows
+of the CSR matrix that form the batch.
 """
 
 from cython cimport floating
@@ -64,7 +64,7 @@ def digest_of_block(
     Py_ssize_t start,             # IN
     Py_ssize_t stop,              # IN
 ):
-    """A number that is another one, all but surely, if the words of a batch have changed."""
+    """Return a hash of the words of a batch, which almost surely changes if the words change."""
     cdef:
         uint64_t odd = <uint64_t>0x9e3779b97f4a7c15ULL, total = 0, mixed
         Py_ssize_t d, i
@@ -79,7 +79,7 @@ def digest_of_block(
 
 
 cdef class DocumentOptions:
-    """How documents are fitted, see annealvi_documents in kernels.h."""
+    """Options of the fit of documents; see annealvi_documents in kernels.h."""
 
     cdef readonly:
         double eps, sparsity, relaxation, tolerance, least_share
@@ -131,7 +131,7 @@ def fit_documents(
     step.order, step.b, step.alpha = &order[0], &b[0], &alpha[0]
     for k in range(step.K):
         total += alpha[k]
-    usual = <floating>(1.001 * total / step.K)  # and some more, for rounding errors
+    usual = <floating>(1.001 * total / step.K)  # somewhat larger, because of rounding errors
     edge = <double>usual + <double>least_share
     kernels.real[1].digamma_array(1, &edge, &f_edge)
     step.usual_alpha, step.edge = usual, f_edge - <floating>rule.sparsity / edge
@@ -152,7 +152,7 @@ def fit_documents(
 
 
 def scratch_bytes(int K_pad, int64_t longest, int64_t room, int itemsize):
-    """Bytes of scratch for each document that a thread fits in turn."""
+    """Bytes of scratch for each of the documents that a thread fits alternately."""
     return kernels.real[itemsize == 8].document_bytes(K_pad, longest, room)
 
 
@@ -167,7 +167,7 @@ def word_probabilities(
     double[::1] norm,              # OUT (longest document padded + SCRATCH_SLACK) scratch
     double[::1] out,               # OUT (nnz,) for each entry, from indptr[start]
 ):
-    """sum_k E[theta_dk] E[beta_vk] of the entries of a batch."""
+    """Compute sum_k E[theta_dk] E[beta_vk] for each entry of a batch."""
     cdef:
         Py_ssize_t d, j, at, n_words
         int K_pad = beta.shape[1]

@@ -1,14 +1,14 @@
-/* Collapsed inference of one document at held topics (CVB0).  A template: see vector.h.
+/* Collapsed inference of one document at fixed topics (CVB0).  This is a template; see vector.h.
  *
- * A token's topic is drawn given those of the other tokens of its document,
+ * The distribution of a token's topic depends on the topics of the document's other tokens,
  *     phi_vk proportional to (alpha_k + n_k - o_v phi_vk) beta_vk,   n_k = sum_v c_v phi_vk,
- * where c_v is the count of word v and o_v = min(c_v, 1) leaves out a single token.  Words are
- * updated one after the other, each with the new n of those before it.  n is summed anew in
+ * where c_v is the count of word v, and o_v = min(c_v, 1) subtracts one token.  Words are updated
+ * one after the other; each update uses the new n of the words before.  n is computed again in
  * every sweep, so that rounding errors do not add up.
  */
 
-/* Factor that makes a row of p sum to 1.  If p underflows or overflows, it is replaced by beta,
- * whose largest element is about 1. */
+/* The factor with which a row of p sums to 1.  If p underflows or overflows, p is replaced by
+ * beta, whose largest element is about 1. */
 INLINE REAL FN(normaliser)(int K_pad, const REAL *beta, REAL total, REAL *p)
 {
     const REAL largest = (REAL)(BITS == 64 ? 1e300 : 1e37);

@@ -1,7 +1,7 @@
-"""Collapsed inference of documents at held topics; the arithmetic is in ``lda_collapsed.h``.
+"""Collapsed inference of documents at fixed topics; the arithmetic is in ``lda_collapsed.h``.
 
-Each document is inferred by one thread, from its own words only, so results are bit-identical for
-any number of threads and for any documents beside it.
+One thread infers each document, only from the document's words.  So the result of a document is
+bit-identical for any number of threads, and does not depend on other documents.
 """
 
 from cython cimport floating
@@ -27,7 +27,7 @@ def collapse_documents(
     floating[:, ::1] gamma,       # OUT (n, K)
     int32_t[::1] n_iter,          # OUT (n,) sweeps made
 ):
-    """Infer gamma = alpha + the expected number of tokens of each topic."""
+    """Infer gamma, which is alpha plus the expected number of tokens of each topic."""
     cdef:
         const floating[:, ::1] values = weights.values
         collapse_t step

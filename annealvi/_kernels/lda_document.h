@@ -1,27 +1,27 @@
-/* The local steps of documents, their bounds and energies.  A template: see vector.h and
+/* The local steps of documents, their bounds and energies.  This is a template; see vector.h and
  * lda_rows.h. */
 
 /* Lanes of the longest vector: whole vectors are read and written. */
 #define SLACK 16
 
-/* A topic may be dropped from a document's sweeps if the last one has assigned it less than
- * least_share of a word, provided that a topic of this share has a t_k below NEGLIGIBLE times
- * least_share times the largest one.  Topics whose alpha is larger than usual are kept.  The first
- * condition is not enough while the temperature is high: topics then share words evenly, and come
- * back.  The second is not enough either: several topics that are all small may share a word that
- * no other topic explains.  With both conditions the dropped topics together hold less than
- * K * least_share words. */
+/* A topic may be dropped from a document's sweeps under two conditions.  First, the last sweep has
+ * assigned it less than least_share of a word.  Second, the t_k of a topic with this share is below
+ * NEGLIGIBLE times least_share times the largest t.  Topics whose alpha is larger than usual are
+ * kept.  The first condition does not suffice while the temperature is high, because topics then
+ * share words evenly, and their shares may grow again.  The second condition does not suffice
+ * because several small topics may share a word that no other topic explains.  With both conditions
+ * the dropped topics together have less than K * least_share words. */
 #define NEGLIGIBLE 1e-2
-/* Cost of copying a number, relative to that of sweeping over one, and the iterations that a
- * document is expected to need at least. */
+/* The time to copy a number, divided by the time to sweep over a number; and the least number of
+ * iterations that a document is expected to need. */
 #define COPY_COST (BITS == 64 ? 12 : 24)
 #define EXPECTED 2
-/* With up to so many topics, the statistics are summed faster over all than over some. */
+/* With at most this many topics, statistics are summed faster over all topics than over some. */
 #define SPREAD 64
 
-/* The local step of a document under way.  The topics that are swept over are all or, once it is
- * `packed`, those in `active`, in ascending order.  They then come first in gamma and t.  Rows and
- * alpha are packed too and padded like other rows, or the weights are in columns. */
+/* The state of the local step of a document.  Sweeps use all topics or, if the document is
+ * `packed`, the topics in `active`, in ascending order.  These topics then come first in gamma and
+ * t.  Rows and alpha are packed and padded in the same way, or the weights are in columns. */
 typedef struct {
     int n;                   /* number of topics that are swept over */
     int packed;              /* whether they are some only */
@@ -51,7 +51,7 @@ typedef struct {
     REAL *own_packed, *own_columns;
 } FN(document);
 
-/* Hand out a row of scratch from address `at` on; returns its bytes. */
+/* Make a row of scratch that begins at address `at`; return its size in bytes. */
 INLINE int64_t FN(place_document)(int K_pad, int64_t longest, int64_t room, uintptr_t at,
                                   FN(document) *doc)
 {
@@ -82,20 +82,21 @@ INLINE int64_t FN(place_document)(int K_pad, int64_t longest, int64_t room, uint
     return used;
 }
 
-/* The bytes of scratch for each of the documents that a thread fits in turn. */
+/* The bytes of scratch for each of the documents that a thread fits alternately. */
 static int64_t FN(document_bytes)(int K_pad, int64_t longest, int64_t room)
 {
     FN(document) doc;
     return FN(place_document)(K_pad, longest, room, 0, &doc);
 }
 
-/* The cost of a sweep for each word, in numbers.  With rows it includes the sum over lanes. */
+/* The time of a sweep for each word, in units of one number.  With rows it includes the sum over
+ * lanes. */
 INLINE int FN(sweep_cost)(const FN(document) *doc)
 {
     return doc->narrow ? doc->narrow : doc->width + LINE;
 }
 
-/* Make columns of the rows of the n topics in `chosen`; in place if there are columns already. */
+/* Make columns for the n topics in `chosen`, in place if there are columns already. */
 static void FN(to_columns)(int n, FN(document) *doc)
 {
     const int narrow = (n + NARROW_STEP - 1) / NARROW_STEP * NARROW_STEP, before = doc->narrow;
@@ -130,7 +131,7 @@ static void FN(to_columns)(int n, FN(document) *doc)
     doc->narrow = narrow;
 }
 
-/* Make shorter rows of the topics in `chosen`; in place if they have been shortened before. */
+/* Make shorter rows for the topics in `chosen`, in place if rows have been shortened before. */
 static void FN(to_short_rows)(int n, int width, FN(document) *doc)
 {
     const int64_t n_padded = (doc->n_words + WORD_BLOCK - 1) / WORD_BLOCK * WORD_BLOCK;
@@ -148,9 +149,9 @@ static void FN(to_short_rows)(int n, int width, FN(document) *doc)
     doc->rows = doc->own_rows;
 }
 
-/* Drop the topics with small shares after `it` iterations, if that saves time.  It is assumed that
- * the document needs as many iterations again, and EXPECTED ones at least, each with a cheaper
- * sweep once the weights have been copied.  Dropped topics get gamma = alpha; returns the total
+/* After `it` iterations, drop the topics with small shares if this saves time.  It is assumed that
+ * the document needs as many iterations again, and at least EXPECTED.  Each of them is faster after
+ * the weights have been copied.  Dropped topics get gamma = alpha.  The function returns the total
  * change of gamma. */
 static double FN(drop_topics)(int it, REAL *gamma, FN(document) *doc)
 {
@@ -172,7 +173,7 @@ static double FN(drop_topics)(int it, REAL *gamma, FN(document) *doc)
     if (n == 0 || left * (before - n) < (int64_t)copy * n || (doc->narrow && 2 * n > doc->narrow))
         return 0;
     n = 0;
-    for (int k = 0; k < doc->n; k++) { /* without branches, which would be unpredictable */
+    for (int k = 0; k < doc->n; k++) { /* without branches, which could not be predicted */
         doc->chosen[n] = k;
         n += (gamma[k] - doc->alpha[k] >= least) | (doc->alpha[k] > doc->usual_alpha);
     }
@@ -210,7 +211,7 @@ static double FN(drop_topics)(int it, REAL *gamma, FN(document) *doc)
     return (double)FN(sum_of_line)(small);
 }
 
-/* s_k = sum_v ratio_v W_vk over some of the words.  With `row_sums` all t are the same. */
+/* s_k = sum_v ratio_v W_vk over some of the words.  With `row_sums` all t are equal. */
 INLINE void FN(sweep_topics)(const FN(document) *doc, int64_t first, int64_t n_words)
 {
     const REAL *counts = doc->counts + first;
@@ -227,7 +228,7 @@ INLINE void FN(sweep_topics)(const FN(document) *doc, int64_t first, int64_t n_w
                   doc->s);
 }
 
-/* Put the numbers of the topics that are left in their places among `others`. */
+/* Move the numbers of the topics that were not dropped to their places among `others`. */
 static void FN(spread)(int n, const int32_t *active, const REAL *packed, int K_pad,
                        const REAL *others, REAL *out)
 {
@@ -239,11 +240,11 @@ static void FN(spread)(int n, const int32_t *active, const REAL *packed, int K_p
 
 /* The local step of one document: coordinate ascent between phi and gamma.
  *
- * With eps > 0 t is exp(b E log theta), as in scikit-learn, and eps is added to every
- * norm.  The reference is then sum gamma, which only changes by rounding after the first
- * iteration.  With eps = 0 the scale of t is arbitrary.  The reference is then about the
- * largest gamma, so that nothing underflows.  Either reference is computed again only when
- * it has changed. */
+ * With eps > 0, t is exp(b E log theta), as in scikit-learn, and eps is added to every
+ * norm.  The reference is then sum gamma, which after the first iteration changes only by
+ * rounding.  With eps = 0 the scale of t is arbitrary.  The reference is then about the
+ * largest gamma, so that nothing underflows.  In both cases, functions of the reference are
+ * computed again only if the reference has changed. */
 
 INLINE void FN(set_reference)(FN(document) *doc)
 {
@@ -262,7 +263,7 @@ INLINE void FN(raised_row)(const FN(document) *doc, int width, const REAL *x, RE
                         doc->b, doc->sparsity, doc->clamp, out);
 }
 
-/* Read the words of a document, and begin at the gamma that is given. */
+/* Read the words of a document, and start at the given gamma. */
 static void FN(begin_document)(const annealvi_documents *all, int64_t slot, int64_t d,
                                FN(document) *doc)
 {
@@ -325,13 +326,13 @@ static void FN(begin_document)(const annealvi_documents *all, int64_t slot, int6
     int even = eps == 0;
     for (int k = 1; k < K; k++)
         even &= gamma[k] == gamma[0];
-    if (even) { /* the padding does not count: then t is exactly 1 */
+    if (even) { /* without the padding, so that t is exactly 1 */
         doc->now = gamma[0];
         doc->row_sums = raised ? NULL : doc->own_sums;
         FN(set_reference)(doc);
         for (int k = 0; k < K_pad; k++)
             t[k] = 1;
-    } else { /* a start may be far below alpha, which is in the padding: its t must be finite too */
+    } else { /* the padding contains alpha, which may be far above gamma; its t must be finite */
         const REAL largest = FN(largest_of)(K_pad, gamma);
         doc->now = eps > 0 ? FN(total_of)(K, K_pad, gamma) : largest;
         FN(set_reference)(doc);
@@ -359,8 +360,8 @@ INLINE void FN(sweep_words)(FN(document) *doc)
         doc->s[k] = (REAL)doc->totals[k];
 }
 
-/* Whether no topic that has a share below least_share matters.  The temperature decides, so it is
- * looked at in the first iterations only. */
+/* Whether topics with a share below least_share have no effect.  This depends on the temperature,
+ * so it is checked only in the first iterations. */
 INLINE int FN(may_drop)(FN(document) *doc)
 {
     if (!doc->droppable && doc->it <= 3) {
@@ -372,14 +373,14 @@ INLINE int FN(may_drop)(FN(document) *doc)
     return doc->droppable;
 }
 
-/* One iteration; returns whether it was not the last. */
+/* Make one iteration; return whether another one is needed. */
 static int FN(iterate)(FN(document) *doc)
 {
     const int width = doc->width;
     const REAL b = doc->b, *t = doc->t, *s = doc->s;
     const REAL relaxation = doc->it ? doc->relaxation : 1;
     REAL *gamma = doc->gamma;
-    /* columns of all topics do not pay if most topics are about to be dropped */
+    /* columns of all topics save no time if most topics will be dropped soon */
     if (!doc->narrow && !doc->row_sums && !doc->droppable && doc->K <= NARROW &&
         doc->max_iter > 2) {
         for (int k = 0; k < doc->K; k++)
@@ -388,7 +389,7 @@ static int FN(iterate)(FN(document) *doc)
     }
     doc->it++;
     FN(sweep_words)(doc);
-    doc->row_sums = NULL; /* from now on t differs between topics */
+    doc->row_sums = NULL; /* because t differs between topics from now on */
     V change[PARTS] = {{0}}, total[PARTS] = {{0}};
     OVER_ROW(k, p, width) {
         const V old = FN(load)(gamma + k);
@@ -405,8 +406,8 @@ static int FN(iterate)(FN(document) *doc)
                          ? (REAL)((double)FN(add_lanes)(doc->n, width, gamma, total) + doc->rest)
                          : FN(largest_of)(width, gamma);
     doc->now = now;
-    /* below 1 psi is steep, and a reference that is 50% off would not do; a sum of gamma stays the
-     * same but for rounding errors, which the ratios of t to its norms do not see */
+    /* below 1 psi is steep, so that a reference with an error of 50% is not good enough; a sum of
+     * gamma changes only by rounding errors, which do not affect the ratios of t to its norms */
     const REAL slack = doc->eps > 0 ? 64 * (REAL)EPSILON : now < 1 ? 0 : (REAL)0.5;
     if (now > *doc->reference * (1 + slack) || now < *doc->reference * (1 - slack))
         FN(set_reference)(doc);
@@ -442,8 +443,9 @@ static void FN(end_document)(FN(document) *doc)
     }
 }
 
-/* The iterations of one or two documents.  One of few topics is a chain of operations that wait
- * for one another, so those of two documents are made in turn: the processor then works on both. */
+/* The iterations of one or two documents.  With few topics an iteration is a chain of operations
+ * that wait for each other.  So iterations of two documents are made alternately, and the processor
+ * works on both at the same time. */
 static void FN(iterate_in_turn)(int n, FN(document) *docs)
 {
     FN(document) *a = docs, *c = docs + 1;
@@ -465,7 +467,7 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
 {
     double total = 0, n_tokens = 0, sum = 0;
     const V tiny = FN(splat)((REAL)TINY);
-    for (int64_t v = 0; v < n_words; v += LANES) /* whole vectors: there is room for the last */
+    for (int64_t v = 0; v < n_words; v += LANES) /* whole vectors, for which rows are padded */
         FN(store)(norm + v, FN(log)(FN(at_least)(FN(load)(norm + v), tiny)));
     for (int64_t v = 0; v < n_words; v++) {
         total += (double)counts[v] * (double)norm[v];
@@ -478,8 +480,8 @@ static double FN(log_normalizer)(int64_t n_words, int K, const REAL *counts, con
     return total + (double)b * n_tokens * ((double)moved[0] - less);
 }
 
-/* The part of the energy below that is due to a block of `n` (4 or 8) words: adds sum_j phi_jk to
- * s_k, returns sum_jk phi_jk l_jk. */
+/* For the energy below: for a block of `n` (4 or 8) words, add sum_j phi_jk to s_k, and return
+ * sum_jk phi_jk l_jk. */
 INLINE double FN(block_energy)(int n, int K_pad, const REAL *const *rows,
                                const REAL *const *logs, const REAL *t, const REAL *ratio, REAL *s)
 {
@@ -534,7 +536,7 @@ static double FN(energy)(int64_t n_words, int K, int K_pad, const REAL *const *r
     return topics + words;
 }
 
-/* Write what is wanted of a document. */
+/* Write the outputs that are wanted for a document. */
 static void FN(write_document)(const annealvi_documents *all, FN(document) *doc)
 {
     const annealvi_weights *weights = &all->weights;

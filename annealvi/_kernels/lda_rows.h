@@ -1,33 +1,33 @@
-/* LDA for one document and for one word: functions of rows that both need.  A template: see
- * vector.h; lda_sweeps.h, lda_document.h and lda_words.h build on this file.
+/* Functions of rows that LDA needs both for documents and for words.  This is a template; see
+ * vector.h.  lda_sweeps.h, lda_document.h and lda_words.h use this file.
  *
- * A row holds K numbers, padded with K_pad - K others to a whole number of
- * 64-byte lines.  In the padding, rows of topic weights are 0 and rows of
+ * A row has K numbers, padded with K_pad - K others to a whole number of
+ * 64-byte lines.  In the padding, rows of topic weights are 0, and rows of
  * prior counts repeat their first element.  So padded lanes never contribute
- * and never overflow, and the code below need not treat them separately.
+ * and never overflow, and the code below does not treat them separately.
  *
- * One document at inverse temperature b, topic weights W_vk ~ exp(b E log beta_kv):
+ * The updates of a document at inverse temperature b, with W_vk ~ exp(b E log beta_kv), are
  *     t_k     = exp(b (psi(gamma_k) - sparsity / gamma_k - reference))
  *     norm_v  = sum_k t_k W_vk
  *     gamma_k = alpha_k + b t_k sum_v (n_v / norm_v) W_vk
- * which is phi_vk = t_k W_vk / norm_v written without phi (Hoffman et al. 2013;
- * Mandt et al. 2016, the likelihood tempered by b).  The sparsity is 0 in the mean field.
+ * These are the updates with phi_vk = t_k W_vk / norm_v, written without phi (Hoffman et al. 2013;
+ * Mandt et al. 2016 for the tempered likelihood).  In the mean field the sparsity is 0.
  */
 
 /* Exponents are clamped from below, so that no norm is 0 and no ratio overflows.  If exponents
- * are relative to a maximum, e^-40 = 4e-18 is below any share of a word that matters in float.
- * If scikit-learn's arithmetic is wanted, the result only has to be close to 0. */
+ * are relative to a maximum, e^-40 = 4e-18 is smaller than any share of a word that matters in
+ * float.  With scikit-learn's arithmetic the result must only be close to 0. */
 #undef CLAMP
 #undef CLAMP_PLAIN
 #define CLAMP ((REAL)(BITS == 64 ? -300 : -40))
 #define CLAMP_PLAIN ((REAL)(BITS == 64 ? -600 : -60))
-/* The value in the padding of rows of logarithms, below those of all topics that matter.  (In
- * float E log beta can be as low as -1e38, but then the topic has no weight at any b.) */
+/* The value in the padding of rows of logarithms.  It is smaller than the logarithms of all topics
+ * that matter.  (In float E log beta can be -1e38, but then the topic has no weight at any b.) */
 #undef PADDED_LOG
 #define PADDED_LOG (-1e30)
 
 /* exp(f(reference)) = scale * exp(-shift) with f(x) = psi(x) - sparsity / x, or 1 if reference = 0.
- * At b != 1 the scale is 1, so that the shift is -f(reference). */
+ * If b != 1, the scale is 1 and the shift is -f(reference). */
 INLINE void FN(reference_parts)(REAL reference, REAL sparsity, REAL b, V *scale, V *shift)
 {
     *scale = FN(splat)(1);
@@ -40,9 +40,9 @@ INLINE void FN(reference_parts)(REAL reference, REAL sparsity, REAL b, V *scale,
     }
 }
 
-/* out_k = exp(max(b (f(x_k) - f(reference)), clamp)) with f(x) = psi(x) - sparsity / x and the
- * reference given in parts.  For b = 1 the clamp applies to a part of the exponent only.
- * `near`: all x < FAR. */
+/* out_k = exp(max(b (f(x_k) - f(reference)), clamp)) with f(x) = psi(x) - sparsity / x.  The
+ * reference is passed in parts.  For b = 1 the clamp applies only to a part of the exponent.
+ * `near` means that all x < FAR. */
 INLINE void FN(exp_digamma_row_at)(int near, int K_pad, const REAL *x, V ref_scale, V ref_shift,
                                    REAL b, REAL sparsity, REAL clamp, REAL *out)
 {
@@ -85,8 +85,8 @@ static void FN(raise_row)(int K_pad, const REAL *logs, REAL b, int normalise, RE
     }
 }
 
-/* The largest number of a row, approximately: the padding counts too, which is harmless because
- * it holds a prior. */
+/* The largest number of a row or of its padding.  This does no harm, because the padding contains
+ * a prior. */
 INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
 {
     V top = FN(load)(x);
@@ -95,7 +95,7 @@ INLINE REAL FN(largest_of)(int K_pad, const REAL *x)
     return FN(largest_lane)(top);
 }
 
-/* The sum of a row's lines, without the row's padding. */
+/* The sum of the lines of a row, without the padding. */
 INLINE REAL FN(add_lanes)(int K, int K_pad, const REAL *x, const V *sum)
 {
     double total = (double)FN(sum_of_line)(sum);

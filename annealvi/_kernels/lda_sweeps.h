@@ -1,7 +1,7 @@
-/* Sweeps over the words of one document, by rows or by columns.  A template: see vector.h and
- * lda_rows.h. */
+/* Sweeps over the words of one document, by rows or by columns.  This is a template; see vector.h
+ * and lda_rows.h. */
 
-/* The words whose sums stay in registers. */
+/* The number of words whose sums stay in registers. */
 #undef SOME
 #define SOME (WORD_BLOCK / PARTS)
 
@@ -33,7 +33,7 @@ INLINE void FN(norms)(int n, int K_pad, const REAL *const *rows, const REAL *t, 
     FN(sum_lanes)(sum, n, norm);
 }
 
-/* The same, and also ratio_j = n_j / (norm_j + eps). */
+/* Compute norm_j as above, and also ratio_j = n_j / (norm_j + eps). */
 INLINE void FN(normalizers)(int n, int K_pad, const REAL *const *rows, const REAL *counts,
                             const REAL *t, REAL eps, REAL *norm, REAL *ratio)
 {
@@ -64,8 +64,8 @@ INLINE void FN(add_rows)(int n, int K_pad, const REAL *const *rows, const REAL *
     }
 }
 
-/* The number of words in a block: a whole block, or half a block if the last words of a document
- * fit into it.  Rows and counts are padded to a whole block with words of count 0. */
+/* The number of words in a block, which is half as large if the last words of a document fit into
+ * half a block.  Rows and counts are padded to a whole block with words of count 0. */
 INLINE int FN(block_size)(int64_t n_words, int64_t first)
 {
     return n_words - first > WORD_BLOCK / 2 ? WORD_BLOCK : WORD_BLOCK / 2;
@@ -83,10 +83,10 @@ INLINE void FN(block_normalizers)(int64_t n_words, int64_t j, int K_pad, const R
 
 /* One sweep over a document: s_k += sum_v ratio_v W_vk.
  *
- * The norms of the next block are computed before the rows of this one are added, so that
- * nothing waits for the division.  Sweeps alternate between forwards and backwards: the rows
- * of a document are often a little larger than the level 1 cache, and the rows that the last
- * sweep used at its end are still in it. */
+ * The norms of the next block are computed before the rows of the present block are added, so
+ * that nothing waits for the division.  Sweeps alternate between forwards and backwards, because
+ * the rows of a document are often slightly larger than the level 1 cache, and the rows that the
+ * last sweep used at its end are still in the cache. */
 static void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *const *rows,
                       const REAL *counts, const REAL *t, REAL eps, REAL *s)
 {
@@ -110,8 +110,8 @@ static void FN(sweep)(int backwards, int64_t n_words, int K_pad, const REAL *con
     }
 }
 
-/* The first sweep over a document whose topics all have the same t: the norms are known up to a
- * factor, they are the sums of the rows.  s_k += sum_v (n_v / sum_v) W_vk. */
+/* The first sweep over a document whose topics all have the same t.  Up to a factor the norms are
+ * the sums of the rows, which are known: s_k += sum_v (n_v / sum_v) W_vk. */
 static void FN(even_sweep)(int64_t n_words, int K_pad, const REAL *const *rows, const REAL *counts,
                            const REAL *row_sums, REAL *ratio, REAL *s)
 {
@@ -125,7 +125,7 @@ static void FN(even_sweep)(int64_t n_words, int K_pad, const REAL *const *rows, 
             FN(add_rows)(WORD_BLOCK / 2, K_pad, rows + j, ratio + j, s);
 }
 
-/* Only the norms and ratios, for all words. */
+/* Compute only the norms and ratios, for all words. */
 static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *rows,
                                 const REAL *counts, const REAL *t, REAL eps, REAL *norm,
                                 REAL *ratio)
@@ -134,7 +134,7 @@ static void FN(all_normalizers)(int64_t n_words, int K_pad, const REAL *const *r
         FN(block_normalizers)(n_words, j, K_pad, rows, counts, t, eps, norm + j, ratio + j);
 }
 
-/* The norms of all words of a document.  With E[theta] as t and E[beta] as W they are the
+/* Compute the norms of all words of a document.  With E[theta] as t and E[beta] as W they are the
  * probabilities of the words. */
 static void FN(mixture)(int64_t n_words, int K_pad, const void *const *rows, const void *t,
                         void *norm)
@@ -143,17 +143,17 @@ static void FN(mixture)(int64_t n_words, int K_pad, const void *const *rows, con
         FN(norms)(WORD_BLOCK, K_pad, (const REAL *const *)rows + j, t, (REAL *)norm + j);
 }
 
-/* A document with at most NARROW topics is swept over by columns.  Words are taken LANES at a time:
- * the weights of one topic for these words are a vector, and the vectors of all topics follow each
- * other.  Lanes are then words, so norms need not be summed over lanes, and the s_k stay in
+/* For a document with at most NARROW topics, sweeps use columns.  LANES words are processed
+ * together: the weights of one topic for these words are a vector, and the vectors of all topics
+ * follow each other.  Lanes are then words, so norms are not summed over lanes, and the s_k stay in
  * registers until the end of a part. */
 #define NARROW 24
 #define NARROW_STEP 4
 #define AGAIN_FROM_MEMORY __asm__ volatile("" ::: "memory")
 
-/* The words of m vectors, a line apart; with two of them t is read half as often.
- * AGAIN_FROM_MEMORY makes the compiler read the columns twice: it would otherwise keep them in
- * registers and the sums in memory. */
+/* Process the words of m vectors that are a line apart.  With two vectors t is read half as often.
+ * AGAIN_FROM_MEMORY makes the compiler read the columns twice.  Otherwise it would keep the columns
+ * in registers, and the sums in memory. */
 INLINE void FN(sweep_vectors)(const int n, const int m, int64_t v, const REAL *columns,
                               const REAL *counts, const REAL *t, REAL eps, REAL *norm,
                               REAL *ratio, V *sum)
@@ -223,7 +223,7 @@ INLINE void FN(sweep_columns_of)(const int n, int64_t n_words, const REAL *colum
         }
 }
 
-/* If `norm` is given, compute the norms and ratios, otherwise s. */
+/* If `norm` is not NULL, compute the norms and ratios, otherwise s. */
 static void FN(sweep_columns)(int n, int64_t n_words, const REAL *columns, const REAL *counts,
                               const REAL *t, REAL eps, REAL *norm, REAL *ratio, REAL *s)
 {

@@ -1,11 +1,11 @@
-"""The words of a batch: topic weights, statistics and the step of lambda.
+"""The words of a batch: their weights in topics, their statistics, and the step of lambda.
 
-The loops are in lda_words.h.  Statistics are summed word by word: each word is summed by one
-thread, over its documents in their order.  So every result is bit-identical for any number of
-threads, and threads need no copies of the statistics.
+The loops are in lda_words.h.  The statistics of each word are summed by one thread, over the word's
+documents in their order.  So every result is bit-identical for any number of threads, and threads
+need no copies of the statistics.
 
-Matrices over the vocabulary are word-major: V rows of K numbers, padded to K_pad.  Of eta, (V, K),
-rows are contiguous, with any stride between them.
+Matrices over the vocabulary have V rows of K numbers, padded to K_pad.  The rows of eta, (V, K),
+are contiguous, with any stride between them.
 """
 
 from cython cimport floating
@@ -17,10 +17,10 @@ from annealvi._kernels._dispatch cimport (
     weights_of)
 
 cdef enum:
-    ADDED = 64  # topics whose sums one thread adds at a time
-    SUMMED = 4  # entries whose statistics take as long as the step of a word
-    # If logarithms of topic sums differ by more than this, they are a WIDE_MEAN (lda_words.h):
-    # in float32 they could be clamped, at 40.
+    ADDED = 64  # number of topics whose sums one thread adds together
+    SUMMED = 4  # the statistics of this many entries take as long as the step of a word
+    # If logarithms of topic sums differ by more than this, they are a WIDE_MEAN (lda_words.h),
+    # because in float32 they could be clamped, at 40.
     WIDE = 30
 
 
@@ -38,7 +38,7 @@ def refresh_weights(
     int64_t[::1] new,               # OUT (n_words,) scratch
     weights,                        # IN/OUT TopicWeights
 ):
-    """Compute the rows of topic weights of those words that have none."""
+    """Compute the rows of topic weights for words that have no row yet."""
     cdef:
         floating[:, ::1] values = weights.values
         int32_t[::1] place = weights.place
@@ -69,7 +69,7 @@ def refresh_weights(
 
 
 cdef block_t block_of(fitted, const floating[:, ::1] t):
-    """The arrays of a FittedBlock, which has to outlive them."""
+    """The arrays of a FittedBlock, which must exist as long as they are used."""
     cdef:
         const int64_t[::1] first = fitted.entries.first
         const int64_t[::1] document = fitted.entries.document
@@ -99,7 +99,7 @@ def accumulate_statistics(
     double[::1] word_energy,       # OUT (V,) sum_dk n_dv phi_dvk E log beta_kv if all documents
                                    #     have the b of the weights; or None
 ):
-    """Add a batch's expected counts to the statistics, word by word."""
+    """Add the expected counts of a batch to the statistics, one word after another."""
     cdef:
         const int64_t[::1] words = fitted.entries.words
         const floating[:, ::1] t = fitted.work.t
@@ -139,11 +139,11 @@ def step_topics(
     double[:, ::1] partial,             # OUT (blocks, K) scratch, see n_blocks
     double[::1] sums,                   # OUT (K,) sum over the rows that are updated
 ):
-    """lam_v = max(eta_v + now / decay_v (lam_v - eta_v) + amount statistics_v, floor).
+    """Set lam_v to max(eta_v + now / decay_v (lam_v - eta_v) + amount statistics_v, floor).
 
-    A step without statistics only moves a row towards the prior, lam - eta <- (1 - rho)
-    (lam - eta).  So all the steps that a row has missed can be applied at once when it is
-    next needed.
+    A step without statistics only moves a row towards the prior: it multiplies lam - eta by
+    1 - rho.  So all the steps that a row has missed can be applied together when the row is
+    needed.
     """
     cdef:
         const floating[:, ::1] t
@@ -174,7 +174,7 @@ def sum_topics(
     double[:, ::1] partial,      # OUT (blocks, K) scratch
     double[::1] sums,            # OUT (K,) sum_v lam, in the order of step_topics
 ):
-    """Compute only the sums of the topics."""
+    """Compute the sums of the topics over words, without a step."""
     cdef:
         Py_ssize_t n_features = lam.shape[0], n_blocks = partial.shape[0], block, v, k
         Py_ssize_t K = sums.shape[0]
@@ -189,7 +189,7 @@ def sum_topics(
 
 
 cdef void add_blocks(const double[:, ::1] partial, int n_threads, double[::1] sums):
-    """Sum the blocks in their order, for some topics at a time."""
+    """Add up the blocks in their order; each thread adds up some of the topics."""
     cdef Py_ssize_t block, k, part, K = sums.shape[0], n_parts = (K + ADDED - 1) // ADDED
     n_threads = shared_among(n_threads, partial.shape[0], K, MOVED)
     for part in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):

@@ -1,14 +1,14 @@
-/* Words: their statistics, topic weights and steps of lambda.  A template: see vector.h and
- * lda_rows.h.  Each word is summed by one thread, over its documents in their order. */
+/* Statistics of words, topic weights and steps of lambda.  This is a template; see vector.h and
+ * lda_rows.h.  One thread sums each word, over the word's documents in their order. */
 
-/* acc_k += b_d ratio_e t_dk of ENTRIES entries, one after the other: the sum of a topic stays in a
- * register meanwhile. */
+/* acc_k += b_d ratio_e t_dk for ENTRIES entries, one after the other.  The sum of a topic stays in
+ * a register meanwhile. */
 #undef ENTRIES
 #define ENTRIES 4
 #define AHEAD 8 /* entries */
 #undef HALF_LINE
 #define HALF_LINE (LINE / 2)
-/* sum + c t; without fma too, for the product of two floats is exact in double. */
+/* sum + c t; no fma is needed, because the product of two floats is exact in double. */
 INLINE double FN(add_product)(double sum, REAL c, REAL t)
 {
     return BITS == 64 || HAS_FMA ? __builtin_fma((double)c, (double)t, sum)
@@ -40,7 +40,7 @@ INLINE REAL *FN(scratch_of)(const annealvi_block *block)
     return (REAL *)block->scratch + omp_get_thread_num() * block->scratch_width;
 }
 
-/* The statistics of word v, the i-th of the block, over its documents in their order:
+/* The statistics of word v, the i-th word of the block, summed over its documents in their order:
  *     S_vk (+)= sum_d b_d ratio_dv t_dk exp(b_d l_vk). */
 static void FN(sum_word)(const annealvi_block *block, int64_t i, int64_t v, int add,
                          REAL *restrict raised, /* OUT K_pad: scratch */
@@ -68,13 +68,13 @@ static void FN(sum_word)(const annealvi_block *block, int64_t i, int64_t v, int 
         for (int k = 0; k < K_pad; k++)
             acc[k] = 0;
         for (int64_t e = 0; e < n_entries;) {
-            /* rows of documents are read in an order that the processor does not foresee */
+            /* rows of documents are read in an order that the processor cannot predict */
             const int64_t stop = e + AHEAD + ENTRIES < n_entries ? e + AHEAD + ENTRIES : n_entries;
             for (int64_t ahead = e + AHEAD; ahead < stop; ahead++) {
                 __builtin_prefetch(t + document[ahead] * K_pad);
                 __builtin_prefetch(t + document[ahead] * K_pad + 64 / sizeof(REAL));
             }
-            /* entries of documents with all topics; few topics are always all there */
+            /* entries of documents with all topics; if there are few topics, documents have all */
             int together = K_pad <= SPREAD && e + ENTRIES <= n_entries ? ENTRIES : 0;
             while (together < ENTRIES && e + together < n_entries &&
                    n_active[document[e + together]] == K_pad)
@@ -146,7 +146,7 @@ static void FN(add_statistics)(const annealvi_sums *all)
         const int64_t v = all->words[i], row = weights->place[v], to = all->row_of[v];
         REAL *s_row = (REAL *)all->statistics + to * weights->K_pad;
         FN(sum_word)(&all->block, i, v, to < all->n_before, FN(scratch_of)(&all->block), s_row);
-        if (all->word_energy) { /* done here while the rows are in the cache */
+        if (all->word_energy) { /* computed here, while the rows are in the cache */
             double total = 0;
             const REAL *values = (const REAL *)weights->values + row * weights->K_pad;
             const double dot = FN(log_dot)(weights->K_pad, s_row, values, &total);
@@ -156,9 +156,9 @@ static void FN(add_statistics)(const annealvi_sums *all)
 }
 
 /* The exponents of a row of topic weights.  At b = 1 they are split into a scale and the rest;
- * otherwise the scale is 1.  Returns the largest exponent.  `kind` says what is known of lambda.
- * NEAR: it is below FAR everywhere.  MEAN: log lambda replaces psi(lambda).  WIDE_MEAN: the same,
- * and log_sums differ so much that the rest alone would be clamped, so exponents are not split. */
+ * otherwise the scale is 1.  The largest exponent is returned.  `kind` is NEAR if all lambda are
+ * below FAR, and MEAN if log lambda replaces psi(lambda).  It is WIDE_MEAN if, in addition,
+ * log_sums differ so much that the rest alone would be clamped.  Then exponents are not split. */
 enum { FN(DISTANT), FN(NEAR), FN(MEAN), FN(WIDE_MEAN) };
 INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
                                  const REAL *log_sums, REAL b, REAL *scales, REAL *exponents)
@@ -180,7 +180,7 @@ INLINE REAL FN(weight_exponents)(int kind, int K, int K_pad, const REAL *lambda,
     return FN(largest_of)(K_pad, exponents);
 }
 
-/* The row of topic weights below for log E beta, b != 1 and no logarithms: in two passes. */
+/* The row of topic weights below, for log E beta, b != 1 and no logarithms, in two loops. */
 INLINE REAL FN(mean_weights)(int K, int K_pad, const REAL *lambda, const REAL *log_sums, REAL b,
                              int normalise, REAL *exponents, REAL *weights, REAL *row_sum)
 {
@@ -204,13 +204,13 @@ INLINE REAL FN(mean_weights)(int K, int K_pad, const REAL *lambda, const REAL *l
     return reference;
 }
 
-/* One row of topic weights, W_k = exp(b (l_k - reference)), with 0 in the padding.  Here l_k =
- * E log beta_k = psi(lambda_k) - log_sums_k or, for the `mean`, log E beta_k = log lambda_k -
- * log_sums_k, where log_sums are psi or the logarithm of lambda's sums over words.  `mean` is 2 if
- * these differ much, see WIDE_MEAN.  With `normalise` the reference is about the largest l_k of the
- * row, else 0.  Returns the reference.  `logs`, unless NULL, receives the exponents at b = 1,
+/* Compute one row of topic weights, W_k = exp(b (l_k - reference)), with 0 in the padding; return
+ * the reference.  l_k is E log beta_k = psi(lambda_k) - log_sums_k or, if `mean`, log E beta_k =
+ * log lambda_k - log_sums_k, where log_sums are psi or the logarithm of lambda's sums over words.
+ * `mean` is 2 if log_sums differ much; see WIDE_MEAN.  With `normalise` the reference is about the
+ * largest l_k of the row, otherwise 0.  `logs`, if it is not NULL, receives the exponents at b = 1
  * without a clamp.  If `factor` is not 1, lambda is first moved towards eta, as in step_row.
- * `row_sum` receives the row's sum.  `scratch` has 2 K_pad numbers. */
+ * `row_sum` receives the sum of the row.  `scratch` has 2 K_pad numbers. */
 static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, const REAL *eta,
                               REAL factor, const REAL *log_sums, REAL b, int normalise,
                               REAL *scratch, REAL *weights, REAL *row_sum, REAL *logs)
@@ -262,7 +262,7 @@ static REAL FN(topic_weights)(int mean, int K, int K_pad, const REAL *lambda, co
     return reference;
 }
 
-/* The rows of new words; see kernels.h. */
+/* Compute the rows of new words; see kernels.h. */
 static void FN(refresh_weights)(const annealvi_refresh *all)
 {
     const annealvi_weights *weights = &all->weights;
@@ -281,8 +281,8 @@ static void FN(refresh_weights)(const annealvi_refresh *all)
     }
 }
 
-/* lambda after steps towards eta.  Without a step it is lambda itself: where eta is so large that
- * lambda - eta has lost all digits of lambda, eta + (lambda - eta) would be 0. */
+/* lambda after steps towards eta.  Without a step it is lambda itself, because eta + (lambda - eta)
+ * would be 0 if eta is so large that lambda - eta has lost all digits of lambda. */
 static inline REAL FN(moved)(REAL lambda, REAL eta, REAL factor)
 {
     return factor == 1 ? lambda : eta + factor * (lambda - eta);
@@ -291,7 +291,7 @@ static inline REAL FN(moved)(REAL lambda, REAL eta, REAL factor)
 /* One row of the natural-gradient step, which moves lambda towards the prior and adds statistics:
  *     lambda = max(eta + factor * (lambda - eta) + amount * S, floor).
  * S or, if `whole`, the new lambda is added to `sums`.  Rounding errors are relative to the new
- * lambda + eta, thus large relative to lambda only far below the prior. */
+ * lambda + eta, so they are large relative to lambda only if lambda is far below the prior. */
 static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
                          const REAL *restrict eta, const REAL *restrict s_row,
                          REAL *restrict lambda, double *restrict sums)
@@ -310,8 +310,8 @@ static void FN(step_row)(int K, REAL factor, REAL amount, REAL floor, int whole,
         }
 }
 
-/* The step of some rows, and the topics' sums over each block of them; see kernels.h.  Statistics
- * that are summed from a block of documents never leave the cache. */
+/* The step of some rows, and the topics' sums over each block of rows; see kernels.h.  Statistics
+ * that are summed from a block of documents stay in the cache. */
 static void FN(step_words)(const annealvi_step *all)
 {
     const int K = all->K, K_pad = all->K_pad;

@@ -1,8 +1,8 @@
-"""The multinomial mixture: log-likelihoods of documents, their responsibilities, sums of words.
+"""The multinomial mixture: log-likelihoods of documents, responsibilities and sums of words.
 
-A row of the result is made by one thread, from the entries of a sparse row in their order, so
-results are bit-identical for any number of threads.  Counts may be in single precision;
-everything else is in double.
+One thread computes a row of the result, from the entries of a sparse row in their order.  So
+results are bit-identical for any number of threads.  Counts may be in single precision, and
+everything else is in double precision.
 """
 
 from cython cimport floating
@@ -20,7 +20,7 @@ def add_product(
     int n_threads,               # IN
     double[:, ::1] out,          # IN/OUT (n, K)
 ):
-    """out_d += sum_i data_di rows_i."""
+    """Add sum_i data_di rows_i to each row out_d."""
     cdef:
         Py_ssize_t n = out.shape[0], d, i
         int64_t K = out.shape[1]
@@ -40,7 +40,7 @@ def normalise(
     double[::1] energies,       # OUT (n,) sum_k phi_dk log p(x_d, k)
     double[::1] log_sums,       # OUT (n,) log sum_k p(x_d, k)^b
 ):
-    """phi_dk = p(x_d, k)^b / sum_j p(x_d, j)^b in place of the logarithms."""
+    """Replace the logarithms by phi_dk = p(x_d, k)^b / sum_j p(x_d, j)^b."""
     cdef:
         Py_ssize_t n = logs.shape[0], d
         int64_t K = logs.shape[1], k

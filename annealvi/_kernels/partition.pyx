@@ -1,9 +1,9 @@
-"""Sums of powers over grids of inverse temperatures, for log C(T), and its Monte Carlo estimate.
+"""Sums of powers at many inverse temperatures, and the Monte Carlo estimate of log C(T).
 
-A grid consists of panels of `n_points` evenly spaced exponents: panel i starts at
-``starts[i]`` and has steps of ``steps[i]``.  Results are stored panel by panel.  Everything is
-in double precision.  Each row, each block of rows and each draw is handled by one thread, and
-blocks are added in a fixed order, so results are bit-identical for any number of threads.
+A grid of inverse temperatures consists of panels of `n_points` evenly spaced exponents.  Panel i
+starts at ``starts[i]`` and has steps of ``steps[i]``.  Results are stored one panel after another.
+Everything is in double precision.  One thread computes each row, each block of rows and each draw,
+and blocks are added in a fixed order.  So results are bit-identical for any number of threads.
 """
 
 import numpy as np
@@ -19,9 +19,9 @@ from annealvi._kernels._dispatch cimport kernels
 from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
 
 cdef enum:
-    VOCABULARY_BLOCK = 1024  # words whose powers are summed by one thread
-    TOPIC_BLOCK = 1 << 18    # numbers of topics that one matrix product takes
-    LINE = 8                 # doubles of a line, see vector.h
+    VOCABULARY_BLOCK = 1024  # number of words whose powers one thread sums
+    TOPIC_BLOCK = 1 << 18    # size of the topics' part in one matrix product
+    LINE = 8                 # number of doubles in a line, see vector.h
 
 LEAST_WORD = 1e-280  # word probabilities below this may have underflowed
 cdef double LEAST_LOG_WORD = log(LEAST_WORD)
@@ -32,7 +32,7 @@ cdef void sum_powers(
     Py_ssize_t stride, const double *logs, const double *weights, Py_ssize_t weight_stride,
     bint shared, double *acc,
 ) noexcept nogil:
-    """Lines of sums at the points of all panels, see power_rows.h."""
+    """Compute lines of sums at the points of all panels; see power_rows.h."""
     cdef Py_ssize_t panel
     memset(acc, 0, starts.shape[0] * n_points * LINE * sizeof(double))
     for panel in range(starts.shape[0]):
@@ -44,7 +44,7 @@ cdef void sum_powers(
 
 
 cdef void add_lanes(Py_ssize_t n, const double *acc, double *out, Py_ssize_t stride) noexcept nogil:
-    """The sums over n lines."""
+    """Compute the sums over n lines."""
     cdef:
         Py_ssize_t j, lane
         double total
@@ -64,7 +64,7 @@ def row_power_sums(
     double[:, ::1] scratch,     # OUT (n_threads, panels * n_points * LINE), see scratch_size
     double[:, ::1] out,         # OUT (R, panels * n_points)
 ):
-    """out[r, j] = sum_i weights[j, i] exp(b_j logs[r, i])."""
+    """Set out[r, j] to sum_i weights[j, i] exp(b_j logs[r, i])."""
     cdef:
         Py_ssize_t n_rows = logs.shape[0], n_panels = starts.shape[0], r, width = logs.shape[1]
         const double *w = NULL
@@ -87,7 +87,7 @@ def column_power_sums(
     double[:, :, ::1] partial,   # OUT (blocks, panels * n_points, K_pad), see n_vocabulary_blocks
     double[:, ::1] out,          # IN/OUT (panels * n_points, K_pad)
 ):
-    """out[j, k] += sum_v exp(b_j logs[v, k]), block by block."""
+    """Add sum_v exp(b_j logs[v, k]) to out[j, k], one block of words after another."""
     cdef:
         Py_ssize_t n_blocks = partial.shape[0], n_panels = starts.shape[0], task, block
         Py_ssize_t width = logs.shape[1], j, k, lane, first, n_columns
@@ -115,7 +115,7 @@ def log_gamma_draws(
     const double[::1] shapes,  # IN  (n,), or (1,) if all are the same; positive
     double[::1] out,           # OUT (n,) logarithms of Gamma variates, finite
 ):
-    """Draw the logarithms of Gamma variates that may be so small that they would underflow."""
+    """Draw logarithms of Gamma variates, which are finite even if the variates would underflow."""
     if out.shape[0] == 0:
         return
     with nogil:
@@ -139,9 +139,9 @@ cdef class Grid:
 
 
 cdef class DrawsOfLDA:
-    """Draws of beta and theta, and estimates of log C of latent Dirichlet allocation from each.
+    """Draws of beta and theta, and for each draw an estimate of LDA's log C.
 
-    The collapsed form sums out the words' topics, the explicit one draws beta_k^b of each.
+    The collapsed form sums over the topics of words; the explicit form does not.
     """
 
     cdef:
@@ -152,8 +152,8 @@ cdef class DrawsOfLDA:
         Grid grid
         Py_ssize_t V, n_theta          # n_theta: for each group
         int n_threads
-        # Scratch of each thread; R = G n_theta, _pad: whole cache lines.  What the form does not
-        # need has no rows.
+        # Scratch of each thread.  R = G n_theta, and _pad means padded to whole cache lines.
+        # Arrays that the form does not need have no rows.
         double[:, ::1] sums            # (n_threads, 2 P * LINE)
         double[:, :, ::1] topics       # (n_threads, topics of a product or 1, V_pad)
         double[:, :, ::1] theta        # (n_threads, K, R_pad, or explicit T_pad)
@@ -178,7 +178,7 @@ cdef class DrawsOfLDA:
         if collapsed:
             n_topics = min(alpha.shape[0], max(1, TOPIC_BLOCK // n_features))
             n_words = shares.shape[1] * n_theta
-            # if b is so small that underflown probabilities would matter, keep logarithms
+            # logarithms are kept if b is so small that probabilities that underflow would matter
             audible = LEAST_WORD ** min(grid.inverses) * n_features > 1e-14
         self.sums = separate_rows(n_threads, 2 * scratch_size(n_points))
         self.topics = self.scratch(n_topics, n_features)
@@ -195,7 +195,7 @@ cdef class DrawsOfLDA:
         return aligned_empty((self.n_threads, n_rows, width), np.float64)
 
     cdef void draw_topic(self, uint64_t *state, Py_ssize_t k, double *row) noexcept nogil:
-        """Draw log beta_k up to a constant: the largest is 0."""
+        """Draw log beta_k up to a constant, such that the largest number is 0."""
         cdef Py_ssize_t v, width = self.topics.shape[2]
         kernels.log_gamma_draws(state, &self.eta[min(k, self.eta.shape[0] - 1), 0],
                                 self.eta.shape[1] > 1, self.V, row)
@@ -204,7 +204,7 @@ cdef class DrawsOfLDA:
         kernels.centre_row(width, row)
 
     cdef void draw_theta(self, uint64_t *state, Py_ssize_t n, int thread) noexcept nogil:
-        """Draw n log theta up to a constant: the largest of each column is 0."""
+        """Draw n log theta up to constants, such that the largest number of each column is 0."""
         cdef Py_ssize_t k, r
         for k in range(self.alpha.shape[0]):
             kernels.log_gamma_draws(state, &self.alpha[k], 0, n, &self.theta[thread, k, 0])
@@ -214,14 +214,14 @@ cdef class DrawsOfLDA:
 
     cdef void sum_row(self, Py_ssize_t width, const double *row, double *acc, double *out,
                       Py_ssize_t stride) noexcept nogil:
-        """sum_i exp(b row_i) at the points."""
+        """Compute sum_i exp(b row_i) at the points."""
         cdef Py_ssize_t n_points = self.grid.points.shape[0]
         sum_powers(self.grid.starts, self.grid.steps, n_points // self.grid.starts.shape[0],
                    width // LINE, LINE, row, NULL, 0, False, acc)
         add_lanes(n_points, acc, out, stride)
 
     cdef void draw_weights(self, uint64_t *state, int thread) noexcept nogil:
-        """Draw topics, and sum beta_kv^b over words at the points: the weights of theta_k^b."""
+        """Draw topics, and sum beta_kv^b over words at the points, as weights of theta_k^b."""
         cdef:
             Py_ssize_t n_points = self.grid.points.shape[0], width = self.topics.shape[2], k, e, j
             double *acc = &self.sums[thread, 0]
@@ -238,7 +238,7 @@ cdef class DrawsOfLDA:
                 self.weights[thread, j, k] = sums[j] * exp(-self.grid.points[j] * total)
 
     cdef void draw_words(self, uint64_t *state, Py_ssize_t n_theta, int thread) noexcept nogil:
-        """Draw topics, and mix them: sum_k theta_k beta_kv up to a constant for each theta."""
+        """Draw topics, and compute sum_k theta_k beta_kv up to a constant for each theta."""
         cdef:
             Py_ssize_t K = self.theta.shape[1], width = self.topics.shape[2], k, v, r, n
             Py_ssize_t R_pad = self.theta.shape[2], n_logs = self.log_topics.shape[2]
@@ -260,7 +260,7 @@ cdef class DrawsOfLDA:
                                         &self.words[thread, 0, 0], width)
 
     cdef void sum_words(self, Py_ssize_t start, Py_ssize_t n, int thread) noexcept nogil:
-        """Sums of powers of words for up to LINE theta, side by side; words become logarithms."""
+        """Sum powers of words for up to LINE theta together; words are replaced by logarithms."""
         cdef:
             Py_ssize_t width = self.words.shape[2], n_points = self.grid.points.shape[0]
             Py_ssize_t lane, r, v, k, j
@@ -330,7 +330,7 @@ cdef class DrawsOfLDA:
         double[:, ::1] out,          # OUT (N, M) log prod_d mean_theta S^{n_d}
         double[:, ::1] means,        # OUT (N, M) mean of log S
     ):
-        """Estimate log C from each draw."""
+        """Compute an estimate of log C from each draw."""
         cdef Py_ssize_t s
         for s in prange(
             states.shape[0], nogil=True, num_threads=self.n_threads, schedule="dynamic"
@@ -342,7 +342,7 @@ SUMMED_ROWS = VOCABULARY_BLOCK
 
 
 def scratch_size(n_points):
-    """Size of the scratch that sums need for each thread, in numbers."""
+    """The size of the scratch that sums need for each thread, in numbers."""
     return n_points * LINE
 
 

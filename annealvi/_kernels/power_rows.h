@@ -1,10 +1,10 @@
-/* Sums of powers over an even grid of exponents, in double.
+/* Sums of powers over an even grid of exponents, in double precision.
  *
- * log C(T) is computed from sum_i w_i(b) p_i^b at many b.  Its errors are multiplied by the
- * number of words, so all of this is in double.  On an even grid b_j = b_0 + j h the powers
- * follow by repeated multiplication, p^(b_0 + (j+1) h) = p^(b_0 + j h) p^h.  Each p costs two
+ * log C(T) is computed from sum_i w_i(b) p_i^b at many b.  The errors of these sums are multiplied
+ * by the number of words, so double precision is needed.  On an even grid b_j = b_0 + j h, powers
+ * are computed by repeated multiplication, p^(b_0 + (j+1) h) = p^(b_0 + j h) p^h.  Each p needs two
  * exponentials (one if b_0 is a multiple of h), and then one multiplication and one addition for
- * each grid point.  The relative error is about j rounding errors.
+ * each grid point.  The relative error at point j is about j rounding errors.
  */
 
 enum {
@@ -32,7 +32,7 @@ INLINE vec_f64 whole_power(vec_f64 x, int64_t k)
     return out * x;
 }
 
-/* Add the powers of `group` vectors to acc, which has one line for each grid point. */
+/* Add the powers of `group` vectors to acc, which contains one line for each grid point. */
 INLINE void power_group(int group, int64_t stride, const double *logs, double b0, double h,
                         int64_t whole, int64_t n_points, double *acc)
 {
@@ -44,7 +44,7 @@ INLINE void power_group(int group, int64_t stride, const double *logs, double b0
         power[u] = whole ? whole_power(ratio[u], whole) : exp_f64(b0 * l);
         square[u] = ratio[u] * ratio[u];
     }
-    /* two points at a time: the products of the second are fused with its sum */
+    /* two points together: the products of the second point are fused with its sum */
     int64_t j = 0;
     for (; j + 2 <= n_points; j += 2) {
         vec_f64 first = load_f64(acc + j * LINE), second = load_f64(acc + (j + 1) * LINE);
@@ -66,7 +66,7 @@ INLINE void power_group(int group, int64_t stride, const double *logs, double b0
     }
 }
 
-/* The same with a weight for each power, or for each vector of powers if `shared`. */
+/* Add powers as above, with a weight for each power, or for each vector of powers if `shared`. */
 INLINE void weighted_group(int group, int64_t stride, const double *logs, double b0, double h,
                            int64_t whole, int64_t n_points, const double *weights,
                            int64_t weight_stride, int shared, double *acc)
@@ -91,7 +91,7 @@ INLINE void weighted_group(int group, int64_t stride, const double *logs, double
     }
 }
 
-/* acc_j += sum_i w_ij exp((b0 + j h) l_i), number by number, l_i and w_ij being lines. */
+/* acc_j += sum_i w_ij exp((b0 + j h) l_i), elementwise, where l_i and w_ij are lines. */
 static void power_sums(
     int64_t n_lines,       /* IN */
     int64_t stride,        /* IN  numbers from one line to the next */

@@ -1,8 +1,8 @@
-/* Matrix products.  A template: see vector.h.
+/* Matrix products.  This is a template; see vector.h.
  *
- * Each number of the result is a sum over k in ascending order, one fused multiply-add for each
- * term.  So its bits depend neither on the size of the tiles, which is chosen for the registers
- * of each instruction set, nor on how a product is divided among threads.
+ * Each number of the result is a sum over k in ascending order, with one fused multiply-add for
+ * each term.  So the result does not depend on the size of the tiles, which is chosen for the
+ * registers of each instruction set, and not on how threads divide a product.
  */
 
 #ifndef ANNEALVI_PRODUCT_ROWS
@@ -13,7 +13,7 @@
 #undef TILE_COLUMNS
 #define TILE_COLUMNS (2 * LANES)
 
-/* c += a b for a tile: rows of a at steps of `row`, their terms at steps of `term`. */
+/* c += a b for a tile.  The strides of a are `row` between rows and `term` between terms. */
 INLINE void FN(tile)(int rows, int terms, const REAL *a, int64_t row, int64_t term,
                      const REAL *panel, REAL *c, int64_t c_row)
 {
@@ -39,8 +39,8 @@ INLINE void FN(tile)(int rows, int terms, const REAL *a, int64_t row, int64_t te
     }
 }
 
-/* c = a b, or c + a b if `add`: of shapes (m, n), (m, terms), (terms, n).
- * a and b have any strides, in numbers; numbers of a row of c lie side by side. */
+/* Set c to a b or, if `add`, to c + a b.  The shapes are (m, n), (m, terms) and (terms, n).
+ * a and b may have any strides, in numbers; the rows of c are contiguous. */
 static void FN(product)(int64_t m, int64_t n, int64_t terms, const void *of_a, int64_t a_row,
                         int64_t a_term, const void *of_b, int64_t b_term, int64_t b_column,
                         int add, void *of_c, int64_t c_row)

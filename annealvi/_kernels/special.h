@@ -1,4 +1,4 @@
-/* exp, log, digamma and exp(digamma), vectorised.  A template: see vector.h.
+/* Vectorised exp, log, digamma and exp(digamma).  This is a template; see vector.h.
  *
  * exp   x = n log 2 + r with |r| <= log(2)/2, and exp(r) = 1 + r + r^2 p(r), where p is
  *       the minimax polynomial (error 1.3e-17 in double, 7.8e-9 in float).  Even and odd
@@ -64,7 +64,7 @@
 #endif
 
 /* exp(x) for LOG_TINY <= x <= LOG_HUGE, the least and the largest x whose exponential is
- * normal and finite; the kernels clamp their exponents well within these limits. */
+ * normal and finite.  The kernels clamp their exponents well within these limits. */
 INLINE V FN(exp_clamped)(V x)
 {
     const V magic = FN(splat)((REAL)ROUND_MAGIC);
@@ -181,15 +181,15 @@ INLINE void FN(sparse_digamma_parts)(V x, int near, REAL sparsity, V *scale, V *
     *shift = FN(fma)(FN(splat)(1 + sparsity), one, rest) * inverse;
 }
 
-/* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once, for numerator and denominator; for
- * tiny x it is nearly all of both.  This keeps the error of R below 4 rounding errors. */
+/* exp(psi(x)) = *scale * exp(-*shift).  G y^2 is rounded once, and used in the numerator and the
+ * denominator.  For tiny x it nearly equals both.  So R has an error below 4 rounding errors. */
 INLINE void FN(digamma_parts)(V x, int near, V *scale, V *shift)
 {
     FN(sparse_digamma_parts)(x, near, 0, scale, shift);
 }
 
-/* psi(x) itself uses a second division, for accuracy: 1 / x, the largest term of R, is then
- * rounded once, and so is its sum with all other terms. */
+/* psi(x) uses a second division, for accuracy.  1 / x, the largest term of R, is then rounded once,
+ * and its sum with all other terms is rounded once. */
 INLINE V FN(digamma)(V x)
 {
     V scale, one, rest, inverse;

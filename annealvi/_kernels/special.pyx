@@ -1,7 +1,7 @@
-"""The vectorised functions over arrays.
+"""Vectorised functions of arrays, which return identical results on all processors.
 
-NumPy's exp, log, log1p and powers, and what SciPy makes of them, choose their code and so their
-last bits by processor.  These have the same bits on each.
+The code, and so the last digits, of NumPy's exp, log, log1p and powers depend on the processor.
+The same is true of SciPy's functions that use them.
 """
 
 import numpy as np
@@ -42,17 +42,17 @@ cdef _apply_typed(str name, double b, const floating[::1] x, floating[::1] out):
 
 
 def exp(x):
-    """exp(x); results below the normal range are 0."""
+    """Compute exp(x); results below the normal range are 0."""
     return _apply("exp", x)
 
 
 def log(x, out=None):
-    """log(x) for x >= 0, NaN below."""
+    """Compute log(x) for x >= 0; for negative x it is NaN."""
     return _apply("log", x, 1.0, out)
 
 
 def digamma(x, out=None):
-    """The digamma function for x >= 0, NaN below; `out` may be x, contiguous."""
+    """Compute the digamma function for x >= 0, else NaN; `out` may be x if it is contiguous."""
     return _apply("digamma", x, 1.0, out)
 
 
@@ -70,31 +70,31 @@ def lgamma(x):
 
 
 def exp_digamma(x, b=1.0):
-    """exp(b psi(x)) for x >= 0, NaN below; for b = 1 it is computed without a logarithm."""
+    """Compute exp(b psi(x)) for x >= 0, else NaN; for b = 1 it needs no logarithm."""
     return _apply("exp_digamma", x, b)
 
 
 def log1p(x):
-    """log(1 + x) for x > -1, with small relative error near 0."""
+    """Compute log(1 + x) for x > -1, with a small relative error near 0."""
     x = np.asarray(x, dtype=np.float64)
     total = 1.0 + x
-    # what rounding has taken from 1 + x, at the slope there
+    # add the rounding error of 1 + x, multiplied by the slope
     return log(total) + (x - (total - 1.0)) / np.maximum(total, TINY)
 
 
 def power(x, exponent):
-    """x^exponent for x > 0."""
+    """Compute x^exponent for x > 0."""
     return exp(exponent * log(x))
 
 
 def entr(x):
-    """-x log x, 0 at 0."""
+    """Compute -x log x, which is 0 at x = 0."""
     x = np.asarray(x, dtype=np.float64)
     return -x * log(np.maximum(x, TINY))
 
 
 def log_sum_exp(x, axis=-1, keepdims=False):
-    """log sum exp(x) along an axis."""
+    """Compute log sum exp(x) along an axis."""
     x = np.asarray(x, dtype=np.float64)
     top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -103,7 +103,7 @@ def log_sum_exp(x, axis=-1, keepdims=False):
 
 
 def softmax(x):
-    """exp(x) along the last axis, divided by its sum."""
+    """Compute exp(x) divided by its sum along the last axis."""
     out = exp(x - np.max(x, axis=-1, keepdims=True))
     out /= np.sum(out, axis=-1, keepdims=True)
     return out

@@ -1,7 +1,6 @@
-/* Short vectors of one floating type, and the few operations the kernels need.
+/* Short vectors of one floating type, and the few operations that the kernels need.
  *
- * This header is a template: it is included once for each floating type by
- * kernels.c with
+ * This header is a template: kernels.c includes it once for each floating type, with
  *     REAL    float or double
  *     INT     the signed integer of the same width
  *     BITS    that width in bits
@@ -10,14 +9,14 @@
  * of GCC and Clang, so the same source serves SSE2, AVX2, AVX-512 and NEON;
  * only max, min and fma use intrinsics.  VECTOR_BYTES is the size of a vector.
  *
- * Every instruction set gives the same bits.  A line is 64 bytes, PARTS vectors.  What is summed
- * over a row is summed for each number of a line, and these are then added in one order.  The
- * compiler fuses no multiplication with an addition; fma does, where it is written.
+ * All instruction sets return identical results.  A line is 64 bytes, or PARTS vectors.  Sums over
+ * a row are first computed for each number of a line; these sums are then added in a fixed order.
+ * The compiler fuses no multiplication with an addition; fma is written where it is wanted.
  */
 
 #ifndef ANNEALVI_VECTOR_BYTES
 #define ANNEALVI_VECTOR_BYTES
-#ifdef VECTOR_BYTES /* a test asks for vectors that the compiler makes of shorter ones */
+#ifdef VECTOR_BYTES /* a test sets it, and the compiler makes long vectors from shorter ones */
 #elif defined(__AVX512F__) && defined(__AVX512DQ__)
 #define VECTOR_BYTES 64
 #define INTRINSIC(name, type) _mm512_##name##_##type
@@ -47,7 +46,7 @@
 #define FIRST_CACHE 32768   /* bytes of the level 1 cache that two blocks of rows may fill */
 #define LONG_DOCUMENT 512 /* most words that are summed in float; a whole number of blocks */
 #define EACH_PART(p) _Pragma("GCC unroll 4") for (int p = 0; p < PARTS; p++)
-/* The vectors of a row of whole lines: k is where each starts, p its part. */
+/* Loop over the vectors of a row of whole lines: k is the start of a vector, and p its part. */
 #define OVER_ROW(k, p, K_pad)                                                                    \
     for (int line = 0; line < (K_pad); line += LINE)                                             \
         _Pragma("GCC unroll 4") for (int p = 0, k = line; p < PARTS; p++, k += LANES)
@@ -75,7 +74,7 @@
 
 typedef REAL V __attribute__((vector_size(VECTOR_BYTES)));
 typedef INT VI __attribute__((vector_size(VECTOR_BYTES)));
-/* The same vector at any address of a REAL: rows are aligned, counts are not. */
+/* A vector at any address of a REAL, because rows are aligned but counts are not. */
 typedef REAL VU __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
 
 INLINE V FN(load)(const REAL *p) { return *(const VU *)p; }
@@ -83,8 +82,8 @@ INLINE void FN(store)(REAL *p, V x) { *(VU *)p = x; }
 INLINE V FN(splat)(REAL x) { return x - (V){0}; }
 INLINE V FN(select)(VI mask, V yes, V no) { return (V)((mask & (VI)yes) | (~mask & (VI)no)); }
 
-/* a > b ? a : b, and a < b ? a : b.  Compilers turn the select into several instructions; the
- * intrinsic is a single one with the same result, also for NaN (b is returned). */
+/* a > b ? a : b, and a < b ? a : b.  Compilers make several instructions of the select.  The
+ * intrinsic is one instruction with the same result, even for NaN (b is returned). */
 #ifdef INTRINSIC
 INLINE V FN(max)(V a, V b) { return NATIVE(max)(a, b); }
 INLINE V FN(min)(V a, V b) { return NATIVE(min)(a, b); }
@@ -96,8 +95,8 @@ INLINE V FN(at_least)(V x, V least) { return FN(max)(least, x); } /* NaN stays *
 INLINE V FN(abs)(V x) { return (V)((VI)x & ((INT)((1ULL << (BITS - 1)) - 1))); }
 
 #if !HAS_FMA
-/* Not inlined: a call of the C library for each lane, written out wherever a sum is, takes a
- * compiler a minute. */
+/* This is not inlined: with a call of the C library for each lane in every sum, compiling would
+ * take a minute. */
 static __attribute__((noinline)) V FN(fma_of_lanes)(V a, V b, V c)
 {
     for (int l = 0; l < LANES; l++)
@@ -164,7 +163,7 @@ INLINE V FN(fold)(V a, V b, int s)
     return FN(shuffle)(a, b, lane + from_b) + FN(shuffle)(a, b, (lane ^ s) + from_b);
 }
 
-/* Make rows of columns: lane j of x[i] and lane i of x[j] change places. */
+/* Transpose: exchange lane j of x[i] and lane i of x[j]. */
 INLINE void FN(transpose)(V *x)
 {
     const VI lane = FN(lanes)();
@@ -181,7 +180,7 @@ INLINE void FN(transpose)(V *x)
     }
 }
 
-/* Halve the number of vectors, if there are two; count and s are known at compile time. */
+/* Halve the number of vectors if there are at least two; count and s are known at compile time. */
 INLINE int FN(fold_halves)(V *acc, int count, int s)
 {
     const int half = count / 2, left = half ? half : 1;
@@ -193,7 +192,7 @@ INLINE int FN(fold_halves)(V *acc, int count, int s)
 
 /* The sums over lanes of `count` vectors, a power of 2 and at most LANES, in the first lanes.
  *
- * Lanes that are far apart are added first, as parts are before them.  Transposing while adding
+ * Lanes that are far apart are added first, as are parts before lanes.  Transposing while adding
  * needs fewer shuffles than a reduction of each vector. */
 INLINE V FN(sums_of_vectors)(int count, V *acc)
 {
@@ -206,7 +205,7 @@ INLINE V FN(sums_of_vectors)(int count, V *acc)
     return count == 1 || count == LANES ? acc[0] : FN(shuffle)(acc[0], acc[0], place);
 }
 
-/* The same of n vectors (4 or 8), written to out[0..n), which needs room for whole vectors. */
+/* Write the sums of n vectors (4 or 8) to out[0..n), which must be padded to whole vectors. */
 INLINE void FN(sum_lanes)(V *acc, int n, REAL *out)
 {
     const int count = n < LANES ? n : LANES;
@@ -215,7 +214,7 @@ INLINE void FN(sum_lanes)(V *acc, int n, REAL *out)
         FN(store)(out + j, FN(sums_of_vectors)(count, acc + j));
 }
 
-/* The sum of the PARTS vectors of a line, and of their lanes; and the latter in double. */
+/* The sum of the PARTS vectors of a line; the sum of their lanes; and this sum in double. */
 INLINE V FN(add_parts)(const V *x)
 {
     return PARTS == 4   ? (x[0] + x[2 % PARTS]) + (x[1 % PARTS] + x[3 % PARTS])
@@ -236,7 +235,7 @@ INLINE double FN(wide_sum_of_line)(const V *x)
     return total;
 }
 
-/* The largest lane of a vector, and the sum of lanes of integers: in any order. */
+/* The largest lane of a vector, and the sum of integer lanes; the order does not matter. */
 INLINE REAL FN(largest_lane)(V x)
 {
 #pragma GCC unroll 4

@@ -1,7 +1,7 @@
-"""Deep models on PyTorch, which ``pip install torch`` installs.
+"""Deep models, which need PyTorch; ``pip install torch`` installs it.
 
-No other part of annealvi imports PyTorch.  Without PyTorch, importing this package raises an error
-that explains how to install it.
+No other part of annealvi imports PyTorch.  If PyTorch is missing, importing this package raises an
+error that explains how to install it.
 """
 
 from annealvi._optional import import_optional

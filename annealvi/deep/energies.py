@@ -1,9 +1,9 @@
 r"""Six densities in the plane that are hard to fit by a variational posterior.
 
-They are known up to a constant, log f = log p + log Z.  All six are from Huang et al.
-(2018), Figures 3 and 4; (a), (b), (e) and (f) are variants of the energies of Rezende and Mohamed
-(2015).  The ring of (b) is read as :math:`((\|z/2\|^2 - 2) / 0.5)^2 / 2` from the paper's Table 2.
-The log partition functions were computed on grids in double precision.
+Each density p is given up to a constant, as log f = log p + log Z.  All six densities are from
+Huang et al. (2018), Figures 3 and 4.  (a), (b), (e) and (f) are variants of the energies of Rezende
+and Mohamed (2015).  For the ring of (b), Table 2 of the paper is read as :math:`((\|z/2\|^2 - 2) /
+0.5)^2 / 2`.  The values of log Z were computed on grids in double precision.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-#: A mode counts as found if at least this part of its weight has draws near it.
+#: A mode counts as found if the share of draws near it is at least SHARE times its weight.
 SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Energy:
-    r"""A density in the plane, known up to its normaliser.
+    r"""A density in the plane that is known up to its normaliser.
 
     Parameters
     ----------
     name : str
-        Its letter in the paper.
+        The letter of the density in the paper.
     title : str
-        A description of its shape.
+        A description of the shape.
     log_density : callable
-        log f.  Takes a tensor of shape (..., 2) and returns one of shape (...).
+        The function log f, which takes a tensor of shape (..., 2) and returns one of shape (...).
     log_partition : float
-        :math:`\log Z = \log \int f(z)\,dz`.
+        The normaliser :math:`\log Z = \log \int f(z)\,dz`.
     modes : tuple of pairs of floats, default=()
-        Means of the modes, if they are well separated.
+        The means of the modes, if the modes are well separated.
     weights : tuple of float, default=()
-        The share of the mass in each mode.
+        The probability of each mode.
     reach : float, default=1.0
-        Most of the mass of a mode lies within this distance of its mean.
+        Most of the probability of a mode is within this distance of its mean.
     extent : float, default=4.0
-        Half the side of a square around the origin that holds nearly all of the mass; for figures.
+        Figures show the square from -extent to extent, which contains nearly all probability.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Energy:
     extent: float = 4.0
 
     def __call__(self, z: Tensor) -> Tensor:
-        """Return the log density, so that an energy can be passed as ``log_density``."""
+        """Return log f, so that an Energy can be passed as ``log_density``."""
         return self.log_density(z)
 
 
@@ -63,12 +63,12 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
     Parameters
     ----------
     z : Tensor of shape (..., n, 2)
-        Draws.
+        Random draws.
     energy : Energy
         An energy with separate modes.
     share : float, default=0.5
         A mode counts as found if the proportion of draws within ``energy.reach`` of its mean is at
-        least this share of its weight.
+        least `share` times its weight.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
         If the energy has no separate modes.
     """
     if not energy.modes:
-        raise ValueError(f"Energy ({energy.name}) has no separate modes.")
+        raise ValueError(f"Modes of energy ({energy.name}) cannot be counted: it has only one.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach
@@ -94,7 +94,7 @@ def _square(x: Tensor, scale: float) -> Tensor:
 
 def _arcs(z: Tensor) -> Tensor:
     x = z[..., 0]
-    # vector_norm: its gradient at the origin is 0; a square root of squares would give NaN
+    # vector_norm has gradient 0 at the origin, where the square root of squares would give NaN
     ring = _square(torch.linalg.vector_norm(z, dim=-1) - 2.0, 0.4)
     return ring + torch.logaddexp(_square(x - 2.0, 0.6), _square(x + 2.0, 0.6))
 
@@ -136,7 +136,7 @@ def _split_wave(z: Tensor) -> Tensor:
     return torch.logaddexp(_square(above, 0.35), _square(below, 0.35)) - 0.05 * x**2
 
 
-#: The six energies of the paper, by letter.
+#: The six energies of the paper, by their letters.
 ENERGIES: dict[str, Energy] = {
     energy.name: energy
     for energy in (

@@ -1,4 +1,4 @@
-"""What the estimators share: the fit, resuming it, its record, and models of data."""
+"""Base classes of the estimators: they fit a network, resume a fit and keep its history."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ from annealvi.temperature import Temperature, as_temperature
 from annealvi.threads import writing
 from annealvi.versions import Versioned
 
-#: Seeds are drawn below this.
+#: Random seeds are drawn below this number.
 MAX_SEED = 2**31 - 1
-#: Adam's epsilon in Altosaar et al. (2018).
+#: The epsilon of Adam in Altosaar et al. (2018).
 EPSILON = 1e-6
 #: Called with the estimator and the monitor after each step.
 Callback = Callable[[Any, Monitor], None]
-#: Largest value of parameters.  Networks compute in float32, which holds up to 3.4e38; optimisers
-#: multiply step sizes.
+#: Largest value of parameters.  Networks compute in float32, whose largest number is 3.4e38, and
+#: optimisers multiply step sizes.
 LARGEST = 1e37
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
-    """An estimator of a network fitted by gradients, with scikit-learn's interface."""
+    """Base class of estimators that fit a network by gradients, with scikit-learn's interface."""
 
-    #: The parameters that say which network it is.  A fit goes on from a saved state only if all
-    #: are equal; a file is read with the network that they describe.
+    #: The parameters that define the network.  A fit continues from a saved state only if they are
+    #: equal.  A file contains them, so that its network can be built.
     ARCHITECTURE: ClassVar[dict[str, Field]]
     #: Constraints of these parameters.
     _parameter_constraints: ClassVar[dict] = {
@@ -91,7 +91,7 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     @abc.abstractmethod
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> Any:
-        """Return a network on the CPU; without X its start does not matter."""
+        """Return a network on the CPU.  X is None if its weights will be replaced."""
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters, lr=float(self.learning_rate), eps=EPSILON, fused=True)
@@ -101,27 +101,27 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     def _fit(
         self,
         X: Any,  # ndarray or CSR matrix, float32; None for a density
-        objective: Callable[[Any, Any, Noise], Objective],  # of the network, as_rows(X), noise
-        keep: Callable[[], None],  # called before an error that leaves the steps made
+        objective: Callable[[Any, Any, Noise], Objective],  # takes the network, as_rows(X), noise
+        keep: Callable[[], None],  # called before an error after which the fitted state is kept
         resume: str | os.PathLike | None,
         *,
         penalty: RunningPenalty | None = None,
-        given: tuple[Any, Any] = (None, None),  # X and y of the user, for scikit-learn's callbacks
+        given: tuple[Any, Any] = (None, None),  # the user's X and y, for scikit-learn's callbacks
     ) -> Self:
-        """Train a network, from the start or from a saved state."""
+        """Train a new network, or continue the training of a saved one."""
         device = as_device(self.device)
         others: tuple[Any, ...] = (ProgressBar(),) if self.verbose else ()
-        if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
+        if "_skl_callbacks" in vars(self):  # scikit-learn's own, set by `set_callbacks`
             others += (Tasks(self, self._init_callback_context, *given, self._fit_so_far),)
         callbacks = Callbacks(self.callback, self, others)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         description = self._describe(X, penalty)
         state = None if resume is None else self._read_state(resume, description)
-        # the user's generator stays as it is
+        # PyTorch's global generator, which the user may use, is restored afterwards
         with writing(DeepEstimator), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = self._network(description, X)
-        network = network.to(device, torch.float32)  # whatever PyTorch's default dtype is
+        network = network.to(device, torch.float32)  # PyTorch's default dtype may differ
         noise, data = Noise(seed, device), None if X is None else as_rows(X, device)
         optimiser, n_rows = self._optimiser(network.parameters()), description["n_samples"]
         training = Training(network, optimiser, noise, n_rows, int(self.batch_size), penalty)
@@ -158,20 +158,20 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return self
 
     def _fit_so_far(self) -> dict[str, Any]:
-        """What a copy of the estimator needs so that it stays as the fit is now."""
+        """The attributes with which a copy of the estimator keeps the present state of the fit."""
         training = copy.deepcopy(self._training)
         return {"_training": training, "network_": training.module}
 
     # ----------------------------------------------------------------- its state
 
     def _schema(self, **more: Field) -> Schema:
-        """What a saved state belongs to, and more fields."""
+        """The fields of a file: the network and data that a state belongs to, and `more`."""
         sizes = {name: Optional(Integer(1)) for name in ("n_features", "n_samples")}
         texts = {name: Optional(Text()) for name in ("X", "proximity")}
         return Schema(**sizes, **self.ARCHITECTURE, **texts, **more)
 
     def _describe(self, X: Any, penalty: RunningPenalty | None) -> dict[str, Any]:
-        """Return what the state of a fit belongs to."""
+        """Return the network and the data that the state of a fit belongs to."""
         of_data: dict[str, Any] = {"n_samples": None, "n_features": None, "X": None}
         if X is not None:
             n_samples, n_features = map(int, X.shape)
@@ -185,32 +185,32 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
     def save_state(self, path: str | os.PathLike) -> None:
         """Write everything that is needed to continue the fit, after a fit or in a callback.
 
-        ``fit(..., resume=path)`` of an estimator with the same architecture continues the fit
-        up to its own `max_iter`.  The result has the same parameters as a fit that never
-        stopped.  All other settings, such as `learning_rate`, are those of the estimator that
-        continues, so that a diverging fit can be continued in smaller steps.  X must be the same.
+        ``fit(X, resume=path)`` continues the fit up to `max_iter`.  The result has the same
+        parameters as a fit that never stopped.  X and the network must be the same as before.
+        Other settings may change: for example, a fit that diverges can continue with a smaller
+        `learning_rate`.
 
         Parameters
         ----------
         path : path
-            The file to write.  An existing file is replaced only once the new one is complete.
+            The file to write.  An existing file is replaced only when the new file is complete.
         """
         write_checkpoint(path, {"estimator": type(self).__name__, **self.state_dict()})
 
     def _read_state(self, path: str | os.PathLike, description: Mapping[str, Any]) -> Any:
-        """Return the state of a training from a file, if it belongs to what this fit has."""
+        """Read the state of a training from a file; raise if it belongs to another fit."""
         file, owner = repr(os.fspath(path)), type(self).__name__
         tree = read_checkpoint(path, owner)
         other = Schema(estimator=Text()).load(tree)["estimator"]
         if other != owner:
-            raise ValueError(f"{file} is the state of a {other:.80}, not of a {owner}.")
+            raise ValueError(f"{file} was written by a {other:.80}. A {owner} cannot read it.")
         found = self._schema(training=Tree()).load(tree)
         for name, value in description.items():
             if found[name] != value:
                 raise ValueError(
-                    f"{file} is the state of another fit: it has {name}={found[name]!r:.80}, but "
-                    f"this {owner} has {name}={value!r:.80}. A fit can be continued only with the "
-                    "same network and the same data in the same order."
+                    f"{file} was written by another fit, in which {name} is {found[name]!r:.80}. "
+                    f"In this {owner}, {name} is {value!r:.80}. A fit can be continued only with "
+                    "the same network, and with the same data in the same order."
                 )
         return found["training"]
 
@@ -221,21 +221,21 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return {**self._description, "feature_names_in": names, "training": training}
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Set a fitted state from a file; if it cannot be used, nothing is changed."""
+        """Set the fitted state from a file.  If the file is not usable, nothing is changed."""
         self._validate_params()
         device = as_device(self.device)
         names = Optional(Strings("n_features"))
         found = self._schema(feature_names_in=names, training=Tree()).load(tree, way)
         names, saved = found.pop("feature_names_in"), found.pop("training")
         try:
-            with torch.device("meta"):  # no memory before its sizes are known to fit the file
+            with torch.device("meta"):  # allocate no memory before the sizes have been checked
                 network = self._network(found)
         except Exception as error:
             raise damaged(way, f"the description of a network ({error})", found) from error
         module = tensors_of(network).load(saved.get("module"), "training.module")
         network.load_state_dict(module, assign=True)
         network = network.to(device)
-        # a penalty that only carries its memory to the fit that goes on
+        # a penalty that is not used, and only keeps its memory for a fit that continues
         none = saved.get("penalty") is None
         penalty = None if none else RunningPenalty(ProximityPenalty(), 1)
         optimiser, noise = self._optimiser(network.parameters()), Noise(0, device)
@@ -257,17 +257,17 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     @property
     def history_(self) -> dict[str, NDArray]:
-        """About a thousand records of pass, step, temperature, seconds and the mean ELBO since the
-        last."""
+        """About a thousand records: pass, step, temperature, seconds, and the mean ELBO of the
+        steps since the last record."""
         return self._training.history()
 
     @property
     def temperature_path_(self) -> NDArray[np.float64]:
-        """Temperature of each step."""
+        """The temperature of each step."""
         return np.array(self._training.monitor.temperature_path)
 
     def _draws(self) -> Noise:
-        """Return random numbers for a method of the fitted model."""
+        """Return a generator of random numbers for a method of the fitted model."""
         check_is_fitted(self, "network_")
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         return Noise(seed, self._training.noise.device)
@@ -277,24 +277,24 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return torch.as_tensor(X, dtype=torch.float32, device=self._training.noise.device)
 
     def __getattr__(self, name: str) -> Any:
-        """Called for what is not there: say so if the reason is that there is no fit."""
+        """Raise the error for an attribute that is missing; explain if there was no fit."""
         owner = type(self).__name__
         if name.endswith("_") and not name.startswith("_") and "network_" not in vars(self):
-            raise AttributeError(f"This {owner} instance is not fitted yet: it has no {name!r}.")
+            raise AttributeError(f"This {owner} instance is not fitted yet, so it has no {name!r}.")
         raise AttributeError(f"{owner!r} object has no attribute {name!r}")
 
 
 # --------------------------------------------------------------------------- models of data
 
 
-#: Returns the outcome of rows of data without a penalty, at T, after so many steps.
+#: Called with rows of data, T and the number of steps made; returns the outcome without a penalty.
 Bound = Callable[[Tensor, float, int], Outcome]
 
 
 def penalised(
     network: nn.Module, bound: Bound, temperature: Temperature, penalty: RunningPenalty | None
 ) -> Objective:
-    """Return the objective of a model of data: minus its tempered bound, plus the penalty."""
+    """Return the loss of a model of data: minus its tempered bound, plus the penalty."""
     averaged = copy.deepcopy(network) if penalty is not None and penalty.of_parameters else None
 
     def objective(rows: Tensor, step: int) -> Outcome:
@@ -305,7 +305,7 @@ def penalised(
         if averaged is not None:
             with torch.no_grad():
                 average = penalty.follow(parameters_to_vector(network.parameters()))
-                # not views of one vector: products of unaligned memory round differently
+                # copies, because products with unaligned views round differently
                 parts = average.split([part.numel() for part in averaged.parameters()])
                 for to, part in zip(averaged.parameters(), parts, strict=True):
                     to.copy_(part.view_as(to))
@@ -318,14 +318,14 @@ def penalised(
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstimator):
-    """A model of data, with the parameters `temperature` and `proximity`."""
+    """Base class of models of data, with the parameters `temperature` and `proximity`."""
 
     #: The statistics of q that a proximity penalty can have.
     STATISTICS: ClassVar[Iterable[str]]
     _parameter_constraints: ClassVar[dict] = {
         **DeepEstimator._parameter_constraints,
-        "proximity": "no_validation",  # as_penalty has the message
-        "temperature": "no_validation",  # fit has it
+        "proximity": "no_validation",  # as_penalty checks it
+        "temperature": "no_validation",  # fit checks it
     }
 
     proximity: ProximityLike = None
@@ -333,11 +333,11 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
 
     @abc.abstractmethod
     def _check_X(self, X: Any, reset: bool = False) -> Any:
-        """Return the data, dense or CSR, float32, with the values that the model has."""
+        """Check X and its values; return it as a dense or CSR matrix in float32."""
 
     @abc.abstractmethod
     def _bound(self, network: Any, X: Any, noise: Noise) -> Bound:
-        """Return what the bound of a minibatch is computed by, for data from `as_rows`."""
+        """Return the function that computes the bound of a minibatch, for data from `as_rows`."""
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -347,11 +347,11 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A row for each datum, with values that the model allows.
+            The data: a row for each datum, with values that the model allows.
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            A file written by `save_state`: the fit continues from there up to `max_iter`.
+            A file written by `save_state`, from which the fit continues up to `max_iter`.
 
         Returns
         -------
@@ -360,10 +360,10 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or if `resume` has another architecture.  The
+            If X or a parameter is out of range, or if the file belongs to another network.  The
             estimator is then unchanged.
         annealvi.exceptions.DivergenceError
-            If the loss or its gradient is not finite.  The last finite state is kept.
+            If the loss or its gradient is not finite.  The estimator keeps the last finite state.
         """
         with writing(self), unchanged_on_error(self) as keep:
             given, X = (X, y), self._check_X(X, reset=True)
@@ -372,7 +372,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
             if temperature.learns:
                 raise BadParameter(
                     "temperature",
-                    "one that follows a plan: a float, 'annealed', Fixed or Annealed",
+                    "a float, 'annealed', a Fixed or an Annealed",
                     self.temperature,
                     "Learned temperatures need log C(T), which deep models cannot compute.",
                 )
@@ -398,7 +398,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         -------
         X : ndarray of shape (n_samples, n_features), float32
         Z : ndarray of shape (n_samples, n_components), float32
-            The latent variables from which each was drawn, of the layer nearest the data.
+            The latent variables that each row of X was drawn from, in the layer nearest the data.
         """
         noise, n_samples = self._draws(), check_count(n_samples, "n_samples")
         with torch.no_grad():
@@ -417,17 +417,17 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
 
 
 class AmortisedEstimator(DataEstimator):
-    """A model of data whose q is computed from each datum by a network."""
+    """Base class of models in which a network computes q from each datum."""
 
-    #: Number of draws that are evaluated at a time.
+    #: Number of draws that are evaluated together.
     BLOCK: ClassVar[int]
 
     @abc.abstractmethod
     def _check_values(self, values: NDArray[np.float32]) -> None:
-        """Raise a ValueError unless the model has values of X like these."""
+        """Raise a ValueError if the model does not allow these values of X."""
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the mean of q of the latent variables, of the layer nearest the data.
+        """Return the means under q of the latent variables in the layer nearest the data.
 
         Parameters
         ----------
@@ -446,26 +446,26 @@ class AmortisedEstimator(DataEstimator):
         .. math::
            \log \frac1K \sum_k \frac{p(x, z_k)}{q(z_k \mid x)}, \quad z_k \sim q(z \mid x)
 
-        (Burda, Grosse, Salakhutdinov 2016, *Importance weighted autoencoders*).  In expectation
-        it is a lower bound that rises with K from the ELBO to :math:`\log p(x)`.
+        (Burda, Grosse, Salakhutdinov 2016, *Importance weighted autoencoders*).  The expectation
+        of this estimate rises with K from the ELBO to :math:`\log p(x)`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=100
-            K, the number of draws of z for each datum.
+            The number K of draws of z for each datum.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            In nats.
+            The estimated log-likelihoods, in nats.
         """
         return self._average(X, n_draws, importance_weighted)
 
     def _average(
         self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
-        """Return an average of the log weights of each datum."""
+        """Return an average of the log weights for each datum."""
         noise, n_draws = self._draws(), check_count(n_draws, "n_draws")
 
         def of(x: Tensor) -> Tensor:
@@ -476,7 +476,7 @@ class AmortisedEstimator(DataEstimator):
 
     @torch.no_grad()
     def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], Tensor]) -> NDArray:
-        """Apply a function to rows, to a block of them at a time."""
+        """Apply a function to the rows of X, one block after another."""
         device = self._training.noise.device
         data = as_rows(self._check_X(X), device)
         blocks = torch.arange(len(data), device=device).split(max(1, self.BLOCK // n_draws))
@@ -492,7 +492,7 @@ class AmortisedEstimator(DataEstimator):
 
 
 class Widths(Listed):
-    """The widths of layers: a parameter `hidden`, a list in files."""
+    """The widths of layers, which are the parameter `hidden` and a list in files."""
 
     def __init__(self) -> None:
         super().__init__(Integer(1))
@@ -507,7 +507,7 @@ class Widths(Listed):
 
 
 def as_device(device: Any) -> torch.device:
-    """Return the device that a parameter names, if there is one."""
+    """Return the device that a parameter names; raise if it does not exist."""
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError, ValueError):
@@ -516,17 +516,18 @@ def as_device(device: Any) -> torch.device:
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", device)
     there = torch.cuda.device_count()
     if found.type == "cuda" and (found.index or 0) >= there:
-        raise BadParameter("device", f"'cpu', because PyTorch finds {there} CUDA devices", device)
+        wanted = f"'cpu' or a GPU that exists, and PyTorch finds {there} CUDA devices"
+        raise BadParameter("device", wanted, device)
     return found
 
 
 def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list[float]:
-    """Return beta of each step: the schedule in the part that is annealed, then 1."""
+    """Return beta of each step: the schedule's values in the annealed steps, then 1."""
     schedule, annealed = Linear(0.01, 1.0) if schedule is None else schedule, annealing * n_steps
     betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
     for step, beta in enumerate(betas):
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:
             wanted = "a function that returns finite floats in the range [0, inf)"
-            hint = f"That is at {step / annealed:.3g} of the way."
+            hint = f"It returned this value at the fraction {step / annealed:.3g} of the annealing."
             raise BadParameter("schedule", wanted, beta, hint)
     return [float(beta) for beta in betas] + [1.0] * (n_steps - len(betas))

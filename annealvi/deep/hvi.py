@@ -1,38 +1,38 @@
-r"""Posteriors of layers: chains of gated stochastic transitions, and deterministic flows.
+r"""Posteriors with several layers: chains of gated random transitions, and chains of flows.
 
 .. math::
    q(z_0, \dots, z_T) = q_0(z_0) \prod_{t=1}^T q_t(z_t \mid z_{t-1}), \qquad
    r(z_0, \dots, z_{T-1} \mid z_T) = \prod_{t=1}^T r_t(z_{t-1} \mid z_t).
 
-The posterior is the marginal of :math:`z_T`, which has no density in closed form; the
-reverse chain r gives a bound of it (Ranganath, Tran, Blei 2016, *Hierarchical variational
-models*; the gates are those of Huang et al. 2018).  Each transition, forward or reverse, is
-a Gaussian.  A gate g decides how far its mean moves away from the previous state:
+The posterior is the marginal distribution of :math:`z_T`.  The density of :math:`z_T` has no closed
+form, but the reverse chain r gives a bound (Ranganath, Tran, Blei 2016, *Hierarchical variational
+models*; the gates are those of Huang et al. 2018).  Each forward or reverse transition is a
+Gaussian.  A gate g determines how far its mean moves away from the previous state:
 
 .. math::
    h = \mathrm{act}(W_h z + b_h), \quad
    \mu = g(h) \odot m(h) + (1 - g(h)) \odot z, \quad
    \sigma = \mathrm{softplus}(s(h)),
 
-with linear m and s and a sigmoid g.
+where m and s are linear and g is a sigmoid.
 
 A chain of flows, :class:`FlowPosterior`, has deterministic transitions instead.  A flow maps
-z_{t-1} to z_t one to one, so its density has a closed form and there is no reverse chain.
-Coordinate i is an increasing function whose parameters depend on the coordinates before it (Huang,
-Krueger, Lacoste, Courville 2018, *Neural autoregressive flows*):
+z_{t-1} to z_t one to one, so the density of z_t has a closed form and no reverse chain is needed.
+z_{t,i} is an increasing function of z_{t-1,i}, whose parameters depend on the coordinates before i
+(Huang, Krueger, Lacoste, Courville 2018, *Neural autoregressive flows*):
 
 .. math::
    z_{t,i} = \mathrm{logit}\Big(\sum_{k=1}^K w_{ik}\,
    \mathrm{sigmoid}(a_{ik} z_{t-1,i} + b_{ik})\Big), \quad
    (w_i, a_i, b_i) = c_i(z_{t-1,1}, \dots, z_{t-1,i-1}),
 
-with weights w that sum to one and slopes a > 0.  The conditioners c are one masked network
-(Germain, Gregor, Murray, Larochelle 2015, *MADE*).  Every second transition takes the coordinates
-in reverse order.
+with weights w that sum to 1 and slopes a > 0.  One masked network computes all functions c_i
+(Germain, Gregor, Murray, Larochelle 2015, *MADE*).  In every second transition the coordinates have
+the reverse order.
 
-Shapes: T transitions; R independent runs side by side, which share no numbers; N draws, or N data
-in an amortised chain; d dimensions.  Because small operations are slow in PyTorch, all runs are
-computed together, and so are all transitions where none depends on another.
+In shapes, T is the number of transitions, R the number of independent runs, N the number of draws
+(or of data in an amortised chain), and d the number of dimensions.  Because small operations are
+slow in PyTorch, all runs are computed together, and all transitions if they are independent.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from torch.nn import functional
 
 from annealvi.deep.training import Noise
 
-#: Added to softplus, which alone can underflow to a standard deviation of 0.
+#: Added to softplus, because softplus alone can underflow to a standard deviation of 0.
 LEAST_SIGMA = 1e-4
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 #: :meth:`Chain.log_marginal` handles reverse draws in blocks of about this many numbers.
 BLOCK = 2**16
-#: K, the sigmoids of each coordinate.
+#: The number K of sigmoids for each coordinate.
 SIGMOIDS = 16
-#: Halvings of an interval when a transition is inverted.
+#: How often an interval is halved to invert a transition.
 HALVINGS = 60
 #: Added to the slopes, so that no transition becomes flat.
 LEAST_SLOPE = 1e-3
@@ -69,7 +69,7 @@ def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
 
 
 def gaussian_draws(epsilon: Tensor, mean: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw from a Gaussian by reparametrisation."""
+    """Return reparametrised draws from a Gaussian, and their log densities."""
     return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
 
 
@@ -79,18 +79,18 @@ def standard_log_density(x: Tensor) -> Tensor:
 
 
 def inverse_softplus(value: float) -> float:
-    """Return the x with softplus(x) = value."""
+    """Return the number x for which softplus(x) = value."""
     return value + math.log(-math.expm1(-value))
 
 
-#: Options of a :class:`Chain` that starts near the identity.  In many dimensions an amortised chain
-#: learns from there only; in one or two it finds several modes from the usual start only
-#: (docs/record/deep_models.md).
+#: Options of a :class:`Chain` whose transitions are nearly the identity at the start.  In many
+#: dimensions an amortised chain learns only with these options.  In one or two dimensions it finds
+#: several modes only without them (docs/record/deep_models.md).
 NEAR_IDENTITY: dict[str, Any] = {"sigma": 0.05, "gate_bias": -4.0}
 
 
 class StandardNormal(nn.Module):
-    """The base N(0, I), without parameters."""
+    """The base distribution N(0, I), which has no parameters."""
 
     def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return epsilon, standard_log_density(epsilon)
@@ -98,20 +98,20 @@ class StandardNormal(nn.Module):
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Draws along a layered posterior, with the log densities that objectives need."""
+    """Draws of all states z_0, ..., z_T, with the log densities that objectives need."""
 
     z: Tensor  # z_0, ..., z_T, of shape (T + 1, R, N, d)
     log_base: Tensor  # log q_0(z_0), of shape (R, N)
-    #: log q_t(z_t | z_{t-1}), of shape (T, R, N); minus the log determinant where z_t is a function
-    #: of z_{t-1}.
+    #: log q_t(z_t | z_{t-1}), of shape (T, R, N).  In a flow it is minus the log determinant of the
+    #: transition.
     log_forward: Tensor
-    log_reverse: Tensor  # log r_t(z_{t-1} | z_t); 0 where z_{t-1} is a function of z_t
+    log_reverse: Tensor  # log r_t(z_{t-1} | z_t), which is 0 in a flow
 
 
 class LayeredPosterior(nn.Module, abc.ABC):
-    """A posterior that leads from a base through T transitions, in R independent runs."""
+    """A base distribution that T transitions turn into a posterior, in R independent runs."""
 
-    # Parameters of transitions have the shape (T, R, ., .), those of a base (R, ., .).
+    # Parameters of transitions have the shape (T, R, ., .), and of a base (R, ., .).
 
     def __init__(self, dim: int, n_transitions: int, n_runs: int, base: nn.Module) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
     def move(
         self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Make transition t, or all (None); return the states and parts for log_transitions."""
+        """Make transition t (None: all); return the new states and numbers for log_transitions."""
 
     @abc.abstractmethod
     def log_transitions(
@@ -133,9 +133,9 @@ class LayeredPosterior(nn.Module, abc.ABC):
     def forward(
         self, epsilon: Tensor, *, context: Tensor | None = None, detach: bool = False
     ) -> Trajectory:
-        """Draw along the layers by reparametrisation."""
-        # with `detach` transition t takes z_{t-1} as a constant: the terms of t have no gradient in
-        # the parameters of other transitions, and all transitions are computed in one pass
+        """Return reparametrised draws of all states."""
+        # with `detach` z_{t-1} is a constant in transition t: the terms of t have no gradient with
+        # respect to other transitions' parameters, and all transitions are computed together
         z, log_base = self.base(epsilon[0], context)
         if detach or not self.n_transitions:
             with torch.no_grad():
@@ -153,7 +153,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
     def steps(
         self, z: Tensor, epsilon: Tensor, context: Tensor | None
     ) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yield z_0, ..., z_T, each with the part of :meth:`move` that led to it."""
+        """Yield z_0, ..., z_T, each with the numbers that :meth:`move` returned with it."""
         yield z, None
         for t in range(self.n_transitions):
             z, part = self.move(z, epsilon, t, context)
@@ -161,17 +161,17 @@ class LayeredPosterior(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
-        """Return log q(z_T) where no datum is given, or an estimate, of shape (R, N)."""
+        """Return log q(z_T) or an estimate of it, of shape (R, N), without a context."""
 
     @abc.abstractmethod
     def log_marginal_bounds(
         self, path: Trajectory, n_draws: int, noise: Noise
     ) -> tuple[Tensor, Tensor]:
-        """Return bounds of log q(z_T) at draws of the posterior itself, below and above."""
+        """Return a lower and an upper bound of log q(z_T) at draws of the posterior itself."""
 
     @torch.no_grad()
     def single(self, run: int) -> Self:
-        """Return a copy of one run, as a posterior with a single run."""
+        """Return a posterior with a single run, a copy of one of the runs."""
         one = copy.deepcopy(self)
         if self.n_runs == 1:
             return one  # its base may have any parameters
@@ -183,7 +183,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
         return one
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
-        """Return the random numbers of n draws of each run, of shape (T + 1, R, n, d)."""
+        """Return the random numbers for n draws of each run, of shape (T + 1, R, n, d)."""
         return noise.normal(self.n_transitions + 1, self.n_runs, n, self.dim)
 
     @torch.no_grad()
@@ -201,11 +201,10 @@ class LayeredPosterior(nn.Module, abc.ABC):
 class Transitions(nn.Module):
     """T gated Gaussian transitions in R runs, each with its own parameters."""
 
-    # With a context, the features of a datum in an amortised chain, the linear maps are
-    # weight-normalised, with scales and shifts linear in the context (Krueger et al. 2017, Bayesian
-    # hypernetworks): (a + A c) * W z + B c + b, where the columns of W have length one.  "gated"
-    # units, (W z + b) * sigmoid(V z + c), bring a context to mean 0 and variance 1 first: gated
-    # features have no bound, and a large one would throw the scales off.
+    # In an amortised chain the context c contains the features of a datum.  The linear maps are
+    # then (a + A c) * W z + B c + b, where the columns of W have length 1 (Krueger et al. 2017,
+    # Bayesian hypernetworks).  With "gated" units, (W z + b) * sigmoid(V z + c), the context is
+    # first scaled to mean 0 and variance 1, because gated features can be arbitrarily large.
 
     def __init__(
         self,
@@ -214,11 +213,11 @@ class Transitions(nn.Module):
         *,
         n_runs: int = 1,
         hidden: int = 64,
-        sigma: float = 1.0,  # of each state at the start, for all z
+        sigma: float = 1.0,  # standard deviation of each state at the start, for all z
         gate_bias: float = -1.0,  # mean argument of the gate's sigmoid at the start
-        weight_scale: float = 1.0,  # of hidden biases, and weights out of the hidden layers
+        weight_scale: float = 1.0,  # scale of hidden biases, and of weights after hidden layers
         activation: str = "relu",  # or "elu" or "gated"
-        context: int = 0,  # 0: not amortised
+        context: int = 0,  # number of features of a datum; 0: not amortised
     ) -> None:
         super().__init__()
         self.dim, self.activation = dim, activation
@@ -230,7 +229,7 @@ class Transitions(nn.Module):
 
         self.hidden_weight = nn.Parameter(weights(dim, wide))
         self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, wide))
-        # one map for means, gates and sigmas; at the start sigma does not depend on z
+        # one map computes means, gates and sigmas; at the start sigma does not depend on z
         spread = slice(2 * dim, None)
         out, bias = weight_scale * weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
@@ -250,7 +249,7 @@ class Transitions(nn.Module):
     def moments(
         self, z: Tensor, t: int | None = None, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return means and standard deviations of the next states; z (R, N, d), or (T, R, N, d)."""
+        """Return means and standard deviations of the states after z, (R, N, d) or (T, R, N, d)."""
         h = self._affine(z, "hidden", t, context)
         if self.activation == "gated":
             h = functional.glu(h, dim=-1)
@@ -261,7 +260,7 @@ class Transitions(nn.Module):
         return torch.lerp(z, m, gate.sigmoid()), functional.softplus(s) + LEAST_SIGMA
 
     def _affine(self, x: Tensor, name: str, t: int | None, context: Tensor | None) -> Tensor:
-        """Apply the linear map of this name, of one transition or of all."""
+        """Apply the linear map called `name`, of transition t or of all (None)."""
 
         def of(kind: str) -> Tensor:
             parameter = getattr(self, f"{name}_{kind}")
@@ -269,7 +268,7 @@ class Transitions(nn.Module):
 
         rows = x.flatten(0, -3)
         if self.conditioned:
-            assert context is not None  # of each datum
+            assert context is not None  # it has a row for each datum
             if self.activation == "gated":
                 context = functional.layer_norm(context, context.shape[-1:])
             given = context.expand(*x.shape[:-1], context.shape[-1]).flatten(0, -3)
@@ -282,10 +281,10 @@ class Transitions(nn.Module):
 
 
 class Chain(LayeredPosterior):
-    """A hierarchical posterior of T transitions, in R independent runs.
+    """A hierarchical posterior with T transitions, in R independent runs.
 
-    Options are those of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
-    ``"gated"``, and in many dimensions the start `NEAR_IDENTITY`.
+    A chain has the options of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
+    ``"gated"``.  In many dimensions they also need the options `NEAR_IDENTITY`.
     """
 
     def __init__(
@@ -307,7 +306,7 @@ class Chain(LayeredPosterior):
     def move(
         self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Draw the next states, and return their standard deviations too."""
+        """Draw the next states; return them and their standard deviations."""
         mean, sigma = self.forwards.moments(z, t, context)
         return torch.addcmul(mean, sigma, epsilon[1:] if t is None else epsilon[t + 1]), sigma
 
@@ -322,8 +321,8 @@ class Chain(LayeredPosterior):
     @torch.no_grad()
     def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
         """Estimate log q(z_T) by importance sampling with the reverse chain."""
-        # log (1/K) sum_k q(z_<T^k, z_T) / r(z_<T^k | z_T) with z_<T^k ~ r: in expectation a lower
-        # bound (Burda, Grosse, Salakhutdinov 2016), tight as K grows
+        # the estimate is log (1/K) sum_k q(z_<T^k, z_T) / r(z_<T^k | z_T) with z_<T^k ~ r; its
+        # expectation is a lower bound that rises to log q(z_T) with K (Burda et al. 2016)
         n_rows = z.shape[1]
         total = z.new_full(z.shape[:2], -math.inf)
         block = max(1, BLOCK // max(1, z.numel()))
@@ -345,12 +344,12 @@ class Chain(LayeredPosterior):
     def log_marginal_bounds(
         self, path: Trajectory, n_draws: int, noise: Noise
     ) -> tuple[Tensor, Tensor]:
-        """Return two estimates of log q(z_T): a lower and an upper bound in expectation."""
-        # if z_T was drawn from the chain itself, counting the path that led to it among the draws
-        # gives an upper bound (Sobolev, Vetrov 2019, Importance weighted hierarchical variational
-        # inference)
+        """Return two estimates of log q(z_T), whose expectations are a lower and an upper bound."""
+        # z_T was drawn from the chain: if the states before it are included in the draws, the
+        # estimate is an upper bound (Sobolev, Vetrov 2019, Importance weighted hierarchical
+        # variational inference)
         hat = self.log_marginal(path.z[-1], n_draws, noise)
-        # the same reverse draws and one more, the path itself: log (K e^hat + w) / (K + 1)
+        # with K reverse draws and these states it is log (K e^hat + w) / (K + 1)
         with_path = torch.logaddexp(hat + math.log(n_draws), self.log_weight(path))
         return hat, with_path - math.log1p(n_draws)
 
@@ -392,13 +391,13 @@ class SigmoidalTransitions(nn.Module):
         return increase(z, *self.parameters_of(z, t))
 
     def masks(self) -> tuple[Tensor, Tensor]:
-        """Which inputs a hidden unit sees, and which units a parameter; made at the first use."""
-        # not in __init__: a network that is read from a file is built without memory
+        """Masks of the weights into hidden units and into parameters, made at the first use."""
+        # they are not made in __init__, because a network for a file is built without memory
         like = self.hidden_weight
         made = self._masks
         if made is None or (made[0].device, made[0].dtype) != (like.device, like.dtype):
             # coordinate i has rank i, or d - 1 - i in every second transition; a hidden unit of
-            # degree m sees the ranks up to m, and parameters of rank i see the degrees below i
+            # degree m uses the ranks up to m, and the parameters of rank i use degrees below i
             ranks = torch.arange(self.dim, device=like.device).repeat(self.n_transitions, 1)
             ranks[1::2] = ranks[1::2].flip(1)
             degrees = torch.arange(like.shape[-1], device=like.device) % max(1, self.dim - 1)
@@ -409,7 +408,7 @@ class SigmoidalTransitions(nn.Module):
         return made
 
     def parameters_of(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return log w, log a and b of each sigmoid, of the shape of z with an axis for k."""
+        """Return log w, log a and b of each sigmoid, of the shape of z and a last axis for k."""
         index = slice(None) if t is None else slice(t, t + 1)
         sees, used = self.masks()
         hidden = (self.hidden_weight[index] * sees[index]).flatten(0, 1)
@@ -424,13 +423,13 @@ class SigmoidalTransitions(nn.Module):
 
     @torch.no_grad()
     def inverse(self, z: Tensor, t: int) -> Tensor:
-        """Return the states before a transition, coordinate by coordinate, by halving intervals."""
+        """Return the states before a transition; each coordinate is found by bisection."""
         before = torch.zeros_like(z)
         order = range(self.dim) if t % 2 == 0 else reversed(range(self.dim))
         for i in order:
             parameters = [part[..., i : i + 1, :] for part in self.parameters_of(before, t)]
             _, log_a, b = parameters
-            # all sigmoids are below the target at the least of these, and above at the largest
+            # at the least of these numbers all sigmoids are below the target, at the largest above
             roots = (z[..., i : i + 1, None] - b) * torch.exp(-log_a)
             low, high = roots.amin(dim=-1), roots.amax(dim=-1)
             for _ in range(HALVINGS):
@@ -442,7 +441,7 @@ class SigmoidalTransitions(nn.Module):
 
 
 def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logit of a mixture of sigmoids, and the log of its derivative."""
+    """Return the logit of a mixture of sigmoids, and the logarithm of its derivative."""
     inner = log_a.exp() * z.unsqueeze(-1) + b
     below, above = functional.logsigmoid(inner), functional.logsigmoid(-inner)
     log_x, log_rest = ((log_w + part).logsumexp(dim=-1) for part in (below, above))
@@ -451,31 +450,31 @@ def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor
 
 
 class FlowPosterior(LayeredPosterior):
-    """A posterior of T transitions, in R runs; options are of :class:`SigmoidalTransitions`."""
+    """A posterior of T flows, in R runs, with the options of :class:`SigmoidalTransitions`."""
 
     def __init__(self, dim: int, n_transitions: int, *, n_runs: int = 1, **options: Any) -> None:
         super().__init__(dim, n_transitions, n_runs, StandardNormal())
         self.forwards = SigmoidalTransitions(dim, n_transitions, n_runs=n_runs, **options)
 
     def draw_noise(self, n: int, noise: Noise) -> Tensor:
-        """Return the random numbers of n draws of z_0 of each run, of shape (1, R, n, d)."""
+        """Return the random numbers for n draws of z_0 in each run, of shape (1, R, n, d)."""
         return noise.normal(1, self.n_runs, n, self.dim)
 
     def move(
         self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return the next states, and the log determinants."""
+        """Return the next states, and the log determinants of the transitions."""
         return self.forwards(z, t)
 
     def log_transitions(
         self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Return minus the log determinants, and zeros."""
+        """Return minus the log determinants (forward), and zeros (reverse)."""
         return -parts, torch.zeros_like(parts)
 
     @torch.no_grad()
     def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
-        """Return log q(z_T), of shape (R, N): exact, without draws, up to rounding."""
+        """Return log q(z_T), of shape (R, N), which is exact up to rounding and needs no draws."""
         total = torch.zeros_like(z[..., 0])
         for t in reversed(range(self.n_transitions)):
             z = self.forwards.inverse(z, t)
@@ -485,6 +484,6 @@ class FlowPosterior(LayeredPosterior):
     def log_marginal_bounds(
         self, path: Trajectory, n_draws: int, noise: Noise
     ) -> tuple[Tensor, Tensor]:
-        """Return log q(z_T) of the draws twice, as it is exact."""
+        """Return log q(z_T) of the draws as both bounds, because it is exact."""
         exact = self.log_weight(path)
         return exact, exact

@@ -1,7 +1,7 @@
-r"""Proximity penalties for networks: a cost for moving q fast away from its recent past.
+r"""Proximity penalties for networks: a cost if q moves fast away from its recent past.
 
-A fit minimises the objective below, where f is a statistic of q, :math:`\tilde\lambda` the moving
-average of q's parameters and d a distance, usually the inverse Huber distance:
+A fit minimises the objective below.  Here f is a statistic of q, :math:`\tilde\lambda` is the
+moving average of q's parameters, and d is a distance, usually the inverse Huber distance:
 
 .. math::
    -L + k_t \sum_u d(f_u(\lambda) - f_u(\tilde\lambda)), \quad
@@ -9,14 +9,15 @@ average of q's parameters and d a distance, usually the inverse Huber distance:
    d(u) = |u| \text{ for } |u| < 1, \text{ else } (u^2 + 1) / 2
 
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2).  In an amortised
-model :math:`\lambda` is the weights of the networks, and the statistic is first averaged over the
-minibatch and the draws.  Each latent unit u then has one distance, and the penalty is their sum.
-Only the parameters of q get a gradient from it.  By default f itself is averaged instead.
+model :math:`\lambda` stands for the weights of the networks, and the statistic is first averaged
+over the minibatch and the draws.  Each latent unit u then has one distance, and the penalty is the
+sum of these distances.  Only the parameters of q get a gradient from the penalty.  By default the
+moving average is that of f, not of the parameters.
 
 A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
-whose parameters are detached.  It returns a Tensor, or several, whose last axis runs over the
-units; the axes before it, of draws and of data, are averaged.  A statistic of the weights of q's
-networks is a :class:`WeightStatistic`.
+whose parameters are detached.  The function returns one Tensor or several.  The last axis of a
+Tensor is that of the units; the axes of draws and of data before the last axis are averaged.  A
+statistic of the weights of q's networks is a :class:`WeightStatistic`.
 """
 
 from __future__ import annotations
@@ -43,16 +44,17 @@ from annealvi.proximity.penalty import MAGNITUDES
 
 #: A function of q and of the prior.
 UnitStatistic = Callable[[Distribution, Distribution], Tensor | tuple[Tensor, ...]]
-#: q and the prior of each layer.
+#: Pairs of q and the prior, one pair for each layer.
 Layers = Iterable[tuple[Distribution, Distribution]]
-#: d of each element of a Tensor.
+#: The function d, applied to each element of a Tensor.
 Distance = Callable[[Tensor], Tensor]
-#: Above this rate the entropy of a Poisson variable is computed by its asymptotic series, whose
-#: next term is then below 1e-7.  Below it a sum of so many terms leaves out less than 1e-7.
+#: Above LARGE_RATE the entropy of a Poisson variable is computed by an asymptotic series, whose
+#: error is then below 1e-7.  For smaller rates a sum of TERMS terms has an error below 1e-7.
 LARGE_RATE, TERMS = 30.0, 100
-#: How the names of functions begin in files, so that they are no names of statistics.
+#: Files contain this word before the name of a user's function, so that it is not read as the name
+#: of a built-in statistic.
 FUNCTION = "function "
-#: Arguments at which a distance is tried; 0 is where every fit begins.
+#: Arguments at which a distance is checked.  Every fit begins at 0.
 POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
 
@@ -62,7 +64,7 @@ POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 def check_values(
     what: str, value: Any, shape: Sequence[int] | None = None, at: Tensor | None = None
 ) -> None:
-    """Check what a function returned: finite floats, of a shape; `at` are its arguments."""
+    """Check that a function returned finite floats of a shape; `at` contains its arguments."""
     of_shape = "" if shape is None else f" of shape {tuple(shape)}"
     floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
     if not floats or (shape is not None and value.shape != torch.Size(shape)):
@@ -84,8 +86,8 @@ def check_gradient(what: str, value: Tensor, inputs: Sequence[Tensor]) -> None:
     there = [(g, at) for g, at in zip(found, inputs, strict=False) if g is not None]
     if not there:
         raise ValueError(
-            f"{what} has no gradient: compute it by operations of PyTorch on its arguments, "
-            "without detaching them."
+            f"{what} has no gradient. Compute its value with PyTorch's operations on its "
+            "arguments, and do not detach them."
         )
     for gradient, at in there:
         wrong = ~torch.isfinite(gradient)
@@ -117,7 +119,7 @@ class WeightStatistic:
     Raises
     ------
     TypeError
-        If the function cannot be called.
+        If `function` is not callable.
 
     Examples
     --------
@@ -133,7 +135,7 @@ class WeightStatistic:
         self.function = function
 
     def __call__(self, weights: Iterable[Tensor]) -> Tensor:
-        """Return the statistic."""
+        """Return the statistic of these weights."""
         return self.function(list(weights))
 
     def __repr__(self) -> str:
@@ -168,12 +170,12 @@ def mean_variance(q: Distribution, prior: Distribution | None = None) -> tuple[T
 
 
 def gram(weights: Iterable[Tensor]) -> Tensor:
-    """Return all elements of W W^T of each layer, in one row."""
+    """Return all elements of W W^T of all layers, in one row."""
     return torch.cat([_Gram.apply(weight).flatten() for weight in weights])
 
 
 class _Gram(torch.autograd.Function):
-    """W W^T; as it is symmetric, its gradient needs one product instead of two."""
+    """The product W W^T.  As it is symmetric, its gradient needs one product instead of two."""
 
     @staticmethod
     def forward(context: Any, weight: Tensor) -> Tensor:
@@ -186,7 +188,7 @@ class _Gram(torch.autograd.Function):
         return (gradient + gradient.T) @ weight
 
 
-#: Statistics of q that have a name.
+#: The statistics of q that can be passed by name.
 OF_UNITS: dict[str, UnitStatistic] = {
     "entropy": entropy,
     "kl": kl,
@@ -194,7 +196,7 @@ OF_UNITS: dict[str, UnitStatistic] = {
     "variance": variance,
     "mean_variance": mean_variance,
 }
-#: All that have a name.
+#: All statistics that can be passed by name.
 STATISTICS: dict[str, UnitStatistic | WeightStatistic] = {
     **OF_UNITS,
     "orthogonal": WeightStatistic(gram),
@@ -202,7 +204,7 @@ STATISTICS: dict[str, UnitStatistic | WeightStatistic] = {
 
 
 class Statistic:
-    """A statistic under the name that files and messages have for it, checked as it is used."""
+    """A statistic with the name that files and messages use; its values are checked in use."""
 
     def __init__(self, given: str | UnitStatistic | WeightStatistic) -> None:
         names = [name for name, known in STATISTICS.items() if given is known or given == name]
@@ -211,10 +213,10 @@ class Statistic:
         self._function, self.of_weights = function, isinstance(function, WeightStatistic)
         inner = function.function if self.of_weights else function
         self.name = f"{FUNCTION}{_name(inner)}" if self.own else names[-1]
-        self._has_gradient = False  # a user's function is asked once for its gradient
+        self._has_gradient = False  # the gradient of a user's function is checked once
 
     def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
-        """Return f, of each layer after the other, averaged over all axes but the last."""
+        """Return f of all layers in one row, averaged over all axes except the last."""
         if self.of_weights:
             given = list(weights)
             value = self._function(given)
@@ -224,7 +226,7 @@ class Statistic:
         parts: list[Tensor] = []
         for q, prior in layers:
             found = self._function(q, prior.expand(q.batch_shape) if self.own else prior)
-            # what q was made of: a Bernoulli has logits or probabilities, and derives the others
+            # the parameters that q was made from: a Bernoulli has either logits or probabilities
             given = [value for name, value in vars(q).items() if name in q.arg_constraints]
             for part in found if isinstance(found, tuple) else (found,):
                 self._check(part, given)
@@ -238,7 +240,7 @@ class Statistic:
             return
         what = f"The statistic {self.name.removeprefix(FUNCTION)!r}"
         if not all(torch.isfinite(part.detach()).all() for part in inputs):
-            return  # the fit has diverged, and says so itself
+            return  # the fit has diverged, and will raise an error itself
         check_values(what, value)
         if torch.is_grad_enabled() and not self._has_gradient:
             check_gradient(what, value, [part for part in inputs if part.requires_grad])
@@ -249,16 +251,16 @@ def _name(function: Any) -> str:
 
 
 def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
-    """Return KL(q || p) of bits, elementwise, finite for all logits."""
-    # s(a) (a - b) - log(1 + e^a) + log(1 + e^b) with logits a of q and b of p; PyTorch's own
-    # function returns infinity where a probability rounds to 0 or 1
+    """Return KL(q || p) of bits, elementwise.  The KL is finite for all logits."""
+    # with logits a of q and b of p it is s(a) (a - b) - log(1 + e^a) + log(1 + e^b); PyTorch's own
+    # function returns infinity if a probability is rounded to 0 or 1
     a, b = logits, prior_logits
     return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:
     """Return the entropy of Poisson variables, elementwise."""
-    # lambda (1 - log lambda) + e^-lambda sum_{n >= 2} lambda^n log(n!) / n!, and for large rates
+    # it is lambda (1 - log lambda) + e^-lambda sum_{n >= 2} lambda^n log(n!) / n!, for large rates
     # 1/2 log(2 pi e lambda) - 1/(12 lambda) - 1/(24 lambda^2) - 19/(360 lambda^3)
     small = rate.clamp(torch.finfo(rate.dtype).tiny, LARGE_RATE)
     n = torch.arange(2, TERMS, dtype=rate.dtype, device=rate.device)
@@ -275,51 +277,51 @@ def poisson_entropy(rate: Tensor) -> Tensor:
 
 
 def inverse_huber(distance: Tensor) -> Tensor:
-    """Return d of each element: |x| up to 1, and (x^2 + 1) / 2 beyond."""
+    """Return d of each element x, which is |x| if |x| < 1, else (x^2 + 1) / 2."""
     size = distance.abs()
     return torch.where(size < 1, size, 0.5 * (distance.square() + 1))
 
 
-#: The distances that have a name.
+#: The distances that can be passed by name.
 DISTANCES: dict[str, Distance] = {"inverse_huber": inverse_huber, "square": torch.square}
 
 
 @dataclass(eq=False, repr=False)
 class ProximityPenalty(BaseEstimator):
-    r"""A penalty on moving q away from its recent past.
+    r"""A penalty if q moves fast away from its recent past.
 
     Parameters
     ----------
     statistic : str, callable or WeightStatistic, default="entropy"
-        The statistic f of each latent unit: the entropy of q; ``"kl"``, KL(q || p) with the prior
-        held fixed; the ``"mean"`` of q, its ``"variance"`` or both, ``"mean_variance"``; or
-        ``"orthogonal"``, :math:`W W^T` of the layers of an encoder, which keeps their units from
-        all turning in the same direction.  A function ``f(q, prior)`` of two PyTorch
-        distributions returns a Tensor whose last axis runs over the units; axes before it are
-        averaged.  A function of the encoder's weights is wrapped in a
-        :class:`annealvi.deep.WeightStatistic`.
+        The statistic f of each latent unit.  ``"entropy"``, ``"mean"`` and ``"variance"`` are those
+        of q, and ``"mean_variance"`` has both.  ``"kl"`` is KL(q || p), with a fixed prior p.
+        ``"orthogonal"`` is :math:`W W^T` of the encoder's layers, so that their units do not all
+        become similar.  A function ``f(q, prior)`` of two PyTorch distributions must return a
+        Tensor whose last axis is that of the units; other axes are averaged.  A function of the
+        encoder's weights must be wrapped in a :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
-        The distance d of each element of f from its past: :math:`|u|` up to 1 and :math:`(u^2 + 1)
-        / 2` beyond; :math:`u^2`; or a function of a Tensor u that works elementwise.  Its gradient
-        at u = 0 must be finite, because every fit begins there.
+        The distance d between an element of f and its past average, as a function of their
+        difference u.  ``"inverse_huber"`` is :math:`|u|` if it is below 1, else :math:`(u^2 + 1) /
+        2`.  ``"square"`` is :math:`u^2`.  A function must work elementwise on a Tensor, with a
+        finite gradient at u = 0.
     magnitude : float or None, default=None
-        :math:`k_0 \ge 0`, the magnitude at the start.  None means the absolute value of the ELBO,
-        summed over the first minibatch before the first step.  Larger values slow q down for
-        longer; choose a smaller value for short fits.
+        The magnitude :math:`k_0 \ge 0` of the penalty at the start.  None means the absolute value
+        of the ELBO, summed over the first minibatch before the first step.  Larger values slow q
+        down for longer.  Use a smaller value for short fits.
     shape : {"exponential", "linear"}, default="exponential"
         Whether k falls as :math:`k_0 \gamma^{t / T}` or as :math:`k_0 (1 - t / T)` over the T
         steps of a fit.
     gamma : float, default=1e-5
-        :math:`\gamma`, in (0, 1]: the fraction of :math:`k_0` that remains at the end.  1 keeps the
-        magnitude constant.  Not used with ``shape="linear"``.
+        The fraction of :math:`k_0` that remains at the end, in (0, 1].  With 1 the magnitude is
+        constant.  ``shape="linear"`` does not use `gamma`.
     decay : float, default=0.9999
-        :math:`\alpha`, in (0, 1]: the weight of the past in the moving average.  Smaller values
-        forget the past sooner; 1 means the mean of all steps.  The average is corrected for its
-        start at zero.
+        The weight :math:`\alpha` of the past in the moving average, in (0, 1].  With smaller values
+        the average forgets earlier steps sooner.  With 1 it is the mean of all steps.  The average
+        is corrected for its start at zero.
     average : {"statistic", "parameters"}, default="statistic"
-        What is averaged.  ``"statistic"``: f itself, as in the authors' code, which made the tables
-        of the paper.  ``"parameters"``: all parameters of the model, as in the text of the paper; f
-        is then also computed from their average in each step.
+        What is averaged over past steps.  ``"statistic"`` averages f, as in the code that made the
+        tables of the paper.  ``"parameters"`` averages all parameters of the model, as in the text
+        of the paper, and computes f from the average in each step.
 
     References
     ----------
@@ -354,7 +356,7 @@ class ProximityPenalty(BaseEstimator):
     average: Literal["parameters", "statistic"] = "statistic"
 
     def plan(self, n_steps: int) -> RunningPenalty:
-        """Return the penalty of one fit of so many steps."""
+        """Return the penalty for one fit of `n_steps` steps."""
         self.check()
         return RunningPenalty(clone(self), n_steps)
 
@@ -370,7 +372,7 @@ ProximityLike = str | UnitStatistic | WeightStatistic | ProximityPenalty | None
 
 
 def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityPenalty | None:
-    """Return the penalty that a `proximity` parameter stands for; q has these statistics."""
+    """Return the penalty that a `proximity` parameter means; q has the given statistics."""
     allowed = list(statistics)
     short = value in allowed if isinstance(value, str) else callable(value)
     penalty = ProximityPenalty(value) if short and not isinstance(value, type) else value
@@ -381,9 +383,9 @@ def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityP
         raise BadParameter("proximity", f"None, a str among {allowed}, {wanted}", value)
     penalty.check()
     statistic = Statistic(penalty.statistic)
-    of_weights = statistic.of_weights and "orthogonal" not in allowed  # but q has no network
+    of_weights = statistic.of_weights and "orthogonal" not in allowed  # q has no network
     if of_weights or not (statistic.own or statistic.name in allowed):
-        wanted = f"a penalty with one of the statistics {allowed}, or with a function of q"
+        wanted = f"a penalty whose statistic is one of {allowed} or a function of q"
         raise BadParameter("proximity", wanted, penalty.statistic)
     return penalty
 
@@ -397,29 +399,29 @@ def check_distance(distance: Distance) -> None:
         check_gradient(what, found, [u])
     alone = [distance(x) for x in u.detach()[:, None]]
     if not torch.allclose(torch.cat(alone), found.detach(), rtol=1e-4, atol=1e-6):
-        raise ValueError(f"{what} must treat each element separately: see 'distance'.")
+        raise ValueError(f"{what} must treat each element of its argument separately.")
 
 
 # ------------------------------------------------------------------- one fit's penalty
 
 
 class Memory(NamedTuple):
-    """What a penalty remembers from one step to the next."""
+    """The numbers that a penalty keeps from one step to the next."""
 
-    first: float | None  # k_0
-    sum: Tensor | None  # of alpha^(t - s) f_s over the steps s up to t, or of the parameters
-    weight: float  # the sum of these alpha^(t - s)
+    first: float | None  # the magnitude k_0
+    sum: Tensor | None  # sum of alpha^(t - s) f_s (or parameters) over the steps s up to t
+    weight: float  # the sum of alpha^(t - s) over these steps
 
 
 class RunningPenalty:
     """The penalty of one fit.
 
-    A loop of your own adds it to the loss: ``value = penalty.statistic([(q, prior)])`` and
-    ``loss = -elbo + penalty(value, step, elbo)``.  The values are then averaged.  To average
-    parameters, give a fourth argument: f of ``penalty.follow(parameters)``.
+    In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
+    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  This loop averages values
+    of f.  To average parameters, pass f of ``penalty.follow(parameters)`` as a fourth argument.
     """
 
-    #: The memory in files; the length of the sum is checked when it is used.
+    #: The fields of the memory in files.  The length of `sum` is checked when it is used.
     MEMORY = Schema(
         Memory,
         first=Optional(Number(0.0)),
@@ -442,7 +444,7 @@ class RunningPenalty:
     def __call__(
         self, value: Tensor, step: int, total_elbo: Tensor | float, past: Tensor | None = None
     ) -> Tensor:
-        """Return k_t times the distance of a value of f from the past, by default its average."""
+        """Return k_t times the distance of f from the past value, by default its average."""
         if past is None:
             past = self.follow(value)
         if self.memory.first is None:
@@ -450,34 +452,34 @@ class RunningPenalty:
         return self.magnitude(step) * self.distances(value - past).sum()
 
     def distances(self, moved: Tensor) -> Tensor:
-        """Return d of each element."""
+        """Return the distance d of each element."""
         found = self._distance(moved)
         if self._own_distance:
             check_values("The 'distance' of the penalty", found, moved.shape, moved)
         return found
 
     def magnitude(self, step: int) -> float:
-        """Return k_t; 0 if it is unknown because no step was made yet."""
+        """Return the magnitude k_t, or 0 if no step was made and k_0 is unknown."""
         return (self.memory.first or 0.0) * self.falls(step / self.n_steps)
 
     def follow(self, now: Tensor) -> Tensor:
-        """Take a vector into the moving average, and return this."""
+        """Include a vector in the moving average, and return the average."""
         _, total, weight = self.memory
         found = now.detach().double()
         if total is not None:
             if total.shape != now.shape:
                 raise ValueError(
-                    f"The moving average of a penalty has {len(total)} values, but the new "
-                    f"statistic has {len(now)}. The statistic of a penalty must keep its shape, "
-                    "and a fit must continue with the 'average' that it began with."
+                    f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
+                    "before. A statistic must keep its shape, and a fit that continues must use "
+                    "the same 'average' as at its beginning."
                 )
-            # one operation without copies: W W^T is large
+            # one operation without copies, because W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)
         weight = self._alpha * weight + 1.0
         self.memory = self.memory._replace(sum=found, weight=weight)
         return (found / weight).to(now)
 
     def resume(self, memory: Memory) -> None:
-        """Take over the memory of a fit that continues; a magnitude that was given has priority."""
+        """Set the memory of a fit that continues, but keep a magnitude that the user passed."""
         first = memory.first if self._given is None else self.memory.first
         self.memory = memory._replace(first=first)

@@ -1,4 +1,4 @@
-"""The Poisson deep exponential family of one layer: counts from sums of topics."""
+"""The Poisson deep exponential family with one layer, a topic model of counts."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from annealvi.metrics.topics import top_words
 from annealvi.schedules import Linear
 
 TINY = float(np.finfo(np.float64).tiny)
-#: Rates are cut off here before a draw, as float32 cannot represent all larger counts.
+#: Rates are limited to this before a draw, because float32 cannot represent all larger counts.
 LARGEST_RATE = 2.0**24
-#: Number of documents whose local rates are fitted at a time.
+#: Number of documents whose local rates are fitted together.
 BLOCK = 256
-#: The first steps on rates of new documents are this many times as large as the last.
+#: The first step that fits the rates of new documents is this many times as large as the last.
 FASTER = 10.0
 
 
 class Counts(NamedTuple):
-    """A batch of B documents: words and counts, (B, L), padded with word 0 of count 0."""
+    """A batch of B documents: words and counts of shape (B, L), padded with word 0 of count 0."""
 
     columns: Tensor
     values: Tensor
-    #: The share of each document that was seen, (B,), which multiplies its rates, because thinned
-    #: Poisson counts are Poisson; None means whole documents.
+    #: The observed share of each document, of shape (B,), or None for whole documents.  It
+    #: multiplies the rates, because a random part of a Poisson count is a Poisson count.
     exposure: Tensor | None = None
 
 
 class PoissonNetwork(nn.Module):
-    """Topics, and the local rates of the training data."""
+    """The topics, and the local rates of the training documents."""
 
     def __init__(
         self, mean: Tensor, n_components: int, n_samples: int, prior_rate: float, background: float
@@ -55,7 +55,7 @@ class PoissonNetwork(nn.Module):
         super().__init__()
         self.n_components = n_components
         self.prior_rate = prior_rate
-        # at the start the topics share the mean document at random
+        # at the start the mean document is divided among the topics at random
         noise = torch.randn(len(mean), n_components).mul(0.5).exp()
         start = mean[:, None] * noise / (noise.sum(dim=1, keepdim=True) * prior_rate)
         self.weights = nn.Parameter(start + torch.log(-torch.expm1(-start)))  # W^T
@@ -109,21 +109,21 @@ def estimate(
     temperature: float = 1.0,
     topics: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return a surrogate of E_q[log p(x, z) - T log q(z)] by score functions, and the ELBO."""
-    # of each document; the gradient of the surrogate is an unbiased estimate, the ELBO is at T = 1,
-    # with the exact KL divergence and without gradient
-    # The score of the log of a rate is h = z - lambda.  For component k only the terms that depend
-    # on z_k are kept, f_k = log p(x | z) + log p(z_k) - T log q(z_k).  The control variate is the
-    # multiple of the score that gives the least variance, a_k = E[f_k h_k^2] / E[h_k^2] (Ranganath,
-    # Gerrish, Blei 2014, Black box variational inference, with E h = 0).  For each draw it is
-    # estimated from the other draws, so that the gradient is unbiased:
+    """Return, for each document, a number whose gradient is that of the bound, and the ELBO."""
+    # The bound is E_q[log p(x, z) - T log q(z)]; the gradient of the first number is an unbiased
+    # estimate of its gradient.  The ELBO is at T = 1, with the exact KL and without gradient.
+    # The score of the logarithm of a rate is h = z - lambda.  For component k only the terms that
+    # depend on z_k are kept, f_k = log p(x | z) + log p(z_k) - T log q(z_k).  The control variate
+    # is the multiple of the score that gives the least variance, a_k = E[f_k h_k^2] / E[h_k^2]
+    # (Ranganath, Gerrish, Blei 2014, Black box variational inference, with E h = 0).  For each draw
+    # it is estimated from the other draws, so the gradient is unbiased:
     # 1/S sum_i sum_k (f_ki - a_k,-i) h_ki.
     topics = network.topics() if topics is None else topics
     rates = log_rates.exp()
     drawn = rates.detach().clamp(max=LARGEST_RATE).nan_to_num()
     z = noise.poisson(drawn[:, None].expand(-1, n_draws, -1))
     log_likelihood = network.log_likelihood(z, counts, topics)
-    log_q = z * log_rates[:, None] - rates[:, None]  # without -log z!, which is added to f below
+    log_q = z * log_rates[:, None] - rates[:, None]  # -log z! is added to f below
     with torch.no_grad():
         log_factorial = torch.lgamma(z + 1)
         log_p = torch.xlogy(z, z.new_tensor(network.prior_rate))
@@ -137,15 +137,15 @@ def estimate(
 
 def _baseline(f: Tensor, weights: Tensor) -> Tensor:
     """Return the weighted mean of f over the other draws, along axis 1."""
-    center = f.mean(dim=1, keepdim=True)  # has no effect but on rounding
+    center = f.mean(dim=1, keepdim=True)  # this only reduces rounding errors
     total = _sums_of_others(weights).clamp(min=torch.finfo(f.dtype).tiny)
     return center + _sums_of_others((f - center) * weights) / total
 
 
 def _sums_of_others(x: Tensor) -> Tensor:
-    """Return for each draw the sum over all others, along axis 1."""
-    # Not the sum of all minus the draw: where a rate is small, one draw of z = 1 weighs so much
-    # more than the others that this difference would lose them to rounding.
+    """Return for each draw the sum over all other draws, along axis 1."""
+    # The sum of all draws minus one draw would be inaccurate: if a rate is small, a draw of z = 1
+    # is so much larger than the others that the difference would consist of rounding errors.
     nothing = torch.zeros_like(x[:, :1])
     before = torch.cat([nothing, x[:, :-1].cumsum(dim=1)], dim=1)
     after = torch.cat([nothing, x[:, 1:].flip(1).cumsum(dim=1)], dim=1).flip(1)
@@ -154,7 +154,7 @@ def _sums_of_others(x: Tensor) -> Tensor:
 
 @dataclass(eq=False, repr=False)
 class PoissonDEF(DataEstimator):
-    r"""Poisson deep exponential family of one layer, a topic model of counts.
+    r"""Poisson deep exponential family with one layer, a topic model of counts.
 
     .. math::
        z_{dk} \sim \mathrm{Poisson}(\lambda_0), \quad
@@ -163,98 +163,79 @@ class PoissonDEF(DataEstimator):
 
     with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` for each document and a point estimate
     of W.  Draws of counts have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log
-    q(z)]` is therefore estimated from several draws by score functions, with the control variate
-    that has the least variance (:func:`annealvi.deep.poisson.estimate`).
+    q(z)]` is therefore estimated from several draws by score functions.  The estimate uses the
+    control variate with the least variance (:func:`annealvi.deep.poisson.estimate`).
 
     Parameters
     ----------
     n_components : int, default=20
         Number of topics K.
-
     prior_rate : float, default=0.1
-        :math:`\lambda_0`, the prior rate of each topic in a document.  Small rates give sparse
-        documents, of few topics each.  Small rates, down to about 0.1, predict words better from a
-        few other words; larger rates explain whole documents better (docs/record/deep_models.md).
-
+        The prior rate :math:`\lambda_0` of each topic in a document.  With small rates, documents
+        have few topics.  Small rates, down to about 0.1, are better at predicting words from a few
+        other words.  Larger rates explain whole documents better (docs/record/deep_models.md).
     background : float, default=0.01
-        :math:`\epsilon_v` as a share, in (0, 1), of the mean count of word v.  It gives
-        documents without topics a probability above 0: q gives z = 0 some probability, and the
-        ELBO would otherwise be minus infinity.
-
+        The rate :math:`\epsilon_v` divided by the mean count of word v, in (0, 1).  The background
+        rate keeps the ELBO finite: q gives z = 0 some probability, and without a background a
+        document with words would be impossible if z = 0.
     n_draws : int, default=32
-        S >= 2, the draws from q for each document in a step.  More draws make gradients less noisy
-        and steps slower.
-
+        The number S >= 2 of draws from q for each document in a step.  More draws make gradients
+        less noisy and steps slower.
     proximity : None, str, callable or ProximityPenalty, default=None
-        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``, ``"mean"``,
-        ``"variance"`` (for Poisson variables the same as the mean), ``"mean_variance"``, your own
-        statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The
-        statistic of a topic is averaged over the documents of the minibatch.  New documents are
-        fitted one by one, so your own statistic must be finite for a single document.
-
+        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
+        (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, which is the mean of Poisson
+        variables, or ``"mean_variance"``), your own statistic, or a
+        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The statistic of a
+        topic is averaged over the minibatch.  New documents are fitted one by one, so your own
+        statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
-        T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
-        that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
-        Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
-
+        The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
+        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.
-
     learning_rate : float, default=0.01
-        Step size of RMSProp.  Lower it if the fit diverges.  The rates of new documents are
-        fitted with steps that fall from ten times this size to this size.
-
+        The step size of RMSProp.  Use a smaller step size if the fit diverges.  The rates of new
+        documents are fitted with steps that fall from ten times this size to this size.
     batch_size : int, default=64
-        Documents per step.
-
+        Number of documents in each step.
     max_iter : int, default=5000
-        Number of steps.  W is a point estimate, so a long fit can overfit; watch `perplexity` of
-        other documents.
-
+        Number of steps.  A long fit can overfit, because W is a point estimate.  To see whether it
+        does, compute `perplexity` of documents that were not used in the fit.
     device : str, default="cpu"
-        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
+        The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights, of the order of the documents and of all draws, including those
-        in `transform`, `score`, `perplexity` and `sample`.
-
+        The random seed of the initial weights, of the order of the documents and of all draws,
+        including those in `transform`, `score`, `perplexity` and `sample`.
     verbose : int, default=0
-        Whether to show progress (needs tqdm).
-
+        If not 0, show a progress bar, for which tqdm must be installed.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
-        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
-        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
+        Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
+        estimator, write into `history_` with ``monitor.record(name=value)``, and raise
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        :math:`\mathrm{softplus}(W)`, the rates of words that each unit of a topic adds.
-
+        :math:`\mathrm{softplus}(W)`: for each topic, the rates that it adds to words if its z is 1.
     background_ : ndarray of shape (n_features,)
-        :math:`\epsilon`, the rates of words without topics.
-
+        The rates :math:`\epsilon` of words without any topic.
     document_rates_ : ndarray of shape (n_samples, n_components)
-        :math:`\lambda` of the training documents.
-
+        The rates :math:`\lambda` of the training documents.
     network_ : torch.nn.Module
-        :class:`annealvi.deep.poisson.PoissonNetwork`.
-
+        The network, a :class:`annealvi.deep.poisson.PoissonNetwork`.
     n_iter_ : int
         Number of steps made.
-
     temperature_path_ : ndarray of shape (n_iter,)
-        Temperature of each step.
-
+        The temperature of each step.
     history_ : dict of str to ndarray
-        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and
-        ``elbo`` (per document at T = 1, averaged over the steps since the last record).
-
+        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``.
+        ``elbo`` is the ELBO per document at T = 1, averaged over the steps since the last record.
     n_features_in_ : int
         Number of words V.
-
     feature_names_in_ : ndarray of shape (n_features,)
         The words, if X has string column names.
 
@@ -302,7 +283,7 @@ class PoissonDEF(DataEstimator):
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> PoissonNetwork:
         mean = torch.empty(architecture["n_features"])
         if X is not None:
-            # half a count more, so that no word is impossible
+            # half a count is added, so that no word is impossible
             total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
             mean = torch.as_tensor((total / X.shape[0]).astype(np.float32))
         names = ("n_components", "n_samples", "prior_rate", "background")
@@ -329,10 +310,9 @@ class PoissonDEF(DataEstimator):
     # -------------------------------------------------------------- afterwards
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return E_q[z] of documents, with their rates fitted while the topics are held fixed.
+        """Return E_q[z] of documents: their rates are fitted, and the topics do not change.
 
-        With `proximity`, the penalty also applies, to each document separately; `temperature` does
-        not.
+        The penalty of `proximity` applies to each document separately.  `temperature` is not used.
 
         Parameters
         ----------
@@ -341,8 +321,8 @@ class PoissonDEF(DataEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_components), float32
-            :math:`\\lambda` of each document, fitted separately in `n_local_steps` steps from
-            :math:`\\lambda_0`.
+            The rates :math:`\\lambda` of each document.  Each document is fitted separately, in
+            `n_local_steps` steps that start from :math:`\\lambda_0`.
         """
         return self._local_rates(self._check_X(X), self._draws())[0]
 
@@ -357,7 +337,7 @@ class PoissonDEF(DataEstimator):
         Returns
         -------
         float
-            In nats.
+            The mean ELBO, in nats.
         """
         return float(np.mean(self.score_samples(X)))
 
@@ -371,32 +351,32 @@ class PoissonDEF(DataEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            In nats.  The likelihood is estimated from `n_draws` draws.
+            The ELBO of each document, in nats, estimated from `n_draws` draws.
         """
         return self._local_rates(self._check_X(X), self._draws())[1]
 
     def perplexity(self, X: Any, *, observed: float = 0.1) -> float:
-        r"""Return the perplexity of most words of documents, given a few of them.
+        r"""Return the perplexity of most words of each document, given its other words.
 
         The rates of a document are fitted to a random tenth of its words, rounded up, in
-        `n_local_steps` steps.  (If a share e of a document was seen, its counts have e times the
-        rate, because a thinned Poisson variable is Poisson.)  With
-        :math:`r_{dv} = \epsilon_v + \sum_k \lambda_{dk} \mathrm{softplus}(W_{kv})` and the
-        other words :math:`y_{dv}` it is
+        `n_local_steps` steps.  (A share e of a document's words has e times the rates, because a
+        random part of a Poisson count is a Poisson count.)  Let the rates of words be
+        :math:`r_{dv} = \epsilon_v + \sum_k \lambda_{dk} \mathrm{softplus}(W_{kv})`, and
+        :math:`y_{dv}` the counts of the other words.  The perplexity is
 
         .. math::
            \exp\Big(-\frac{\sum_{dv} y_{dv} \log (r_{dv} / \sum_u r_{du})}
            {\sum_{dv} y_{dv}}\Big)
 
-        (Altosaar et al. 2018, Eq. 12).  Lower is better.  The worst value is about the number of
-        words, for equally probable words.
+        (Altosaar et al. 2018, Eq. 12).  Lower is better.  If all words are equally probable, the
+        perplexity is the number of words.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Documents that were not used in `fit`.
         observed : float, default=0.1
-            The share of each document's words that its rates are fitted to, in (0, 1).
+            The share of a document's words to which its rates are fitted, in (0, 1).
 
         Returns
         -------
@@ -412,9 +392,9 @@ class PoissonDEF(DataEstimator):
         seen, hidden = split_tokens(X, observed=observed, random_state=split)
         if not hidden.nnz:
             raise ValueError(
-                "Perplexity needs documents with words that are not observed. Got "
-                f"{X.shape[0]} documents of at most {int(X.sum(axis=1).max())} words with "
-                f"observed={observed!r}."
+                "Perplexity is computed from words that are not observed, and there are none. "
+                f"With observed={observed!r}, all words of the {X.shape[0]} documents in X, of at "
+                f"most {int(X.sum(axis=1).max())} words each, are observed."
             )
         length = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         share = np.asarray(seen.sum(axis=1, dtype=np.float64)).ravel() / np.maximum(length, 1)
@@ -422,42 +402,43 @@ class PoissonDEF(DataEstimator):
         topics = self.components_.astype(np.float64)
         document, word = hidden.nonzero()
         rate = self.background_[word].astype(np.float64)
-        for k, topic in enumerate(topics):  # at the words of each document only
+        for k, topic in enumerate(topics):  # only for the words of each document
             rate += rates[document, k] * topic[word]
         mass = float(self.background_.sum(dtype=np.float64)) + rates @ topics.sum(axis=1)
         log_p = np.log(rate) - np.log(mass[document])
         return float(np.exp(-(hidden.data @ log_p) / hidden.data.sum()))
 
     def top_words(self, n: int = 10, feature_names: ArrayLike | None = None) -> list[list[Any]]:
-        """Return the n words to which each topic adds most, the largest first.
+        """Return the n words with the highest rates in each topic, the highest rate first.
 
         Parameters
         ----------
         n : int, default=10
         feature_names : array-like of shape (n_features,), default=None
-            The words; by default the column names seen in `fit`, or else the column numbers.
+            The words.  By default these are the column names of the X that `fit` received, or the
+            column numbers if X had no names.
 
         Returns
         -------
         list of lists
-            One list of words per topic.
+            One list of words for each topic.
         """
         check_is_fitted(self)
         return top_words(self.components_, n, feature_names, self)
 
     @property
     def components_(self) -> NDArray[np.float32]:
-        """The rates of words that each unit of a topic adds."""
+        """For each topic, the rates that it adds to the words if its z is 1."""
         return numbers(self.network_.topics().T)
 
     @property
     def background_(self) -> NDArray[np.float32]:
-        """Rates of words without topics."""
+        """The rates of words without any topic."""
         return numbers(self.network_.background)
 
     @property
     def document_rates_(self) -> NDArray[np.float32]:
-        """E_q[z] of the training documents."""
+        """The means of q(z) of the training documents."""
         return numbers(self.network_.log_rates.exp())
 
     # ----------------------------------------------------------------- details
@@ -466,7 +447,7 @@ class PoissonDEF(DataEstimator):
         self, X: Any, noise: Noise, exposure: NDArray | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return the rates of documents under fixed topics, and their ELBO."""
-        self._validate_params()  # some may have been set after the fit
+        self._validate_params()  # the user may have set parameters after the fit
         data = SparseRows(X, noise.device)
         seen = None if exposure is None else self._tensor(exposure)
         results = []
@@ -503,8 +484,8 @@ class PoissonDEF(DataEstimator):
             return numbers(log_rates.exp()), numbers(of()[1])
 
     def _moved(self, penalty: RunningPenalty, log_rates: Tensor) -> Tensor:
-        """Return the distance of each document's q from its past, of shape (B,)."""
-        # each document is fitted alone, so its statistic is not averaged with that of others
+        """Return the distance between each document's q and its past, of shape (B,)."""
+        # documents are fitted separately, so the statistic is not averaged over documents
         n, own = len(log_rates), penalty.statistic.own
 
         def f(log_rates: Tensor) -> Tensor:
@@ -518,7 +499,7 @@ class PoissonDEF(DataEstimator):
         distances = penalty.distances(value - (penalty.follow(value) if past is None else past))
         if own:
             return distances.view(n, -1).sum(dim=1)
-        # the documents of the first part of a statistic, then those of the second
+        # the first part of the statistic of all documents comes first, then the second part
         return distances.view(-1, n, log_rates.shape[1]).sum(dim=(0, 2))
 
     def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
@@ -529,7 +510,8 @@ class PoissonDEF(DataEstimator):
         wrong = values[values != np.floor(values)]
         if wrong.size:
             raise ValueError(
-                f"{name} needs counts: X must hold non-negative integers. Got {wrong[0]}."
+                f"X must contain non-negative integers, the counts of words, for {name}. "
+                f"Got {wrong[0]}."
             )
         check_counts(X, dtype=np.float32)
         return sparse.csr_matrix(X, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""HierarchicalPosterior: chains of transitions and their objectives, as an estimator."""
+"""The estimator HierarchicalPosterior, which fits a chain of transitions to a density."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
 from annealvi.threads import writing
 
-#: Number of draws along an untrained chain at which a log density is tried before the fit.
+#: Before a fit, the log density is checked at this many draws of an untrained chain.
 TRIALS = 64
-#: Start of the transitions.  A transition that does little at first does not mix up the modes that
-#: earlier transitions have separated (docs/record/deep_models.md compares starts).
+#: Options of the transitions at the start.  If a transition changes little at first, it does not
+#: mix the modes that earlier transitions have separated (docs/record/deep_models.md).
 GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
-#: Draws, and draws of the reverse chain for each, that are used to rank fits.
+#: Fits are ranked by this many draws, with this many draws of the reverse chain for each.
 RANKING = (500, 50)
-#: What leads from N(0, I) to the density, by the name of a transition.
+#: The class of posterior for each name of a transition.
 POSTERIORS: dict[str, Callable[..., LayeredPosterior]] = {
     "gaussian": partial(Chain, gate_bias=GATE_BIAS, weight_scale=WEIGHT_SCALE),
     "flow": FlowPosterior,
@@ -44,102 +44,84 @@ POSTERIORS: dict[str, Callable[..., LayeredPosterior]] = {
 class HierarchicalPosterior(DeepEstimator):
     r"""A deep posterior for a density that is known up to a constant.
 
-    A chain of T transitions leads from N(0, I) to the density: gated Gaussians (see
-    :mod:`annealvi.deep.hvi`), or deterministic flows (:class:`annealvi.deep.hvi.FlowPosterior`).
-    Annealed variational objectives give each transition its own intermediate target, so that the
-    chain explores.  The plain ELBO of the chain finds only some of the modes, or modes that are
-    near each other (see :mod:`annealvi.deep.objectives`).
+    A chain of T transitions changes draws from N(0, I) into draws from the density.  Transitions
+    are gated Gaussians (see :mod:`annealvi.deep.hvi`) or deterministic flows
+    (:class:`annealvi.deep.hvi.FlowPosterior`).  Annealed variational objectives give each
+    transition its own intermediate target, so that the chain finds more modes (see
+    :mod:`annealvi.deep.objectives`).  The plain ELBO of the chain leads to only some of the modes.
 
     Parameters
     ----------
     log_density : callable
-        log f.  Takes a tensor of shape (n, dim) and returns one of shape (n,).  It must use PyTorch
-        operations, so that it has a gradient.  It is evaluated in float32 on `device`.
-
+        The function log f, which takes a tensor of shape (n, dim) and returns one of shape (n,).
+        The function must use PyTorch operations, so that it has a gradient, and it is evaluated in
+        float32 on `device`.
     dim : int
         Number of dimensions of z.
-
     n_transitions : int, default=10
-        T, the number of transitions.  More transitions can represent more complicated densities,
+        The number T of transitions.  More transitions can represent more complicated densities,
         but make steps slower.
-
     transition : {"gaussian", "flow"}, default="gaussian"
-        What a transition is.  ``"gaussian"``: a Gaussian whose mean and standard deviation depend
-        on the state before.  ``"flow"``: a deep sigmoidal flow, an increasing function of each
-        coordinate given those before it.  A flow has a density in closed form, so that the bounds
-        are equal, and `score_samples` is exact.
-
+        The kind of transition.  ``"gaussian"`` is a Gaussian whose mean and standard deviation
+        depend on the state before.  ``"flow"`` is a deep sigmoidal flow, an increasing function of
+        each coordinate that depends on the earlier coordinates.  The density of a flow has a closed
+        form, so its bounds are equal and `score_samples` is exact.
     objective : {"avo", "elbo"}, default="avo"
-        What is maximised: the sum of the annealed objectives of the transitions, or the
-        hierarchical ELBO.  Choose ``"avo"`` if the density may have several modes.
-
+        What is maximised.  ``"avo"`` is the sum of the annealed objectives of the transitions, and
+        ``"elbo"`` is the hierarchical ELBO.  Use ``"avo"`` if the density may have several modes.
     calibration : float, default=1.0
-        With ``"avo"``, the weight a in [0, 1] of the annealed objectives; the ELBO has weight
+        With ``"avo"``, the weight a of the annealed objectives, in [0, 1].  The ELBO has the weight
         1 - a (loss-calibrated AVO).
-
     annealing : float, default=0.0
-        The fraction of the steps, in [0, 1], over which beta follows `schedule`; afterwards beta is
-        1.  Beta is the weight of log q and log r, and the temperature in `history_`.
-
+        The fraction of the steps, in [0, 1], over which beta follows `schedule`.  Afterwards beta
+        is 1.  Beta is the weight of log q and log r, and the ``temperature`` in `history_`.
     schedule : Schedule or None, default=None
-        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means ``Linear(0.01, 1)``.
-
+        How beta changes over the annealed steps; see :mod:`annealvi.schedules`.  None means
+        ``Linear(0.01, 1)``.
     hidden : int, default=64
-        Width of the hidden layer of each transition; with ``"flow"``, of the network that computes
-        the function of each coordinate.
-
+        The number of hidden units of each transition.  With ``"flow"`` these are the units of the
+        network that computes the function of each coordinate.
     learning_rate : float, default=1e-3
-        Step size of Adam.  Lower it if the fit diverges.
-
+        The step size of Adam.  Use a smaller step size if the fit diverges.
     batch_size : int, default=64
-        Draws per step.
-
+        Number of draws in each step.
     max_iter : int, default=2000
         Number of steps.
-
     n_init : int, default=1
-        Number of independent fits, which are computed together.  `network_` keeps all of them; the
-        methods use the fit with the largest lower bound.
-
+        Number of independent fits, which are computed together.  `network_` contains all fits, and
+        the methods use the fit with the largest lower bound.
     device : str, default="cpu"
-        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
+        The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights and of all draws, including those in `sample` and `score`.
-
+        The random seed of the initial weights and of all draws, including those in `sample` and
+        `score`.
     verbose : int, default=0
-        Whether to show progress (needs tqdm).
-
+        If not 0, show a progress bar, for which tqdm must be installed.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
-        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
-        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
+        Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
+        estimator, write into `history_` with ``monitor.record(name=value)``, and raise
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     lower_bounds_ : ndarray of shape (n_init,)
-        The lower bound of log Z that each fit reached, as in `score`.
-
+        The lower bound of log Z that each fit reached, computed as in `score`.
     lower_bound_ : float
-        The largest of them.
-
+        The largest of the lower bounds.
     best_ : int
         Index of the fit with the largest lower bound.
-
     network_ : Chain or FlowPosterior
         The chains of all fits, in the order of `lower_bounds_`.
-
     n_iter_ : int
         Number of steps made.
-
     temperature_path_ : ndarray of shape (n_iter,)
-        Beta of each step.
-
+        The value of beta in each step.
     history_ : dict of str to ndarray
         About a thousand records of ``pass``, ``step``, ``temperature`` (beta), ``seconds`` and
-        ``elbo`` (the hierarchical ELBO at beta = 1, averaged over the fits and over the steps
-        since the last record).
+        ``elbo``.  ``elbo`` is the hierarchical ELBO at beta = 1, averaged over the fits and over
+        the steps since the last record.
 
     References
     ----------
@@ -200,9 +182,9 @@ class HierarchicalPosterior(DeepEstimator):
         Parameters
         ----------
         X, y : Ignored
-            Present for API consistency: the density replaces data.
+            Present for API consistency; the estimator needs no data.
         resume : path, optional
-            A file written by :meth:`save_state`: the fit continues from there up to `max_iter`.
+            A file written by :meth:`save_state`, from which the fit continues up to `max_iter`.
 
         Returns
         -------
@@ -217,7 +199,7 @@ class HierarchicalPosterior(DeepEstimator):
             If the objective or its gradient is not finite during the fit.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            # a callback must not see results of an earlier fit
+            # a callback must not find results of an earlier fit
             self.__dict__.pop("lower_bounds_", None)
             before = vars(self).get("_training")
             try:
@@ -242,7 +224,7 @@ class HierarchicalPosterior(DeepEstimator):
         return super().state_dict() | {"lower_bounds": getattr(self, "lower_bounds_", None)}
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Set a fitted state, for :func:`annealvi.load`."""
+        """Set the fitted state from a tree, for :func:`annealvi.load`."""
         super().load_state_dict(tree, way)
         field = Optional(Array((self.network_.n_runs,), finite=False))
         bounds = field.load(tree["lower_bounds"], "lower_bounds", {})
@@ -271,7 +253,7 @@ class HierarchicalPosterior(DeepEstimator):
         return self.layers(n_samples)[-1]
 
     def layers(self, n_samples: int = 1) -> NDArray[np.float32]:
-        """Draw z_0, ..., z_T along the chain, of which z_T is from the posterior.
+        """Draw the states z_0, ..., z_T of the chain; z_T is a draw from the posterior.
 
         Parameters
         ----------
@@ -285,15 +267,16 @@ class HierarchicalPosterior(DeepEstimator):
         return numbers(self._chain().layers(check_count(n_samples, "n_samples"), noise)[:, 0])
 
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
-        """Estimate the log density of the posterior at points with the reverse chain.
+        """Estimate the log density of the posterior at given points with the reverse chain.
 
-        In expectation it is a lower bound, see :meth:`annealvi.deep.hvi.Chain.log_marginal`.
+        The expectation of the estimate is a lower bound; see
+        :meth:`annealvi.deep.hvi.Chain.log_marginal`.
 
         Parameters
         ----------
         Z : array-like of shape (n_samples, dim)
         n_reverse : int, default=1000
-            Draws of the reverse chain for each point.
+            Number of draws of the reverse chain for each point.
 
         Returns
         -------
@@ -315,7 +298,7 @@ class HierarchicalPosterior(DeepEstimator):
         X, y : Ignored
             Present for API consistency.
         n_draws, n_reverse : int, default=1000 and 100
-            See :meth:`evidence_bounds`.
+            Numbers of draws, as in :meth:`evidence_bounds`.
         """
         below, _ = self.evidence_bounds(n_draws, n_reverse)
         return float(below[getattr(self, "best_", 0)])
@@ -328,14 +311,16 @@ class HierarchicalPosterior(DeepEstimator):
         Parameters
         ----------
         n_draws : int, default=1000
-            Draws from q that each bound is averaged over.
+            Number of draws from q over which each bound is averaged.
         n_reverse : int, default=2000
-            K, draws of the reverse chain for each of them.  The bounds meet as K grows.
+            Number K of draws of the reverse chain for each draw from q.  With larger K the bounds
+            are closer together.
 
         Returns
         -------
         below, above : ndarrays of shape (n_init,)
-            The larger one minus log Z, if it is known, is the "-KL" of Huang et al. (2018).
+            The lower and the upper bounds.  If log Z is known, `above` minus log Z is the "-KL" of
+            Huang et al. (2018).
         """
         noise, n = self._draws(), check_count(n_draws, "n_draws")
         k = check_count(n_reverse, "n_reverse")
@@ -347,7 +332,7 @@ class HierarchicalPosterior(DeepEstimator):
         return torch.optim.Adam(parameters, lr=float(self.learning_rate))
 
     def _objective(self, network: LayeredPosterior, X: Any, noise: Noise) -> Objective:
-        # try the density along an untrained chain, with separate random numbers
+        # check the density at draws of an untrained chain, with separate random numbers
         z = network.layers(TRIALS, Noise(0, noise.device)).flatten(0, -2).requires_grad_()
         what, value = f"The 'log_density' parameter of {type(self).__name__}", self.log_density(z)
         check_values(what, value, (len(z),), z)
@@ -363,7 +348,7 @@ class HierarchicalPosterior(DeepEstimator):
             )
             with torch.no_grad():
                 elbo = hvi_elbo(network, path, self._log_density)
-            # the sum over fits, so that none changes the gradient of another
+            # a sum over fits, so that the gradient of a fit does not depend on other fits
             return Outcome(-value.mean(dim=-1).sum(), elbo.mean(), beta)
 
         return objective
@@ -373,5 +358,5 @@ class HierarchicalPosterior(DeepEstimator):
         return self.log_density(z.flatten(0, -2)).unflatten(0, z.shape[:-1])
 
     def _chain(self) -> LayeredPosterior:
-        """Return the chain of the best fit, or of the first if none was chosen yet."""
+        """Return the chain of the best fit, or of the first fit if none was chosen yet."""
         return self.network_.single(getattr(self, "best_", 0))

@@ -1,4 +1,4 @@
-"""Sigmoid belief networks: layers of bits, each a logistic regression on the one above."""
+"""Sigmoid belief networks: each layer of bits is a logistic regression on the layer above."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from annealvi.deep.training import Noise, Outcome, numbers
 
 
 class Ascent(NamedTuple):
-    """S draws from q for each datum of a batch of B, the layer nearest the data first."""
+    """S draws from q for each of B data.  In lists the layer nearest the data comes first."""
 
     bits: list[Tensor]  # z_l, of shape (S, B, H_l)
-    q_logits: list[Tensor]  # of q(z_l | z_{l-1})
-    p_logits: list[Tensor]  # of p(z_l | z_{l+1})
+    q_logits: list[Tensor]  # logits of q(z_l | z_{l-1})
+    p_logits: list[Tensor]  # logits of p(z_l | z_{l+1})
     log_q: Tensor  # log q(z | x), of shape (S, B)
     log_joint: Tensor  # log p(x, z)
 
@@ -86,7 +86,7 @@ class BeliefNetwork(nn.Module):
         return log_x + log_bernoulli(bits, p_logits[1:])
 
     def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
-        """Return draws of z_1, (n_draws, n_samples, .), and their log p(x, z) - log q(z | x)."""
+        """Return draws of z_1, and log p(x, z) - log q(z | x) of each draw."""
         draws = self(x, n_draws, noise)
         return draws.bits[0], draws.log_joint - draws.log_q
 
@@ -95,10 +95,10 @@ class BeliefNetwork(nn.Module):
         return self.encoder[0](x - self.center).sigmoid()
 
     def statistic(self, statistic: Statistic, ascent: Ascent) -> Tensor:
-        """Return a proximity statistic of all layers of q, one after the other."""
+        """Return a proximity statistic of all layers of q, in one row."""
         layers = (
             (
-                Bernoulli(logits=q, validate_args=False),  # a fit that diverges says so itself
+                Bernoulli(logits=q, validate_args=False),  # a fit that diverges raises later
                 Bernoulli(logits=p.detach(), validate_args=False),
             )
             for q, p in zip(ascent.q_logits, ascent.p_logits, strict=True)
@@ -106,7 +106,7 @@ class BeliefNetwork(nn.Module):
         return statistic(layers, (layer.get_parameter("weight") for layer in self.encoder))
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
-        """Draw x and z_1 from p, from the top layer down."""
+        """Draw x and z_1 from p, beginning with the top layer."""
         z = x = noise.bernoulli(self.prior.sigmoid().expand(n_samples, -1))
         for layer in reversed(self.decoder):
             z, x = x, noise.bernoulli(layer(x).sigmoid())
@@ -126,100 +126,83 @@ def log_bernoulli(bits: Sequence[Tensor], logits: Sequence[Tensor]) -> Tensor:
 class SigmoidBeliefNetwork(AmortisedEstimator):
     r"""Sigmoid belief network of any depth, fitted by amortised variational inference.
 
-    The network has layers of bits, each a logistic regression on the layer above:
+    The network has layers of bits.  Each layer is a logistic regression on the layer above:
 
     .. math::
        z_L \sim \mathrm{Bern}(\sigma(b)), \quad
        z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
        x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
 
-    (Neal 1992). q is a network of the same kind in the other direction, starting from x minus the
-    mean of the data.  It is fitted together with p (Mnih, Gregor 2014).  Draws of bits have no
-    gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore estimated
-    from several draws, with the other draws as a baseline for each
-    (:func:`annealvi.deep.objectives.leave_one_out`).
+    (Neal 1992).  The posterior q is a network of the same kind in the other direction: its input
+    is x minus the mean of the data.  q and p are fitted together (Mnih, Gregor 2014).  Draws of
+    bits have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is
+    therefore estimated from several draws; for each draw the mean of the others is subtracted as a
+    baseline (:func:`annealvi.deep.objectives.leave_one_out`).
 
     Parameters
     ----------
     hidden : sequence of int, default=(200,)
-        Number of bits of each layer, the layer nearest the data first.  `transform` returns the
-        means of the first layer; the means of deeper layers depend on draws.
-
+        Number of bits of each layer; the layer nearest the data comes first.  `transform` returns
+        the means of the first layer only, because the means of deeper layers depend on draws.
     n_draws : int, default=5
-        S >= 2, the draws from q for each datum in a step.  More draws make gradients less noisy and
-        steps slower.
-
+        The number S >= 2 of draws from q for each datum in a step.  More draws make gradients less
+        noisy and steps slower.
     proximity : None, str, callable or ProximityPenalty, default=None
-        Penalty on moving q away from its recent past: ``"entropy"``, ``"kl"``, ``"mean"``,
-        ``"variance"``, ``"mean_variance"``, ``"orthogonal"``, your own statistic, or a
-        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  Statistics of a
-        unit are averaged over the minibatch and the draws; the prior of ``"kl"`` is the
+        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
+        (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, ``"mean_variance"`` or
+        ``"orthogonal"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which
+        also sets the magnitude.  The statistics of
+        a unit are averaged over the minibatch and the draws.  The prior of ``"kl"`` is the
         distribution given the layer above.
-
     temperature : float, "annealed" or Temperature, default=1
-        T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
-        that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
-        Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
+        The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
+        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
         The deterministic annealing of Altosaar et al. (2018), :math:`T = \max(1, k_0 \gamma^{t /
         n})`, is ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
-
     initial_weight : float or None, default=None
-        Value of all weights of p at the start.  None draws them as in Glorot and Bengio (2010).
-        The bad start in the code of Altosaar et al. (2018) is -100 together with
-        ``initial_prior=0.001``: p then expects black pixels whatever q draws.
-
+        The value of all weights of p at the start.  With None they are drawn at random, as in
+        Glorot and Bengio (2010).  The bad start in the code of Altosaar et al. (2018) is -100
+        together with ``initial_prior=0.001``: p then expects black pixels for any draw from q.
     initial_prior : float, default=0.5
-        Probability that a bit of the top layer is 1 at the start, in (0, 1).
-
+        The probability that a bit of the top layer is 1 at the start, in (0, 1).
     learning_rate : float, default=1e-3
-        Step size of Adam, whose epsilon is 1e-6.  Lower it if the fit diverges.
-
+        The step size of Adam, whose epsilon is 1e-6.  Use a smaller one if the fit diverges.
     batch_size : int, default=20
-        Data per step.
-
+        Number of data in each step.
     max_iter : int, default=20000
         Number of steps.
-
     device : str, default="cpu"
-        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
+        The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the initial weights, of the order of the data and of all draws, including those in
-        `score`, `score_samples` and `sample`.
-
+        The random seed of the initial weights, of the order of the data and of all draws,
+        including those in `score`, `score_samples` and `sample`.
     verbose : int, default=0
-        Whether to show progress (needs tqdm).
-
+        If not 0, show a progress bar, for which tqdm must be installed.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
-        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
-        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
+        Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
+        estimator, write into `history_` with ``monitor.record(name=value)``, and raise
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     components_ : ndarray of shape (hidden[0], n_features)
-        Weights from each bit of the layer nearest the data to x.
-
+        The weights from each bit of the layer nearest the data to each element of x.
     intercept_ : ndarray of shape (n_features,)
-        Logits of x if all these bits are 0.
-
+        The logits of x if all bits of the layer nearest the data are 0.
     network_ : torch.nn.Module
-        :class:`annealvi.deep.sbn.BeliefNetwork`, with p and q.
-
+        The network with p and q, a :class:`annealvi.deep.sbn.BeliefNetwork`.
     n_iter_ : int
         Number of steps made.
-
     temperature_path_ : ndarray of shape (n_iter,)
-        Temperature of each step.
-
+        The temperature of each step.
     history_ : dict of str to ndarray
-        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and
-        ``elbo`` (per datum at T = 1, averaged over the steps since the last record).
-
+        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``.
+        ``elbo`` is the ELBO per datum at T = 1, averaged over the steps since the last record.
     n_features_in_ : int
         Number of features D.
-
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if X has string column names.
 
@@ -244,7 +227,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     ARCHITECTURE: ClassVar[dict] = {"hidden": Widths()}
     _parameter_constraints: ClassVar[dict] = {
         **AmortisedEstimator._parameter_constraints,
-        "hidden": "no_validation",  # Widths has the message
+        "hidden": "no_validation",  # Widths checks it
         "n_draws": [Interval(Integral, 2, None, closed="left")],
         "initial_weight": [None, Interval(Real, None, None, closed="neither")],
         "initial_prior": [Interval(Real, 0, 1, closed="neither")],
@@ -261,7 +244,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> BeliefNetwork:
         center = torch.empty(architecture["n_features"])
         if X is not None:
-            total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # exact
+            total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # no rounding in float64
             center = torch.as_tensor((total / X.shape[0]).astype(np.float32))
         hidden, prior = architecture["hidden"], float(self.initial_prior)
         return BeliefNetwork(center, hidden, self.initial_weight, prior)
@@ -294,29 +277,29 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : Ignored
         n_draws : int, default=5
-            Draws from q for each datum.
+            Number of draws from q for each datum.
 
         Returns
         -------
         float
-            In nats.
+            The mean ELBO, in nats.
         """
         return float(np.mean(self._average(X, n_draws, lambda log_w: log_w.mean(dim=0))))
 
     @property
     def components_(self) -> NDArray[np.float32]:
-        """Weights from each bit of the layer nearest the data to x."""
+        """The weights from each bit of the layer nearest the data to each element of x."""
         return numbers(self.network_.decoder[0].weight.T)
 
     @property
     def intercept_(self) -> NDArray[np.float32]:
-        """Logits of x if all these bits are 0."""
+        """The logits of x if all bits of the layer nearest the data are 0."""
         return numbers(self.network_.decoder[0].bias)
 
     def _check_values(self, values: NDArray[np.float32]) -> None:
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
             raise ValueError(
-                f"{type(self).__name__} needs binary data: X must hold 0 and 1 only. "
+                f"X must be binary for {type(self).__name__}: it may contain only 0 and 1. "
                 f"Got {wrong.flat[0]}."
             )

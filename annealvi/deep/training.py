@@ -1,9 +1,9 @@
-"""The loop that every deep fit runs, its random numbers, its data and its state.
+"""The training loop of all deep models, with its random numbers, its data and its state.
 
 Each step draws a minibatch, computes a gradient and writes a record.  A fit can stop at any step
-and continue later as if it had not stopped.  Its state holds the parameters, the optimiser, the
-random numbers, the order of the data and the history.  It is written as a tree, see
-:mod:`annealvi.files`: PyTorch's own files are pickles, which can run code when they are read.
+and continue later with the same results.  The state of a fit contains the parameters, the
+optimiser, the random numbers, the order of the data and the history.  The state is written to files
+by :mod:`annealvi.files`, because PyTorch's own files are pickles, which can run code when read.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from annealvi.inference import Monitor
 
 #: The history of a whole fit has about this many records.
 RECORDS = 1000
-#: What an optimiser remembers of a parameter, besides the number of steps.
+#: What an optimiser keeps for each parameter, besides the number of steps.
 MOMENTS = {torch.optim.Adam: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: ("square_avg",)}
 #: Parts of the state of PyTorch's generator: how many of the 624 numbers of its Mersenne Twister
-#: are left, whether it was seeded, the next number, and whether a draw is kept.
+#: are unused, whether it was seeded, the next number, and whether a draw is stored.
 GENERATOR = np.dtype(
     {
         "names": ["left", "seeded", "next", "kept"],
@@ -42,9 +42,9 @@ GENERATOR = np.dtype(
 class Noise:
     """A stream of random numbers, drawn on the CPU and moved to the device of the fit."""
 
-    # PyTorch's generators give other numbers on other devices.  With one stream on the CPU, a
-    # seed gives the same fit on every device, up to rounding.  Drawing takes little time beside
-    # the networks.
+    # PyTorch's generators return different numbers on different devices.  With one stream on the
+    # CPU, a seed gives the same fit on every device, up to rounding.  Drawing takes little time
+    # compared with the networks.
 
     def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
@@ -82,9 +82,9 @@ class Noise:
 
 
 class TensorField(Array):
-    """A tensor, which a file has as an array."""
+    """A tensor, which a file contains as an array."""
 
-    # not necessarily finite: a fit may be written just before it finds that it has diverged
+    # it may be infinite or NaN, because a fit may be written just before it raises an error
     def __init__(
         self,
         shape: Sequence[int | str | None],
@@ -102,7 +102,7 @@ class TensorField(Array):
 
 
 class NoiseField(Array):
-    """A stream of random numbers; the state of its generator when it was read."""
+    """A stream of random numbers, which a file contains as the state of its generator."""
 
     def __init__(self) -> None:
         super().__init__((GENERATOR.itemsize,), np.uint8)
@@ -113,7 +113,7 @@ class NoiseField(Array):
     def load(self, value: Any, way: str, sizes: Sizes) -> Any:
         data = super().load(value, way, sizes).copy()
         found = data.view(GENERATOR)[0]
-        # PyTorch's own check lets some states through that make it read beyond its numbers
+        # PyTorch's own check accepts some states with which it reads beyond its array
         left, following = int(found["left"]), int(found["next"])
         sound = 1 <= left <= 624 and (following == 625 - left or (left, following) == (1, 0))
         try:
@@ -131,7 +131,7 @@ def tensors_of(network: nn.Module) -> Schema:
 
 
 def memory_of(optimiser: torch.optim.Optimizer) -> Schema:
-    """What it remembers of each parameter that had a gradient, by number; settings are not."""
+    """The state of an optimiser in a file: what it keeps for each parameter with a gradient."""
     parameters = [part for group in optimiser.param_groups for part in group["params"]]
     names = MOMENTS.get(type(optimiser), ())
     moments = ({name: TensorField(part.shape) for name in names} for part in parameters)
@@ -145,18 +145,17 @@ def memory_of(optimiser: torch.optim.Optimizer) -> Schema:
 class Outcome(NamedTuple):
     """What an objective returns for one step."""
 
-    #: A scalar whose gradient is followed downhill.  It may be a surrogate of which only the
-    #: gradient means anything.
+    #: A scalar that gradient descent minimises.  Perhaps only its gradient has a meaning.
     loss: Tensor
-    #: The untempered objective, per datum or per draw.
+    #: The ELBO at T = 1, per datum or per draw.
     elbo: Tensor
     temperature: float = 1.0
-    #: ``statistic(f)`` returns the statistic f of q for a proximity penalty, and
-    #: ``statistic(f, network)`` that of the q of another network.
+    #: ``statistic(f)`` returns the statistic f of q for a proximity penalty.
+    #: ``statistic(f, network)`` returns the statistic for the q of another network.
     statistic: Callable[..., Tensor] | None = None
 
 
-#: Takes the rows of a minibatch (None where there are no data) and the number of steps made.
+#: Called with the rows of a minibatch (None if there are no data) and the number of steps made.
 Objective = Callable[[Any, int], Outcome]
 
 
@@ -172,26 +171,26 @@ class Training:
         batch_size: int = 1,
         penalty: Any = None,
     ) -> None:
-        self.module = module  # all that is trained
+        self.module = module  # everything that is trained
         self.optimiser = optimiser
-        self.noise = noise  # draws the objective's numbers, and the order of the data
-        self.n_rows = n_rows  # None where there are no data
+        self.noise = noise  # random numbers for the objective and the order of the data
+        self.n_rows = n_rows  # None if there are no data
         self.batch_size = batch_size if n_rows is None else min(batch_size, n_rows)
-        self.penalty = penalty  # the objective's, whose `memory` each step replaces
+        self.penalty = penalty  # the penalty of the objective; each step replaces its `memory`
         self.monitor = Monitor()
         self.order = torch.empty(0, dtype=torch.long)
         self.position = 0
-        self.sum, self.count = 0.0, 0  # of the ELBO since the last record
+        self.sum, self.count = 0.0, 0  # sum and number of ELBOs since the last record
 
     @property
     def steps_per_pass(self) -> int:
-        """Steps that take the data once; without data 1."""
+        """Number of steps in one pass over the data; 1 if there are no data."""
         return 1 if self.n_rows is None else self.n_rows // self.batch_size
 
     def run(
         self, objective: Objective, until: int, on_step: Callable[[Outcome], Any] = lambda _: None
     ) -> None:
-        """Make steps up to this number; StopIteration, raised by `on_step`, ends the fit."""
+        """Make steps until there are `until` in all, or until `on_step` raises StopIteration."""
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         finite = [p.detach().clone() for p in parameters]
         every = max(1, until // RECORDS)
@@ -205,14 +204,14 @@ class Training:
                 size = float(nn.utils.get_total_norm(gradients))
                 loss, elbo = float(outcome.loss.detach()), float(outcome.elbo.detach())
                 if not (math.isfinite(loss) and math.isfinite(size)):
-                    _copy(finite, parameters)  # the last ones with a finite loss
+                    _copy(finite, parameters)  # the last parameters with a finite loss
                     if self.penalty is not None:
                         self.penalty.memory = memory
-                    kept = "; the last finite state is kept" if self.monitor.step else ""
+                    kept = " The last finite state is kept." if self.monitor.step else ""
                     raise DivergenceError(
                         f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss "
-                        f"is {loss}, the norm of its gradient {size}. Lower 'learning_rate', or "
-                        f"look for extreme values of the data or the density{kept}."
+                        f"is {loss}, and the norm of its gradient {size}. Lower 'learning_rate', "
+                        f"or look for extreme values in the data or the density.{kept}"
                     )
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()
@@ -229,16 +228,16 @@ class Training:
 
     def history(self) -> dict[str, NDArray]:
         """Return the monitor's records, and one more for the steps since the last record."""
-        monitor = copy.deepcopy(self.monitor)  # a fit that never stopped has no such record
+        monitor = copy.deepcopy(self.monitor)  # a fit that continues must not keep this record
         if self.count:
             monitor.record(elbo=self.sum / self.count)
         return monitor.history
 
     def _next_rows(self) -> Tensor | None:
-        """Return the rows of the next minibatch; each pass takes the data in a new order."""
+        """Return the rows of the next minibatch; the data have a new order in each pass."""
         if self.n_rows is None:
             return None
-        # rows at the end of a pass that do not fill a minibatch are left out of this pass
+        # the last rows of a pass are skipped if they are too few for a minibatch
         if self.position + self.batch_size > len(self.order):
             self.order = torch.randperm(self.n_rows, generator=self.noise.generator)
             self.position = 0
@@ -259,7 +258,7 @@ class Training:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything that is needed to continue, as a tree."""
+        """Return everything that is needed to continue, as a tree for a file."""
         found, numbers = self.optimiser.state_dict()["state"], memory_of(self.optimiser).fields
         parts = {
             "module": self.module.state_dict(),
@@ -270,12 +269,12 @@ class Training:
         return self._schema().dump(vars(self) | parts)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "training") -> None:
-        """Continue from a state of the same architecture, with the step size of this training."""
+        """Set the state from a fit of the same network, but keep this training's step size."""
         found = self._schema().load(tree, way)
         order, n_rows = found["order"], self.n_rows or 0
         each_once = torch.equal(order.sort().values, torch.arange(len(order)))
         if len(order) not in (0, n_rows) or not each_once:
-            raise damaged(f"{way}.order", "each number of a datum once", order.numpy())
+            raise damaged(f"{way}.order", "an order of all rows of the data", order.numpy())
         self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
         self.module.load_state_dict(found["module"])
         state = {int(n): part for n, part in found["optimiser"].items() if part is not None}
@@ -302,7 +301,7 @@ class SparseRows:
     def __init__(self, X: Any, device: torch.device) -> None:
         self.n_features = X.shape[1]
         self._start = torch.as_tensor(X.indptr.astype(np.int64), device=device)
-        # one more than there are, for rows of a matrix without any
+        # one more number, because a matrix without entries would have none to index
         self._column = torch.as_tensor(np.append(X.indices, 0).astype(np.int64), device=device)
         self._value = torch.as_tensor(np.append(X.data, 0).astype(np.float32), device=device)
 
@@ -317,7 +316,7 @@ class SparseRows:
 
     def padded(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return columns and values, padded to the longest row with column 0 and value 0."""
-        # much smaller than a dense tensor where rows use few of many thousand columns
+        # these are much smaller than a dense tensor if rows have entries in few of many columns
         start, end = self._start[rows], self._start[rows + 1]
         longest = max(1, int((end - start).max()))
         place = start[:, None] + torch.arange(longest, device=start.device)
@@ -327,7 +326,7 @@ class SparseRows:
 
 
 def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
-    """Move data to a device; both kinds have a length and return rows by index."""
+    """Move data to a device, as an object that has a length and returns rows by index."""
     if sparse.issparse(X):
         return SparseRows(X, device)
     X = np.require(X, np.float32, "W")  # PyTorch needs arrays that can be written to

@@ -1,4 +1,4 @@
-"""Variational autoencoders: networks, objectives of a step, and estimator."""
+"""Variational autoencoders: the networks, the objectives of a step, and the estimator."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from annealvi.files.schema import Integer, Text
 from annealvi.matrices import check_matrix
 from annealvi.schedules import Schedule
 
-#: Units of the coders, and of the transitions.
+#: For each value of `units`: the units of encoder and decoder, and of the transitions.
 UNITS = {"relu": ("relu", "elu"), "gated": ("gated", "gated"), "gated-elu": ("gated", "elu")}
 
 
 class Stack(nn.Module):
     """Layers of rectified or gated units."""
 
-    # gated: h = (W x + b) * sigmoid(V x + c), elementwise (Dauphin, Fan, Auli, Grangier 2017,
-    # Language modeling with gated convolutional networks).  W and V are the two halves of the rows
-    # of one matrix.
+    # A gated unit is h = (W x + b) * sigmoid(V x + c), elementwise (Dauphin, Fan, Auli, Grangier
+    # 2017, Language modeling with gated convolutional networks).  W and V are the upper and the
+    # lower half of one matrix.
 
     def __init__(self, n_in: int, widths: Sequence[int], units: str = "relu") -> None:
         super().__init__()
         self.widths, self.gated = list(widths), units == "gated"
-        self.maps = 2 if self.gated else 1  # outputs of the linear map for each unit
+        self.maps = 2 if self.gated else 1  # number of outputs of the linear map for each unit
         sizes = pairwise([n_in, *widths])
         self.layers = nn.ModuleList(nn.Linear(n, self.maps * width) for n, width in sizes)
 
@@ -68,14 +68,14 @@ class Stack(nn.Module):
 
 @torch.no_grad()
 def start_orthogonal(layer: Any, maps: int = 1) -> None:
-    """Make a matrix of weights orthogonal, or each of several below one another; no bias."""
+    """Make each of the `maps` matrices in a layer's weights orthogonal, and set its bias to 0."""
     for part in layer.weight.chunk(maps):
         nn.init.orthogonal_(part)
     nn.init.zeros_(layer.bias)
 
 
 class GaussianHead(nn.Module):
-    """q_0, whose means and standard deviations are linear in a context, the encoder's output."""
+    """The Gaussian q_0; its means and standard deviations depend on the encoder's output."""
 
     def __init__(self, n_in: int, dim: int) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class GaussianHead(nn.Module):
 
 
 class AutoencoderNetwork(nn.Module):
-    """Encoder, posterior and decoder."""
+    """The encoder, the posterior and the decoder."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class AutoencoderNetwork(nn.Module):
         return Normal(*self.head.moments(context), validate_args=False)
 
     def centre(self, x: Tensor) -> Tensor:
-        """Return the mean of q_0(z | x), carried on through the means of the transitions."""
+        """Return the mean of q_0(z | x), passed through the means of the transitions."""
         context = self.encoder(x)
         mean, _ = self.head.moments(context)
         if self.chain is not None:
@@ -152,7 +152,7 @@ class AutoencoderNetwork(nn.Module):
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
         """Return log p(x | z), of the shape of z without its last axis."""
         logits = self.logits(z)
-        if logits.shape == x.shape:  # the fused kernel does not broadcast
+        if logits.shape == x.shape:  # PyTorch's fused function does not broadcast
             loss = functional.binary_cross_entropy_with_logits(logits, x, reduction="none")
             return -loss.sum(dim=-1)
         return (x * logits - functional.softplus(logits)).sum(dim=-1)
@@ -165,8 +165,8 @@ class AutoencoderNetwork(nn.Module):
         self, x: Tensor, context: Tensor, noise: Noise, temperature: float = 1.0, beta: float = 1.0
     ) -> tuple[Tensor, Tensor]:
         """Return the objective of one step without a chain, and the ELBO, averaged over data."""
-        # one draw for log p(x | z), the rest exact: E[log p(z)] = -1/2 sum(mu^2 + sigma^2 + log 2
-        # pi) and H = 1/2 sum(log sigma^2 + 1 + log 2 pi)
+        # log p(x | z) is estimated from one draw, the other terms are exact: E[log p(z)] = -1/2
+        # sum(mu^2 + sigma^2 + log 2 pi) and H = 1/2 sum(log sigma^2 + 1 + log 2 pi)
         q = self.posterior(context)
         z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
         log_prior = standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
@@ -188,8 +188,8 @@ class AutoencoderNetwork(nn.Module):
         calibration: float = 0.0,
         decoder_steps: str = "all",
     ) -> tuple[Tensor, Tensor]:
-        """Return the same with a chain."""
-        # with probability a, the calibration, the sum of the annealed objectives; else the ELBO
+        """Return the objective of one step with a chain, and the ELBO, averaged over data."""
+        # with the probability `calibration` it is the sum of the annealed objectives, else the ELBO
         chain = self.chain
         assert chain is not None
         epsilon = chain.draw_noise(len(x), noise)
@@ -218,9 +218,9 @@ class AutoencoderNetwork(nn.Module):
         return statistic([(self.posterior(self.encoder(x) if context is None else context), prior)])
 
     def log_weights(self, x: Tensor, n_draws: int, noise: Noise) -> tuple[Tensor, Tensor]:
-        """Return draws of z, (n_draws, n_samples, .), and their log p(x, z) - log q(z | x)."""
-        # with a chain log p(x, z_T) + log r(z_<T | z_T) - log q(z_<=T): the mean of the exponential
-        # is p(x) too
+        """Return draws of z, and log p(x, z) - log q(z | x) of each draw."""
+        # with a chain the weight is log p(x, z_T) + log r(z_<T | z_T) - log q(z_<=T), and the mean
+        # of its exponential is p(x) too
         context = self.encoder(x)
         if self.chain is None:
             z, log_q = self.head(noise.normal(n_draws, len(x), self.n_components), context)
@@ -239,114 +239,93 @@ class AutoencoderNetwork(nn.Module):
 
 @dataclass(eq=False, repr=False)
 class VariationalAutoencoder(AmortisedEstimator):
-    r"""Variational autoencoder of images: latent Gaussian variables, decoder and encoder.
+    r"""Variational autoencoder of images, with Gaussian latent variables.
 
     .. math::
        z \sim N(0, I), \quad x_d \sim \mathrm{Bern}(\mathrm{decoder}(z)_d), \quad
        q(z \mid x) = N(\mu(x), \mathrm{diag}\,\sigma(x)^2)
 
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
-    options can help against poor optima: a penalty on moving q fast (`proximity`), annealing
-    (`temperature`), and a deeper posterior.  In such a posterior, a chain of `n_transitions` gated
-    transitions follows the Gaussian, each with its own annealed target (`calibration`).
+    options can help to avoid poor optima: a penalty if q changes fast (`proximity`), annealing
+    (`temperature`), and a deeper posterior (`n_transitions`).  In a deeper posterior a chain of
+    gated transitions follows the Gaussian, and each transition has its own target (`calibration`).
 
     Parameters
     ----------
     n_components : int, default=100
         Number of latent variables.
-
     hidden : sequence of int, default=(200, 200)
-        Units of each layer of the encoder, the layer nearest the pixels first.  The decoder has
-        the same layers in reverse order.
-
+        Number of units of each layer of the encoder; the layer nearest the pixels comes first.
+        The decoder has the same layers in reverse order.
     proximity : None, str, callable or ProximityPenalty, default=None
-        Penalty on moving q away from its recent past: the name of a statistic (``"orthogonal"``,
-        ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), your own
-        statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.
-        ``"orthogonal"`` is computed from the weights of all layers that lead to q, and leaves fewer
-        dead units in the encoder.  The others are statistics of the Gaussian q.
-
+        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
+        (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or
+        ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
+        which also sets the magnitude.  ``"orthogonal"`` uses the weights of all layers from x to q,
+        and reduces the number of dead units.  The others are statistics of the Gaussian q.
     temperature : float, "annealed" or Temperature, default=1
-        T of each step: a number >= 1, ``"annealed"``, or an object of :mod:`annealvi.temperature`
-        that follows a plan.  T multiplies the entropy of q, whatever the `form` of the object.
-        Values above 1 keep q broad, so that the fit explores; 1 is plain variational inference.
-
+        The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
+        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_transitions : int, default=0
-        T, the number of transitions that follow the Gaussian in the posterior.  0 means the usual
-        autoencoder; a chain makes steps slower.  With a chain, `transform` passes the mean of the
-        Gaussian through the means of the transitions, because the mean of the chain has no closed
-        form.
-
+        The number T of transitions that follow the Gaussian in the posterior.  0 means the usual
+        autoencoder.  Transitions make steps slower.  `transform` passes the mean of the Gaussian
+        through the means of the transitions, because the mean of the chain has no closed form.
     transition_hidden : int, default=64
-        Units of the hidden layer of each transition.
-
+        Number of hidden units of each transition.
     units : {"relu", "gated", "gated-elu"}, default="relu"
-        Hidden units of encoder and decoder.  A gated unit is a linear unit times a sigmoid unit,
-        and takes about twice the time.  Transitions have ELU units with ``"relu"`` and
-        ``"gated-elu"``.  With ``"gated"`` they have gated units, which get the encoder's output
-        scaled to mean 0 and variance 1.  ``"gated-elu"`` is the network of Huang et al.
-
+        The hidden units of encoder and decoder.  A gated unit is a linear unit times a sigmoid
+        unit, and takes about twice the time of a rectified unit.  Transitions have gated units
+        with ``"gated"``, and ELU units otherwise.  The input of gated transitions is the encoder's
+        output, scaled to mean 0 and variance 1.  Huang et al. use ``"gated-elu"``.
     calibration : float, default=0.0
-        a in [0, 1]: the probability that a step follows the annealed objectives, with the targets
-        :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used without transitions.
-
+        The probability, in [0, 1], that a step maximises the annealed objectives, with the targets
+        :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used if ``n_transitions=0``.
     decoder_steps : {"all", "elbo"}, default="all"
-        Which steps update the decoder.  With ``"elbo"``, annealed steps update only q and r.  With
-        ``"all"``, annealed steps also update the decoder, by the draws of :math:`z_T`.  The earlier
-        states are meant to be broad, and never update it.
-
+        Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives update only
+        q and r.  With ``"all"``, they also update the decoder, from the draws of :math:`z_T`.
+        Earlier states never update the decoder, because they are meant to be broad.
     annealing : float, default=0.0
-        The fraction of the steps, in [0, 1], over which beta follows `schedule` (a warm-up);
-        afterwards beta is 1.  Beta is the weight of all terms except log p(x | z): without
-        transitions it multiplies the divergence KL(q(z | x), p(z)).
-
+        The fraction of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).
+        Afterwards beta is 1.  Beta is the weight of all terms except log p(x | z).  Without
+        transitions these terms are the divergence KL(q(z | x), p(z)).
     schedule : Schedule or None, default=None
-        Beta over the annealed steps, see :mod:`annealvi.schedules`; None means ``Linear(0.01, 1)``.
-
+        How beta changes over the annealed steps; see :mod:`annealvi.schedules`.  None means
+        ``Linear(0.01, 1)``.
     learning_rate : float, default=1e-3
-        Step size of Adam.  Lower it if the fit diverges.
-
+        The step size of Adam.  Use a smaller step size if the fit diverges.
     batch_size : int, default=128
-        Images per step.
-
+        Number of images in each step.
     max_iter : int, default=10000
         Number of steps.
-
     device : str, default="cpu"
-        Where to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
-
+        The device on which to fit: ``"cpu"``, ``"cuda"`` or ``"cuda:<index>"``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the weights and of all draws.  The same seed gives the same fit on a CPU, and on a
-        GPU up to rounding.
-
+        The random seed of the weights and of all draws.  The same seed gives the same fit on a CPU
+        and, up to rounding, on a GPU.
     verbose : int, default=0
-        Whether to show progress (needs tqdm).
-
+        If not 0, show a progress bar, for which tqdm must be installed.
     callback : callable or list of callables, default=None
-        Called as ``callback(estimator, monitor)`` after each step; it can use the estimator.
-        ``monitor.record(name=value)`` writes into `history_`; raising ``StopIteration`` ends the
-        fit.  :class:`annealvi.checkpoint.Checkpoint` and :class:`annealvi.progress.ProgressBar` are
-        callbacks; from scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own.
+        Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
+        estimator, write into `history_` with ``monitor.record(name=value)``, and raise
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
+        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     network_ : AutoencoderNetwork
         The PyTorch module with encoder, posterior and decoder.
-
     temperature_path_ : ndarray of shape (n_iter,)
-        Temperature of each step.
-
+        The temperature of each step.
     history_ : dict of str to ndarray
-        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``
-        (per datum at T = 1, averaged over the minibatches since the last record, including those
-        with annealed objectives).
-
+        About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``.
+        ``elbo`` is the ELBO per datum at T = 1, averaged over all minibatches since the last
+        record, including those with annealed objectives.
     n_iter_ : int
         Number of steps made.
-
     n_features_in_ : int
         Number of pixels.
-
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the pixels, if X has string column names.
 
@@ -379,7 +358,7 @@ class VariationalAutoencoder(AmortisedEstimator):
     _parameter_constraints: ClassVar[dict] = {
         **AmortisedEstimator._parameter_constraints,
         "n_components": COUNT,
-        "hidden": "no_validation",  # Widths has the message
+        "hidden": "no_validation",  # Widths checks it
         "n_transitions": [Interval(Integral, 0, None, closed="left")],
         "transition_hidden": COUNT,
         "units": [StrOptions(set(UNITS))],
@@ -408,7 +387,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
             if self.decoder_steps == "elbo" and self.calibration == 1:
-                wanted = "below 1 with decoder_steps='elbo', or no step moves the decoder"
+                wanted = "below 1 with decoder_steps='elbo', so that some steps train the decoder"
                 raise BadParameter("calibration", wanted, self.calibration)
             steps = self.decoder_steps
             objective = partial(
@@ -429,7 +408,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         return bound
 
     def inverse_transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the images of latent variables: the probability of each pixel.
+        """Return the images that the decoder makes of latent variables: a probability per pixel.
 
         Parameters
         ----------
@@ -458,7 +437,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         Returns
         -------
         float
-            In nats.
+            The mean ELBO, in nats.
         """
         return float(np.mean(self.elbo(X)))
 
@@ -469,18 +448,18 @@ class VariationalAutoencoder(AmortisedEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         n_draws : int, default=1
-            Draws of z for each datum.  More draws give a less noisy estimate; it is always
-            unbiased.
+            Number of draws of z for each datum.  More draws make the estimate less noisy.  The
+            estimate is unbiased for any number of draws.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            In nats.
+            The ELBO of each datum, in nats.
         """
         return self._average(X, n_draws, lambda weights: weights.mean(dim=0))
 
     def dead_units(self, X: Any) -> dict[str, NDArray[np.bool_]]:
-        """Return which rectified units are never positive on these images.
+        """Find the dead units: rectified units that are 0 for all of these images.
 
         Parameters
         ----------
@@ -489,17 +468,18 @@ class VariationalAutoencoder(AmortisedEstimator):
         Returns
         -------
         dict of str to ndarray of bool, of shape (n_units,)
-            The units of ``"encoder 1"``, ..., counted from the pixels, and of ``"decoder 1"``, ...,
-            counted from z.  The decoder gets one draw of z from q for each image.
+            Whether each unit is dead.  The keys are the layers ``"encoder 1"``, ..., counted from
+            the pixels, and ``"decoder 1"``, ..., counted from z.  The decoder's input is one draw
+            of z from q for each image.
 
         Raises
         ------
         ValueError
-            If the units are gated, because these can be negative.
+            If the units are gated, because gated units can be negative.
         """
         noise, network = self._draws(), self.network_
         if network.encoder.gated:
-            raise ValueError("dead_units needs a fit with units='relu': gated units do not die.")
+            raise ValueError("dead_units needs a model with units='relu'. Got gated units.")
 
         def dead(x: Tensor) -> Tensor:
             z, _ = network.log_weights(x, 1, noise)
@@ -516,9 +496,9 @@ class VariationalAutoencoder(AmortisedEstimator):
         check_non_negative(values, type(self).__name__)
         if np.max(values, initial=0) > 1:
             raise ValueError(
-                f"{type(self).__name__} needs pixels in [0, 1], which are read as probabilities. "
-                f"X has values up to {np.max(values):g}: divide it by the largest possible value "
-                "of a pixel, 255 for images of bytes."
+                f"X must contain pixels in [0, 1] for {type(self).__name__}, which reads them as "
+                f"probabilities. Got values up to {np.max(values):g}. Divide X by the largest "
+                "possible value of a pixel, which is 255 for 8-bit images."
             )
 
     def __sklearn_tags__(self) -> Any:

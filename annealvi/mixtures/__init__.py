@@ -1,4 +1,4 @@
-"""Mixtures for images, signals and classes of documents, fitted by annealed inference."""
+"""Mixture models for images, signals and groups of documents, fitted by annealed inference."""
 
 from annealvi.mixtures.fmm import TemperedFMM
 from annealvi.mixtures.gmm import TemperedGaussianMixture

@@ -1,4 +1,4 @@
-"""The fit of a mixture: its state, its run from one start, and the base of the estimators."""
+"""What the mixtures share: the state of a fit, one fit from one start, and the base estimators."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ FIT = Schema(state=Tree(), comparable=Flag(), stopped=Flag())
 
 @dataclass
 class MixtureState:
-    """What a fit has found, at any step."""
+    """What a fit has found by the present step."""
 
     model: Any
     monitor: Monitor
-    #: The planned temperature; once the fit has ended only one that was learned.
+    #: The planned temperature.  Once the fit has ended, only a learned temperature is kept.
     temperature: Any
     #: Mean ELBO per sample after the last step.
     lower_bound: float = -np.inf
-    #: Whether the last step changed it by less than the tolerance.
+    #: Whether the last step changed `lower_bound` by less than the tolerance.
     converged: bool = False
 
     def __copy__(self) -> Self:
-        """What is left of the fit as it is now; it holds no array of the size of the data.
+        """A copy of the present state, without arrays of the size of the data.
 
-        Steps replace the arrays of the model, and do not write to these.
+        The copy stays valid, because steps make new arrays and do not change the old ones.
         """
         model, temperature = shallow(self.model), None
         model.release_buffers()
@@ -65,12 +65,12 @@ class MixtureState:
         return replace(self, model=model, monitor=self.monitor.copy(), temperature=temperature)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state as a tree; see :mod:`annealvi.files`."""
+        """The state as a tree of values for a file; see :mod:`annealvi.files`."""
         planned = self.temperature and temperature_tree(self.temperature)
         return STATE.dump(vars(self) | {"temperature": planned})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str) -> None:
-        """Take over the state of a tree, with a temperature of its own."""
+        """Set the state from a tree, with a new temperature object."""
         found = STATE.load(tree, way)
         self.model.load_state_dict(found["model"], f"{way}.model")
         self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
@@ -87,7 +87,7 @@ class Plan:
 
     X: Any
     temperature: Temperature
-    #: A copy of the estimator: callbacks may set parameters of the next fit.
+    #: A copy of the estimator, because callbacks may set the estimator's parameters.
     estimator: Any
     callbacks: Callbacks
     #: Shows a state to the user.
@@ -95,7 +95,7 @@ class Plan:
 
 
 class MixtureFit:
-    """A fit of one run; see :class:`annealvi.inference.FitOfRun`."""
+    """One fit from one starting point; see :class:`annealvi.inference.FitOfRun`."""
 
     def __init__(
         self, plan: Plan, number: int, model: Mixture, rng: RandomState, halt: threading.Event
@@ -103,12 +103,12 @@ class MixtureFit:
         self.plan, self.number, self.rng, self.halt = plan, number, rng, halt
         temperature = plan.temperature.plan(int(plan.estimator.max_iter), model=model)
         self.state = MixtureState(model, Monitor(), temperature)
-        self.comparable = False  # whether the last two bounds are of the same T
+        self.comparable = False  # whether the last two bounds have the same T
         self.stopped = self.in_callback = False
 
     @property
     def n_steps(self) -> int:
-        """Steps made."""
+        """Number of steps made so far."""
         return self.state.monitor.step
 
     @property
@@ -119,15 +119,15 @@ class MixtureFit:
     goodness = score
 
     def state_dict(self) -> dict[str, Any]:
-        """The fit after a step or at its end, as a tree."""
+        """The fit after a step or at its end, as a tree of values for a file."""
         return FIT.dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
-        """Take over a fit of the same plan."""
+        """Continue from the state of another fit with the same plan."""
         found, most = FIT.load(tree, way), int(self.plan.estimator.max_iter)
         planned, way = self.state.temperature, f"{way}.state"
         if ended:
-            self.state = copy.copy(self.state)  # without room for the data
+            self.state = copy.copy(self.state)  # without arrays of the size of the data
         self.state.load_state_dict(found["state"], way)
         if not ended and self.state.temperature != planned:
             raise damaged(f"{way}.temperature", "the fit's temperature", self.state.temperature)
@@ -145,13 +145,13 @@ class MixtureFit:
                 n_done=self.n_steps,
                 n_steps=max_iter,
                 steps_per_pass=1,
-                bound_name="ELBO a sample",
+                bound_name="ELBO per sample",
                 bound=lambda: self.score,
             )
         )
         try:
             if self.n_steps:
-                self._finish_step()  # it was written by a callback in the midst of its last step
+                self._finish_step()  # a callback wrote the file before the end of the last step
             optimise(
                 state.model,
                 plan.X,
@@ -163,7 +163,7 @@ class MixtureFit:
                 position=Position(n_passes=self.n_steps),
             )
         except StopIteration:
-            pass  # the step that was finished has converged
+            pass  # the fit has converged
         finally:
             self.state = copy.copy(state)
 
@@ -175,10 +175,10 @@ class MixtureFit:
         last, elbo = monitor.step - 1, model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(
-                f"The ELBO is {elbo} after iteration {monitor.step}: parameters of "
+                f"The ELBO is {elbo} after iteration {monitor.step}. Some parameters of "
                 f"{type(estimator).__name__} are too large or too small for X."
             )
-        # T of the step just made; a learned temperature has changed since
+        # T of the step that has just been made; a learned temperature may differ by now
         inverse = 1.0 / monitor.temperature if temperature.tempers else 1.0
         annealed = elbo if inverse == 1 else model.elbo(Tempering(inverse, temperature.form))
         monitor.record(elbo=elbo, annealed_elbo=annealed)
@@ -192,7 +192,7 @@ class MixtureFit:
         if estimator.verbose:
             print(
                 f"run {self.number + 1}, iteration {monitor.step}: T {monitor.temperature:.4g}, "
-                f"ELBO a sample {state.lower_bound:.6f}"
+                f"ELBO per sample {state.lower_bound:.6f}"
             )
         if self.plan.callbacks:
             self.plan.show(state)
@@ -206,7 +206,7 @@ class MixtureFit:
         self._finish_step()
 
     def _finish_step(self) -> None:
-        """What follows the callback in a step."""
+        """Do the part of a step that follows the callback."""
         if self.state.converged:
             raise StopIteration
         temperature, more = self.state.temperature, self.n_steps < self.plan.estimator.max_iter
@@ -216,16 +216,16 @@ class MixtureFit:
 
 
 class TemperedMixture(Fitted):
-    """Base class of the mixtures: the fit, and what follows from its state.
+    """Base class of the mixtures: the fit, and the results that are computed from its state.
 
-    A child has the parameters, and a model that learns (:class:`annealvi.models.mixture.Mixture`).
+    A child class defines the parameters, and the model (:class:`annealvi.models.mixture.Mixture`).
     """
 
-    #: The class of its model.
+    #: The class of the model.
     Model: ClassVar[type[Any]]
     _parameter_constraints: ClassVar[dict] = {
         "n_components": COUNT,
-        "temperature": "no_validation",  # as_temperature has the message
+        "temperature": "no_validation",  # as_temperature checks it
         "max_iter": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_init": COUNT,
@@ -247,16 +247,16 @@ class TemperedMixture(Fitted):
     def _prepare(self, X: Any) -> tuple[Any, dict[str, Any], Temperature]:
         """Check X and the parameters; return X, the settings of the model and the temperature.
 
-        The features are set on this estimator, a copy that other threads do not see.
+        `self` is a copy of the user's estimator, so other threads do not see its new attributes.
         """
         raise NotImplementedError
 
     def _draw(self, X: Any, settings: Mapping[str, Any], rng: RandomState) -> dict[str, Any]:
-        """A start, as the keyword arguments of :meth:`Mixture.start`."""
+        """Draw a starting point, as the keyword arguments of :meth:`Mixture.start`."""
         raise NotImplementedError
 
     def _warn(self, X: Any) -> None:
-        """Warn of what a fit has found in X, if need be; see `fit` for the stack level."""
+        """Warn if the result of a fit to X is not usable; only `fit` may call this method."""
 
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
@@ -266,12 +266,12 @@ class TemperedMixture(Fitted):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            :class:`TemperedMultinomialMixture` also takes a sparse matrix.
+            The data.  :class:`TemperedMultinomialMixture` also accepts a sparse matrix.
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            A checkpoint of a fit to the same X with the same parameters, written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state`; the fit continues from there.
+            A file that :class:`annealvi.checkpoint.Checkpoint` or `save_state` wrote in a fit to
+            the same X with the same parameters.  The fit continues from this file.
 
         Returns
         -------
@@ -281,8 +281,8 @@ class TemperedMixture(Fitted):
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or differs from the checkpoint.  The estimator is
-            then unchanged.
+            If X or a parameter is out of range, or differs from the checkpoint.  The estimator
+            keeps its earlier state.
 
         Warns
         -----
@@ -298,7 +298,7 @@ class TemperedMixture(Fitted):
             X, settings, temperature = planned._prepare(X)
             n_runs, threads = int(self.n_init), n_threads(getattr(self, "n_jobs", 1))
             runs: Runs[MixtureFit] = Runs(Fingerprint(planned, X), self.random_state, resume)
-            # unless T perturbs, a fit draws no random numbers after its start
+            # random numbers are drawn after the start only to perturb components
             perturbs = temperature.perturbs and self.Model.perturbs
             in_turn = callbacks or runs.resumed or perturbs
             n_workers = 1 if in_turn else min(threads, n_runs)
@@ -307,7 +307,7 @@ class TemperedMixture(Fitted):
                 self._show(planned, _state=copy.copy(state))
 
             plan = Plan(X, temperature, planned, callbacks, show)
-            # runs side by side share the generator, but have no room for the data until they run
+            # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
             drawn = [planned._draw(X, settings, runs.generator) for _ in range(n_drawn)]
 
@@ -329,14 +329,14 @@ class TemperedMixture(Fitted):
         if self.tol > 0 and best.comparable and not (best.state.converged or best.stopped):
             warn_user(
                 f"The ELBO had not converged to tol={self.tol!r} after max_iter={self.max_iter} "
-                "iterations. Increase max_iter or tol.",
+                "iterations. Increase 'max_iter' or 'tol'.",
                 ConvergenceWarning,
             )
         self._warn(X)
         return self
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`.
+        """Compute the mean of `score_samples`.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class TemperedMixture(Fitted):
         return state
 
     def _sampler(self, n_samples: Any) -> tuple[Any, RandomState]:
-        """The fitted model, and the generator of a sample; `n_samples` is checked."""
+        """Check `n_samples`; return the fitted model, and a random number generator."""
         check_is_fitted(self)
         check_count(n_samples, "n_samples")
         return self._state.model, check_random_state(self.random_state)
@@ -420,20 +420,20 @@ class FiniteMixture(TemperedMixture):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Each datum's part of the objective at T = 1, in nats.
+            The log-likelihood of each datum at T = 1, or its part of the ELBO, in nats.
         """
         return special.log_sum_exp(self._log_joint(X), axis=1)
 
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
-        """log p(x, k) of each datum and component, once X is checked."""
+        """Check X, and compute log p(x, k) of each datum and component."""
         raise NotImplementedError
 
 
 def check_rows(bound: NDArray[np.float64], X: NDArray) -> None:
-    """Raise ValueError unless what is known of each row of X is finite."""
+    """Raise ValueError if the bound of a row of X is not finite."""
     lost = np.flatnonzero(~np.isfinite(bound))
     if lost.size:
         raise ValueError(
-            f"Row {lost[0]} of X is so far from all components that no float can hold its "
-            f"log-likelihood: its values are up to {np.max(np.abs(X[lost[0]])):.3g}."
+            f"Row {lost[0]} of X is so far from all components that its log-likelihood is not a "
+            f"finite float. The largest value in the row is {np.max(np.abs(X[lost[0]])):.3g}."
         )

@@ -1,4 +1,4 @@
-"""TemperedFMM: the estimator over :mod:`annealvi.models.fmm`."""
+"""The estimator TemperedFMM, which fits the model of :mod:`annealvi.models.fmm`."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from annealvi.threads import shallow, writing
 
 #: Largest ratio of the mean square of X to the noise variance at which residuals are accurate.
 DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
-#: ``"annealed"`` starts at HOTTEST N pi / D, but not above HOTTEST and not below MILDEST.  The
-#: uncertainty of the components costs D / (2 N pi) nats in every logit of nu, at any T.  The
-#: contribution of the data to the logit is divided by T.  So if there are more dimensions than
-#: data, a hot start switches components off permanently (docs/record/evidence.md).
+#: ``"annealed"`` starts at T = HOTTEST N pi / D, or at the nearer of the limits MILDEST and
+#: HOTTEST.  The uncertainty of the components lowers every logit of nu by D / (2 N pi) nats, at
+#: any T.  What the data add to the logit is divided by T.  So if there are more dimensions than
+#: data, a high T at the start switches components off permanently (docs/record/evidence.md).
 HOTTEST, MILDEST = 10.0, 1.5
 VARIATIONAL = Variational(t_max=100.0)
-#: D^2 sampling uses at most this many rows, or this many per component if that is more.  On
-#: all rows of a large X it would cost as much as tens of iterations.
+#: D^2 sampling uses at most SEED_ROWS rows, or SEED_ROWS_EACH for each component if that is
+#: more.  With all rows of a large X it would take as long as tens of iterations.
 SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 
 
@@ -54,101 +54,103 @@ class TemperedFMM(
 ):
     r"""Factorial mixture model by annealed variational inference.
 
-    Each datum is a sum of some of K components plus Gaussian noise.  A vector of K bits says
-    which components it contains:
+    Each datum is the sum of some of the K components, plus Gaussian noise.  A vector
+    :math:`z_n` of K bits marks the components that datum n contains:
 
     .. math::
        x_n = \sum_k z_{nk} \mu_k + \epsilon_n, \quad z_{nk} \sim \mathrm{Bern}(\pi_k), \quad
        \mu_k \sim N(0, \sigma_\mu I), \quad \epsilon_n \sim N(0, \sigma_n I).
 
-    Plain mean-field inference finds only some of the components, depending on its start.
-    With a tempered likelihood and a falling temperature nearly all of them are found.
+    Plain mean-field inference finds only some of the components, depending on where it starts.
+    With a falling temperature, inference finds nearly all of them.
 
-    **Which parameters matter.**  Usually `n_components`, `n_jobs` and `random_state`, then
-    `noise_variance` if it is known, `n_init` and `max_iter`.
+    **Which parameters matter.**  Usually set `n_components`, `n_jobs` and `random_state`.  Set
+    `noise_variance` if it is known.  `n_init` and `max_iter` can improve a fit.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of components K.
     prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
-        Probability :math:`\pi` that a datum contains a component, in (0, 1): one number or
-        one for each component.  ``"learn"`` starts from 0.3 and takes the mean of :math:`\nu`
-        after each step (empirical Bayes).  Under a variational temperature this ignores that
-        log C(T) depends on :math:`\pi` too.
+        Probability :math:`\pi` that a datum contains a component, in (0, 1): one number for all
+        components, or one number for each.  With ``"learn"``, :math:`\pi` starts at 0.3 and is set
+        to the mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  This update ignores
+        the effect of :math:`\pi` on log C(T) under a variational temperature.
     noise_variance : float or "learn", default="learn"
-        :math:`\sigma_n`, a variance.  ``"learn"`` starts from the variance of X and takes
-        the mean squared residual after each step.  It cannot be combined with a
-        ``"variational"`` temperature, because only the product of the two is determined.
+        The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of
+        X and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
+        with a ``"variational"`` temperature: data determine only T times the noise variance.
     component_variance : float or None, default=None
-        :math:`\sigma_\mu`, a variance.  None means the mean square of X, so that a
-        component may be as large as a datum.
+        The prior variance :math:`\sigma_\mu` of the components.  None means the mean square of
+        X, so that a component may be as large as a datum.
     temperature : float, str or Temperature, default="annealed"
         The temperature T of the fit.
 
-        - A number T >= 1: the same T in every step.  1 is plain variational inference.
-        - ``"annealed"``: T falls exponentially over half of `max_iter`.  It starts from the smaller
-          of 10 and 10 times ``n_samples * pi / n_features``, but from at least 1.5.
-        - ``"variational"``: learned from the data, on a grid up to 100.
-        - ``"proximity"``: each factor of each datum has a temperature, which keeps its entropy near
+        - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
+        - ``"annealed"``: T falls exponentially over the first half of `max_iter` iterations.  T
+          starts at 10 times ``n_samples * pi / n_features``, limited to the range from 1.5 to 10.
+        - ``"variational"``: T is learned from the data, on a grid from 1 to 100.
+        - ``"proximity"``: each bit :math:`z_{nk}` has a temperature, which keeps its entropy near
           its past values; see :class:`Proximity`.  The components are then not tempered.
         - An object of :mod:`annealvi.temperature`.
 
-        At high T components could shrink to zero.  Therefore, while T falls, components are
-        moved after each iteration by a hundredth of the length of a random start.
+        At high T components could shrink to zero.  Therefore, while T falls, each iteration is
+        followed by a random move of the components.  A move is a hundredth as long as the vectors
+        of ``init="random"``.
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-4
         The fit ends when T no longer changes and the ELBO per sample changes by less than
-        this in an iteration.  With 0 every fit runs to `max_iter`.
+        this in an iteration.  With ``tol=0`` every fit makes `max_iter` iterations.
     init : {"random", "prior", "data", "kmeans++"} or array-like, default="random"
-        Start of the components' means.
+        Where the means of the components start.
 
-        - ``"random"``: short random vectors.  Their expected square is twice the noise
-          variance, or that of the prior if it is less.
-        - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions they
-          are so long that the first step may switch off every component.
+        - ``"random"``: short random vectors, whose expected squared length is twice the noise
+          variance, or as large as under the prior if that is less.
+        - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions such
+          vectors are so long that the first step may switch off every component.
         - ``"data"``: random rows of X.
-        - ``"kmeans++"``: rows of X by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`),
-          scaled to the length of the short vectors.  It samples from at most 2,000 random
-          rows, or 10 for each component if that is more.  It mostly helps plain inference
-          and makes no difference to an annealed fit (docs/record/evidence.md).
+        - ``"kmeans++"``: rows of X chosen by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`)
+          from at most 2,000 random rows, or 10 for each component if that is more.  The rows are
+          scaled to the length of the vectors of ``"random"``.  ``"kmeans++"`` mostly helps plain
+          inference, and makes no difference to an annealed fit (docs/record/evidence.md).
         - An array of shape (n_components, n_features).
     n_init : int, default=1
-        Number of runs.  The fit with the best ELBO is kept.
+        Number of fits from different starting points.  The fit with the best ELBO is kept.
     covariance : {"diag", "full"}, default="diag"
-        Covariance of the components in q.  ``"diag"``: components are independent and updated one
-        after the other.  ``"full"``: a K x K covariance, and components are updated jointly.
+        Covariance of the components in q.  With ``"diag"`` components are independent, and updated
+        one after the other.  With ``"full"`` they have a K x K covariance and are updated jointly.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting points; `sample` and `predictive_score` use it too.
+        The random seed of the starting points, and of `sample` and `predictive_score`.
     n_jobs : int, default=None
         Number of threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context,
         -1 means all processors.  Results are bit-identical for every number of threads.  A
-        forked process may use threads too, even if its parent had used some before the fork.
+        forked process may use threads too, even if its parent used threads before the fork.
     verbose : int, default=0
         If not 0, print a line after each iteration.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
-        estimator, with what it has learned so far.  ``monitor.record(name=value)`` writes into
-        `history_`.  Raise ``StopIteration`` to end the fit.  A
-        :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
-        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.  From
-        scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own callbacks.
+        estimator as fitted so far, write into `history_` with ``monitor.record(name=value)``, and
+        raise ``StopIteration`` to end the fit.  A :class:`annealvi.progress.ProgressBar` shows the
+        progress of the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file
+        from which it can be resumed.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        :math:`E[\mu]`.
+        The posterior means :math:`E[\mu_k]` of the components.
     component_variances_ : ndarray of shape (n_components,)
-        Posterior variance of each component, the same in every dimension.
+        The posterior variance of each component, which is the same in every dimension.
     component_covariance_ : ndarray of shape (n_components, n_components)
-        Q.  Its diagonal is `component_variances_`; with ``covariance="diag"`` the rest is 0.
+        The posterior covariance of the components, which is the same in every dimension.  With
+        ``covariance="diag"`` it is 0 off the diagonal.
     noise_variance_ : float
-        :math:`\sigma_n`, given or learned.
+        The variance :math:`\sigma_n` of the noise, which was passed or learned.
     prior_probability_ : ndarray of shape (n_components,)
-        :math:`\pi`, given or learned.
+        The prior probabilities :math:`\pi`, which were passed or learned.
     component_variance_ : float
-        :math:`\sigma_\mu`, given or computed from X.
+        The prior variance :math:`\sigma_\mu`, which was passed or computed from X.
     lower_bound_ : float
         The ELBO per sample at T = 1, at the end of the best fit.
     n_iter_ : int
@@ -156,21 +158,21 @@ class TemperedFMM(
     converged_ : bool
         Whether the best fit ended because of `tol`.
     temperature_ : float
-        T of the last iteration.
+        The temperature of the last iteration.
     temperature_path_ : ndarray of shape (n_iter,)
-        T of each iteration.  With a proximity temperature, the reciprocal of the mean of 1/T over
-        all factors.
+        The temperature of each iteration.  With a proximity temperature, it is the reciprocal of
+        the mean of 1/T over all bits.
     temperature_posterior_ : ndarray of shape (grid,)
-        With a variational temperature: q(y) over its grid at the energy of the last learning step.
-        T follows this distribution with damping.
+        Only with a variational temperature: the distribution q(y) over the temperatures of the
+        grid, at the energy of the last step that learned.  T follows this distribution slowly.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
-        The same after each step that learned, float32.
+        The distribution `temperature_posterior_` after each step that learned, in float32.
     history_ : dict of str to ndarray
         Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
-        ``seconds`` (spent in iterations), ``elbo`` (at T = 1, of all training data) and
-        ``annealed_elbo``, the objective at that T, which never falls while T stays the same.
-        (A proximity temperature does not change this objective.)  With a variational
-        temperature also ``tempered_elbo``, in which T is a latent variable.
+        ``seconds`` spent in iterations, and ``elbo``, which is the ELBO of all training data at
+        T = 1.  ``annealed_elbo`` is the objective at the present T, and never falls while T stays
+        the same; a proximity temperature does not change it.  With a variational temperature,
+        ``tempered_elbo`` is the ELBO of the model in which T is a latent variable.
     n_features_in_ : int
         Number of dimensions D.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -232,7 +234,7 @@ class TemperedFMM(
 
     @reads
     def transform(self, X: Any) -> NDArray:
-        """Infer which components are in each datum: E[Z].
+        """Infer the probability that each component is in each datum.
 
         Parameters
         ----------
@@ -241,8 +243,8 @@ class TemperedFMM(
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            :math:`\\nu` at T = 1.  Each datum starts from `prior_probability_` and cools
-            from T = 10 over 10 sweeps, which avoids poor local optima.
+            The probabilities E[Z] at T = 1.  To avoid poor local optima, inference starts from
+            `prior_probability_`, and T falls from 10 to 1 over the first 10 updates.
         """
         model = self._ready()
         return model.infer(self._check_X(X))
@@ -263,7 +265,7 @@ class TemperedFMM(
             return super().fit_transform(X, y)
 
     def inverse_transform(self, X: Any) -> NDArray:
-        """Compute data from components: :math:`E[Z] E[\\mu]`.
+        """Compute data from components, as the product :math:`E[Z] E[\\mu]`.
 
         Parameters
         ----------
@@ -310,9 +312,10 @@ class TemperedFMM(
     ) -> float | NDArray[np.float64]:
         r"""Estimate the log-likelihood of hidden dimensions given the observed ones.
 
-        The observed dimensions give q(z).  The hidden ones are scored by the logarithm of the
-        mean of :math:`N(x; z M, (\sigma_n + z Q z^T) I)` over draws z from it.  With few draws
-        this is too low on average, so compare only scores with the same `n_draws`.
+        q(z) is inferred from the observed dimensions.  The score of the hidden dimensions is the
+        logarithm of the mean of :math:`N(x; z M, (\sigma_n + z Q z^T) I)` over draws z from q(z).
+        With few draws the score is too low on average, so compare only scores with the same
+        `n_draws`.
 
         Parameters
         ----------
@@ -322,12 +325,12 @@ class TemperedFMM(
         n_draws : int, default=100
             Number of draws.
         per_sample : bool, default=False
-            Whether to return the score of each datum instead of their mean.
+            If True, return the score of each datum; if False, the mean of these scores.
 
         Returns
         -------
         float or ndarray of shape (n_samples,)
-            In nats, for all hidden dimensions together.
+            The log-likelihood of all hidden dimensions together, in nats.
         """
         check_flag(per_sample, "per_sample")
         model = self._ready()
@@ -356,7 +359,7 @@ class TemperedFMM(
         -------
         X : ndarray of shape (n_samples, n_features)
         Z : ndarray of shape (n_samples, n_components), of 0 and 1
-            Which components are in each datum.
+            1 for each component that is in the datum, 0 for the others.
         """
         model, rng = self._sampler(n_samples)
         shape = (int(n_samples), model.n_components)
@@ -383,10 +386,9 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' cannot be combined with a variational temperature: the "
-                "temperature that fits best is the mean squared residual over noise_variance, so "
-                "only their product is determined. Set noise_variance to a number, or use "
-                "temperature='annealed'."
+                "noise_variance='learn' cannot be combined with a variational temperature. Data "
+                "determine only the product of noise_variance and temperature, so the two cannot "
+                "both be learned. Set noise_variance to a number, or use temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
@@ -441,20 +443,20 @@ class TemperedFMM(
         found = self._state.model
         if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
             warn_user(
-                f"All {found.n_components} components are switched off: no sum of them explains X "
-                f"better than noise of variance {found.noise_variance:.3g}. Try init='random', a "
-                "lower temperature, or a smaller 'noise_variance'."
+                f"All {found.n_components} components are switched off: noise of variance "
+                f"{found.noise_variance:.3g} explains X better than any sum of components. Try "
+                "init='random', a lower temperature, or a smaller 'noise_variance'."
             )
         mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
         if mean_square > most * found.noise_variance:
             warn_user(
                 f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the "
-                f"noise variance, {found.noise_variance:.3g}: residuals are inaccurate in "
+                f"noise variance, {found.noise_variance:.3g}, so residuals are inaccurate in "
                 f"{X.dtype}. Centre X{', or pass it as float64' * (X.dtype == np.float32)}."
             )
 
     def _ready(self) -> FMM:
-        """The fitted model, set to the number of threads of `n_jobs`; for this call alone."""
+        """A view of the fitted model for one call, with the number of threads of `n_jobs`."""
         check_is_fitted(self)
         model: FMM = shallow(self._state.model)
         model.n_threads = n_threads(self.n_jobs)
@@ -478,13 +480,13 @@ class TemperedFMM(
 
 
 def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
-    """Raise ValueError if squares, divided by the noise, could overflow in the kernels."""
+    """Raise ValueError if squares divided by the noise variance could overflow in the kernels."""
     largest = square / noise_variance
     if largest > 1e-3 * float(np.finfo(dtype).max):
         raise ValueError(
-            f"Squares of X and of the components are {largest:.3g} times the noise variance, "
-            f"{noise_variance:.3g}, which is too large for {dtype}. Rescale X or set a larger "
-            "'noise_variance'."
+            f"The squares of X and of the components, divided by noise_variance="
+            f"{noise_variance:.3g}, add up to {largest:.3g}, which is too large for {dtype}. "
+            "Rescale X, or set a larger 'noise_variance'."
         )
 
 
@@ -493,9 +495,9 @@ def _with_sampled_directions(
 ) -> NDArray[np.float64]:
     """Vectors of a given length in the directions of rows of X, chosen by D^2 sampling.
 
-    A row is the sum of several components: its direction is a good start, but it is too long
-    to be one of them.  If X has fewer distinct rows, a chosen row may be zero or repeat
-    another one.  It then gives no new direction, and the drawn vector is kept.
+    A row is the sum of several components.  The direction of a row is therefore a good start for
+    one component, but its length is too large.  If X has fewer distinct rows than components, a
+    chosen row may be zero or equal to another row.  The drawn vector is then kept instead.
     """
     most = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
     if len(X) > most:

@@ -1,4 +1,4 @@
-"""TemperedGaussianMixture: the estimator over :mod:`annealvi.models.gmm`."""
+"""The estimator TemperedGaussianMixture, which fits the model of :mod:`annealvi.models.gmm`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from annealvi.temperature import Annealed, Temperature, Variational, as_temperat
 
 #: The default annealing starts this many times above the critical temperature.
 ABOVE_CRITICAL = 7.0
-#: The default prior variance of a constant feature, as a fraction of the mean variance of all.
+#: The default prior variance of a constant feature, divided by the mean variance of all features.
 VARIANCE_FLOOR = 1e-6
 
 
@@ -38,12 +38,12 @@ def _is_one(model: GMM) -> bool:
 
 
 def _precisions(model: GMM) -> NDArray[np.float64]:
-    """E lambda, of the shape that the user sees."""
+    """The expected precisions, in the shape that the attributes of the estimator have."""
     return (model.precisions[:, 0] if _is_one(model) else model.precisions).copy()
 
 
 def _learned(name: str, of: Callable[[GMM], Any]) -> Found:
-    """A fitted attribute that is only there if the parameter of a name was not given."""
+    """A fitted attribute that exists only if the parameter called `name` is None."""
 
     def found(state: Any) -> Any:
         return of(state.model) if getattr(state.model, f"known_{name}") is None else None
@@ -58,101 +58,104 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     .. math::
        z_n \sim \mathrm{Cat}(w), \quad x_{nd} \sim N(\mu_{z_n d}, 1/\lambda_{z_n d}),
 
-    with conjugate priors: a Dirichlet prior of the weights, and a Normal-Gamma prior of means
-    and precisions.  Parameters have the same names as in
+    Priors are conjugate: a Dirichlet prior for the weights, and a Normal-Gamma prior for the
+    means and precisions.  Parameters that mean the same as in
     :class:`sklearn.mixture.BayesianGaussianMixture` (with its ``"dirichlet_distribution"`` of
-    weights) if they mean the same.  `weights` and `covariances` may be known instead of
-    learned.
+    weights) have the same names.  `weights` and `covariances` can be given if they are known;
+    otherwise they are learned.
 
-    **Which parameters matter.**  Usually `n_components`, `covariance_type` and
-    `random_state`, then `weights` and `covariances` if they are known, and `n_init`.
+    **Which parameters matter.**  Usually set `n_components`, `covariance_type` and
+    `random_state`.  Set `weights` and `covariances` if they are known.  `n_init` can improve a fit.
 
     Parameters
     ----------
     n_components : int, default=1
         Number of components K.
     covariance_type : {"diag", "spherical"}, default="diag"
-        Whether a component has a variance for each dimension or a single one.
+        With ``"diag"`` a component has a variance for each dimension; with ``"spherical"`` it has
+        one variance.
     tol : float, default=1e-3
         The fit ends when T no longer changes and the ELBO per sample changes by less than
-        this in an iteration.  With 0 every fit runs to `max_iter`.
+        this in an iteration.  With ``tol=0`` every fit makes `max_iter` iterations.
     max_iter : int, default=200
         Largest number of iterations.
     n_init : int, default=1
-        Number of runs.  The fit with the best ELBO is kept.
+        Number of fits from different starting points.  The fit with the best ELBO is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        Start of the responsibilities, if `means_init` is None.  ``"kmeans"``: the clusters of
-        k-means.  ``"k-means++"``: one datum for each component, drawn by D^2 sampling
-        (:func:`sklearn.cluster.kmeans_plusplus`).  ``"random"``: random ones.
-        ``"random_from_data"``: one datum for each component, drawn uniformly.  All but ``"random"``
-        need at least as many data as components.
+        Where the responsibilities start if `means_init` is None.  ``"kmeans"`` uses the clusters of
+        k-means.  ``"k-means++"`` draws one datum for each component by D^2 sampling
+        (:func:`sklearn.cluster.kmeans_plusplus`), and ``"random_from_data"`` draws one uniformly.
+        All three need at least as many data as components.  ``"random"`` draws random
+        responsibilities.
     means_init : array-like of shape (n_components, n_features), default=None
-        Start of the means.
+        The means to start from.
     weights : array-like of shape (n_components,), default=None
-        Known weights, which sum to 1.  None means that they are learned.
+        Known weights, which sum to 1.  None means that the weights are learned.
     covariances : float or array-like, default=None
         Known variances: a number, or an array of shape (n_features,) or
-        (n_components, n_features).  With ``covariance_type="spherical"`` a number or an array
-        of shape (n_components,).  None means that they are learned.
+        (n_components, n_features).  With ``covariance_type="spherical"`` the array has shape
+        (n_components,).  None means that the variances are learned.
     weight_concentration_prior : float, default=None
-        :math:`\alpha_0` of the Dirichlet prior of learned weights; None means
+        The parameter :math:`\alpha_0` of the Dirichlet prior of learned weights.  None means
         1 / n_components.
     mean_precision_prior : float, default=None
-        :math:`\kappa_0`: the prior precision of a mean is :math:`\kappa_0 \lambda`.  None
-        means 1.
+        The factor :math:`\kappa_0`: the prior precision of a mean is :math:`\kappa_0 \lambda`.
+        None means 1.
     mean_prior : array-like of shape (n_features,), default=None
-        :math:`m_0`; None means the mean of X.
+        The prior expectation :math:`m_0` of the means.  None means the mean of X.
     degrees_of_freedom_prior : float, default=None
-        :math:`\nu_0` of learned precisions; None means n_features.
+        The degrees of freedom :math:`\nu_0` of learned precisions.  None means n_features.
     covariance_prior : float or array-like of shape (n_features,), default=None
-        :math:`\beta_0` of learned precisions: :math:`E \lambda = \nu_0 / \beta_0` under
-        the prior.  None means the variances of X (their mean if spherical).
+        The parameter :math:`\beta_0` of learned precisions, whose prior expectation is
+        :math:`\nu_0 / \beta_0`.  None means the variances of X, or their mean if spherical.
     temperature : float, "annealed", "variational" or Temperature, default="annealed"
         The temperature T of the fit.
 
-        - A number T >= 1: the same T in every step.  1 is plain variational inference.
-        - ``"annealed"``: T falls over half of `max_iter`.  It starts at 2 if covariances are
-          learned.  If they are known, it falls linearly from 7 times the critical temperature,
-          which is the largest variance of the data in any direction, in units of the noise.
-        - ``"variational"``: learned from the data; needs known `covariances`.
+        - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
+        - ``"annealed"``: T falls over the first half of `max_iter` iterations.  T starts at 2 if
+          covariances are learned.  If covariances are known, T falls linearly from 7 times the
+          critical temperature: the largest variance of X in any direction, in units of
+          `covariances`.
+        - ``"variational"``: T is learned from the data.  `covariances` must be given.
         - An object of :mod:`annealvi.temperature`.
 
-        Components that are equal at high T would stay equal.  Therefore, while T falls, means
-        are moved after each step by a hundredth of their component's standard deviation, or
-        by a ten-thousandth if known weights or variances differ between components.
+        Components that are equal at high T would stay equal.  Therefore, while T falls, each step
+        is followed by a random move of the means.  A move has the size of a hundredth of the
+        component's standard deviation, or of a ten-thousandth if components differ in known
+        weights or variances.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting points; `sample` uses it too.
+        The random seed of the starting points, and of `sample`.
     verbose : int, default=0
         If not 0, print a line after each iteration.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
-        estimator, with what it has learned so far.  ``monitor.record(name=value)`` writes into
-        `history_`.  Raise ``StopIteration`` to end the fit.  A
-        :class:`annealvi.progress.ProgressBar` shows how far the fit is, and a
-        :class:`annealvi.checkpoint.Checkpoint` writes it to a file, to be resumed.  From
-        scikit-learn 1.9 on, `set_callbacks` sets scikit-learn's own callbacks.
+        estimator as fitted so far, write into `history_` with ``monitor.record(name=value)``, and
+        raise ``StopIteration`` to end the fit.  A :class:`annealvi.progress.ProgressBar` shows the
+        progress of the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file
+        from which it can be resumed.  From scikit-learn 1.9 on, `set_callbacks` sets
+        scikit-learn's own callbacks.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        E w.
+        The expected weights of the components.
     means_ : ndarray of shape (n_components, n_features)
-        E mu.
+        The expected means of the components.
     covariances_ : ndarray of shape (n_components, n_features) or (n_components,)
-        1 / E lambda.
+        The variances, computed as 1 / `precisions_`.
     precisions_ : ndarray of the shape of `covariances_`
-        E lambda.
+        The expected precisions of the components.
     weight_concentration_ : ndarray of shape (n_components,)
-        :math:`\alpha` of learned weights.
+        The parameters :math:`\alpha` of the posterior of learned weights.
     mean_precision_ : ndarray of shape (n_components,)
-        :math:`\kappa`.
+        The factor :math:`\kappa` of each component's posterior.
     degrees_of_freedom_ : ndarray of shape (n_components,)
-        :math:`\nu` of learned precisions.
+        The degrees of freedom :math:`\nu` of the posterior of learned precisions.
     mean_prior_, mean_precision_prior_ : ndarray of shape (n_features,), float
-        The priors in use.
+        The values of these priors that the fit used.
     weight_concentration_prior_, degrees_of_freedom_prior_, covariance_prior_ : float
-        The priors in use of learned weights and precisions.  The last one has shape
-        (n_features,) if ``covariance_type="diag"``.
+        The values of these priors that the fit used, if weights and precisions were learned.
+        `covariance_prior_` has shape (n_features,) if ``covariance_type="diag"``.
     lower_bound_ : float
         The ELBO per sample at T = 1, at the end of the best fit.
     n_iter_ : int
@@ -160,19 +163,20 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     converged_ : bool
         Whether the best fit ended because of `tol`.
     temperature_ : float
-        T of the last iteration.
+        The temperature of the last iteration.
     temperature_path_ : ndarray of shape (n_iter,)
-        T of each iteration.
+        The temperature of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
-        With a variational temperature: q(y) over its grid at the energy of the last learning step.
-        T follows this distribution with damping.
+        Only with a variational temperature: the distribution q(y) over the temperatures of the
+        grid, at the energy of the last step that learned.  T follows this distribution slowly.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
-        The same after each step that learned, float32.
+        The distribution `temperature_posterior_` after each step that learned, in float32.
     history_ : dict of str to ndarray
         Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
-        ``seconds`` (spent in iterations), ``elbo`` (at T = 1, of all training data) and
-        ``annealed_elbo``, the objective at that T, which never falls while T stays the same.
-        With a variational temperature also ``tempered_elbo``, in which T is a latent variable.
+        ``seconds`` spent in iterations, and ``elbo``, which is the ELBO of all training data at
+        T = 1.  ``annealed_elbo`` is the objective at the present T, and never falls while T stays
+        the same.  With a variational temperature, ``tempered_elbo`` is the ELBO of the model in
+        which T is a latent variable.
     n_features_in_ : int
         Number of features D.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -315,8 +319,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         temperature = as_temperature(self.temperature, kinds)
         if temperature.learns and not temperature.per_document and covariances is None:
             raise ValueError(
-                "A variational temperature needs known 'covariances': with learned precisions the "
-                "normaliser C(T) is infinite at high T. Pass 'covariances', or use "
+                "A variational temperature needs known 'covariances', because the normaliser C(T) "
+                "is infinite at high T if precisions are learned. Pass 'covariances', or use "
                 "temperature='annealed'."
             )
         return X, settings, temperature
@@ -325,7 +329,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         if self.means_init is not None:
             return {"means": self.means_init}
         K, init = int(self.n_components), self.init_params
-        if self.covariance_type == "diag":  # the same clusters in any units
+        if self.covariance_type == "diag":  # so that clusters do not depend on units
             X = X / np.where(_constant(X), 1.0, X.std(axis=0))
         return {"responsibilities": initial_responsibilities(X, K, init, rng)}
 
@@ -336,7 +340,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
 
     @reads
     def _log_joint(self, X: Any) -> NDArray[np.float64]:
-        """log p(x, z) of each datum and component, finite for one of them."""
+        """Compute log p(x, z) of each datum and component; raise if a datum has no finite one."""
         check_is_fitted(self)
         X = self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -346,5 +350,5 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
 
 
 def _constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The columns whose numbers differ by rounding errors at most."""
+    """Find the columns whose numbers are equal up to rounding errors."""
     return X.std(axis=0) <= 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)

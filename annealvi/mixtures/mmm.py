@@ -1,4 +1,4 @@
-"""TemperedMultinomialMixture: the estimator over :mod:`annealvi.models.mmm`."""
+"""The estimator TemperedMultinomialMixture, which fits the model of :mod:`annealvi.models.mmm`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from annealvi.models.mmm import MMM, Counts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
 from annealvi.threads import shallow
 
-#: Runs that are merged, and the passes of each.
+#: With init="merged": the number of short fits that are merged, and the iterations of each.
 RUNS, PASSES = 12, 6
-#: T of these, unless the fit is plain inference; docs/record/classes.md has how they were chosen.
+#: T of the short fits, except in plain inference; docs/record/classes.md reports how it was chosen.
 COOLING = Annealed(3.0, length=1.0)
-#: The temperatures that their names stand for.
+#: The temperature that each name means.
 KINDS: dict[str, Temperature] = {"annealed": Annealed(3.0), "variational": Variational()}
 #: The least prior.
 TINY = float(np.finfo(np.float64).tiny)
@@ -42,52 +42,54 @@ TINY = float(np.finfo(np.float64).tiny)
 class TemperedMultinomialMixture(
     FiniteMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    r"""Mixture of multinomials by annealed inference: each document belongs to one class.
+    r"""Mixture of multinomials by annealed inference: each document belongs to one cluster.
 
     .. math::
        z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
 
-    with Dirichlet priors of w and of :math:`\beta_k` (the Dirichlet-multinomial mixture).  Use it
-    where each document is about one thing: to group documents into classes, and for short texts,
-    where LDA has too few words to learn shares from.  docs/do/classes.md compares both.
+    with Dirichlet priors for w and for :math:`\beta_k` (the Dirichlet-multinomial mixture).  Use it
+    if each document is about one thing: to group documents into clusters, or for short texts,
+    which contain too few words for LDA.  docs/do/classes.md compares this model with LDA.
 
-    To get a class for each topic of a fitted :class:`TemperedLDA`, use
+    To get a cluster for each topic of a fitted :class:`TemperedLDA`, use
     ``TemperedMultinomialMixture(K, init=lda.components_)``.
 
-    **Which parameters matter.**  Usually `n_components`, `n_jobs` and `random_state`.
+    **Which parameters matter.**  Usually set `n_components`, `n_jobs` and `random_state`.
 
     Parameters
     ----------
     n_components : int, default=10
-        Number of classes K.  Some of them may end without documents.
+        Number of clusters K.  After the fit, some clusters may contain no documents.
     max_iter : int, default=30
         Largest number of iterations, each over all documents.
     tol : float, default=1e-3
         The fit ends when T no longer changes and `lower_bound_` changes by less than this in an
-        iteration.  With 0 every fit runs to `max_iter`.
+        iteration.  With ``tol=0`` every fit makes `max_iter` iterations.
     temperature : float, "annealed", "variational" or Temperature, default="annealed"
         The temperature T of the fit.
 
-        - A number T >= 1: the same T in every step.  1 is plain inference.
-        - ``"annealed"``: T falls from 3 to 1 over a third of `max_iter`.
-        - ``"variational"``: learned from the data.
+        - A number T >= 1: T has this value in every step.  T = 1 is plain inference.
+        - ``"annealed"``: T falls from 3 to 1 over the first third of `max_iter` iterations.
+        - ``"variational"``: T is learned from the data.
         - An object of :mod:`annealvi.temperature`.
     init : {"merged", "kmeans++"} or array-like, default="merged"
-        Start of the classes' words.
+        Where the words of the clusters start.
 
-        - ``"kmeans++"``: those of 5 similar documents, far from the documents of other classes.
-        - ``"merged"``: 12 short fits are made from such documents, of 6 iterations each.  The
-          classes of all are kept in memory, and merged to K.
+        - ``"kmeans++"``: each cluster starts with the words of 5 similar documents, which differ
+          from the documents of the other clusters.
+        - ``"merged"``: 12 short fits of 6 iterations start like ``"kmeans++"``.  All their
+          clusters are kept in memory, and merged until K are left.
         - An array of shape (n_components, n_features): counts or probabilities of words, such as
           the `components_` of a TemperedLDA.
     n_init : int, default=1
-        Number of runs.  The fit with the highest `lower_bound_` is kept.
+        Number of fits from different starting points.  The one with the highest `lower_bound_`
+        is kept.
     weight_concentration_prior : float, default=1.0
-        Number of documents added to each class when weights are estimated.
+        The number that is added to each cluster's number of documents to estimate weights.
     word_prior : float, default=0.1
-        The count added to each word of each class.
+        The number that is added to each word's count in each cluster.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting points.
+        The random seed of the starting points.
     n_jobs : int, default=None
         Number of threads.  None means 1 unless in a :obj:`joblib.parallel_backend` context,
         -1 means all processors.  Results are bit-identical for every number of threads.
@@ -100,27 +102,27 @@ class TemperedMultinomialMixture(
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        The expected counts of words in each class, times 1/T of the last iteration, plus the prior.
-        Divided by its row sums it is :math:`\beta`.
+        The expected counts of words in each cluster, divided by T of the last iteration, plus
+        `word_prior`.  Divided by their row sums, they are the probabilities :math:`\beta`.
     weights_ : ndarray of shape (n_components,)
-        The shares w of the classes.
+        The estimated shares w of documents in the clusters.
     lower_bound_ : float
-        Bound of log p(X, w, beta) after the best fit, divided by the number of documents, in nats,
-        without the constants of the priors.
+        A lower bound of log p(X, w, beta) at the end of the best fit, in nats per document, without
+        the normalising constants of the priors.
     n_iter_ : int
         Number of iterations of the best fit.
     converged_ : bool
         Whether the best fit ended because of `tol`.
     temperature_ : float
-        T of the last iteration.
+        The temperature of the last iteration.
     temperature_path_ : ndarray of shape (n_iter,)
-        T of each iteration.
+        The temperature of each iteration.
     temperature_posterior_, temperature_posterior_path_ : ndarray
-        With a variational temperature, see :class:`TemperedGaussianMixture`.
+        Only with a variational temperature; see :class:`TemperedGaussianMixture`.
     history_ : dict of str to ndarray
         Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
-        ``seconds`` (spent in iterations), ``elbo`` (at T = 1, of all training data) and
-        ``annealed_elbo``, the objective at that T, which never falls while T stays the same.
+        ``seconds`` spent in iterations, and ``elbo``, the ELBO of all training data at T = 1.
+        ``annealed_elbo`` is the objective at the present T, and never falls at constant T.
     n_features_in_ : int
         Number of words V.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -169,9 +171,9 @@ class TemperedMultinomialMixture(
     callback: Callable | Sequence[Callable] | None = None
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the classes, as `predict_proba`.
+        """Return the probability of each cluster for each document, like `predict_proba`.
 
-        It lets :func:`annealvi.topics.describe` and its report use the classes as topics.
+        With this method :func:`annealvi.topics.describe` can treat the clusters as topics.
 
         Parameters
         ----------
@@ -187,22 +189,22 @@ class TemperedMultinomialMixture(
     def top_words(
         self, n: int = 10, feature_names: ArrayLike | None = None, *, relevance: float = RELEVANCE
     ) -> list[list[Any]]:
-        """Return the n most relevant words of each class, best first.
+        """Return the n most relevant words of each cluster, the most relevant word first.
 
         Parameters
         ----------
         n : int, default=10
-            Number of words for each class.
+            Number of words for each cluster.
         feature_names : array-like of shape (n_features,), default=None
-            The words.  By default the column names seen in `fit`, or column numbers if there
-            were none.
+            The words.  By default these are the column names of the X that `fit` received, or the
+            column numbers if X had no names.
         relevance : float, default=0.7
             See :meth:`annealvi.TemperedLDA.top_words`.
 
         Returns
         -------
         list of lists
-            One list of words for each class.
+            One list of words for each cluster.
         """
         check_is_fitted(self)
         return top_words(self._state.model.lam.T, n, feature_names, self, relevance)
@@ -217,7 +219,7 @@ class TemperedMultinomialMixture(
         Returns
         -------
         float
-            -2 log p(X) + (K V - 1) log n_samples.
+            The criterion, which is -2 log p(X) + (K V - 1) log n_samples.
         """
         scores = self.score_samples(X)
         return float((self._state.model.lam.size - 1) * math.log(len(scores)) - 2 * scores.sum())
@@ -230,7 +232,9 @@ class TemperedMultinomialMixture(
         if not isinstance(self.init, str):
             init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
             if np.any(init < 0) or not np.all(init.max(axis=1) > 0):
-                raise BadParameter("init", "at least 0, with a word in each row", self.init)
+                raise BadParameter(
+                    "init", "non-negative, with a positive number in each row", self.init
+                )
         priors = float(self.weight_concentration_prior), float(self.word_prior)
         return X, {"weight_prior": priors[0], "word_prior": priors[1]}, temperature
 
@@ -259,7 +263,7 @@ class TemperedMultinomialMixture(
         empty = np.count_nonzero(documents < 0.5 * min(1.0, X.shape[0] / len(documents)))
         if empty:
             warn_user(
-                f"{empty} of {self.n_components} classes have no documents. Use a smaller "
+                f"{empty} of the {self.n_components} clusters contain no documents. Use a smaller "
                 "'n_components' or a smaller 'word_prior'.",
                 ConvergenceWarning,
             )

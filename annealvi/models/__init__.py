@@ -1,1 +1,1 @@
-"""The models: the mathematics under the estimators, without scikit-learn's interface."""
+"""The models that the estimators fit: their mathematics, without scikit-learn's interface."""

@@ -1,4 +1,4 @@
-"""Logarithms of draws from Dirichlet distributions; the draws themselves may underflow."""
+"""Functions of Dirichlet and Gamma distributions that stay accurate for any parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils import gen_batches
 from annealvi._kernels import partition as kernels
 from annealvi._kernels import special
 
-#: Stirling's series is accurate from here on.
+#: Stirling's series is accurate for arguments of at least this.
 STIRLING = 16.0
 #: Numbers whose terms of a divergence are in memory, and in the cache, at a time.
 BLOCK = 1 << 14
@@ -20,7 +20,7 @@ BLOCK = 1 << 14
 def log_gamma_variates(
     rng: np.random.Generator, shape: NDArray[np.float64], size: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    """Draw logarithms of Gamma(shape, 1) variates, finite for any shape that is a normal number."""
+    """Draw logarithms of Gamma(shape, 1) variates, which are finite even for tiny shapes."""
     out = np.empty(size)
     state = rng.integers(1, 2**64 - 1, size=(4, 8), dtype=np.uint64, endpoint=True)
     same = np.all(shape == shape.flat[0])
@@ -30,10 +30,10 @@ def log_gamma_variates(
 
 
 def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
-    """Compute log Gamma(a + x) / Gamma(a) for a > 0 and x >= 0, accurate for any a.
+    """Compute log Gamma(a + x) / Gamma(a) accurately for all a > 0 and x >= 0.
 
-    The logarithms of two large Gamma functions would cancel.  If a is not small, Stirling's
-    truncated series of both are therefore subtracted term by term.
+    The difference of the logarithms of two large Gamma functions would lose digits.  If a is
+    large, their Stirling series are therefore subtracted term by term.
     """
     a, x = np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64)
     large = np.maximum(a, STIRLING)
@@ -44,13 +44,13 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
 
 
 def _stirling_rest(a: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log Gamma(a) less (a - 1/2) log a - a + log(2 pi) / 2, to 1e-14."""
+    """log Gamma(a) minus (a - 1/2) log a - a + log(2 pi) / 2, with an error below 1e-14."""
     y = 1 / a
     return y * (1 / 12 - y * y * (1 / 360 - y * y * (1 / 1260 - y * y / 1680)))
 
 
 def centre(prior: NDArray[np.float64], size: int | None = None) -> NDArray[np.float64]:
-    """Return the mode of Dir(prior) if it is inside the simplex, else the mean."""
+    """Return the mode of Dir(prior) if the mode is inside the simplex, else the mean."""
     excess = prior - 1.0 if np.all(prior > 1) else prior
     copies = 1.0 if size is None else size / len(prior)
     return excess / (excess.sum() * copies)

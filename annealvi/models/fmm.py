@@ -1,13 +1,13 @@
-r"""The factorial mixture model: binary latent factors and Gaussian noise, tempered.
+r"""The factorial mixture model, with binary latent factors and Gaussian noise.
 
 .. math::
    x_n = \sum_k z_{nk} \mu_k + \epsilon_n, \quad z_{nk} \sim \mathrm{Bern}(\pi_k), \quad
    \mu_k \sim N(0, \sigma_\mu I), \quad \epsilon_n \sim N(0, \sigma_n I)
 
-(both sigma are variances) with q(z_nk) = Bern(nu_nk) and q(mu) = N(M, Q x I).  Q is a diagonal
-("diag") or full K x K covariance, shared by all dimensions.  With P = X M^T, A = nu^T X,
-R = nu^T nu + diag sum_n nu (1 - nu) and G = M M^T + D Q, the updates at inverse temperature b
-are (Mandt et al. 2016)
+Both sigma are variances.  The posterior is q(z_nk) = Bern(nu_nk) and q(mu) = N(M, Q x I).  Q is a
+diagonal ("diag") or full K x K covariance, which is the same for all dimensions.  Let P = X M^T,
+A = nu^T X, R = nu^T nu + diag sum_n nu (1 - nu) and G = M M^T + D Q.  The updates at inverse
+temperature b are (Mandt et al. 2016)
 
 .. math::
    \mathrm{logit}\, \nu_{nk} &= b \{ \mathrm{logit}\, \pi_k
@@ -16,7 +16,7 @@ are (Mandt et al. 2016)
    m_k = s_k (b/\sigma_n) (A_k - \sum_{j \ne k} R_{kj} m_j) \\
    \text{full:}\quad Q^{-1} &= I/\sigma_\mu + (b/\sigma_n) R, \quad M = (b/\sigma_n) Q A
 
-where the first two lines go through the components k in sequence.  The updates ascend
+where the first two lines update one component k after another.  The updates ascend
 
 .. math::
    F(b) = b \left( L - \tfrac{ND}{2} \log 2\pi\sigma_n \right) + \sum_{nk} H(\nu_{nk})
@@ -28,10 +28,10 @@ where the energy, which does not contain the base measure, is
    L = -\tfrac{1}{2\sigma_n} [ \|X\|^2 - 2 \langle M, A \rangle + \langle R, G \rangle ]
        + \sum_{nk} [\nu_{nk} \log \pi_k + (1 - \nu_{nk}) \log (1 - \pi_k)].
 
-The posterior form (Abrol et al. 2014) tempers p(mu) too: sigma_mu -> T sigma_mu.
+The posterior form (Abrol et al. 2014) also tempers p(mu), so that sigma_mu becomes T sigma_mu.
 
-For data with as many features as images have, the two products with X take most of the time of an
-iteration.  A sweep over nu costs K^2 for each datum and is done by a kernel.
+If data have as many features as images, the two products with X take most of the time of an
+iteration.  A kernel updates nu of all data once, which takes about K^2 operations for each datum.
 """
 
 from __future__ import annotations
@@ -55,35 +55,35 @@ from annealvi.threads import shallow
 TINY = float(np.finfo(np.float64).tiny)
 #: Rows whose squares are summed together.
 ROWS = 1024
-#: Outside training the sweeps of the local step end when no nu changes by more than this.
+#: After training, sweeps (updates of all nu) end when no nu changes by more than this.
 TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
-#: Their first sweeps cool exponentially from this T.  For given components nu has as many poor
-#: optima as the whole fit has (docs/record/evidence.md has the gain).
+#: In the first COOLING_SWEEPS of these, T falls exponentially from COOLING_START.  Even for fixed
+#: components nu has many poor optima (docs/record/evidence.md reports the gain).
 COOLING_START, COOLING_SWEEPS = 10.0, 10
-#: A learned noise variance stays above NOISE_FLOOR times the variance of X, and above
-#: RESOLUTION times the mean square of X, below which rounding hides it.  A learned probability
-#: stays PROBABILITY_FLOOR away from 0 and 1.  At the limits the objective would be infinite.
+#: A learned noise variance stays above NOISE_FLOOR times the variance of X.  It also stays above
+#: RESOLUTION times the mean square of X, because rounding errors are as large.  A learned
+#: probability stays PROBABILITY_FLOOR away from 0 and 1.  So the objective stays finite.
 RESOLUTION = {np.dtype(np.float64): 2e-11, np.dtype(np.float32): 1e-6}
 NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
 
-#: At high T components shrink towards zero or towards each other.  When T has fallen they would
-#: grow back too slowly.  So while T falls, each step is followed by a random move, this fraction
-#: of a vector whose expected square is twice the noise variance.
+#: At high T components shrink towards zero or become equal.  They would separate too slowly when T
+#: has fallen.  So while T falls, each step is followed by a random move of the components.  Its
+#: length is this fraction of that of a vector whose expected square is twice the noise variance.
 PERTURBATION = 0.01
 
 
 class Factors(NamedTuple):
-    """The statistics of the data at the nu of a local step, not weighted by b."""
+    """The statistics of the data at the nu of a local step, not multiplied by b."""
 
-    #: A = nu^T X, of shape (K, D).
+    #: The matrix A = nu^T X, of shape (K, D).
     data: NDArray[np.float64]
-    #: R = sum_n E[z_n z_n^T].
+    #: The matrix R = sum_n E[z_n z_n^T].
     pairs: NDArray[np.float64]
 
 
 def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
-    """The statistics and the entropy of data at nu = pi, computed without matrix products."""
+    """The statistics of data and the entropy of q(z) at nu = pi, without matrix products."""
     n, pi = X.shape[0], probability
     pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
     entropy = n * float(np.sum(special.entr(pi) + special.entr(1 - pi)))
@@ -91,14 +91,14 @@ def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, f
 
 
 def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
-    """The statistics and the entropy of data."""
+    """The statistics of data and the entropy of q(z)."""
     (n, D), K = X.shape, len(nu)
     tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
     data, pairs = np.empty((K, D)), np.empty((K, K))
     for right, gram, out in ((X, False, data), (nu, True, pairs)):
         partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
         gemm.inner(nu, right, gram, n, n_threads, tile, partial, out)
-    # on the diagonal E[z^2] = nu, while nu^T nu has nu^2
+    # the diagonal must be E[z^2] = nu, but that of nu^T nu is nu^2
     np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
     entropy = np.zeros(nu.shape[1])
     kernels.entropy(nu, n_threads, entropy)
@@ -107,9 +107,9 @@ def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
 
 @dataclass(eq=False)
 class FMM(Mixture):
-    """q(mu), q(z) of the training data, and the steps that update them.
+    """The factors q(mu) and q(z) of the training data, and the steps that update them.
 
-    Inference is in batch mode; see :class:`annealvi.model.Model` for the protocol.
+    Each step uses all data.  The methods are those of :class:`annealvi.model.Model`.
     """
 
     STATE = Schema(
@@ -142,7 +142,7 @@ class FMM(Mixture):
     dtype: Any = np.float64
     n_threads: int = 1
     n_samples: int = 0
-    #: nu and P of the training data, component-major, while there is a fit.
+    #: During a fit, nu and P of the training data, with a row for each component.
     nu: Any = field(default=None, init=False)
     projection: Any = field(default=None, init=False)
 
@@ -152,7 +152,7 @@ class FMM(Mixture):
         self.dtype = np.dtype(self.dtype)
 
     def start(self, X: NDArray, means: ArrayLike) -> None:
-        """Begin training on X from nu = pi and q(mu) concentrated on the given means."""
+        """Begin training on X, with nu = pi and with q(mu) concentrated at the given means."""
         self.means = np.array(means, dtype=np.float64)
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
@@ -166,7 +166,7 @@ class FMM(Mixture):
         self.last, self.entropy = factors_at(self.prior_probability, X)
 
     def perturb(self, rng: Any) -> None:
-        """Move the means at random, by PERTURBATION times the length of ``init="random"``."""
+        """Move the means at random, by PERTURBATION times the length of a random start."""
         scale = PERTURBATION * math.sqrt(2 * self.noise_variance / self.n_features)
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
@@ -188,7 +188,7 @@ class FMM(Mixture):
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Make one sweep over nu of all training data."""
+        """Update nu of all training data once."""
         of_datum = self._field()
         self._project(batch.data, self.projection)
         inverse = self._sweep(of_datum, self.projection, self.nu, tempering)
@@ -198,23 +198,23 @@ class FMM(Mixture):
     def global_step(
         self, statistics: Factors, rho: float, scale: float, tempering: Tempering
     ) -> None:
-        """Move q(mu) to its optimum, then pi and sigma_n if they are learned.
+        """Move q(mu) to its optimum, and then pi and sigma_n if they are learned.
 
-        The components are updated by one Gauss-Seidel pass (diag) or jointly (full).
-        `rho` and `scale` must be 1, as in batch mode.
+        With "diag", components are updated one after the other; with "full", jointly.
+        `rho` and `scale` must be 1, because a step uses all data.
         """
         if rho != 1 or scale != 1:
             raise ValueError(
-                "The factorial mixture is fitted in batch: 'rho' and 'scale' must be 1. "
+                "'rho' and 'scale' must be 1, because the factorial mixture is fitted in batch. "
                 f"Got rho={rho!r} and scale={scale!r}."
             )
         b, R = float(tempering.inverse), statistics.pairs
         if not self._move_components(statistics, b / self.noise_variance, tempering):
             raise ValueError(
-                f"The equations for the components are singular in float64 at T={1 / b:.4g}: "
-                f"noise_variance={self.noise_variance:.4g} and component_variance="
-                f"{self.component_variance:.4g} are too far apart, or too large or too small "
-                "for X."
+                f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
+                f"Choose a noise_variance (now {self.noise_variance:.4g}) and a component_variance "
+                f"(now {self.component_variance:.4g}) that are closer together, or closer to the "
+                "variance of X."
             )
         if self.learn_probability:
             mean = np.diag(R) / self.n_samples
@@ -224,7 +224,7 @@ class FMM(Mixture):
             self.noise_variance = max(residual, self.least_noise)
 
     def _move_components(self, statistics: Factors, heat: float, tempering: Tempering) -> bool:
-        """Move q(mu) to its optimum, unless that is singular; `heat` is b / sigma_n."""
+        """Move q(mu) to its optimum; return False if it is singular.  `heat` is b / sigma_n."""
         prior = self.component_variance / tempering.of_priors
         precision = np.full(self.n_components, 1.0 / prior)
         A, R = statistics
@@ -236,8 +236,8 @@ class FMM(Mixture):
         else:
             variances = 1.0 / (precision + heat * np.diag(R))
             covariance = np.diag(variances)
-            # updating m_k in sequence is a triangular system: new means on the left, old ones
-            # on the right
+            # updating one m_k after another solves a triangular system, with new means on the
+            # left and old means on the right
             system = np.tril(R, -1) + np.diag(1.0 / (variances * heat))
             means = A - gemm.product(np.triu(R, 1), self.means)
             gemm.solve(system, means)
@@ -250,11 +250,11 @@ class FMM(Mixture):
     # --------------------------------------------------- for a proximity temperature
 
     def factors(self) -> NDArray:
-        """nu of the training data, of shape (K, N padded)."""
+        """The probabilities nu of the training data, of shape (K, N padded)."""
         return self.nu
 
     def prior_logit(self) -> NDArray[np.float64]:
-        """logit pi of each component."""
+        """The logit of pi of each component."""
         return special.log(self.prior_probability) - special.log1p(-self.prior_probability)
 
     # -------------------------------------------------------------- objectives
@@ -266,26 +266,26 @@ class FMM(Mixture):
         return float(prior - self._residual(statistics) / (2 * self.noise_variance))
 
     def log_base_measure(self) -> float:
-        """-(ND/2) log(2 pi sigma_n)."""
+        """The base measure of the training data, -(ND/2) log(2 pi sigma_n)."""
         n_numbers = self.n_samples * self.n_features
         return -0.5 * n_numbers * math.log(2 * math.pi * self.noise_variance)
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        r"""Exact log C(T): (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
+        r"""Compute log C(T) exactly, as (ND/2) log T + N sum_k log(pi_k^b + (1 - pi_k)^b)."""
         b = np.asarray(inverse, dtype=np.float64)[..., None]
         pi = self.prior_probability
         factors = np.logaddexp(b * special.log(pi), b * special.log1p(-pi)).sum(axis=-1)
         return self.n_samples * (factors - 0.5 * self.n_features * special.log(b[..., 0]))
 
     def posterior_log_partition(self, inverse: NDArray, data: Any = None) -> NDArray:
-        """log C(T) at the current q, equal to :meth:`log_partition`, which does not use q(mu)."""
+        """log C(T) at the current q, which equals :meth:`log_partition` for any q(mu)."""
         return self.log_partition(inverse)
 
     def hyperparameters(self) -> dict[str, Any]:
         return super().hyperparameters() | {"prior_probability": self.prior_probability}
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """-KL(q(mu) || p(mu)); under the posterior form p(mu) has variance T sigma_mu."""
+        """Compute -KL(q(mu) || p(mu)).  In the posterior form p(mu) has variance T sigma_mu."""
         prior = self.component_variance / tempering.of_priors
         Q = self.covariance_matrix
         kl = np.trace(Q) / prior - self.n_components * (1 - math.log(prior))
@@ -297,12 +297,12 @@ class FMM(Mixture):
     # ---------------------------------------------------------------- new data
 
     def infer(self, X: NDArray) -> NDArray:
-        """E[Z] of data at T = 1, of shape (n_samples, K); the sweeps start at a higher T."""
+        """Infer E[Z] of data, of shape (n_samples, K): T starts above 1 and ends at 1."""
         nu, _ = self._converged(X)
         return np.ascontiguousarray(nu[:, : X.shape[0]].T)
 
     def sample_bound(self, X: NDArray) -> NDArray[np.float64]:
-        """Each datum's part of the ELBO at T = 1, without the components' KL."""
+        """Each datum's part of the ELBO at T = 1, without the KL of the components."""
         nu, projection = self._converged(X)
         coupling, offset, scale = self._field()
         energy, entropy = np.zeros((2, nu.shape[1]))
@@ -317,10 +317,10 @@ class FMM(Mixture):
     def predictive(
         self, X: NDArray, observed: NDArray[np.bool_], n_draws: int, rng: Any
     ) -> NDArray:
-        r"""Estimate log p(hidden dimensions | observed ones) of each datum by Monte Carlo.
+        r"""Estimate log p(hidden dimensions | observed dimensions) of each datum from draws.
 
-        It is the logarithm of the mean, over draws z ~ q(z | observed), of
-        N(x_hidden; z M, (sigma_n + z Q z^T) I).
+        The estimate is the logarithm of the mean of N(x_hidden; z M, (sigma_n + z Q z^T) I) over
+        draws z ~ q(z | observed).
         """
         part = shallow(self)  # the model of the observed dimensions
         part.means, part.n_features = self.means[:, observed], int(np.count_nonzero(observed))
@@ -342,14 +342,14 @@ class FMM(Mixture):
     # ----------------------------------------------------------------- details
 
     def _rooms(self, n_samples: int) -> tuple[NDArray, NDArray]:
-        """nu of so many data at its start, pi, and room for P."""
+        """Arrays for nu and P of `n_samples` data; nu starts at pi."""
         shape = self.n_components, -(-n_samples // kernels.BLOCK) * kernels.BLOCK
         nu, projection = (aligned_empty(shape, self.dtype) for _ in range(2))
         nu[:], projection[:, n_samples:] = self.prior_probability[:, None], 0
         return nu, projection
 
     def _project(self, X: NDArray, out: NDArray) -> None:
-        """Compute P."""
+        """Compute P = X M^T."""
         gemm.outer(np.ascontiguousarray(self.means, dtype=self.dtype), X, self.n_threads, out)
 
     def _gram(self) -> NDArray[np.float64]:
@@ -358,9 +358,10 @@ class FMM(Mixture):
         return gram + self.n_features * self.covariance_matrix
 
     def _field(self) -> tuple[NDArray, NDArray, float]:
-        """The quadratic energy of one datum as a function of its factors.
+        """The coefficients of one datum's energy as a quadratic function of its factors.
 
-        It is G / sigma_n with 0 on the diagonal, logit pi - G_kk / (2 sigma_n) and 1 / sigma_n.
+        The three coefficients are G / sigma_n with 0 on the diagonal, logit pi - G_kk / (2 sigma_n)
+        and 1 / sigma_n.
         """
         coupling = self._gram() / self.noise_variance
         offset = self.prior_logit() - 0.5 * np.diag(coupling)
@@ -370,7 +371,7 @@ class FMM(Mixture):
     def _sweep(
         self, of_datum: Any, projection: NDArray, nu: NDArray, tempering: Tempering
     ) -> NDArray | None:
-        """Update all factors of all data once, in place; within limits return b of each."""
+        """Update all factors of all data once, in place; with limits, return b of each factor."""
         limits, dtype, n_threads = tempering.limits, nu.dtype, self.n_threads
         if limits is None:
             b = np.full((1, 1), tempering.inverse, dtype=dtype)
@@ -379,22 +380,22 @@ class FMM(Mixture):
         inverse, K = np.empty_like(nu), nu.shape[:1]
         held = [np.ascontiguousarray(array, dtype=dtype) for array in limits[1:]]
         if [array.shape for array in held] != [K, nu.shape, nu.shape]:
-            raise ValueError(  # the kernel would read past their ends
-                f"Limits of factors must have the shapes {K}, {nu.shape} and {nu.shape}, padding "
-                f"too. Got {', '.join(str(array.shape) for array in held)}."
+            raise ValueError(  # the kernel would read past the ends of these arrays
+                f"The limits of factors must have the shapes {K}, {nu.shape} and {nu.shape}, which "
+                f"include padding. Got {', '.join(str(array.shape) for array in held)}."
             )
         kernels.held_sweep(projection, *of_datum, limits.inverse, *held, n_threads, nu, inverse)
-        # b is a ratio of differences, which may vanish near the centre
+        # b is a ratio of differences, which may be 0 near the centre
         return np.maximum(inverse[:, : self.n_samples], limits.inverse)
 
     def _residual(self, statistics: Factors) -> float:
-        """E_q ||X - z mu||^2; rounding errors may not make it negative."""
+        """E_q ||X - z mu||^2, but not below 0, which rounding errors could cause."""
         cross = np.sum(self.means * statistics.data)
         residual = self.square - 2 * cross + np.sum(statistics.pairs * self._gram())
         return max(float(residual), 0.0)
 
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
-        """nu and P of data: nu starts at pi, T falls to 1, then sweeps go on to convergence."""
+        """Infer nu of data, and compute P.  T falls to 1; then nu is updated until it converges."""
         nu, projection = self._rooms(X.shape[0])
         self._project(X, projection)
         of_datum = self._field()

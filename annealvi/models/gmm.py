@@ -1,14 +1,14 @@
-r"""The Gaussian mixture with conjugate priors, tempered.
+r"""The Gaussian mixture model with conjugate priors.
 
 .. math::
    z_n \sim \mathrm{Cat}(w), \quad x_{nd} \sim N(\mu_{z_n d}, 1/\lambda_{z_n d}), \quad
    w \sim \mathrm{Dir}(\alpha_0), \quad \mu_{kd} \sim N(m_{0d}, 1/(\kappa_0 \lambda_{kd})),
    \quad \lambda_{kd} \sim \mathrm{Gamma}(\nu_0/2, \beta_{0d}/2)
 
-with weights w and precisions lambda known or learned.  A spherical lambda_k is shared by all D
-dimensions; it has D nu_0 and sum_d beta_0d in place of nu_0 and beta_0d.  The statistics are
-N_k = sum_n phi_nk, S_k = sum_n phi_nk x_n and V_k = sum_n phi_nk x_n^2.  At inverse
-temperature b all natural parameters are linear in them:
+The weights w and the precisions lambda are known or learned.  If precisions are spherical, all D
+dimensions of a component have the same lambda_k, and D nu_0 and sum_d beta_0d replace nu_0 and
+beta_0d.  The statistics are N_k = sum_n phi_nk, S_k = sum_n phi_nk x_n and V_k = sum_n phi_nk
+x_n^2.  At inverse temperature b all natural parameters are linear functions of the statistics:
 
 .. math::
    \phi_{nk} &\propto \exp b \{ E \log w_k + \tfrac12 \sum_d (E \log \lambda_{kd}
@@ -18,9 +18,9 @@ temperature b all natural parameters are linear in them:
    \nu_k &= \nu_0 + b N_k, \quad
    \beta_k + \kappa_k m_k^2 = \beta_0 + \kappa_0 m_0^2 + b V_k
 
-with E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa (Bishop,
-*Pattern Recognition and Machine Learning*, 10.2).  The posterior form (Abrol et al.
-2014) raises the priors to b as well, which keeps their families.
+where E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa (Bishop, *Pattern
+Recognition and Machine Learning*, 10.2).  The posterior form (Abrol et al. 2014) also raises the
+priors to the power b, which does not change their families.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from annealvi.partition.result import check_log_c_at_1
 
 @dataclass(frozen=True)
 class Natural:
-    """The parameters of q or p in which updates are linear."""
+    """The parameters of q or of the prior in which updates are linear."""
 
     #: Parameters of the Dirichlet distribution of the weights.
     alpha: NDArray[np.float64]
     #: Precision of each mean, divided by the precision of its component.
     kappa: NDArray[np.float64]
-    #: kappa m.
+    #: The product kappa m.
     shift: NDArray[np.float64]
     #: Degrees of freedom of the precisions.
     nu: NDArray[np.float64]
-    #: beta + kappa m^2.
+    #: The sum beta + kappa m^2.
     square: NDArray[np.float64]
 
     def __add__(self, other: Natural) -> Natural:
@@ -76,7 +76,7 @@ NATURAL = Schema(
 
 
 def collect(X: NDArray[np.float64], phi: NDArray[np.float64]) -> Natural:
-    """The statistics of centred data, to which natural parameters are linear."""
+    """The statistics of centred data that natural parameters are linear functions of."""
     count = phi.sum(axis=0)
     return Natural(count, count, gemm.product(phi.T, X), count, gemm.product(phi.T, X**2))
 
@@ -89,9 +89,9 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
         n! Gamma(A) / Gamma(A + b n) [t^n] prod_k f_k(t),
         f_k(t) = sum_i Gamma(alpha_k + b i) / (Gamma(alpha_k) i!) (c_k t)^i,
 
-    with A = sum_k alpha_k.  The series are multiplied by FFT.  All terms are positive, and t
-    is chosen so that the product, as a distribution over powers, has its mean at n.  This
-    avoids a loss of digits.
+    with A = sum_k alpha_k.  The series are multiplied by FFT.  All terms are positive.  To lose
+    no digits, t is chosen such that the product, seen as a distribution over powers, has its
+    mean at n.
     """
     if len(alpha) == 1:
         return float(n * log_c[0])
@@ -102,7 +102,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
     series += powers * kinds[:, 1:] - special.lgamma(powers + 1)
 
     def tilted(log_t: float) -> tuple[NDArray, NDArray, float]:
-        """Each series as a distribution, the log sums, and the sum of the components' means."""
+        """The series as distributions, the logarithms of their sums, and the sum of the means."""
         terms = series + log_t * powers
         totals = special.log_sum_exp(terms, axis=1, keepdims=True)
         masses = special.exp(terms - totals)
@@ -119,7 +119,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
         if abs(mean - n) < 1:
             break
         low, high = (log_t, high) if mean < n else (low, log_t)
-    from scipy.signal import fftconvolve  # a sixth of the time of importing annealvi
+    from scipy.signal import fftconvolve  # imported here, because it is slow to import
 
     product = masses[kind[0]]
     for k in kind[1:]:
@@ -129,7 +129,7 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
 
 
 def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
-    """log c_k at each b: the factors of components due to their different variances."""
+    """log c_k at each b, where c_k is a factor due to component k's different variances."""
     if covariances is None:
         raise ValueError(
             "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so its "
@@ -140,7 +140,7 @@ def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
 
 
 def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: RandomState) -> NDArray:
-    """Responsibilities at the start of a fit."""
+    """Compute the responsibilities at the start of a fit."""
     n, K = len(X), n_components
     if n < K and init != "random":
         raise ValueError(
@@ -160,13 +160,12 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
     return responsibilities
 
 
-#: At high T components become equal, and equal components stay equal when T has fallen: the
-#: fit of K components would end as a fit of one.  So while T falls, each step is followed by a
-#: small random move of the means (Rose 1998, *Deterministic Annealing for Clustering,
-#: Compression, Classification, Regression*).  Its size is the first fraction of the noise.  The
-#: second, smaller one is for components that differ in known weights or variances.  These
-#: separate by themselves, towards the better optimum, and a larger move would lead away from
-#: it.
+#: At high T components become equal, and equal components would stay equal when T has fallen.  So
+#: while T falls, each step is followed by a small random move of the means (Rose 1998,
+#: *Deterministic Annealing for Clustering, Compression, Classification, Regression*).  Its size is
+#: PERTURBATION times the component's standard deviation.  Components that differ in known weights
+#: or variances separate without a move, and towards the better optimum.  A large move could
+#: prevent this, so SMALL_PERTURBATION is used for them.
 PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -174,7 +173,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(eq=False)
 class GMM(Mixture):
-    """q(w, mu, lambda) and the steps that update it; see :class:`annealvi.model.Model`.
+    """The posterior q(w, mu, lambda) and its updates, as a :class:`annealvi.model.Model`.
 
     The mean of the data is subtracted, so that differences of squares do not lose digits.
     """
@@ -208,7 +207,7 @@ class GMM(Mixture):
     known_covariances: NDArray[np.float64] | None = None
     covariance_type: Literal["diag", "spherical"] = "diag"
     n_samples: int = 0
-    #: What log C(T) was computed from at the last time, and log C(T).
+    #: The last computed log C(T), with the values from which it was computed.
     normaliser: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -240,7 +239,7 @@ class GMM(Mixture):
         known = [np.zeros(self.n_components), self.known_weights, self.known_covariances]
         table = np.column_stack([part for part in known if part is not None])
         _, group, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
-        # smaller where no other component has the same known weights and variances
+        # a move is smaller if no other component has the same known weights and variances
         size = np.where(counts[group.ravel()] > 1, PERTURBATION, SMALL_PERTURBATION)
         noise = size[:, None] * rng.standard_normal(q.shift.shape) / np.sqrt(self.precisions)
         m = self.means_centred
@@ -254,13 +253,13 @@ class GMM(Mixture):
             used = self.means, self.log_joint(self.means), self.weights, 1 / self.precisions
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
         if not positive or not all(np.all(np.isfinite(part)) for part in used):
-            wanted = "of parameters that densities can be computed from"
+            wanted = "a set of parameters at which densities are finite"
             raise damaged(f"{way}.posterior", wanted, self.posterior)
 
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Compute the responsibilities of a batch and the statistics that follow."""
+        """Compute the responsibilities of a batch of data, and from them the statistics."""
         X = self._centred(batch.data[batch.rows])  # type: ignore[index]
         b = float(tempering.inverse)
         log_phi = b * self._log_joint(X)
@@ -275,7 +274,7 @@ class GMM(Mixture):
     ) -> None:
         """Move q to (1 - rho) q + rho (prior + scale * statistics), in natural parameters.
 
-        Under the posterior form a rho below 1 is multiplied by T, up to 1.
+        In the posterior form, min(1, rho T) replaces rho.
         """
         if tempering.form == "posterior":
             rho = min(1.0, rho / tempering.mean)
@@ -322,9 +321,9 @@ class GMM(Mixture):
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Compute log C(T) exactly, for known precisions.
 
-        It is N [(D/2) log T + log sum_k w_k^b c_k] with c_k = prod_d (sigma_kd / s_d)^(1 - b)
-        and s_d the geometric mean over components.  If weights are learned, the expectation of
-        (sum_k w_k^b c_k)^N under their Dirichlet prior replaces the power.
+        It equals N [(D/2) log T + log sum_k w_k^b c_k] with c_k = prod_d (sigma_kd / s_d)^(1 - b).
+        s_d is the geometric mean of sigma_kd over components.  If weights are learned, the
+        power (sum_k w_k^b c_k)^N is replaced by its expectation under their Dirichlet prior.
         """
         b = np.asarray(inverse, dtype=np.float64)
         log_c = log_distortions(self.known_covariances, b)
@@ -345,22 +344,22 @@ class GMM(Mixture):
         return total.copy()
 
     def posterior_log_partition(self, inverse: NDArray, data: Any = None) -> NDArray:
-        """Compute log C(T) with the expected logarithms of the weights at the current q."""
+        """Compute log C(T) at the expected logarithms of the weights under the current q."""
         return self.n_samples * self.local_log_partition(self._expected_log_weights(), inverse)
 
     def sample_prior(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw log w from its prior, or return the known one; C(T) depends on nothing else."""
+        """Draw log w from its prior, or return the known log w.  C(T) depends only on w."""
         if self.known_weights is not None:
             return special.log(self.known_weights)
         logs = log_gamma_variates(rng, self.alpha, self.alpha.shape)
         return logs - special.log_sum_exp(logs)
 
     def prior_centre(self) -> NDArray[np.float64]:
-        """log w at the prior's mode if that is inside the simplex, else at its mean."""
+        """log w at the prior's mode if the mode is inside the simplex, else at its mean."""
         return special.log(centre(self.alpha) if self.known_weights is None else self.known_weights)
 
     def local_log_partition(self, parameters: NDArray, inverse: NDArray) -> NDArray:
-        """Logarithm of the sum (integral) of one datum's tempered likelihood."""
+        """The logarithm of the integral of one datum's tempered likelihood."""
         b = np.asarray(inverse, dtype=np.float64)
         logs = b[:, None] * parameters + log_distortions(self.known_covariances, b)
         log_sums = special.log_sum_exp(logs, axis=1)
@@ -378,31 +377,31 @@ class GMM(Mixture):
     def log_joint(self, X: NDArray) -> NDArray[np.float64]:
         """E log w_k + E log N(x; mu_k, lambda_k), of shape (n_samples, K).
 
-        Its exponential, normalised over k, is phi at T = 1.  The sum over k is p(x) at the
+        The exponentials, normalised over k, are phi at T = 1.  Their sum over k is p(x) at the
         expected logarithms of the parameters.
         """
         return self._log_joint(self._centred(X))
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """E mu, of shape (K, D)."""
+        """The expected means E mu, of shape (K, D)."""
         return self.means_centred + self.offset
 
     @property
     def means_centred(self) -> NDArray[np.float64]:
-        """E mu minus the mean of the training data."""
+        """The expected means minus the mean of the training data."""
         return self.posterior.shift / self.posterior.kappa[:, None]
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """E w, of shape (K,)."""
+        """The expected weights E w, of shape (K,)."""
         if self.known_weights is not None:
             return self.known_weights
         return self.posterior.alpha / self.posterior.alpha.sum()
 
     @property
     def precisions(self) -> NDArray[np.float64]:
-        """E lambda, of shape (K, D)."""
+        """The expected precisions E lambda, of shape (K, D)."""
         if self.known_covariances is not None:
             return 1.0 / self.known_covariances
         a, rate = self._gamma(self.posterior, self.least_beta)
@@ -419,21 +418,21 @@ class GMM(Mixture):
         return Natural(self.alpha, kappa, shift, np.full(K, float(self.nu)), square)
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
-        """The prior or, under the posterior form, its power b, which is in the same family.
+        """The prior or, in the posterior form, the prior raised to the power b.
 
-        If b differs between data, it is their mean b.
+        If b differs between data, their mean b is used.
         """
         if tempering.form == "likelihood":
             return self.prior
         b = tempering.mean
         hot = b * self.prior
-        # b multiplies the exponents of the densities: w^(alpha - 1) and, if g dimensions
-        # share a lambda, lambda^(g nu/2 + g/2 - 1)
+        # b multiplies the exponents of the densities w^(alpha - 1) and lambda^(g nu/2 + g/2 - 1),
+        # where g is the number of dimensions with the same lambda
         g = self.n_features if self.covariance_type == "spherical" else 1
         nu = hot.nu + (1 - b) * (2 / g - 1)
         if self.known_covariances is None and np.any(nu <= 0):
             raise ValueError(
-                f"Under form='posterior' the prior of the precisions, with "
+                f"With form='posterior' the prior of the precisions, with "
                 f"degrees_of_freedom_prior={self.nu!r}, is improper at T={1 / b:.4g}. Use a lower "
                 "temperature, more degrees of freedom, or form='likelihood'."
             )
@@ -443,7 +442,7 @@ class GMM(Mixture):
         return np.asarray(X, dtype=np.float64) - self.offset
 
     def _log_joint(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
+        """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
         precision, m = self.precisions, self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * (self.n_features / self.posterior.kappa + np.sum(precision * m**2, 1))
@@ -456,7 +455,7 @@ class GMM(Mixture):
         return special.digamma(self.posterior.alpha) - special.digamma(self.posterior.alpha.sum())
 
     def _log_scales(self) -> NDArray[np.float64]:
-        """sum_d (E log lambda_kd - log 2 pi)."""
+        """For each component k, the sum over d of E log lambda_kd - log 2 pi."""
         if self.known_covariances is not None:
             log_precision = -special.log(self.known_covariances)
         else:
@@ -466,17 +465,17 @@ class GMM(Mixture):
         return np.sum(np.broadcast_to(log_precision, shape) - math.log(2 * math.pi), axis=1)
 
     def _log_base(self) -> float:
-        """log h of a datum."""
+        """The logarithm of the base measure h of a datum."""
         if self.known_covariances is None:
             return -0.5 * self.n_features * math.log(2 * math.pi)
         return -0.5 * float(np.sum(special.log(2 * math.pi * self.known_covariances).mean(axis=0)))
 
     def _prior_beta(self, prior: Natural) -> NDArray[np.float64]:
-        """beta of a tempered prior, without the rounding errors that a distant mean causes."""
+        """The beta of a tempered prior, which is accurate even if the prior mean is far from 0."""
         return self.beta * (prior.kappa[0] / self.prior.kappa[0])
 
     def _gamma(self, q: Natural, least: NDArray) -> tuple[NDArray, NDArray]:
-        """Shape (K, 1) and rate (K, D or 1) of the precisions; beta is at least the prior's."""
+        """The Gamma parameters of the precisions: the shape (K, 1) and the rate (K, D or 1)."""
         beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least)
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta

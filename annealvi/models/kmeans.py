@@ -1,4 +1,4 @@
-"""k-means, as a start of the mixtures: scikit-learn's bits depend on BLAS, so by processor."""
+"""k-means for the starts of mixtures; unlike scikit-learn's it is identical on all processors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from annealvi._kernels import gemm
 
-#: Most steps of Lloyd's algorithm, which ends when the squares of its moves are at most this
-#: fraction of the variance of X, as scikit-learn's.
+#: Most steps of Lloyd's algorithm.  As in scikit-learn, it ends when the squared moves of the
+#: centres are at most TOLERANCE times the variance of X.
 MAX_ITER, TOLERANCE = 300, 1e-4
 
 
 def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
-    """Indices of rows far from each other, drawn as scikit-learn's ``kmeans_plusplus`` does.
+    """Draw indices of rows that are far from each other, like scikit-learn's ``kmeans_plusplus``.
 
-    The best of a few rows is taken that are drawn by the square of their distance to the nearest of
-    those before (Arthur and Vassilvitskii 2007, *k-means++: the advantages of careful seeding*).
+    For each index a few rows are drawn, with probabilities proportional to the squared distance to
+    the nearest earlier row, and the best one is kept (Arthur and Vassilvitskii 2007, *k-means++*).
     """
     X = X - X.mean(axis=0, dtype=np.float64)  # so that differences of squares lose no digits
     n, squares = len(X), np.sum(X**2, axis=1)
@@ -39,7 +39,7 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
 
 
 def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
-    """The cluster of each row, by Lloyd's algorithm from :func:`sampled_rows`."""
+    """Find the cluster of each row by Lloyd's algorithm, which starts from `sampled_rows`."""
     X = X - X.mean(axis=0)
     centres, rows = X[sampled_rows(X, n_clusters, rng)], np.arange(len(X))
     least = TOLERANCE * float(np.mean(X**2))
@@ -50,7 +50,7 @@ def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
         sizes = members.sum(axis=0)
         means = gemm.product(members.T, X) / np.maximum(sizes, 1)[:, None]
         before, filled = centres, sizes[:, None] > 0
-        centres = np.where(filled, means, before)  # an empty cluster stays where it is
+        centres = np.where(filled, means, before)  # the centre of an empty cluster does not move
         if np.sum((centres - before) ** 2) <= least:
             break
     return labels

@@ -1,4 +1,4 @@
-"""What the models of mixtures have in common: they keep what the ELBO of their last step needs."""
+"""The base class of mixture models, which keep what the ELBO after the last step needs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.random import RandomState
 from annealvi.files.schema import Integer, Schema, damaged
 from annealvi.model import UNTEMPERED, LocalStep, Tempering
 
-#: The sizes of a model, with which its schema begins; shapes name them.
+#: The sizes of a model.  They are the first fields of its schema, and shapes refer to them.
 K, D = "n_components", "n_features"
 SIZES = {name: Integer(1) for name in (K, D, "n_samples")}
 
 
 class MixtureStep(LocalStep):
-    """A local step whose energy is evaluated at the current globals when it is read."""
+    """A local step whose energy is computed at the current global variables when it is read."""
 
     def __init__(
         self, model: Mixture, statistics: Any, plain: Any, entropy: Any, inverse: Any = None
@@ -26,18 +26,18 @@ class MixtureStep(LocalStep):
 
     @property
     def energy(self) -> float:  # type: ignore[override]
-        """L = +E_q[log p(x, z | globals)] of the batch, without the base measure."""
+        """The energy L, which is +E_q[log p(x, z | parameters)] without the base measure."""
         return self._model.expected_energy(self._plain)
 
 
 class Mixture:
-    """q of the global variables, and the statistics of the last local step.
+    """Base class: q of the global variables, and the statistics of the last local step.
 
-    A child has the steps of :class:`annealvi.model.Model`; ``start(X, ...)``, which begins
-    training; and the methods below that raise.
+    A child class defines the steps of :class:`annealvi.model.Model`, a method ``start(X, ...)``
+    that begins training, and the methods below that raise NotImplementedError.
     """
 
-    #: All that a fit has learned; the fields are attributes.
+    #: Everything that a fit has learned.  The fields are attributes of the model.
     STATE: ClassVar[Schema]
     n_components: int
     n_features: int
@@ -45,7 +45,7 @@ class Mixture:
     n_threads = 1
     #: Whether components are perturbed while T falls.
     perturbs: ClassVar[bool] = True
-    #: The statistics of the last local step, not weighted by b, and the entropy of its q(z).
+    #: The statistics of the last local step, not multiplied by b, and the entropy of its q(z).
     last: Any
     entropy: float
 
@@ -57,23 +57,23 @@ class Mixture:
         """Release the arrays that only training needs."""
 
     def expected_energy(self, statistics: Any) -> float:
-        """L from statistics that are not weighted by b, at the current globals."""
+        """The energy L of statistics that were not multiplied by b, at the current q."""
         raise NotImplementedError
 
     def log_base_measure(self) -> float:
-        """log h of the training data; a learned T does not temper it."""
+        """The logarithm of the base measure of the training data; learned T do not temper it."""
         raise NotImplementedError
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """-KL(q || p) of the globals; the posterior form tempers p."""
+        """-KL(q || p) of the global variables.  The posterior form tempers p."""
         raise NotImplementedError
 
     def energy(self) -> float:
-        """L of the data of the last local step, at the current globals."""
+        """The energy L of the data of the last local step, at the current q."""
         return self.expected_energy(self.last)
 
     def elbo(self, tempering: Tempering = UNTEMPERED) -> float:
-        """F(b) of the training data at one b, after at least one step; at T = 1 the ELBO."""
+        """The objective F(b) of the training data at one b, after at least one step."""
         likelihood = self.energy() + self.log_base_measure()
         return float(tempering.inverse) * likelihood + self.entropy + self.global_bound(tempering)
 
@@ -82,11 +82,11 @@ class Mixture:
         return {name: getattr(self, name) for name in SIZES}
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a fit has learned, as a tree; while it lasts, with what only training needs."""
+        """What a fit has learned, as a tree; during the fit, also the arrays for training."""
         return self.STATE.dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str) -> None:
-        """Take over what a fit has learned; a model that is being trained keeps its sizes."""
+        """Set what a fit has learned from a tree; during training, sizes must be the same."""
         found = self.STATE.load(tree, way)
         for name in (*SIZES, "dtype"):
             if self.n_samples and name in found and found[name] != getattr(self, name):
@@ -94,5 +94,5 @@ class Mixture:
         self._restore(found, way)
 
     def _restore(self, found: dict[str, Any], way: str) -> None:
-        """Set the attributes that were found in a file, once they fit together."""
+        """Check that values from a file fit together, and set them as attributes."""
         vars(self).update(found)

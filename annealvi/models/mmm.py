@@ -1,24 +1,24 @@
-r"""The mixture of multinomials for counts of words, in which a document has one class, tempered.
+r"""The mixture of multinomials for counts of words, in which each document has one cluster.
 
 .. math::
    z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
 
-(Nigam, McCallum, Thrun, Mitchell 2000; Yin and Wang 2014).  q(z) is free, and w and beta are at
-the maximum of the posterior under Dirichlet priors of a and eta counts beside each weight and
-word.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  At inverse temperature
-b, which in the posterior form multiplies a and eta too:
+(Nigam, McCallum, Thrun, Mitchell 2000; Yin and Wang 2014).  q(z) has no restrictions.  w and beta
+maximise the posterior under Dirichlet priors, which add a to each weight's count and eta to each
+word's count.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The updates at
+inverse temperature b are as follows.  In the posterior form b also multiplies a and eta:
 
 .. math::
    \phi_{dk} &\propto \exp b \{ \log w_k + \sum_v x_{dv} \log \beta_{kv} \} \\
    w_k &\propto a + b N_k, \quad \beta_{kv} \propto \eta + b S_{kv}
 
-With expected logarithms in place of the logarithms of these means (variational Bayes) a word that
-a component has never had would cost 1/eta nats.  Fits from a few documents for each component
-then stay where they began (docs/record/classes.md has the measurement).
+Variational Bayes would use expected logarithms instead of the logarithms of w and beta.  Under
+variational Bayes, a word that a component does not contain lowers the objective by 1/eta nats.
+Fits that start from a few documents then hardly change (docs/record/classes.md).
 
-**Merged runs.**  The fit is short, and its optima are poor.  So by default it begins from several
-short fits, whose components are put together and merged to K, as :mod:`annealvi.models.lda.merging`
-merges topics.
+**Merged runs.**  A single fit is short and reaches poor optima.  By default several short fits are
+made first, and the components of these fits are merged until K are left, in the way in which
+:mod:`annealvi.models.lda.merging` merges topics.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from annealvi.models.lda.topics import LEAST_COUNT, LEAST_SHARE
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 
 TINY = float(np.finfo(np.float64).tiny)
-#: Documents whose phi is in memory at a time, and in the cache.
+#: Number of documents whose phi are in memory, and in the cache, at the same time.
 BLOCK = 4096
-#: Of training data with more entries, transposed parts are made anew in each iteration.
+#: If training data have more entries than this, their transposes are not kept between iterations.
 KEPT = 1 << 24
 
 
 class Counts(NamedTuple):
-    """Documents and words of the components, to which their estimates are linear."""
+    """The statistics: expected counts of documents and of words in each component."""
 
-    #: N_k.
+    #: The counts N_k of documents.
     documents: NDArray[np.float64]
-    #: S_kv as (V, K).
+    #: The counts S_kv of words, of shape (V, K).
     words: NDArray[np.float64]
 
     def __rmul__(self, factor: float) -> Counts:  # type: ignore[override]
@@ -62,7 +62,7 @@ class Counts(NamedTuple):
 
 @dataclass(eq=False)
 class MMM(Mixture):
-    """q(z), w and beta, and the steps that update them; see :class:`annealvi.model.Model`."""
+    """The updates of q(z), w and beta, as a :class:`annealvi.model.Model`."""
 
     STATE = Schema(
         **SIZES,
@@ -74,7 +74,7 @@ class MMM(Mixture):
         entropy=Number(),
     )
 
-    perturbs = False  # its runs begin far apart, and stay so at any T that helps
+    perturbs = False  # components start far apart, and do not become equal at usual T
     n_components: int
     n_features: int
     _: KW_ONLY
@@ -83,10 +83,10 @@ class MMM(Mixture):
     n_threads: int = 1
     n_samples: int = 0
     entropy: float = field(default=np.nan, init=False)
-    #: N_k of the last step.
+    #: The counts N_k of the last step.
     documents: Any = field(default=None, init=False)
-    #: Parts of the training data transposed, by their first document, room for phi of one, and the
-    #: lengths of documents and how often each occurs, while there is a fit.
+    #: During a fit: transposed parts of the training data, by their first document; an array for
+    #: phi of one part; and the lengths of documents, with how often each occurs.
     by_word: Any = field(default=None, init=False)
     room: Any = field(default=None, init=False)
     lengths: Any = field(default=None, init=False)
@@ -94,9 +94,9 @@ class MMM(Mixture):
     def start(
         self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
     ) -> None:
-        """Begin training on X from the words of each component, (K, V), and perhaps documents.
+        """Begin training on X from the counts of words (K, V) and of documents of components.
 
-        It may be called again with the same X.
+        The method may be called again with the same X.
         """
         if self.by_word is None:
             self.n_samples = X.shape[0]
@@ -108,7 +108,7 @@ class MMM(Mixture):
         self.assign(self.weight_prior + documents, self.word_prior + words.T)
 
     def _transposed(self, X: sparse.csr_matrix, start: int) -> sparse.csr_matrix:
-        """A part of the training data transposed, which is kept unless there are too many."""
+        """The transpose of a part of the training data, which is kept if the data are small."""
         part = self.by_word.get(start)
         if part is None:
             part = X[start : start + BLOCK].T.tocsr()
@@ -120,9 +120,9 @@ class MMM(Mixture):
         self.by_word = self.room = self.lengths = self.last = None
 
     def assign(self, alpha: NDArray, lam: NDArray, sums: NDArray | None = None) -> None:
-        """Take over w and beta, which are proportional to (K,) and (V, K) numbers.
+        """Set w and beta, which are proportional to `alpha`, (K,), and `lam`, (V, K).
 
-        `sums` are those of lambda over all words, if `lam` has not all.
+        `sums` are the sums of lambda over all words, if `lam` does not contain all words.
         """
         self.alpha, self.lam = alpha, np.ascontiguousarray(lam)
         self.log_weights = special.log(alpha / alpha.sum())
@@ -136,7 +136,7 @@ class MMM(Mixture):
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
-        """Compute the responsibilities of all training data and the statistics that follow."""
+        """Compute the responsibilities of all training data, and from them the statistics."""
         b, K = float(tempering.inverse), self.n_components
         counts, entropy = Counts(np.zeros(K), np.zeros((self.n_features, K))), []
         for start in range(0, self.n_samples, BLOCK):
@@ -156,7 +156,7 @@ class MMM(Mixture):
     def global_step(
         self, statistics: Counts, rho: float, scale: float, tempering: Tempering
     ) -> None:
-        """Move w and beta to their optimum; `rho` and `scale` are 1, as in batch mode."""
+        """Move w and beta to their optimum; `rho` and `scale` are 1 if a step uses all data."""
         b = tempering.of_priors
         alpha = b * self.weight_prior + scale * statistics.documents
         lam = b * self.word_prior + scale * statistics.words
@@ -174,12 +174,12 @@ class MMM(Mixture):
         return 0.0
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """log p(w) + log p(beta), without the constants of the priors."""
+        """log p(w) + log p(beta), without the normalising constants of the priors."""
         prior = self.weight_prior * self.log_weights.sum() + self.word_prior * self.log_words.sum()
         return float(tempering.of_priors * prior)
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute log C(T) at the present w and beta: all sequences of words, of each length."""
+        """Compute log C(T) at the present w and beta, a sum over all sequences of words."""
         lengths, repeats = self.lengths
         total = []
         for b in np.asarray(inverse, dtype=np.float64):
@@ -193,7 +193,7 @@ class MMM(Mixture):
     def log_joint(
         self, X: sparse.csr_matrix, rows: slice = slice(None), out: NDArray | None = None
     ) -> NDArray[np.float64]:
-        """log w_k + sum_v x_dv log beta_kv of some rows, of shape (n, K)."""
+        """Compute log w_k + sum_v x_dv log beta_kv for some rows d, of shape (n, K)."""
         start, stop, _ = rows.indices(X.shape[0])
         out = np.empty((stop - start, self.n_components)) if out is None else out
         out[:] = self.log_weights
@@ -202,32 +202,32 @@ class MMM(Mixture):
         return out
 
     def normalise(self, joint: NDArray[np.float64], b: float) -> tuple[NDArray, NDArray]:
-        """Make phi of log p(x_d, k) in place; return its energies and sums, see the kernel."""
+        """Compute phi from log p(x_d, k) in place; return the energies and the log sums."""
         energy, log_sum = np.empty((2, len(joint)))
         scratch = separate_rows(self.n_threads, self.n_components)
         kernels.normalise(b, self.n_threads, scratch, joint, energy, log_sum)
         return energy, log_sum
 
     def predict(self, X: sparse.csr_matrix) -> NDArray[np.int64]:
-        """The most probable component of each document; some documents at a time."""
+        """Find the most probable component of each document, one part after another."""
         parts = range(0, X.shape[0], BLOCK)
         found = [self.log_joint(X, slice(i, i + BLOCK)).argmax(axis=1) for i in parts]
         return np.concatenate(found)
 
 
 def words_of_documents(X: Any, n_components: int, rng: RandomState) -> NDArray[np.float64]:
-    """Words of components from a few similar documents each, far from those of the others."""
+    """For each component, the words of a few similar documents, which differ between components."""
     words = np.empty((n_components, X.shape[1]))
     topics_of_spread_documents(X, rng, words)
     return np.maximum(words - 1.0, 0.0)
 
 
 def merged(several: list[Counts], n_components: int) -> dict[str, NDArray[np.float64]]:
-    """The means over fits of their components, merged; as keyword arguments of `start`."""
+    """Merge the components of several fits; return the means as keyword arguments of `start`."""
     rows = [row for counts in several for row in counts.words.T]
     sizes = np.concatenate([counts.documents for counts in several])
     least = min(LEAST_COUNT, LEAST_SHARE * float(np.mean([row.sum() for row in rows])))
-    # components without words would be compared with all others
+    # components without words are left out, because they would be compared with all others
     used = [k for k, row in enumerate(rows) if row.max() > least]
     groups = groups_of([rows[k] for k in used], n_components, NEIGHBOURS, least) if used else []
     words, documents = np.zeros((n_components, len(rows[0]))), np.zeros(n_components)

@@ -1,4 +1,4 @@
-"""log C(T), the normaliser of a tempered likelihood, estimated in several ways."""
+"""Several estimates of log C(T), where C(T) is the normaliser of a tempered likelihood."""
 
 from annealvi.partition.estimate import Conjugate, Draws, Nested, PowerGrid, log_partition
 from annealvi.partition.result import LogPartition, OutOfReach, even_grid, exponential_grid

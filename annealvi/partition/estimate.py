@@ -1,12 +1,12 @@
-r"""log C(T), the normaliser of a tempered likelihood.
+r"""Estimates of log C(T), where C(T) is the normaliser of a tempered likelihood.
 
 If the likelihood of a conditionally conjugate model is raised to the power b = 1/T, it no
-longer sums to one but to
+longer sums to 1.  Its sum is
 
 .. math::
    C(T) = \sum_x \sum_z \int p(\beta) \, h(x, z) \exp b (\beta^\top t(x, z) - a(\beta)) \, d\beta.
 
-A temperature that is learned from the data weighs the likelihood against C(T) (Mandt et al. 2016).
+A temperature is learned from the data by comparing the likelihood with C(T) (Mandt et al. 2016).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from annealvi.checks import COUNT, Interval, as_array, checked, n_threads
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.partition.result import LogPartition, OutOfReach, check_inverse_temperatures, shown
 
-#: Draws of a thread in a kernel that cannot be interrupted.
+#: How many draws a thread makes in one call of a kernel, which cannot be interrupted.
 DRAWS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
 class Draws:
-    """How to draw from a prior: the number of draws, the seed and the number of threads.
+    """Options of draws from a prior: their number, their random seed and the threads.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Draws:
     seed : numpy.random.SeedSequence
     n_threads : int
     callback : callable, optional
-        ``callback(done, total)``, called in the thread that asked for the draws.
+        ``callback(done, total)`` is called in the thread that uses the draws.
     """
 
     n_samples: int
@@ -61,9 +61,9 @@ class Draws:
     def map(
         self, function: Callable[[np.random.Generator], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """Return function(rng) of each draw, stacked.
+        """Return the results of ``function(rng)`` for all draws, as one array.
 
-        Each draw has a generator of its own and runs in one thread, so results are
+        Each draw has its own generator and is made in one thread, so results are
         bit-identical for any number of threads.
         """
         seeds = self.seed.spawn(self.n_samples)
@@ -73,7 +73,7 @@ class Draws:
 
         results: list[Any] = [None] * self.n_samples
         with ThreadPoolExecutor(self.n_threads) as pool:
-            # submit only as many as the threads need, so that an error soon ends the loop
+            # few draws are submitted in advance, so that the loop ends soon after an error
             ahead: deque[tuple[int, Future]] = deque()
             for index in range(self.n_samples + self.n_threads + 1):
                 if index < self.n_samples:
@@ -86,7 +86,7 @@ class Draws:
         return np.stack(results)
 
     def blocks(self) -> Iterator[slice]:
-        """Slices of the draws, for a kernel that makes those of a slice at once."""
+        """Slices of the draws, for a kernel that makes the draws of a slice in one call."""
         step = self.n_threads * (DRAWS_AT_ONCE if self.callback is None else 1)
         for first in range(0, self.n_samples, step):
             last = min(first + step, self.n_samples)
@@ -97,7 +97,7 @@ class Draws:
 
 
 class PlateOfData:
-    """The methods of a model of N data that share only their global parameters."""
+    """The methods of a model whose N data share only the global parameters."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -134,41 +134,40 @@ class PlateOfData:
 
 
 def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log of the mean of exp(logs) over the first axis."""
+    """Compute the logarithm of the mean of exp(logs) over the first axis."""
     most = logs.max(axis=0)
     return most + special.log(np.mean(special.exp(logs - most), axis=0))
 
 
-#: Rows that :meth:`PowerGrid.column_sums` sums before it adds them to others.
+#: :meth:`PowerGrid.column_sums` sums this many rows before it adds the sum to the total.
 SUMMED_ROWS: int = kernels.SUMMED_ROWS
-#: The number n of points that a value is interpolated from, and two bounds on the distance h
-#: of the points: h is at most b divided by the second number and at most 1 divided by the
-#: third.  The error at b of interpolating p^b from n points is below (h log(1/p) / 2)^n p^b.
-#: If h = b/17 is not small enough for this, p^b is small; but all p may be small, and for that
-#: case the third number bounds h.  Rougher grids do not pay: (8, 8, 32) has half the points and
-#: saved 2 to 3% of a fit that learns its temperature, but log C(T) of 70,000 words was off by
-#: 0.08, and the posterior of the temperature with it.
+#: A value is interpolated from n = _ORDER points.  Their distance h is at most b / _DENSITY and at
+#: most 1 / _MOST.  The error at b of interpolating p^b from n points is below
+#: (h log(1/p) / 2)^n p^b.  If h = b/17 is too large for a small error, p^b is small, and so is its
+#: part in the sum.  All p may be small, though, so _MOST limits h for this case.  A coarser grid,
+#: (8, 8, 32), has half the points and made a fit that learns its temperature 2 to 3% faster.  But
+#: its error in log C(T) of 70,000 words was 0.08, which changes the posterior of the temperature.
 _ORDER, _DENSITY, _MOST = 24, 17, 51
-#: The cost of a panel of even points apart from the points, in points: its exponentials.
+#: The exponentials of a panel take as long as this many points.
 _PANEL_COST = 10
-#: Most points in a panel.  Each point follows from the one before by a multiplication, which
+#: Most points in a panel.  Each point is computed from the one before by a multiplication, which
 #: adds a rounding error.
 _MOST_STEPS = 256
 
 
 class PowerGrid:
-    """Sums of powers at any inverse temperatures b_1, ..., b_M.
+    """Computes sums of powers p^b at inverse temperatures b_1, ..., b_M.
 
-    On an even grid each power follows from the one before by a multiplication.  Any other grid is
-    covered by panels of even points, and sums are interpolated from those, about as accurately as
-    double precision allows.  For b at most about 1 and numbers p in [0, 1] the relative error of
-    p^b, and of sums of such powers, is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums
-    must not depend on smaller p; with larger ones among the terms they hardly do.
+    On an even grid each power is computed from the one before by a multiplication.  Any other grid
+    is covered by panels, which are short even grids.  Sums are interpolated from their points,
+    about as accurately as double precision allows.  For b up to about 1 and numbers p in [0, 1]
+    the relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums of
+    such powers are as accurate.  Smaller p are too inaccurate, unless larger p dominate the sum.
 
     Parameters
     ----------
     inverses : array-like of shape (M,)
-        Positive.
+        Positive inverse temperatures.
 
     Attributes
     ----------
@@ -193,7 +192,7 @@ class PowerGrid:
         self.n_points = len(self.points)
 
     def _follow(self, low: float, step: float, size: int, descending: bool) -> None:
-        """Make panels of an even grid's own points, short enough to limit rounding errors."""
+        """Divide an even grid into panels that are short enough to limit rounding errors."""
         n_panels = -(-size // _MOST_STEPS)
         self._size = -(-size // n_panels)
         self._starts = low + step * self._size * np.arange(n_panels)
@@ -207,13 +206,13 @@ class PowerGrid:
     def _cover(self, b: NDArray[np.float64]) -> None:
         """Make panels of even points, and the matrix that interpolates from them.
 
-        Each panel starts at a multiple of its step, which saves the kernel an exponential.
+        Each panel starts at a multiple of its step, so the kernel computes one exponential less.
         """
         low, high = float(b.min()), float(b.max())
         margin = _ORDER // 2
 
         def panels(size: int) -> tuple[int, list[float], list[int]]:
-            """For panels of `size` steps: their cost, their starts, and these in own steps."""
+            """The cost of panels of `size` steps, their starts, and the starts as step numbers."""
             floors: list[float] = []
             places: list[int] = []
             end = low
@@ -226,7 +225,7 @@ class PowerGrid:
         size = min(range(1, _MOST_STEPS - _ORDER), key=lambda size: panels(size)[0])
         _, floors, whole = panels(size)
         n_panels, self._size = len(floors), size + _ORDER
-        places = np.array(whole, dtype=np.float64)  # they may be too large for int64
+        places = np.array(whole, dtype=np.float64)  # the numbers may be too large for int64
         self._steps = np.array(floors) / places
         self._starts = (places - margin + 1) * self._steps
         panel = np.clip(np.searchsorted(floors, b, side="right") - 1, 0, n_panels - 1)
@@ -247,7 +246,7 @@ class PowerGrid:
         self._interpolation = sparse.csr_matrix((np.concatenate(entries), where), shape=shape)
 
     def for_draws(self) -> kernels.Grid:
-        """The panels and the interpolation, as kernels take them."""
+        """The panels and the weights of the interpolation, in the form that kernels use."""
         rows = self._interpolation
         if rows is None:
             rows = sparse.csr_matrix(np.eye(self.n_points))
@@ -258,12 +257,12 @@ class PowerGrid:
     def row_sums(
         self, logs: NDArray[np.float64], weights: NDArray | None = None, *, n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """sum_i w_ji exp(b_j l_ri) at the points, of shape (R, n_points).
+        """Compute sum_i w_ji exp(b_j l_ri) at the points, of shape (R, n_points).
 
         Parameters
         ----------
         logs : ndarray of shape (R, n padded)
-            From :func:`annealvi._kernels.layout.padded_rows`, filled with -infinity.
+            Rows l_r from :func:`annealvi._kernels.layout.padded_rows`, padded with -infinity.
         weights : ndarray of shape (n_points, n padded), optional
         n_threads : int, default=1
         """
@@ -280,14 +279,14 @@ class PowerGrid:
         *,
         n_threads: int = 1,
     ) -> NDArray[np.float64]:
-        """sum_v exp(b_j l_vk) at the points, of shape (n_points, n padded).
+        """Compute sum_v exp(b_j l_vk) at the points, of shape (n_points, n padded).
 
         Parameters
         ----------
         logs : ndarray of shape (V, n padded)
         out : ndarray of shape (n_points, n padded), optional
-            Added to.  Rows in several pieces have bit-identical sums if all pieces except the last
-            have a multiple of SUMMED_ROWS rows.
+            The array to which the sums are added.  If rows are passed in several pieces, sums are
+            bit-identical if all pieces except the last have a multiple of SUMMED_ROWS rows.
         n_threads : int, default=1
         """
         if out is None:
@@ -303,11 +302,11 @@ class PowerGrid:
         Parameters
         ----------
         at_points : ndarray of shape (..., n_points)
-            Sums of powers, or logarithms of them.
+            Sums of powers, or the logarithms of such sums.
         """
         if self._interpolation is None:
             return at_points
-        # SciPy's product with a sparse matrix has fused roundings on some processors
+        # SciPy's product with a sparse matrix rounds differently on some processors
         weights, columns = (
             np.ascontiguousarray(part.reshape(len(self.inverses), -1).T)
             for part in (self._interpolation.data, self._interpolation.indices)
@@ -315,12 +314,12 @@ class PowerGrid:
         if at_points.ndim == 1:
             return np.sum(weights * at_points[columns], axis=0)
         out = np.zeros((*at_points.shape[:-1], len(self.inverses)))
-        for weight, column in zip(weights, columns, strict=True):  # without an array of all terms
+        for weight, column in zip(weights, columns, strict=True):  # to make no array of all terms
             out += weight * at_points[..., column]
         return out
 
     def log_at_inverses(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Logarithms, at b_1, ..., b_M, of sums at the points along their last axis."""
+        """Interpolate logarithms at b_1, ..., b_M from sums at the points, along the last axis."""
         return special.log(np.maximum(self.at_inverses(sums), np.finfo(np.float64).tiny))
 
 
@@ -332,19 +331,19 @@ _NEEDS = {
     "map": "map_log_partition",
     "posterior": "posterior_log_partition",
 }
-#: With an effective sample size below this, a single draw dominates the estimate.
+#: If the effective sample size is below this, a single draw dominates the estimate.
 _LEAST_EFFECTIVE = 2.0
 
 
 class Conjugate(Protocol):
-    """The methods of a conditionally conjugate model that :func:`log_partition` needs.
+    """The methods that :func:`log_partition` needs from a conditionally conjugate model.
 
-    A model may also have the methods
+    A model may also have methods that return
 
-    - ``prior_centre()``, parameters at which the prior is centred, for "map";
-    - ``log_partition(inverse)``, log C in closed form, for "exact";
-    - ``posterior_log_partition(inverse, data)``, log C at the current q, for "posterior";
-    - ``hyperparameters()``, a dict that is kept with the result.
+    - ``prior_centre()``: the parameters at the centre of the prior, for "map";
+    - ``log_partition(inverse)``: log C in closed form, for "exact";
+    - ``posterior_log_partition(inverse, data)``: log C at the current q, for "posterior";
+    - ``hyperparameters()``: a dict of hyperparameters that is kept with the result.
 
     Attributes
     ----------
@@ -355,28 +354,28 @@ class Conjugate(Protocol):
     n_samples: int
 
     def sample_prior(self, rng: np.random.Generator) -> Any:
-        """Global parameters beta, drawn from their prior."""
+        """Draw global parameters beta from their prior."""
 
     def local_log_partition(
         self, parameters: Any, inverse: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """a_l(b beta) - b a_l(beta) at each b: the log normaliser of one tempered datum."""
+        """The log normaliser a_l(b beta) - b a_l(beta) of one tempered datum, at each b."""
 
 
 class Nested(Protocol):
     """The methods of a model whose C is not a power of one datum's normaliser.
 
-    An example is latent Dirichlet allocation, whose documents have lengths and parameters of
-    their own.
+    An example is latent Dirichlet allocation, in which each document has its own length and
+    its own parameters.
     """
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
-        """Logarithm of an estimate of C for each draw from the prior, of shape (n_samples, M)."""
+        """The logarithms of estimates of C, one for each prior draw, of shape (n_samples, M)."""
 
     def jensen_log_partition(
         self, inverse: NDArray[np.float64], draws: Draws
     ) -> NDArray[np.float64]:
-        """N E log S and N log E S, of shape (2, M)."""
+        """The lower bounds N E log S and N log E S of log C, of shape (2, M)."""
 
 
 @checked
@@ -395,8 +394,8 @@ def log_partition(
     r"""Estimate log C(T) of a model over a grid of inverse temperatures b = 1/T.
 
     The tempered likelihood of one datum sums to S(beta, b) = exp(a_l(b beta) - b a_l(beta)).
-    For N data log C = log E[S^N], where the expectation is over the prior of beta (Mandt et
-    al. 2016, A.1).
+    For N data, log C = log E[S^N], with the expectation over the prior of beta (Mandt et al.
+    2016, A.1).
 
     Parameters
     ----------
@@ -405,30 +404,31 @@ def log_partition(
         :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with its
         documents as `data`), or your own model with the methods of :class:`Conjugate`.
     inverse_temperatures : array-like of shape (M,)
-        Decreasing from 1, for example from :func:`exponential_grid` or :func:`even_grid`.
+        Inverse temperatures that decrease from 1.  :func:`exponential_grid` and :func:`even_grid`
+        make such grids.
     method : {"auto", "exact", "monte-carlo", "jensen", "map", "posterior"}, default="auto"
         How log C is estimated.
 
-        - "exact": the model's own closed form or enumeration.
-        - "monte-carlo": the logarithm of the mean of S^N over draws from the prior.
-        - "jensen": as x^N is convex, N E log S <= N log E S <= log C.  Both are lower
-          bounds; the values are the tighter one.
-        - "map": S^N at the centre of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)).
-          This is crude, because other values of beta dominate the mean of S^N.
-        - "posterior": log C at the model's current q, minus its value at T = 1.
-        - "auto": exact if the model offers it and it is not too costly, else Monte Carlo.
+        - "exact": by the model's own formula or enumeration.
+        - "monte-carlo": as the logarithm of the mean of S^N over draws from the prior.
+        - "jensen": by the lower bound N log E S.  The looser bound N E log S is returned too.
+        - "map": from S^N at the centre beta* of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)).
+          "map" is inaccurate, because other values of beta dominate the mean of S^N.
+        - "posterior": as log C at the model's current q, minus the same at T = 1.
+        - "auto": by "exact" if the model has this method and it is fast enough, otherwise by
+          "monte-carlo".
     n_samples : int, default=100
         Number of draws of the global parameters, for "monte-carlo" and "jensen".
     n_theta : int, default=100
         Number of draws of local parameters for each draw of the global ones, if the model
         has local parameters.  For :class:`~annealvi.models.lda_prior.LDAPrior` it is the
-        number for each document or group of documents, see Notes.
+        number for each document or group of documents; see Notes.
     data : object, optional
-        Passed to the model for "posterior".
+        The data, which "posterior" passes to the model.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws.
+        The random seed of the draws.
     n_jobs : int, default=None
-        Number of threads that draw.  Results do not depend on it.
+        Number of threads.  Results do not depend on it.
     callback : callable, optional
         ``callback(done, total)`` is called after each draw.
 
@@ -439,17 +439,17 @@ def log_partition(
     Warns
     -----
     UserWarning
-        If one draw dominates the mean over draws, as it usually does for large N.  The
+        If one draw dominates the mean over draws, which is usual for large N.  The
         estimate and its standard error are then unreliable.
 
     Notes
     -----
-    Monte Carlo estimates of C by an LDAPrior are unbiased if each document has its own draws.  They
-    have their own draws if these fit into about 5e5 numbers: D n_theta K <= 5e5 in the explicit
-    form, D n_theta K V <= 5e5 in the collapsed one, and no more than a few hundred documents if
-    there are many temperatures.  Otherwise documents share draws in G groups. log C is then biased
-    upwards by about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a
-    document's S^n, as long as that is small.  The standard error does not contain this bias.
+    Monte Carlo estimates of C for an LDAPrior are unbiased if each document has its own draws.
+    Documents have their own draws if D n_theta K <= 5e5 in the explicit form, or D n_theta K V <=
+    5e5 in the collapsed form.  If there are many temperatures, D must be at most a few hundred.
+    Otherwise documents share draws in G groups, and log C is too high.  If this bias is small, it
+    is about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a document's S^n.
+    The standard error does not include the bias.
 
     Examples
     --------
@@ -479,7 +479,8 @@ def log_partition(
         raise BadParameter("method", f"one that {own} offers: {names}", method)
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
-            f"C(T) needs at least one sample. Got n_samples={model.n_samples} of {own} instead."
+            f"{own} must have at least one sample, so that C(T) can be computed. Got n_samples="
+            f"{model.n_samples} instead."
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in words])
@@ -517,18 +518,18 @@ def log_partition(
 def _monte_carlo(
     logs: NDArray[np.float64], b: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """log of the mean of exp(logs), its standard error by the delta method, and warnings."""
+    """The logarithm of the mean of exp(logs) and its standard error; warn if it is unreliable."""
     n = len(logs)
     values = log_mean_exp(logs)
-    # the largest weight is 1: the mean of huge logarithms is only known up to their rounding
+    # weights are divided by the largest one, because exp of the logarithms may overflow
     weights = special.exp(logs - logs.max(axis=0))
     effective = weights.sum(axis=0) ** 2 / np.sum(weights**2, axis=0)
     error = weights.std(axis=0, ddof=1) / weights.mean(axis=0) / math.sqrt(n)
     worst = int(np.argmin(effective))
     if effective[worst] < _LEAST_EFFECTIVE:
         warn_user(
-            f"One draw dominates the mean that estimates C(T): at T={1 / b[worst]:.4g} the "
-            f"effective sample size is {effective[worst]:.3g} of {n}. Neither log C there nor its "
-            "standard error can be trusted. If there are many data, more draws hardly help."
+            f"One draw dominates the mean that estimates C(T). At T={1 / b[worst]:.4g} the "
+            f"effective sample size is {effective[worst]:.3g}, with {n} draws. log C and its "
+            "standard error are unreliable there. If there are many data, more draws hardly help."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

@@ -18,13 +18,13 @@ from annealvi.exceptions import BadParameter
 from annealvi.files import read_archive
 
 _MADE_FOR = "made_for."
-#: Largest |log C(1)| that counts as 0, for up to a thousand data.  For more data it grows in
-#: proportion, because rounding errors add up.
+#: Largest |log C(1)| that counts as 0, for up to a thousand data.  For more data the limit grows
+#: in proportion, because rounding errors add up.
 _LOST = 1e-8
 
 
 def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Make inverse temperatures of an exponential grid, T_m = t_max^((m - 1) / (M - 1)).
+    """Make the inverse temperatures of the exponential grid T_m = t_max^((m - 1) / (M - 1)).
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (M,)
-        b_1 = 1 > ... > b_M = 1 / t_max.
+        The inverse temperatures b_1 = 1 > ... > b_M = 1 / t_max.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
 
 
 def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
-    """Check a grid of inverse temperatures: it must start at T = 1 and increase in T."""
+    """Check that a grid of inverse temperatures starts at 1 and decreases."""
     name = "inverse_temperatures"
     b = check_inverses(value, name, 2)
     if b[0] != 1:
@@ -88,12 +88,12 @@ def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class LogPartition:
-    """log C(T) over a grid, with the hyperparameters that it was computed for.
+    """Values of log C(T) over a grid, with the hyperparameters that they were computed for.
 
     Parameters
     ----------
     inverse_temperatures : ndarray of shape (M,)
-        1 = b_1 > ... > b_M.
+        The inverse temperatures 1 = b_1 > ... > b_M.
     values : ndarray of shape (M,)
         log C at each inverse temperature.
     method : str, default="given"
@@ -101,11 +101,12 @@ class LogPartition:
     standard_error : ndarray of shape (M,), optional
         Standard error of the values, if they are a Monte Carlo estimate.
     effective_sample_size : ndarray of shape (M,), optional
-        (sum w)^2 / sum w^2 of the terms w of that estimate.
+        The effective number of draws in a Monte Carlo estimate with terms w, which is
+        (sum w)^2 / sum w^2.
     bounds : ndarray of shape (2, M), optional
-        Jensen's two lower bounds, the looser one first.
+        Jensen's two lower bounds: first the looser bound, then the tighter one.
     made_for : dict, optional
-        Hyperparameters that the values hold for: numbers, strings and arrays by name.
+        The hyperparameters that the values were computed for, by name: numbers, strings, arrays.
     """
 
     inverse_temperatures: NDArray[np.float64]
@@ -117,7 +118,7 @@ class LogPartition:
     made_for: dict[str, Any] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another one has the same numbers and the same hyperparameters."""
+        """Return whether another LogPartition has the same numbers and hyperparameters."""
         if not isinstance(other, LogPartition):
             return NotImplemented
         mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for
@@ -136,21 +137,21 @@ class LogPartition:
         inverse_temperatures: ArrayLike | None = None,
         hyperparameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """Raise ValueError if log C is needed for another grid or other hyperparameters.
+        """Raise ValueError if the values are not for a given grid and hyperparameters.
 
         Parameters
         ----------
         inverse_temperatures : array-like of shape (M,), optional
             The grid on which log C is needed.
         hyperparameters : mapping, optional
-            The hyperparameters for which it is needed.  Only names that both sides have are
+            The hyperparameters for which log C is needed.  Those that are also in `made_for` are
             compared.
 
         Raises
         ------
         ValueError
-            If something differs (the message names it), or if the values are not one finite number
-            for each temperature.
+            If the grid or a hyperparameter differs, or if the values are not one finite number for
+            each temperature.  The message names what differs.
         """
         own = check_inverse_temperatures(self.inverse_temperatures)
         check_numbers(self.values, "values", own.shape)
@@ -161,33 +162,33 @@ class LogPartition:
             wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
             if wanted.shape != own.shape:
                 raise ValueError(
-                    "log C was computed on a different grid from the fit's: "
+                    "log C was computed on a different grid from the one that this fit uses. "
                     f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
                 )
-            differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # nan differs
+            differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # true for nan
             if differ.size:
                 m = int(differ[0])
                 raise ValueError(
-                    "log C was computed on a different grid from the fit's: "
+                    "log C was computed on a different grid from the one that this fit uses. "
                     f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
                 )
         for name, wanted in (hyperparameters or {}).items():
             given = self.made_for.get(name)
             if given is not None and wanted is not None and not _same(given, wanted):
                 raise ValueError(
-                    f"log C was computed for different hyperparameters from the fit's: {name!r} "
-                    f"is {shown(given)}, expected {shown(wanted)}."
+                    "log C was computed for different hyperparameters from those of this fit. "
+                    f"{name!r} is {shown(given)}, expected {shown(wanted)}."
                 )
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write to a file that :meth:`load` can read."""
+        """Write this object to a file that :meth:`load` can read."""
         parts = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
         del parts["made_for"]
         arrays = {name: np.asarray(value) for name, value in parts.items() if value is not None}
         wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
         if wrong:
             raise ValueError(
-                "A LogPartition can be saved only if it holds numbers and strings. Got "
+                "A LogPartition can be saved only if its fields are numbers and strings. Got "
                 f"{wrong[0]!r} of dtype {arrays[wrong[0]].dtype} instead."
             )
         with open(path, "wb") as file:
@@ -195,7 +196,7 @@ class LogPartition:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> LogPartition:
-        """Read a file that :meth:`save` wrote.
+        """Read a LogPartition from a file that :meth:`save` wrote.
 
         Raises
         ------
@@ -213,7 +214,7 @@ class LogPartition:
         possible = set(cls.__dataclass_fields__) - {"made_for"}
         if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
             raise ValueError(
-                f"{os.fspath(path)!r} holds no LogPartition: its arrays are {sorted(fields)}."
+                f"{os.fspath(path)!r} contains no LogPartition. Its arrays are {sorted(fields)}."
             )
         return cls(**fields, made_for=made_for)
 
@@ -234,17 +235,17 @@ def shown(value: Any) -> str:
     return f"an array of shape {array.shape}" if array.ndim else repr(array.item())
 
 
-class OutOfReach(ValueError):  # noqa: N818 - what happened is no mistake of the user's
-    """Raised if an exact log C would cost too much; method="auto" then uses Monte Carlo."""
+class OutOfReach(ValueError):  # noqa: N818 - the user made no error
+    """An exact log C would take too long to compute; method="auto" then uses Monte Carlo."""
 
 
 def check_log_c_at_1(
     values: NDArray[np.float64], inverse: NDArray[np.float64], n_data: int
 ) -> None:
-    """Raise OutOfReach if log C(1) is not 0: then rounding has spoilt the other values too."""
+    """Raise OutOfReach if log C(1) is not 0, because all values then have large rounding errors."""
     at_1 = values[inverse == 1]
     if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
         raise OutOfReach(
-            f"The exact log C has lost its digits: at T=1 it is {at_1[0]:.2g} instead of 0. "
-            "Use priors that are less extreme, or another method."
+            "The exact log C is wrong because of rounding errors: at T=1 it is "
+            f"{at_1[0]:.2g} instead of 0. Use priors that are less extreme, or another 'method'."
         )

@@ -1,8 +1,8 @@
-"""Proximity variational inference, in which q may change only slowly on the way to the optimum.
+"""Proximity variational inference, in which q may change only slowly during the fit.
 
-This package has the gradient algorithms of Altosaar, Ranganath, Blei (2018) for a model of
-binary factors.  The coordinate-wise form for :class:`annealvi.TemperedFMM` is a temperature,
-:class:`annealvi.temperature.Proximity`.
+This package contains the gradient algorithms of Altosaar, Ranganath, Blei (2018) for a model
+with binary factors.  :class:`annealvi.TemperedFMM` uses coordinate updates instead of gradients;
+its temperature :class:`annealvi.temperature.Proximity` has the same effect as these algorithms.
 """
 
 from annealvi.proximity.ascent import Adam, Ascent, ProximityAscent

@@ -6,15 +6,16 @@ Algorithm 2 ("fast") moves the logits of q by
    \nabla_\theta L - k\, d'(f(\theta) - f(\tilde\theta))\, f'(\theta), \qquad
    k = k_0 \gamma^{t/T} \text{ or } k_0 (1 - t/T),
 
-and the components by the gradient of L: see :mod:`annealvi.proximity.statistics` for f and
-:mod:`annealvi.proximity.penalty` for d and the moving average.  Algorithm 1 ("inner") fixes
-the gradient g at :math:`\theta_t` and ascends, from a point near it,
+and the components by the gradient of L.  The statistic f is defined in
+:mod:`annealvi.proximity.statistics`, the distance d and the moving average in
+:mod:`annealvi.proximity.penalty`.  Algorithm 1 ("inner") keeps the gradient g at
+:math:`\theta_t` and, from a point near :math:`\theta_t`, ascends
 
 .. math::
    g \cdot (\theta - \theta_t) - \|\theta - \theta_t\|^2 / 2\rho
    - k\, d(f(\theta) - f(\tilde\theta)).
 
-Deterministic annealing weights the entropy of q by max(1, k).  With k = 0, Algorithm 2 and
+Deterministic annealing multiplies the entropy of q by max(1, k).  With k = 0, Algorithm 2 and
 deterministic annealing are gradient ascent on L (Altosaar, Ranganath, Blei 2018).
 """
 
@@ -41,16 +42,16 @@ Array = NDArray[np.float64]
 
 
 class Adam:
-    """Adam: steps along the gradient, each element scaled by a running average of its size.
+    """The optimiser Adam, which divides each element of a step by its usual size.
 
     Parameters
     ----------
     rate : float
-        About the size of a step.
+        The approximate size of a step.
     decays : tuple of float, default=(0.9, 0.999)
-        Decays of the averages of the gradient and of its square.
+        The decay rates of the moving averages of the gradient and of its square.
     eps : float, default=1e-8
-        Gradients well below this lead to almost no step.
+        Elements of the gradient that are much smaller than `eps` cause almost no step.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Adam:
         self._left = [1.0, 1.0]
 
     def __call__(self, gradient: Array) -> Array:
-        """Return the step along this gradient, of the same shape."""
+        """Return the step for this gradient, an array of the same shape."""
         if self._averages is None:
             self._averages = np.zeros_like(gradient), np.zeros_like(gradient)
         for i, (average, decay) in enumerate(zip(self._averages, self._decays, strict=True)):
@@ -83,17 +84,17 @@ class Ascent:
     Attributes
     ----------
     logits : ndarray of shape (n_runs, n_components, n_samples)
-        theta, component-major.
+        The logits theta of q.
     means : ndarray of shape (n_runs, n_components, n_features)
-        mu.
+        The components mu.
     elbo : ndarray of shape (n_runs,)
-        L at the end.
+        The ELBO of each run at the end.
     n_steps : int
         Number of steps made.
     steps : ndarray of shape (n_records + 1,)
-        Number of steps done at each record.
+        The number of steps that had been made at each record.
     elbo_path, magnitude_path : ndarray of shape (n_records + 1, n_runs)
-        L and k at each record; k is `nan` after the last step.
+        The ELBO and the magnitude k at each record; k is `nan` after the last step.
     """
 
     logits: Array
@@ -107,49 +108,50 @@ class Ascent:
 
 @dataclass(eq=False, repr=False)
 class ProximityAscent(BaseEstimator):
-    r"""Gradient ascent on the ELBO with a constraint on its path.
+    r"""Gradient ascent on the ELBO in which a statistic of q may change only slowly.
 
     Parameters
     ----------
     statistic : str or callable, default="entropy"
         The statistic f of q that may change only slowly: ``"entropy"``, ``"kl"``, ``"mean"``,
-        ``"variance"`` or ``"mean_variance"``, or your own function; see
-        :mod:`annealvi.proximity.statistics`.  Its derivative is compared with finite differences
-        before the first step.  Annealing does not use it.
+        ``"variance"`` or ``"mean_variance"``, or your own function (see
+        :mod:`annealvi.proximity.statistics`).  The derivative of your function is compared with
+        finite differences before the first step.  ``method="annealing"`` does not use `statistic`.
     distance : {"inverse_huber", "square"} or Distance, default="inverse_huber"
-        The distance d of f from its past; the distances of all elements are added.  Annealing
-        does not use it.
+        The distance d between f and its average over past steps.  The distances of all elements
+        are added.  ``method="annealing"`` does not use `distance`.
     method : {"fast", "inner", "annealing"}, default="fast"
-        Algorithm 2, Algorithm 1, or deterministic annealing with the same magnitudes.
+        ``"fast"`` is Algorithm 2 of the paper, ``"inner"`` is Algorithm 1, and ``"annealing"`` is
+        deterministic annealing with the same magnitudes.
     magnitude : float or None, default=None
         The first magnitude :math:`k_0 \ge 0`.  None means :math:`|L|` at the start of each
         run.  With 0 the ascent is plain variational inference.
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^{t/T}` or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
-        :math:`\gamma`, in (0, 1], the fraction of the magnitude that remains at the end.  Not used
-        with ``shape="linear"``.
+        The fraction of the magnitude that remains at the end, in (0, 1].  Not used with
+        ``shape="linear"``.
     decay : float, default=0.9999
-        :math:`\alpha` of the moving average, in (0, 1].
+        The factor :math:`\alpha` of the moving average, in (0, 1].
     average : {"statistic", "parameters"}, default="statistic"
-        What is averaged.  ``"statistic"`` averages f, as in the authors' code, which made the
-        tables of the paper.  ``"parameters"`` averages the logits of q, as in the text of the
-        paper, and computes f from the average.
+        What is averaged over past steps.  ``"statistic"`` averages f, as in the code that made
+        the tables of the paper.  ``"parameters"`` averages the logits of q, as in the text of
+        the paper, and computes f from the average.
     n_steps : int, default=10000
         Number of steps T.
     optimizer : {"adam", "gradient"}, default="adam"
-        Adam, or plain gradient steps.
+        The optimiser: Adam, or plain gradient ascent.
     learning_rate : float, default=0.1
-        Step size of the optimizer, and :math:`\rho` of Algorithm 1.
+        The step size of the optimiser, and the :math:`\rho` of Algorithm 1.
     n_inner : int, default=10
-        Number of steps of Algorithm 1's inner loop.
+        Number of steps of the inner loop of Algorithm 1.
     noise : float, default=0.1
-        Standard deviation of the noise added to the logits at the start of an inner loop.
+        Standard deviation of the noise that is added to the logits before an inner loop.
     n_records : int, default=100
-        Number of records of the ELBO, evenly spaced over the steps, not counting the one at
-        the end.
+        Number of records of the ELBO, which are evenly spaced over the steps.  One more record
+        is made after the last step.
     random_state : int, RandomState instance or None, default=None
-        Seed of the noise.
+        The random seed of the noise.
 
     Examples
     --------
@@ -205,15 +207,16 @@ class ProximityAscent(BaseEstimator):
     def ascend(
         self, model: BernoulliFactorModel, means: ArrayLike, logits: ArrayLike | None = None
     ) -> Ascent:
-        """Fit q and the components from the starts passed, all runs at once.
+        """Fit q and the components from given starting points, for several runs together.
 
         Parameters
         ----------
         model : BernoulliFactorModel
         means : array-like of shape (n_runs, n_components, n_features)
-            The first mu of each run.  The first axis may be left out for a single run.
+            The components mu that each run starts from.  For a single run the first axis may be
+            left out.
         logits : array-like, broadcast to (n_runs, n_components, n_samples), optional
-            The first theta; by default 0.
+            The logits theta that each run starts from; by default 0.
 
         Returns
         -------
@@ -225,9 +228,9 @@ class ProximityAscent(BaseEstimator):
             If a parameter or an array is out of its range, or if your own statistic or distance
             returns another shape, NaN, or a wrong derivative.
         DivergenceError
-            If logits, components or the ELBO become infinite or NaN.  Its ``state`` is the last
-            Ascent in which all were finite: that of the previous step or, if its ELBO is not
-            finite, that of the last record.
+            If logits, components or the ELBO become infinite or NaN.  The attribute ``state`` of
+            the error is an Ascent with finite numbers: that of the previous step, or of the last
+            record if the ELBO of the previous step is not finite.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):
@@ -238,7 +241,7 @@ class ProximityAscent(BaseEstimator):
         try:
             theta = np.broadcast_to(theta, shape).copy()
         except ValueError:
-            must_be = f"broadcastable to shape {shape}, of runs, components and samples"
+            must_be = f"broadcastable to shape {shape}, which is (n_runs, n_components, n_samples)"
             raise BadParameter("logits", must_be, theta) from None
         if not isinstance(self.statistic, str) and self.method != "annealing":
             check_statistic(self.statistic, Bernoulli(theta), model.prior_logit)
@@ -246,7 +249,7 @@ class ProximityAscent(BaseEstimator):
 
 
 class _Run:
-    """The state of one ascent, of all runs."""
+    """The state of all runs of one ascent."""
 
     def __init__(
         self, options: ProximityAscent, model: BernoulliFactorModel, means: Array, logits: Array
@@ -265,7 +268,7 @@ class _Run:
         if not np.all(np.isfinite(self.elbo)):
             raise ValueError(
                 f"The ELBO at the start must be finite. Got {self.elbo[~np.isfinite(self.elbo)][0]}"
-                ": scale X, or start from smaller 'means'."
+                ". Rescale X, or start from smaller 'means'."
             )
 
     def go(self) -> Ascent:
@@ -306,7 +309,7 @@ class _Run:
         return logits, means
 
     def _inner(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
-        """Algorithm 1's inner loop."""
+        """Run the inner loop of Algorithm 1; return the new logits."""
         move, rho = self._optimizer(), float(self.options.learning_rate)
         logits = q.logit
         if self.options.noise:
@@ -337,10 +340,10 @@ class _Run:
             self.step, self.logits, self.means = self.recorded
         return DivergenceError(
             f"The ascent diverged at step {step} of {self.options.n_steps} in "
-            f"{np.count_nonzero(runs)} of {len(runs)} runs; the ELBO was last "
+            f"{np.count_nonzero(runs)} of {len(runs)} runs. The last finite ELBO was "
             f"{self.elbo[runs].min():.6g}, after step {self.step}. Use a smaller 'learning_rate' "
-            f"(it is {self.options.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'; "
-            "the 'state' of this error is the last finite one.",
+            f"(it is {self.options.learning_rate!r}), optimizer='adam', or a smaller 'magnitude'. "
+            "The attribute 'state' of this error contains the last finite state.",
             self._result(),
         )
 

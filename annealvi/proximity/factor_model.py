@@ -1,11 +1,12 @@
-r"""Binary factors with point components: the model of Figure 1 of proximity inference.
+r"""A model with binary factors and point estimates of components (Figure 1 of the paper below).
 
 .. math::
    z_{ik} \sim \mathrm{Bern}(\pi_k), \quad x_i \sim N(\sum_k z_{ik} \mu_k, \sigma^2 I), \quad
    q(z_{ik}) = \mathrm{Bern}(\lambda_{ik} = \mathrm{sigmoid}(\theta_{ik}))
 
-with :math:`\mu` as parameters.  The factorial mixture of :mod:`annealvi.models.fmm` is the same
-model, except that it has q(mu) = N(m, s I), which adds D s to each squared length.  The ELBO is
+where the components :math:`\mu` are parameters.  The factorial mixture of
+:mod:`annealvi.models.fmm` is the same model with q(mu) = N(m, s I), which adds D s to each squared
+length of a component.  The ELBO is
 
 .. math::
    L = \sum_i \Big\{ -\tfrac{D}{2} \log 2\pi\sigma^2
@@ -14,7 +15,7 @@ model, except that it has q(mu) = N(m, s I), which adds D s to each squared leng
        + \sum_k [\lambda_{ik} \log \pi_k + (1 - \lambda_{ik}) \log (1 - \pi_k)
          + H(\lambda_{ik})] \Big\}
 
-with the residual :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k`, and its gradients are
+where :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k` is the residual.  The gradients of L are
 
 .. math::
    a_{ik} &= \mathrm{logit}\, \pi_k + [\mu_k^T (r_i + \lambda_{ik} \mu_k)
@@ -23,8 +24,8 @@ with the residual :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k`, and its gradien
    \partial L / \partial \mu_k &= \sum_i [\lambda_{ik} r_i
        - \lambda_{ik} (1 - \lambda_{ik}) \mu_k] / \sigma^2.
 
-The coordinate update is logit lambda = a.  These are Eqs. 4 to 7 of Altosaar, Ranganath, Blei
-(2018), whose Eq. 6 leaves out the prior.
+The coordinate update sets logit lambda to a.  The equations are Eqs. 4 to 7 of Altosaar,
+Ranganath, Blei (2018); their Eq. 6 leaves out the prior.
 """
 
 from __future__ import annotations
@@ -43,23 +44,24 @@ Array = NDArray[np.float64]
 
 
 class BernoulliFactorModel:
-    """The data and constants of the model; logits and components are passed to its methods.
+    """The data and constants of a model with binary factors.
 
-    The leading axis of all arrays runs over independent runs, which are computed together.
+    Logits and components are passed to the methods.  The first axis of all arrays is that of
+    independent runs, which are computed together.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features) or (n_runs, n_samples, n_features)
-        The data, the same for all runs or different for each.
+        The data.  All runs have the same data, or each run has its own.
     prior_probability : float or array-like of shape (n_components,), default=0.5
-        pi, in (0, 1).
+        The prior probability pi of each component, in (0, 1).
     noise_variance : float, default=1.0
-        sigma^2 > 0.
+        The variance sigma^2 > 0 of the noise.
 
     Attributes
     ----------
     prior_logit : ndarray of shape (1, 1) or (n_components, 1)
-        logit pi.
+        The logit of `prior_probability`.
 
     Raises
     ------
@@ -84,34 +86,34 @@ class BernoulliFactorModel:
             raise BadParameter("prior_probability", "in the range (0.0, 1.0)", wrong.flat[0])
         variance = check_numbers(noise_variance, "noise_variance", (), positive=True)
         self.noise_variance = float(variance)
-        # component-major, as in the kernels: values of different data are contiguous
+        # as in the kernels, the values of a component for all data are contiguous in memory
         self._x = np.ascontiguousarray(np.swapaxes(data, -1, -2))
         self.prior_probability = pi = probability.reshape(-1, 1)
         self.prior_logit = special.log(pi) - special.log1p(-pi)
 
     @property
     def n_samples(self) -> int:
-        """The number of data N."""
+        """Number of data N."""
         return self._x.shape[-1]
 
     @property
     def n_features(self) -> int:
-        """The number of features D."""
+        """Number of features D."""
         return self._x.shape[-2]
 
     def check_means(self, means: ArrayLike) -> Array:
-        """Check components to start from; return them with shape (n_runs, K, D).
+        """Check the components of a start; return them with shape (n_runs, K, D).
 
         Parameters
         ----------
         means : array-like of shape (n_components, n_features) or \
                 (n_runs, n_components, n_features)
-            Without the leading axis they are the start of a single run.
+            The components.  Without the first axis they are the start of a single run.
 
         Raises
         ------
         ValueError
-            If they are not finite or do not have the shape of the data.
+            If the components are not finite, or if their shape does not match the data.
         """
         n_runs = len(self._x) if self._x.ndim == 3 else None
         n_components = len(self.prior_probability) if len(self.prior_probability) > 1 else None
@@ -122,19 +124,19 @@ class BernoulliFactorModel:
             n not in (None, m) or not m for n, m in zip(wanted, runs.shape, strict=True)
         ):
             shape = f"({n_runs or 'n_runs'}, {n_components or 'n_components'}, {self.n_features})"
-            must_be = f"numbers of shape {shape}, of runs, components and features"
+            must_be = f"numbers of shape {shape}, which is (n_runs, n_components, n_features)"
             raise BadParameter("means", must_be, array)
         return runs
 
     def elbo(self, q: Bernoulli, means: Array) -> Array:
-        """L of each run.
+        """Compute the ELBO of each run.
 
         Parameters
         ----------
         q : Bernoulli of logits of shape (n_runs, n_components, n_samples)
-            theta, component-major.
+            The factors, with the logits theta.
         means : ndarray of shape (n_runs, n_components, n_features)
-            mu.
+            The components mu.
 
         Returns
         -------
@@ -150,14 +152,14 @@ class BernoulliFactorModel:
         return log_h - quadratic / (2 * self.noise_variance) + local
 
     def gradients(self, q: Bernoulli, means: Array) -> tuple[Array, Array]:
-        """Return the coordinate optimum a of the logits, and the gradient of the components.
+        """Return the optimum a of each logit, and the gradient with respect to the components.
 
-        The gradient of the logits is ``(a - q.logit) * q.variance``.
+        The gradient with respect to the logits is ``(a - q.logit) * q.variance``.
 
         Parameters
         ----------
         q, means
-            See `elbo`.
+            The same as in `elbo`.
 
         Returns
         -------
@@ -175,11 +177,11 @@ class BernoulliFactorModel:
         return a, gradient / self.noise_variance
 
     def best_means(self, q: Bernoulli) -> Array:
-        r"""Return the mu that maximises L, the solution of R mu = A (the exact M-step).
+        r"""Return the components mu that maximise the ELBO, the solution of R mu = A.
 
         Here :math:`A = \lambda^T X` and :math:`R = \lambda^T \lambda + \mathrm{diag} \sum_i
-        \lambda_i (1 - \lambda_i)`.  If the solution is not unique, because a factor is in
-        no datum, the shortest one is returned.
+        \lambda_i (1 - \lambda_i)`.  If several mu solve the equation, because a factor is in
+        no datum, the shortest mu is returned.
 
         Parameters
         ----------
@@ -192,7 +194,7 @@ class BernoulliFactorModel:
         R = q.probability @ np.swapaxes(q.probability, -1, -2)
         diagonal = np.einsum("...kk->...k", R)
         diagonal += q.variance.sum(axis=-1)
-        # a pseudoinverse that works even if R is so small that NumPy's would overflow
+        # this pseudoinverse works even if R is so small that NumPy's pseudoinverse would overflow
         values, vectors = np.linalg.eigh(R)
         least = np.maximum(1e-14 * values[..., -1:], 1e-100)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
@@ -200,5 +202,5 @@ class BernoulliFactorModel:
         return (vectors * inverse[..., None, :]) @ (np.swapaxes(vectors, -1, -2) @ A)
 
     def _residual(self, q: Bernoulli, means: Array) -> Array:
-        """x - sum_k lambda_k mu_k, of shape (n_runs, D, N)."""
+        """The residuals x - sum_k lambda_k mu_k, of shape (n_runs, D, N)."""
         return self._x - gemm.product(np.swapaxes(means, -1, -2), q.probability)

@@ -2,9 +2,9 @@ r"""The penalty that keeps a statistic near its past values, and checks of users
 
 The penalty of proximity variational inference is
 :math:`k\, d(f(\lambda) - f(\tilde\lambda))`.  Here d is a distance, usually the inverse Huber
-distance, :math:`\tilde\lambda` a moving average of the parameters over the steps, and k a
-magnitude that falls (Altosaar, Ranganath, Blei 2018, *Proximity
-Variational Inference*, sections 2-3).
+distance, :math:`\tilde\lambda` is a moving average of the parameters over the steps, and k is a
+magnitude that falls during the fit (Altosaar, Ranganath, Blei 2018, *Proximity Variational
+Inference*, sections 2-3).
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from annealvi.proximity.statistics import STATISTICS, Bernoulli, Derivative, Sta
 from annealvi.schedules import Exponential, Linear, Schedule
 
 Floats = NDArray[np.float64]
-# A wrong derivative spoils an ascent without a word, so it is compared with finite differences, in
-# a random direction v and with random weights w: d/dh sum_j w_j f_j(theta + h v) at h = 0 must be
-# v . sum_j w_j df_j/dtheta.  One that is wrong anywhere fails with probability 1, up to the
-# accuracy of the differences.
+# An ascent with a wrong derivative would end at a wrong result without an error.  So derivatives
+# are compared with finite differences, in a random direction v and with random weights w:
+# d/dh sum_j w_j f_j(theta + h v) at h = 0 must be v . sum_j w_j df_j/dtheta.  A derivative that is
+# wrong anywhere fails this test with probability 1, up to the accuracy of the differences.
 
-#: Random directions that are tried, and the spread of the logits at which they are.
+#: Number of random directions, and the standard deviation of the logits.
 DIRECTIONS, SPREAD = 3, 1.5
-#: Largest difference, as a fraction of the two derivatives and of the function's own size.
+#: Largest difference, relative to the two derivatives and to the values of the function.
 TOLERANCE, ROUNDING = 1e-4, 1e-6
-#: Arguments of a distance: 0, where every fit begins, and both sides of 1; none is a corner.
+#: Arguments at which a distance is checked: 0, where every fit begins, and both sides of 1.
 POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
 
 def name_of(function: Any) -> str:
-    """How messages call a function: by its name, or by its class if it has none."""
+    """The name of a function for messages, or the name of its class if it has no name."""
     return repr(getattr(function, "__name__", type(function).__name__))
 
 
 def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floats:
-    """Return what a function gave as float64, if it is finite and of the shape."""
+    """Check the shape of a function's result and that it is finite; return it as float64."""
     array = as_array(value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{what} must be an array of floats. Got {value!r:.200} instead.")
@@ -59,7 +59,7 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floa
 def call_statistic(
     statistic: Statistic, q: Bernoulli, prior_logit: Floats, shape: tuple[int, ...] | None = None
 ) -> tuple[Floats, Derivative]:
-    """Return a statistic and its derivative, if the function keeps to what is agreed."""
+    """Return a statistic and its derivative, after checks of what the function returned."""
     name = name_of(statistic)
     found = statistic(q, prior_logit)
     if not isinstance(found, tuple) or len(found) != 2:
@@ -74,33 +74,35 @@ def call_statistic(
     what = f"The derivative of the statistic {name}"
     if value.shape != q.logit.shape:
         raise ValueError(
-            f"{what} must be a function, because f has shape {value.shape} and q {q.logit.shape}: "
-            "it must return the sum of c_j df_j/dtheta for an array c of the shape of f."
+            f"{what} must be a function, because the shape of f is {value.shape} and that of q is "
+            f"{q.logit.shape}. For an array c of the shape of f, the function must return the sum "
+            "of c_j df_j/dtheta."
         )
     return value, numbers(derivative, what, q.logit.shape)
 
 
 @checked
 def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike = 0.0) -> None:
-    """Check that a statistic returns what an ascent needs, and that its derivative is right.
+    """Check that a statistic returns what an ascent needs, and that its derivative is correct.
 
     :meth:`annealvi.proximity.ProximityAscent.ascend` calls this before its first step.
 
     Parameters
     ----------
     statistic : callable
-        ``statistic(q, prior_logit)`` returns f and its derivative, see
+        ``statistic(q, prior_logit)`` must return f and its derivative; see
         :mod:`annealvi.proximity.statistics`.
     q : Bernoulli
-        Values are checked at its logits, and the derivative at random logits of the same shape.
+        Values of f are checked at the logits of `q`, and the derivative at random logits of the
+        same shape.
     prior_logit : array-like, default=0.0
-        logit pi, broadcast to q.
+        The logit of the prior probability, broadcast to `q`.
 
     Raises
     ------
     ValueError
-        If an argument has another type, or if the statistic does not return a pair, or returns
-        another shape, NaN, infinity, or a derivative that differs from finite differences.
+        If an argument has a wrong type, or if the statistic does not return a pair, or returns a
+        wrong shape, NaN, infinity, or a derivative that differs from finite differences.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
         must_be = f"broadcastable to the shape of q, {q.logit.shape}"
         raise BadParameter("prior_logit", must_be, prior) from None
     value, derivative = call_statistic(statistic, q, prior)
-    rng = np.random.RandomState(0)  # the ascent's own generator stays as it is
+    rng = np.random.RandomState(0)  # so that the random numbers of the ascent do not change
     name, shape = name_of(statistic), value.shape
     what = f"The gradient of the statistic {name}"
     if callable(derivative):
@@ -146,27 +148,27 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
 def check_distance(
     value: Callable[[Floats], Floats], derivative: Callable[[Floats], Floats]
 ) -> None:
-    """Check that a distance works elementwise, and that its derivative is right.
+    """Check that a distance works elementwise, and that its derivative is correct.
 
-    Every :class:`annealvi.proximity.Distance` is checked when it is made.
+    :class:`annealvi.proximity.Distance` calls this function when an object is made.
 
     Parameters
     ----------
     value, derivative : callable
-        d and d', functions of an array that return an array of the same shape.
+        The functions d and d' of an array, which must return an array of the same shape.
 
     Raises
     ------
     ValueError
-        If they return another shape, NaN or infinity, or if the derivative differs from finite
-        differences of the value.
+        If a function returns another shape, NaN or infinity, or if the derivative differs from
+        finite differences of the value.
     """
     u = np.array(POINTS)
     names = f"The distance {name_of(value)}", f"The derivative {name_of(derivative)} of a distance"
     for shape in (u.shape, (u.size, 1)):
         for name, function in zip(names, (value, derivative), strict=True):
             numbers(function(u.reshape(shape).copy()), name, shape)
-    smooth = u[1:]  # d need have no derivative at 0
+    smooth = u[1:]  # without 0, where d may have no derivative
     for point, given in zip(smooth, numbers(derivative(smooth.copy()), names[1]), strict=True):
         found = approx_fprime(np.array([point]), lambda at: float(np.squeeze(value(at.copy()))))
         size = float(np.abs(np.squeeze(value(np.array([point])))))
@@ -177,12 +179,12 @@ def _compare(given: float, difference: float, size: float, what: str) -> None:
     room = TOLERANCE * (abs(given) + abs(difference)) + ROUNDING * size
     if not abs(given - difference) <= room:
         raise ValueError(
-            f"{what} differs from finite differences: it is {given:.6g}, and they are "
+            f"{what} is wrong: it is {given:.6g}, but finite differences of the values give "
             f"{difference:.6g}."
         )
 
 
-#: How k falls, as a fraction of k0: to k0 gamma^s, or linearly to 0.
+#: How k / k0 falls over the steps: exponentially to gamma, or linearly to 0.
 MAGNITUDES: dict[str, Callable[[float], Schedule]] = {
     "exponential": lambda gamma: Exponential(1.0, gamma),
     "linear": lambda gamma: Linear(1.0, 0.0),
@@ -190,7 +192,7 @@ MAGNITUDES: dict[str, Callable[[float], Schedule]] = {
 
 
 def inverse_huber(u: ArrayLike) -> Floats:
-    r"""d(u) = \|u\| if \|u\| < 1, else (u^2 + 1) / 2.
+    r"""Compute d(u), which is \|u\| if \|u\| < 1, else (u^2 + 1) / 2.
 
     Parameters
     ----------
@@ -202,7 +204,7 @@ def inverse_huber(u: ArrayLike) -> Floats:
 
 
 def inverse_huber_derivative(u: ArrayLike) -> Floats:
-    r"""d'(u) = sign u if \|u\| < 1, else u; d'(0) = 0, although d has a corner there.
+    r"""Compute d'(u), which is sign u if \|u\| < 1, else u.  At 0 it is set to 0.
 
     Parameters
     ----------
@@ -213,32 +215,33 @@ def inverse_huber_derivative(u: ArrayLike) -> Floats:
 
 
 def square(u: ArrayLike) -> Floats:
-    """d(u) = u^2."""
+    """Compute d(u) = u^2."""
     with np.errstate(over="ignore"):
         return np.square(as_numbers(u, "u"))
 
 
 def square_derivative(u: ArrayLike) -> Floats:
-    """d'(u) = 2 u."""
+    """Compute d'(u) = 2 u."""
     return 2.0 * as_numbers(u, "u")
 
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance d of a statistic from its past, and its derivative.
+    """A distance d between a statistic and its past average, with its derivative d'.
 
     Parameters
     ----------
     value : callable
         ``value(u)`` returns d of each element of an array u, in an array of the same shape.
     derivative : callable
-        ``derivative(u)`` returns d' of each element.  It must be finite at u = 0 too, where
-        every fit begins.
+        ``derivative(u)`` returns d' of each element of u.  d' must be finite at u = 0, where every
+        fit begins.
 
     Raises
     ------
     ValueError
-        If one cannot be called, or :func:`annealvi.proximity.check_distance` finds it wrong.
+        If an argument is not callable, or if :func:`annealvi.proximity.check_distance` finds an
+        error in it.
 
     Examples
     --------
@@ -258,7 +261,7 @@ class Distance:
         check_distance(self.value, self.derivative)
 
 
-#: The distances that have a name.
+#: The distances that can be passed by name.
 DISTANCES: dict[str, Distance] = {
     "inverse_huber": Distance(inverse_huber, inverse_huber_derivative),
     "square": Distance(square, square_derivative),
@@ -266,21 +269,21 @@ DISTANCES: dict[str, Distance] = {
 
 
 class MovingAverage:
-    r"""An exponential moving average without the bias of its start at zero.
+    r"""An exponential moving average that is corrected for its start at zero.
 
-    :math:`\tilde f_t = g_t / (1 - \alpha^t)` with :math:`g_t = \alpha g_{t-1} + (1 - \alpha) f_t`
-    and :math:`g_0 = 0`.  It is close to the plain mean as long as t is well below 1/(1 - alpha),
-    and equal to it for :math:`\alpha = 1`.
+    The average is :math:`\tilde f_t = g_t / (1 - \alpha^t)` with :math:`g_t = \alpha g_{t-1} +
+    (1 - \alpha) f_t` and :math:`g_0 = 0`.  While t is much smaller than 1/(1 - alpha), the average
+    is close to the plain mean.  For :math:`\alpha = 1` it is the plain mean.
 
     Parameters
     ----------
     decay : float
-        alpha, in (0, 1].
+        The factor alpha, in (0, 1].
 
     Attributes
     ----------
     value : ndarray or None
-        The average; None before the first `update`.  Each update makes a new array.
+        The average, or None before the first `update`.  Each update makes a new array.
 
     Raises
     ------
@@ -306,12 +309,12 @@ class MovingAverage:
         Parameters
         ----------
         new : array-like
-            Must have the same shape each time.
+            The value, which must have the same shape in every call.
 
         Raises
         ------
         ValueError
-            If it is not an array of numbers, or its shape differs from the shape before.
+            If `new` is not an array of numbers, or its shape differs from earlier calls.
         """
         new = as_numbers(new, "new")
         if self.value is not None and new.shape != self.value.shape:
@@ -329,7 +332,7 @@ class MovingAverage:
 
 
 class Penalty:
-    """d(f(q) - past f), which knows the past."""
+    """The penalty d(f(q) - past f), with the moving average that is needed for the past f."""
 
     def __init__(
         self,
@@ -337,27 +340,27 @@ class Penalty:
         distance: str | Distance,
         decay: float,
         prior_logit: Floats,
-        of_parameters: bool = True,  # whether logits are averaged, or f
+        of_parameters: bool = True,  # whether logits are averaged; if False, f is averaged
     ) -> None:
         self._statistic, self._prior_logit = statistic, prior_logit
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]
         self._own = not (isinstance(statistic, str) and isinstance(distance, str))
         self._average, self._of_parameters = MovingAverage(decay), of_parameters
-        self._past: Any = None  # f of the past; None before the first update
+        self._past: Any = None  # the past f; None before the first update
 
     def update(self, q: Bernoulli) -> None:
-        """Let this q become a part of the past."""
+        """Include this q in the moving average."""
         if self._of_parameters:
             self._past = self._evaluate(Bernoulli(self._average.update(q.logit)))[0]
         else:
             self._past = self._average.update(self._evaluate(q)[0])
 
     def gradient(self, q: Bernoulli) -> Floats:
-        """The gradient with respect to theta."""
+        """The gradient of the penalty with respect to theta."""
         value, derivative = self._evaluate(q)
         slope = self._distance.derivative(value - self._past)
         found = derivative(slope) if callable(derivative) else slope * derivative
-        if self._own:  # functions of the user's: what they return is not known to be sound
+        if self._own:  # check what the user's functions returned
             numbers(slope, f"The derivative of {self._distance!r}", value.shape)
             numbers(found, f"The gradient of {name_of(self._statistic)}", q.logit.shape)
         return found

@@ -1,7 +1,7 @@
 r"""Proximity statistics f of a Bernoulli q, and their derivatives with respect to its logit.
 
-A proximity statistic is a property of q that may only change slowly during the fit.  Here
-q(z) = Bern(lambda) with lambda = sigmoid(theta), for each element separately:
+A proximity statistic is a property of q that may change only slowly during the fit.  For each
+element, q(z) = Bern(lambda) with lambda = sigmoid(theta).  The statistics with names are
 
 .. math::
    \text{entropy:}\quad f &= H(\lambda), & f' &= -\theta \lambda (1 - \lambda) \\
@@ -11,14 +11,14 @@ q(z) = Bern(lambda) with lambda = sigmoid(theta), for each element separately:
    \text{variance:}\quad f &= \lambda (1 - \lambda),
        & f' &= \lambda (1 - \lambda) (1 - 2 \lambda)
 
-The prior of ``kl`` is held fixed.  Derivatives are with respect to theta.
+The prior in ``kl`` does not change.  All derivatives are with respect to theta.
 
 Each statistic is a function ``f(q, prior_logit)`` of a :class:`Bernoulli` and of the logit of the
-prior's pi.  It returns f and one of two things: the derivative of each element of f with respect to
-the same element of theta, an array of the same shape; or, if f has another shape or mixes elements,
-a function that maps an array c of f's shape to :math:`\sum_j c_j \, \partial f_j / \partial
-\theta`, an array of theta's shape.  ``mean_variance`` is of the second kind.  Your own function can
-be used instead (Altosaar, Ranganath, Blei 2018, section 3).
+prior probability pi.  The function returns f and a derivative.  Usually the derivative is an array
+of the shape of theta: element i is the derivative of f_i with respect to theta_i.  If f has another
+shape or mixes elements, as ``mean_variance`` does, the derivative is a function.  This function
+maps an array c of the shape of f to :math:`\sum_j c_j \, \partial f_j / \partial \theta`, an array
+of the shape of theta.  You can use your own statistic (Altosaar, Ranganath, Blei 2018, section 3).
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ Array = NDArray[np.float64]
 
 
 class Bernoulli:
-    r"""Many independent q(z) = Bern(lambda), given by their logits.
+    r"""Independent Bernoulli distributions q(z) = Bern(lambda), given by their logits.
 
     Parameters
     ----------
     logit : ndarray of any shape
-        theta.
+        The logits theta.
 
     Attributes
     ----------
     probability : ndarray
-        lambda.
+        The probabilities lambda.
     variance : ndarray
-        lambda (1 - lambda), with small relative error in both tails.
+        The variances lambda (1 - lambda), accurate even if lambda is close to 0 or 1.
     """
 
     def __init__(self, logit: Array) -> None:
         self.logit = logit
         size = np.abs(logit)
-        self._tail = special.exp(-size)  # probability of the less likely value, not normalised
+        self._tail = special.exp(-size)  # odds of the less likely value
         likely = 1.0 / (1.0 + self._tail)
         unlikely = self._tail * likely
         self._size, self._unlikely = size, unlikely
@@ -63,11 +63,11 @@ class Bernoulli:
 
     @cached_property
     def entropy(self) -> Array:
-        r"""H(lambda), in nats: log(1 + e^-\|theta\|) + \|theta\| min(lambda, 1 - lambda)."""
+        r"""The entropy in nats: log(1 + e^-\|theta\|) + \|theta\| min(lambda, 1 - lambda)."""
         return special.log1p(self._tail) + self._size * self._unlikely
 
 
-#: The derivative of f, elementwise or as a product with an array of f's shape.
+#: The derivative of f: an array, or a function of an array of the shape of f.
 Derivative = Array | Callable[[Array], Array]
 #: A function of q and of the logit of the prior's pi that returns f and its derivative.
 Statistic = Callable[[Bernoulli, Array], tuple[Array, Derivative]]
@@ -99,12 +99,12 @@ def variance(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
 def mean_variance(
     q: Bernoulli, prior_logit: ArrayLike = 0.0
 ) -> tuple[Array, Callable[[Array], Array]]:
-    """Return lambda and lambda (1 - lambda), stacked, and the product with their derivatives."""
+    """Return lambda and lambda (1 - lambda) as one array, and a function for the derivative."""
     (first, first_slope), (second, second_slope) = mean(q), variance(q)
     return np.stack([first, second]), lambda c: c[0] * first_slope + c[1] * second_slope
 
 
-#: The statistics that have a name.
+#: The statistics that can be passed by name.
 STATISTICS: dict[str, Statistic] = {
     "entropy": entropy,
     "kl": kl,
@@ -115,18 +115,18 @@ STATISTICS: dict[str, Statistic] = {
 
 
 #: At a distance of about REACH from the centre the KL differs from its maximum by a fraction
-#: e^-REACH; distances beyond are treated as infinite.  Linear interpolation between NODES has
-#: an error of about 1e-6.  For centres beyond FAR the KL rises so slowly at first that nodes
-#: are spaced differently.  The error is then 1e-5 or, for centres beyond 15, the rounding
-#: error of the KL itself.
+#: e^-REACH.  Larger distances are treated as infinite.  Linear interpolation between NODES
+#: points has an error of about 1e-6.  If the centre is above FAR, the KL rises so slowly at first
+#: that the points are spaced differently.  The error is then 1e-5 or, for centres above 15, the
+#: rounding error of the KL itself.
 NODES, REACH, FAR = 4096, 30.0, 2.0
-#: Numbers looked up at a time: few enough for temporary arrays to stay in the cache, and
-#: enough to keep the number of calls low.
+#: How many numbers are looked up together: few enough that temporary arrays stay in the cache,
+#: and enough that the number of calls is low.
 CHUNK = 4096
 
 
 # KL(Bern(sigmoid theta) || Bern(sigmoid c)) is 0 at theta = c.  It rises on both sides, towards
-# log(1 + e^-c) above c and log(1 + e^c) below.  The entropy is log 2 less the KL for c = 0.
+# log(1 + e^-c) above c and log(1 + e^c) below.  The entropy is log 2 minus the KL for c = 0.
 
 
 def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
@@ -139,12 +139,12 @@ def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
             rows = same[first : first + each]
             above = _distance(values[rows], c)
             upper[rows] = c + above
-            lower[rows] = c - (_distance(values[rows], -c) if c else above)  # the mirror image
+            lower[rows] = c - (_distance(values[rows], -c) if c else above)  # by symmetry
     return lower, upper
 
 
 def _distance(values: Array, c: float) -> Array:
-    """The distance above c at which the KL has these values."""
+    """The distances above c at which the KL has these values."""
     table, most = _table(c)
     place = _key(values / most, c) * ((NODES - 1) / _last_key(c))
     cell = np.minimum(place, NODES - 2.0).astype(np.intp)
@@ -155,19 +155,19 @@ def _distance(values: Array, c: float) -> Array:
 
 
 def _key(done: Array, c: float) -> Array:
-    """The key of KL values, given as fractions of the maximum."""
+    """The keys for the table at KL values, which are given as fractions of the maximum."""
     key = np.sqrt(-special.log1p(-np.minimum(done, 1.0)))
     return np.sqrt(np.sqrt(key)) if abs(c) > FAR else key
 
 
 def _last_key(c: float) -> float:
-    """The key of REACH."""
+    """The key for the table at the distance REACH."""
     return math.sqrt(REACH) if abs(c) <= FAR else REACH**0.125
 
 
 @lru_cache(maxsize=256)
 def _table(c: float) -> tuple[Array, float]:
-    """Distances above c at evenly spaced keys, and the maximum of the KL above c."""
+    """A table of distances above c at evenly spaced keys, and the maximum of the KL above c."""
     most = float(np.logaddexp(0.0, -c))
     distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
     keys = _key(kl(Bernoulli(c + distances), c)[0] / most, c)

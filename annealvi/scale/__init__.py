@@ -1,1 +1,1 @@
-"""Sums over shards of the data, in one process or in many."""
+"""Sums over shards (parts) of the data, which are computed in one process or in several."""

@@ -1,4 +1,4 @@
-"""A corpus in shards, which an engine keeps on its workers."""
+"""A corpus that is cut into shards, which an engine keeps on its workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from annealvi.scale.tree import Place, TreeSum
 
 
 class Facts(NamedTuple):
-    """What a fit must know of a partition."""
+    """The properties of a partition that a fit needs."""
 
     n_documents: int
     n_features: int
@@ -33,7 +33,7 @@ class Facts(NamedTuple):
     #: See :class:`annealvi.scale.elsewhere.Counted`.
     n_words: float
     least: float
-    #: A bit for each word, see :func:`numpy.packbits`.
+    #: A bit for each word, which is 1 if the word occurs; see :func:`numpy.packbits`.
     used: NDArray[np.uint8]
     digest: str
 
@@ -47,13 +47,13 @@ class Piece(NamedTuple):
 
 
 def load(source: Any, name: str) -> sparse.csr_matrix:
-    """A partition as a canonical CSR matrix; a path names a corpus on disk."""
+    """Return a partition, a sparse matrix or the path of a corpus on disk, as a CSR matrix."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
     if not sparse.issparse(source):
         raise TypeError(
             f"{name} must be a sparse matrix, or the path of a corpus on disk. Got "
-            f"{type(source).__name__}: convert it with scipy.sparse.csr_matrix."
+            f"{type(source).__name__}. Convert it with scipy.sparse.csr_matrix."
         )
     if not source.shape[0]:
         raise ValueError(f"{name} must have at least one document. Got shape {source.shape}.")
@@ -63,7 +63,7 @@ def load(source: Any, name: str) -> sparse.csr_matrix:
 
 
 def facts_of(X: sparse.csr_matrix) -> Facts:
-    """Look through a partition."""
+    """Compute the properties of a partition."""
     used = np.zeros(X.shape[1], dtype=bool)
     used[X.indices] = True
     n_words = float(X.data.sum(dtype=np.float64))
@@ -72,9 +72,9 @@ def facts_of(X: sparse.csr_matrix) -> Facts:
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
-    """A shard: the documents of some pieces, in a dtype.
+    """Make a shard from the documents of some pieces, in a dtype.
 
-    One piece of the same dtype is a view of its partition.
+    If there is one piece with the same dtype, the shard is a view of its partition.
     """
     parts = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
     shard = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
@@ -85,7 +85,7 @@ def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matri
 
 
 def view(X: sparse.csr_matrix, start: int, stop: int) -> sparse.csr_matrix:
-    """Consecutive rows of a CSR matrix, without a copy of their entries."""
+    """Return consecutive rows of a CSR matrix without copying their entries."""
     ends = X.indptr[start : stop + 1]
     entries = slice(int(ends[0]), int(ends[-1]))
     shape = stop - start, X.shape[1]
@@ -97,18 +97,18 @@ class Order(NamedTuple):
 
     #: The pieces of each shard.
     shards: list[list[Piece]]
-    #: The numbers of their documents in the partitions, one after another.
+    #: The numbers that these documents have if partitions are numbered one after another.
     documents: NDArray[np.int64]
 
 
 def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: int) -> Order:
-    """Order the shards of partitions so that a minibatch has some of many partitions.
+    """Order the shards such that each minibatch contains shards of many partitions.
 
-    Shards of `shard_size` documents of one partition come first.  Partitions are taken in groups
-    of `shards_per_batch`, which are spread over all; a minibatch has one shard of each of the
-    group.  If there are fewer partitions, each is cut into parts, which are treated as partitions.
-    What is left of each partition comes last, put together to shards of the same size, except the
-    very last.  The order follows from these numbers alone.
+    First come the shards whose `shard_size` documents belong to one partition.  Partitions are put
+    into groups of `shards_per_batch` from all over the corpus, and a minibatch has one shard of
+    each partition of a group.  If there are fewer partitions, each is cut into parts, which are
+    treated as partitions.  The remaining documents of all partitions come last, in shards of the
+    same size; the very last shard may be smaller.  The order depends only on the arguments.
     """
     n_parts = -(-shards_per_batch // len(lengths))
     rows: list[list[Piece]] = []  # the full shards of each part of a partition
@@ -124,7 +124,7 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
     shards: list[list[Piece]] = []
     n_groups = -(-len(rows) // shards_per_batch)
     for first in range(n_groups):
-        group = rows[first::n_groups]  # neighbours have the same worker, so others are taken
+        group = rows[first::n_groups]  # not neighbours, which are on the same worker
         for turn in range(max(map(len, group))):
             shards += [[own[turn]] for own in group if turn < len(own)]
     shards += _cut(tails, shard_size)
@@ -135,7 +135,7 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
 
 
 def _cut(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
-    """Cut pieces, one after another, into shards of `size` documents."""
+    """Cut a sequence of pieces into shards of `size` documents."""
     shards: list[list[Piece]] = []
     room = 0
     for piece in pieces:
@@ -152,21 +152,21 @@ def _cut(pieces: Sequence[Piece], size: int) -> list[list[Piece]]:
 
 
 T = TypeVar("T")
-#: How often a sum is begun again because workers died.
+#: How often a sum is started again after workers have died.
 TRIES = 20
-#: Most seconds between two tries.
+#: Most seconds between two attempts.
 LONGEST_PAUSE = 5.0
 
 
 class Partitions(Counted):
-    """The parts of a corpus, each checked by the worker that loads it."""
+    """The partitions of a corpus; each partition is checked by the worker that loads it."""
 
     def __init__(self, engine: SerialEngine, sources: Sequence[Any]) -> None:
         if not len(sources):
             raise BadParameter("X", "at least one partition", sources)
         self.engine, self._sources = engine, sources
         n_workers = engine.n_workers
-        #: Neighbours have the same worker.
+        #: The worker of each partition; partitions that follow each other have the same worker.
         self.slots = [number * n_workers // len(sources) for number in range(len(sources))]
         self.handles = [self._load(number) for number in range(len(sources))]
 
@@ -185,7 +185,7 @@ class Partitions(Counted):
             )
         self.lengths = [one.n_documents for one in facts]
         self.shape = sum(self.lengths), widths[0]
-        #: float32 if all partitions are, otherwise float64.
+        #: float32 if all partitions have this dtype, otherwise float64.
         self.dtype = np.dtype(np.result_type(*(one.dtype for one in facts)))
         self.n_words = float(sum(one.n_words for one in facts))
         self.least = min(one.least for one in facts)
@@ -198,14 +198,14 @@ class Partitions(Counted):
         return self.engine.submit(load, source, name, slot=self.slots[number])
 
     def mend(self) -> None:
-        """Load those again that have gone with their workers."""
+        """Load partitions again whose workers have died."""
         for number, handle in enumerate(self.handles):
             if self.engine.is_lost(handle):
                 self.handles[number] = self._load(number)
 
 
 class ShardedCorpus(Elsewhere):
-    """Documents on workers, in the order of the minibatches of a fit."""
+    """The documents on workers, in the order of a fit's minibatches."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class ShardedCorpus(Elsewhere):
         n_threads: int | None = None,
     ) -> None:
         self._engine = partitions.engine
-        self._partitions = partitions  # an engine may have to make the shards again
+        self._partitions = partitions  # needed if shards must be made again
         self.shape, self.dtype = partitions.shape, np.dtype(dtype)
         self.n_words, self.least = partitions.n_words, partitions.least
         self.n_used, self.digest = partitions.n_used, partitions.digest
@@ -226,14 +226,14 @@ class ShardedCorpus(Elsewhere):
         self._shards: list[Handle] = [self._shard(pieces) for pieces in self.order.shards]
 
     def _shard(self, pieces: Sequence[Piece]) -> Handle:
-        """The handle of a shard, made where its first documents are."""
+        """Make a shard on the worker of its first documents; return its handle."""
         partitions = self._partitions
         parts = [partitions.handles[piece.partition] for piece in pieces]
         slot = partitions.slots[pieces[0].partition]
         return self._engine.submit(take, self.dtype, list(pieces), *parts, slot=slot)
 
     def _mend(self) -> None:
-        """Make those shards again that have gone with their workers."""
+        """Make shards again whose workers have died."""
         if self._n_losses == self._engine.n_losses:
             return
         self._n_losses = self._engine.n_losses
@@ -243,7 +243,7 @@ class ShardedCorpus(Elsewhere):
                 self._shards[number] = self._shard(self.order.shards[number])
 
     def __getitem__(self, rows: Any) -> sparse.csr_matrix:
-        """Documents by a slice or an array of their numbers, in that order."""
+        """Return the documents of a slice or of an array of numbers, in the same order."""
         if isinstance(rows, slice):
             rows = np.arange(self.shape[0])[rows]
         rows = np.asarray(rows, dtype=np.int64)
@@ -267,7 +267,7 @@ class ShardedCorpus(Elsewhere):
         return found if np.all(np.diff(in_order) == 1) else found[back]
 
     def total(self, task: Task[T], model: Shared, rows: slice) -> T:
-        """The sum of a task's results over the shards of some documents."""
+        """Compute the sum of a task's results over the shards of some documents."""
         engine, size = self._engine, self.shard_size
         first, last = rows.start // size, -(-rows.stop // size)
         n_leaves = last - first
@@ -298,7 +298,7 @@ def sum_of_shards(
     n_leaves: int,
     n_threads: int,
 ) -> dict[Place, T]:
-    """A task's results of consecutive shards, summed as far as the tree allows."""
+    """Compute a task's results for consecutive shards, and sum them as far as the tree allows."""
     tree: TreeSum[T] = TreeSum(n_leaves, task.merged)
     with model.working(n_threads) as own:
         for number, X in enumerate(shards, start=first):
@@ -307,14 +307,14 @@ def sum_of_shards(
 
 
 def gather(engine: SerialEngine, submit: Any) -> list[Any]:
-    """Submit tasks and gather their results; begin again if workers have died."""
+    """Submit tasks and gather their results; start again if workers have died."""
     for number in range(TRIES):
         try:
             return engine.gather(submit())
         except WorkersLostError as lost:
             last = lost
-            time.sleep(min(0.05 * 2**number, LONGEST_PAUSE))  # new workers need a moment
+            time.sleep(min(0.05 * 2**number, LONGEST_PAUSE))  # until new workers have started
     raise RuntimeError(
-        f"Workers died in {TRIES} attempts at the same step, perhaps for lack of memory: use a "
-        "smaller shard_size, or fewer threads or tasks for each worker."
+        f"Workers died in {TRIES} attempts at the same step, perhaps because they ran out of "
+        "memory. Use a smaller 'shard_size', or fewer threads or tasks for each worker."
     ) from last

@@ -1,4 +1,4 @@
-"""Documents in other processes, as a fit uses them."""
+"""Interfaces of documents in other processes, and of tasks that are computed there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Task(Protocol[T]):
-    """What is computed of each shard of the documents, and how two results are added."""
+    """A function that is computed for each shard of the documents, and a sum of two results."""
 
     def __call__(self, model: Any, X: Any, rows: slice, number: int) -> T:
         """Return the result of a shard."""
@@ -21,18 +21,18 @@ class Task(Protocol[T]):
 
 
 class Shared(Protocol):
-    """A model that other processes get a copy of."""
+    """A model that can be copied to other processes."""
 
     def working(self, n_threads: int) -> AbstractContextManager[Any]:
-        """Return the context of some tasks, with a model that one thread may use."""
+        """Return a context for tasks, with a copy of the model that one thread may use."""
 
 
 class Counted:
-    """Documents of which the counts have been looked through."""
+    """Documents with known properties of their counts."""
 
     shape: tuple[int, int]
     dtype: np.dtype
-    #: The sum of all counts, and the least positive one; infinity if there is none.
+    #: The sum of all counts, and the least positive count, which is infinity if there is none.
     n_words: float
     least: float
     #: Number of words that occur.
@@ -49,9 +49,9 @@ class Elsewhere(Counted):
         raise NotImplementedError
 
     def sum(self, *, dtype: Any = None) -> float:
-        """The sum of the counts."""
+        """Return the sum of the counts."""
         return self.n_words
 
     def total(self, task: Task[T], model: Shared, rows: slice) -> T:
-        """The sum of a task's results over the shards of some documents."""
+        """Return the sum of a task's results over the shards of some documents."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Engines compute the shards of a fit somewhere: in this process, or on workers of Dask."""
+"""Engines, which compute the shards of a fit in this process or on workers of Dask."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from annealvi._optional import import_optional
 from annealvi._version import __version__
 from annealvi.exceptions import BadParameter
 
-#: A result that stays where it was computed as long as somebody holds this object.
+#: An object for a result, which is kept where it was computed as long as this object exists.
 Handle = Any
 
 
 class WorkersLostError(Exception):
-    """Results cannot be had because workers have died; the step is to be done again."""
+    """Results were lost because workers have died; the step must be computed again."""
 
 
 class SerialEngine:
-    """Computes functions in this process; other engines do it elsewhere, and keep results there."""
+    """Computes functions in this process.  Other engines compute and keep results elsewhere."""
 
-    #: Number of workers there are now.
+    #: Number of workers at present.
     n_workers = 1
 
     def __init__(self, n_threads: int = 1) -> None:
         self._n_threads = n_threads
-        #: How often workers were found to have gone.
+        #: How often the engine has found that workers have died.
         self.n_losses = 0
 
     def threads(self) -> int:
@@ -40,46 +40,46 @@ class SerialEngine:
         return self._n_threads
 
     def put(self, value: Any) -> Handle:
-        """Send a value that the tasks of a step need."""
+        """Send a value to the workers, which the tasks of a step need."""
         return value
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, slot: int | None = None
     ) -> Handle:
-        """Compute a function of values and of other results."""
+        """Compute a function, whose arguments are values or handles of other results."""
         return function(*arguments)
 
     def is_lost(self, handle: Handle) -> bool:
-        """Return whether a result went with its worker, and must be submitted again."""
+        """Return whether a result was lost with its worker, and must be submitted again."""
         return False
 
     def gather(self, handles: Sequence[Handle]) -> list[Any]:
-        """Wait for results and return them."""
+        """Wait for results, and return them."""
         return list(handles)
 
 
 PURPOSE = "annealvi.dask"
 DELAYED = ("dask.delayed", "dask._delayed")
-#: Seconds between two looks at whether the workers are still there.
+#: Seconds between two checks that the workers still exist.
 INTERVAL = 1.0
-#: Seconds after which a value is sent again, the first time: a worker that dies may leave it
-#: without an answer.
+#: Seconds after which a value is sent again for the first time, because a worker that dies may
+#: never confirm that it has received the value.
 LONGEST_PUT = 5.0
 
 
 class _NotThereError(Exception):
-    """A value that was put is not there any more."""
+    """A value that was sent to the workers has been lost."""
 
 
-#: What sending a value may raise if a worker dies, or cannot be reached.
+#: The errors that sending a value may raise if a worker dies or cannot be reached.
 SENDING_FAILED = OSError, TimeoutError, CancelledError, RuntimeError, KeyError, _NotThereError
 
 
 class DaskEngine(SerialEngine):
-    """Computes on the workers of a client of Dask.
+    """Computes functions on the workers of a Dask client.
 
-    Results stay on the workers.  Those of tasks are computed again by the scheduler if their
-    worker dies.  A value that was `put` cannot be; then :class:`WorkersLostError` is raised.
+    Results stay on the workers.  If a worker dies, the scheduler computes the results of its tasks
+    again.  A value that was sent with `put` is lost; then :class:`WorkersLostError` is raised.
     """
 
     def __init__(self, client: Any = None, patience: float = 300.0) -> None:
@@ -89,8 +89,8 @@ class DaskEngine(SerialEngine):
                 client = distributed.default_client()
             except ValueError as error:
                 raise ValueError(
-                    "The 'client' parameter is None, and Dask has no current client: make one "
-                    "first, such as distributed.Client()."
+                    "The 'client' parameter is None, and Dask has no current client. Make one "
+                    "first, for example with distributed.Client()."
                 ) from error
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise BadParameter("client", "a synchronous distributed.Client or None", client)
@@ -98,11 +98,11 @@ class DaskEngine(SerialEngine):
         self._distributed = distributed
         self._name, self._counter = uuid.uuid4().hex[:12], itertools.count()
         self._addresses: list[str] = []
-        # a task that is bound to a worker, loosely even, waits for ever if that worker dies
+        # a task that is bound to a worker, even loosely, never ends if that worker dies
         self._bound: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self.n_losses = 0
         self._longest_put = LONGEST_PUT
-        self._shared: Any = None  # the last value that was put
+        self._shared: Any = None  # the last value that was sent with `put`
         self._look()
         self._check_versions()
         self._direct = False
@@ -110,18 +110,18 @@ class DaskEngine(SerialEngine):
 
     @property
     def n_workers(self) -> int:  # type: ignore[override]
-        """Number of workers there are now; waits if there are none."""
+        """Number of workers at present; waits if there are none."""
         self._look()
         return len(self._addresses)
 
     def threads(self) -> int:
-        """Return the least number of threads that a worker has."""
+        """Return the number of threads of the worker that has the fewest threads."""
         return min(self._threads.values())
 
     def put(self, value: Any) -> Handle:
-        """Send a value to a worker, from which the others fetch it."""
+        """Send a value to one worker, from which the other workers fetch it."""
         started, self._shared = time.monotonic(), None
-        # with `broadcast` the scheduler does not answer if a worker dies meanwhile
+        # `broadcast` is not used: with it the scheduler never answers if a worker dies
         sending = self._client.scatter(value, hash=False, direct=self._direct, asynchronous=True)
         try:
             self._shared = self._ended(sending, self._longest_put)
@@ -151,7 +151,7 @@ class DaskEngine(SerialEngine):
         return future
 
     def is_lost(self, handle: Handle) -> bool:
-        """Return whether the worker of a result has gone."""
+        """Return whether the worker of a result has died."""
         address = self._bound.get(handle)
         return address is not None and address not in self._threads
 
@@ -167,12 +167,12 @@ class DaskEngine(SerialEngine):
             self._client.cancel(handles)
             if isinstance(error, lost) or (isinstance(error, OSError) and not failed):
                 raise WorkersLostError("a worker was lost") from error
-            raise  # what a function has raised, or an interrupt
+            raise  # an error of the function, or an interrupt
 
     # ----------------------------------------------------------------- details
 
     def _ended(self, coroutine: Coroutine[Any, Any, Any], limit: float = math.inf) -> Any:
-        """The result of a coroutine of the client, as long as no worker is lost."""
+        """Wait for a coroutine of the client, and return its result; raise if a worker dies."""
         began = time.monotonic()
         job = asyncio.run_coroutine_threadsafe(coroutine, self._client.loop.asyncio_loop)
         try:
@@ -185,30 +185,30 @@ class DaskEngine(SerialEngine):
             job.cancel()
 
     def _check_losses(self) -> None:
-        """Raise _NotThereError if workers have gone, or what was put."""
+        """Raise _NotThereError if workers have died, or if the value of `put` was lost."""
         losses = self.n_losses
         self._look()
         shared = self._shared
         there = {} if shared is None else self._client.who_has([shared])
         if self.n_losses > losses or not all(there.values()):
-            raise _NotThereError  # tasks that wait for what is lost would wait for ever
+            raise _NotThereError  # tasks that need a lost value would never end
 
     def _look(self) -> None:
-        """Find the workers; wait if there are none."""
+        """Update the list of workers; wait if there are none."""
         began = time.monotonic()
         while True:
             if self._client.status != "running":
                 raise ValueError(
                     "The 'client' parameter must be a client that is connected to a scheduler. "
-                    f"Got one that is {self._client.status}: make a new one."
+                    f"Got a client whose status is {self._client.status!r}. Make a new one."
                 )
             self._threads: dict[str, int] = self._client.nthreads()
             if self._threads:
                 break
             if time.monotonic() - began > self._patience:
                 raise RuntimeError(
-                    f"There have been no workers for {self._patience:.0f} seconds: start some, "
-                    "such as with `dask worker` and the scheduler's address."
+                    f"The scheduler has had no workers for {self._patience:.0f} seconds. Start "
+                    "some, for example with `dask worker` and the scheduler's address."
                 )
             time.sleep(0.1)
         self.n_losses += any(one not in self._threads for one in self._addresses)
@@ -216,7 +216,7 @@ class DaskEngine(SerialEngine):
         self._addresses = kept + sorted(self._threads.keys() - set(kept))
 
     def _reaches_workers(self) -> bool:
-        """Whether this process can talk to workers itself, which takes half the time."""
+        """Whether this process can send to workers directly, which takes half the time."""
         sending = self._client.scatter(0, hash=False, direct=True, asynchronous=True)
         try:
             self._ended(sending, LONGEST_PUT)
@@ -225,17 +225,17 @@ class DaskEngine(SerialEngine):
         return True
 
     def _check_versions(self) -> None:
-        """All workers have this process's version of annealvi."""
+        """Raise an error if a worker has another version of annealvi than this process."""
         for address, version in self._client.run(_version, on_error="return").items():
             if isinstance(version, BaseException):
                 raise ImportError(
-                    f"The worker {address} cannot import annealvi: install annealvi "
-                    f"{__version__} in its environment."
+                    f"The worker {address} cannot import annealvi. Install annealvi "
+                    f"{__version__} in the worker's environment."
                 ) from version
             if version != __version__:
                 raise RuntimeError(
-                    "All workers must have the version of annealvi of this process, "
-                    f"{__version__}. The worker {address} has {version}."
+                    f"All workers must have annealvi {__version__}, the version that this process "
+                    f"uses. The worker {address} has annealvi {version}."
                 )
 
 

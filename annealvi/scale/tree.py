@@ -1,8 +1,8 @@
-"""Sums over a tree whose shape follows from the number of its leaves alone.
+"""Sums in the order of a binary tree, whose shape depends only on the number of terms.
 
-Floating-point sums depend on their order.  Here the order is a binary tree's: node i of a
-level is the sum of nodes 2i and 2i + 1 of the level below, or node 2i alone if it is the last.  So
-the sum is identical whoever adds up which part of the leaves.
+Floating-point sums depend on the order of additions.  The terms are the leaves of a tree.  Node i
+of a level is the sum of nodes 2i and 2i + 1 of the level below, or node 2i alone if it is the last.
+So the sum is identical for any division of the leaves among processes.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-#: The level of a node, 0 for leaves, and its place in the level.
+#: The level of a node, which is 0 for leaves, and its number in the level.
 Place = tuple[int, int]
 
 
 class TreeSum(Generic[T]):
-    """A sum of leaves that come in any order, some of them perhaps summed already.
+    """A sum of leaves, which may be added in any order and may already be partly summed.
 
-    Two nodes are added as soon as both are there.  If the leaves come in their order, there are
-    never more values than levels.
+    Two nodes are added as soon as both are known.  If the leaves are added in order, the number of
+    values in memory never exceeds the number of levels.
     """
 
     def __init__(self, n_leaves: int, merged: Callable[[T, T], T]) -> None:
         self._last, self._merged = n_leaves - 1, merged
-        #: The sums that are there, and wait for others.
+        #: The sums that are known, and cannot be added further yet.
         self.nodes: dict[Place, T] = {}
 
     def add(self, number: int, value: T) -> None:
@@ -32,15 +32,15 @@ class TreeSum(Generic[T]):
         self._add((0, number), value)
 
     def update(self, nodes: Mapping[Place, T]) -> None:
-        """Add the nodes of another sum over the same tree, which has other leaves."""
+        """Add the nodes of another sum over the same tree, with other leaves."""
         for place, value in nodes.items():
             self._add(place, value)
 
     def total(self) -> T:
-        """The sum of all leaves."""
+        """Return the sum of all leaves."""
         root = self._last.bit_length(), 0
         if root not in self.nodes:
-            raise ValueError(f"Some of the {self._last + 1} leaves are missing.")
+            raise ValueError(f"The sum has {self._last + 1} terms, and some of them are missing.")
         return self.nodes[root]
 
     def _add(self, place: Place, value: T) -> None:

@@ -1,4 +1,4 @@
-"""Temperatures: T of each step of a fit, planned or learned from the data."""
+"""Classes that set the temperature T of each step of a fit, by a plan or from the data."""
 
 from annealvi.temperature.annealed import KINDS, Annealed, Fixed, as_temperature
 from annealvi.temperature.base import Temperature

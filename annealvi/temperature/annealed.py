@@ -1,4 +1,4 @@
-"""Temperatures that follow a plan: fixed, and annealed."""
+"""Temperatures that follow a plan: a fixed temperature, and one that falls to 1."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from annealvi.temperature.base import Temperature, whole_steps
 
 #: Fraction of the fit that is annealed if neither `length` nor `passes` is given.
 DEFAULT_LENGTH = 1 / 3
-#: The highest T0 of ``start="auto"``.  If there are many topics, documents choose among them
-#: at any temperature.
+#: The highest T0 of ``start="auto"``.  A higher T0 is not needed: if there are many topics,
+#: documents differ in their topics at any temperature.
 MAX_START = 6.0
 #: How T falls from T0 to 1, by the name of the shape.
 SHAPES: dict[str, Callable[[float], Schedule]] = {
@@ -38,9 +38,9 @@ class Fixed(Temperature):
     Parameters
     ----------
     value : float, default=1.0
-        T >= 1; at T = 1 the fit is ordinary variational inference.
+        The temperature T >= 1.  With T = 1 the fit is plain variational inference.
     form : {"likelihood", "posterior"}, default="likelihood"
-        See :class:`Annealed`.
+        What is tempered; see :class:`Annealed`.
 
     Examples
     --------
@@ -72,33 +72,33 @@ class Fixed(Temperature):
 class Annealed(Temperature):
     r"""A temperature that falls from `start` to 1 and stays there.
 
-    With L annealing steps, step t = 0, ..., L - 1 has the temperature
+    The first L steps of the fit are annealed.  The temperature of step t = 0, ..., L - 1 depends
+    on `shape`:
 
-    - ``"linear"``: :math:`T = T_0 + (1 - T_0) t / L`,
-    - ``"exponential"``: :math:`T = T_0^{1 - t/L}`,
-    - ``"relax"``: :math:`T = T_0^{\exp(-4 t / L)}`, whose logarithm decays with
-      time constant L/4,
+    - ``"linear"``: :math:`T = T_0 + (1 - T_0) t / L`.
+    - ``"exponential"``: :math:`T = T_0^{1 - t/L}`.
+    - ``"relax"``: :math:`T = T_0^{\exp(-4 t / L)}`, whose logarithm decays exponentially.
 
-    and every later step has exactly T = 1.  There is at least one such step: L is at most the
-    planned number of steps minus one, so a fit of a single step is not annealed.
+    Every later step has exactly T = 1.  The last step is never annealed, so a fit of a single
+    step is plain variational inference.
 
     Parameters
     ----------
     start : float or "auto", default=3.9
-        The first temperature T0 >= 1.  Below a critical temperature the objective has several
-        optima; annealing helps only if T0 lies above it.  ``"auto"`` is :math:`\min(1.2 T_c, 3 +
-        0.2 T_c, 6)`, for models that compute the critical temperature :math:`T_c` of their data, as
-        LDA does.
+        The first temperature T0 >= 1.  Below a critical temperature :math:`T_c` the objective has
+        several optima, so annealing helps only if T0 is higher than :math:`T_c`.  ``"auto"`` means
+        :math:`\min(1.2 T_c, 3 + 0.2 T_c, 6)`; the model must be able to compute :math:`T_c` of
+        its data, as LDA can.
     length : float or None, default=None
         The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None means 1/3,
         unless `passes` is set.
     passes : float or None, default=None
-        The length in effective passes over the data (steps * batch size / documents), as in the
-        papers; set it instead of `length`.  It is at most the number of passes of the fit.
-        ``partial_fit`` does not know how long the fit will be, so it anneals only if `passes` is
-        set, counted over ``total_samples`` documents.
+        The length of annealing in passes over the data (steps * batch size / documents), as in
+        the papers.  Set it instead of `length`, to at most the number of passes of the fit.
+        ``partial_fit`` anneals only if `passes` is set, because the length of its fit is unknown.
+        One pass is then ``total_samples`` documents.
     shape : {"relax", "exponential", "linear"}, default="relax"
-        How T falls, see above.
+        How T falls, as listed above.
     form : {"likelihood", "posterior"}, default="likelihood"
         ``"likelihood"`` tempers the likelihood (annealed variational inference, Mandt
         et al. 2016); ``"posterior"`` tempers likelihood and priors together
@@ -137,13 +137,13 @@ class Annealed(Temperature):
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(self.start, Real) and not isinstance(model, Critical):
             hint = "Only TemperedLDA computes a critical temperature."
-            raise BadParameter("start", "a number in this fit", self.start, hint)
+            raise BadParameter("start", "a number for this model", self.start, hint)
         self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass)
-        # T0 may be costly to compute
+        # T0 is computed only if it is used, because that may take long
         self.start_ = self._first(model) if self.n_annealing_steps_ else 1.0
 
     def _annealing_steps(self, n_steps: int | None, steps_per_pass: float) -> int:
-        """L of a fit of `n_steps` steps."""
+        """The number L of annealing steps in a fit of `n_steps` steps."""
         passes = 0.0 if self.passes is None else float(self.passes)
         if n_steps is None:
             return whole_steps(passes * steps_per_pass)
@@ -157,7 +157,7 @@ class Annealed(Temperature):
         return max(0, min(whole_steps(wanted), n_steps - 1))
 
     def _first(self, model: Any) -> float:
-        """T0 of this fit."""
+        """The first temperature T0 of this fit."""
         if isinstance(self.start, Real):
             return float(self.start)
         critical = model.critical_temperature(self.form)
@@ -172,7 +172,7 @@ class Annealed(Temperature):
         return step >= self.n_annealing_steps_
 
 
-#: The temperatures that names stand for, in estimators without their own dictionary.
+#: What the names of temperatures mean in estimators that have no dictionary of their own.
 KINDS: dict[str, Temperature] = {"annealed": Annealed()}
 
 
@@ -182,14 +182,14 @@ def as_temperature(value: Any, kinds: Mapping[str, Temperature] = KINDS) -> Temp
     Parameters
     ----------
     value : float, str or Temperature
-        A number >= 1, the name of a kind, or an object.
+        A number >= 1, a key of `kinds`, or a temperature object.
     kinds : dict of str to Temperature
-        The temperatures that names stand for.
+        The temperature that each name means.
 
     Raises
     ------
     ValueError
-        If it is none of these, or a parameter of the object is out of its range.
+        If `value` is something else, or if a parameter of the object is out of its range.
     """
     if isinstance(value, Temperature):
         value.check()

@@ -1,9 +1,9 @@
-"""The temperature T of each step of a fit: the base class.
+"""The base class of temperatures, which set the temperature T of each step of a fit.
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
-objective is smoother, which helps the fit to find a good optimum.  Before each batch the optimiser
-calls ``tempering(step)`` of the temperature, which contains ``inverse(step)``.  Afterwards it calls
-``observe`` with the local step.
+objective is smoother, which helps the fit to find a good optimum.  Before each step the optimiser
+calls ``tempering(step)`` of the temperature object, which returns b = ``inverse(step)`` and more.
+After the local part of the step it calls ``observe`` with the result.
 
 References
 ----------
@@ -29,28 +29,28 @@ from annealvi.model import Form, LocalStep, Tempering
 
 
 class Temperature(BaseEstimator):
-    """A temperature: parameters in scikit-learn's sense, and a plan for one fit.
+    """A temperature: an object with parameters, as in scikit-learn, and a plan for one fit.
 
-    Fitting never changes the object that the user passed.  The estimator asks it for a
-    plan, which is a clone that knows the number of steps.
+    Fitting never changes the object that the user passed.  Estimators call its method
+    :meth:`plan`, which returns a clone for a fit of a given number of steps.
     """
 
     #: Whether ``observe`` needs energies and entropies, which take time to compute.
     observes = False
-    #: Whether it changes the objective.  If not, it only changes the way to the optimum.
+    #: Whether T changes the objective.  If not, T only changes the path to the optimum.
     tempers = True
     #: Whether T is the same at every step.
     constant = False
     #: Whether T falls to 1 on a schedule.
     cools = False
-    #: Whether T is learned from the data.  One that learns offers what `Variational` does, or
-    #: with `per_document` what `LocalVariational` does.
+    #: Whether T is learned from the data.  A class that learns has the methods of `Variational`,
+    #: or those of `LocalVariational` if `per_document` is True.
     learns = False
-    #: Whether each document has a T of its own.
+    #: Whether each document has its own T.
     per_document = False
-    #: Whether the model may be perturbed at random while T falls, as the mixtures are.
+    #: Whether models may be perturbed at random while T falls, as mixtures are.
     perturbs = True
-    #: The attributes that a file holds besides the parameters; None if it cannot be written.
+    #: The attributes that a file contains besides the parameters; None if no file can be written.
     SCHEMA: ClassVar[Schema | None] = None
     _parameter_constraints: ClassVar[dict] = {}
     form: Form = "likelihood"
@@ -66,7 +66,7 @@ class Temperature(BaseEstimator):
         steps_per_pass : float, default=1
             Number of steps in one pass over the data.
         model : Model, optional
-            The model to fit.  A temperature learned from the data asks it for log C(T).
+            The model to fit.  A temperature that is learned needs the model's log C(T).
         """
         self.check()
         planned = clone(self)
@@ -89,29 +89,29 @@ class Temperature(BaseEstimator):
         return hash(type(self))  # parameters may be arrays, and may change
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
-        """Compute what `inverse` needs; called on the clone."""
+        """Compute what `inverse` needs; this is called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the plan and all that steps have learned, but no parameters, as a tree.
+        """Return the plan and what was learned, without parameters, as a tree for a file.
 
         Raises
         ------
         TypeError
-            If this class has no ``SCHEMA``, which users' classes do not need.
+            If this class has no ``SCHEMA``.  A class of your own does not need it.
         """
         return self._schema().dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "", *, model: Any = None) -> None:
-        """Set the plan and what was learned; called on a clone, planned or not.
+        """Set the plan and what was learned; this is called on a clone.
 
         Parameters
         ----------
         tree : mapping
-            What :meth:`state_dict` returned, from a file.
+            What :meth:`state_dict` returned, read from a file.
         way : str, default=""
-            Its place in the file, for the messages.
+            The place of `tree` in the file, which error messages contain.
         model : Model, optional
-            The model whose fit is continued; None for the model of the plan.
+            The model whose fit is continued.  None means the model of the plan.
 
         Raises
         ------
@@ -126,23 +126,23 @@ class Temperature(BaseEstimator):
     def _schema(self) -> Schema:
         if self.SCHEMA is None:
             raise TypeError(
-                f"A {type(self).__name__} cannot be written to a file or read from one: only the "
-                "temperatures of annealvi can."
+                f"A {type(self).__name__} cannot be written to a file or read from one. Only "
+                "the temperatures that annealvi itself defines can."
             )
         return self.SCHEMA
 
     def _sizes(self, model: Any) -> dict[str, int]:
-        """The lengths that the schema names; found before anything of such a length is made."""
+        """The array lengths that the schema names, which are checked before arrays are made."""
         return {}
 
     def _resume(self, model: Any, way: str) -> None:
-        """Compute what follows from the parameters and the state of a file."""
+        """Compute the attributes that follow from the parameters and from a file's state."""
 
     def attach(self, model: Any) -> None:
-        """Continue the same plan with another model; called on the clone."""
+        """Continue the same plan with another model; this is called on the clone."""
 
     def inverse(self, step: int) -> float:
-        """The inverse temperature 1/T of step 0, 1, 2, ..."""
+        """The inverse temperature 1/T of a step; the first step has number 0."""
         raise NotImplementedError
 
     def settled(self, step: int) -> bool:
@@ -150,22 +150,22 @@ class Temperature(BaseEstimator):
         raise NotImplementedError
 
     def observe(self, local: LocalStep, scale: float) -> None:
-        """Use the result of a local step; temperatures that are learned update themselves.
+        """Learn from the result of a local step; temperatures that follow a plan do nothing.
 
-        `scale` is the number of data in the population over the number in the batch.
+        `scale` is the number of data in the population divided by the number in the batch.
         """
 
     def tempering(self, step: int) -> Tempering:
-        """The inverse temperature of a step together with its form."""
+        """The inverse temperature of a step, and what it applies to (`form`)."""
         return Tempering(self.inverse(step), self.form)
 
     def learned(self) -> Tempering | None:
-        """The temperature that a fit has learned, for predictions; None if it was planned."""
+        """The temperature for predictions that a fit has learned; None if T followed a plan."""
         return None
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two parameters are equal, arrays by their elements."""
+    """Return whether two parameters are equal; arrays are compared by their elements."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return np.array_equal(one, other)
     return one is other or bool(one == other)
@@ -180,7 +180,7 @@ _PLANNED = Schema(temperature=Parameter(), state=Tree())
 
 
 def temperature_tree(temperature: Temperature) -> dict[str, Any]:
-    """A planned temperature as a tree: its parameters, and all that it has learned."""
+    """A planned temperature as a tree for a file: its parameters, and what it has learned."""
     state = temperature.state_dict()
     return {"temperature": parameter_tree(temperature, "temperature"), "state": state}
 
@@ -188,7 +188,7 @@ def temperature_tree(temperature: Temperature) -> dict[str, Any]:
 def restored_temperature(
     tree: Mapping[str, Any], way: str = "temperature", *, model: Any = None
 ) -> Temperature:
-    """The planned temperature of a tree; `model` is the one whose fit it goes on with."""
+    """Read a planned temperature from a tree; its fit continues with `model`."""
     temperature, state = _PLANNED.load(tree, way).values()
     if not isinstance(temperature, Temperature):
         raise damaged(f"{way}.temperature", "a temperature", temperature)

@@ -1,4 +1,4 @@
-r"""A temperature for each document, learned from how well the model explains it."""
+r"""A temperature for each document, learned from how well the model explains the document."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DocumentRule:
         if self.corpus is not None:
             log_c = n_units[:, None] * self.corpus
         scores = self.log_prior + energy[:, None] * self.inverses - log_c
-        # no matrix product: its rounding errors depend on the number of documents
+        # a sum, because the rounding errors of a matrix product depend on the number of documents
         b = np.sum(special.softmax(scores) * self.inverses, axis=1)
         if self.level is None:
             return b
@@ -61,70 +61,70 @@ class DocumentRule:
 class LocalVariational(Learned):
     r"""A temperature for each document, learned from the data.
 
-    Each document has its own latent temperature.  With :math:`b_m = m/M` and prior
-    :math:`\pi`, a step fits
+    Documents that the model explains badly get high temperatures, and so a lower weight in the
+    topics.  The temperature of each document is a latent variable.  The inverse temperature takes
+    the values :math:`b_m = m/M` with the prior probabilities :math:`\pi_m`.  A step alternates
+    between updates of the document's :math:`\gamma` and of
 
     .. math::
-       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
+       r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m.
 
-    alternately with the document's :math:`\gamma`.  L_d is the energy :math:`\sum_v n_{dv} \sum_k
-    \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})`, with :math:`\log E \beta` in place of
-    :math:`E \log\beta` if topics are points, and
+    L_d is the energy :math:`\sum_v n_{dv} \sum_k \phi_{dvk} (E \log\theta_{dk} + E
+    \log\beta_{kv})`.  If topics are point estimates, :math:`\log E \beta` replaces :math:`E
+    \log\beta`.  The log normaliser at the current q is
 
     .. math::
-       \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv})
+       \log C_d(b) = N_d \log \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv}).
 
-    is the log normaliser at the current q.  Documents that the model explains badly have high
-    temperatures and so count less: the topics become :math:`\lambda = \eta + \sum_d b_d n_d
-    \phi_d`.
+    The topics become :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
 
-    Without further measures the temperatures fall to 1 within a fraction of a pass.  So by
-    default they are scaled to a level that cools over the fit,
+    The temperatures :math:`1 / b^*_d` would fall to 1 in less than one pass over the data.  By
+    default they are scaled to a level that falls over the whole fit,
 
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
 
-    where :math:`\log \bar B` relaxes from :math:`-\log` `start` to 0.  The geometric mean is
-    over a minibatch, or over a block of some thousand documents of a batch.  The last phase
-    of the fit runs at T = 1.
+    where :math:`\log \bar B` moves from :math:`-\log` `start` to 0.  The geometric mean is
+    taken over a minibatch, or over a block of some thousand documents if there are no minibatches.
+    The last steps of the fit have T = 1.
 
-    Temperatures may be continuous.  With the prior :math:`b_d \sim \mathrm{Beta}(a, c)` the
-    optimal q has the free form
+    If `continuous` is True, inverse temperatures can have any value in (0, 1).  Under the prior
+    :math:`b_d \sim \mathrm{Beta}(a, c)` the optimal q is
 
     .. math::
        q(b_d) \propto b_d^{a-1} (1 - b_d)^{c-1} \exp(b_d L_d - \log C_d(b_d)).
 
-    It would be a Beta distribution if log C_d were linear in log b and log(1 - b), which it is not.
-    But the other updates need only its mean, an integral over (0, 1) that the midpoint rule
-    computes on `grid` points.  A Beta distribution could not do better.
+    This q is not a Beta distribution, because log C_d is not linear in log b and log(1 - b).  The
+    other updates need only the mean of q, an integral over (0, 1) that the midpoint rule computes
+    accurately with `grid` points.
 
     Parameters
     ----------
     grid : int, default=100
         Number M >= 2 of inverse temperatures.
     prior : array-like of shape (grid,), or (2,) if `continuous`, or None, default=None
-        :math:`\pi`, positive, or (a, c); None means uniform.
+        The prior :math:`\pi`, positive numbers, or (a, c) if `continuous`.  None means uniform.
     continuous : bool, default=False
-        Whether the temperatures are continuous, as above.
+        Whether the temperatures are continuous, as described above.
     normaliser : {"document", "corpus"}, default="document"
-        ``"document"``: C_d is computed from the document's own topic proportions, as in the paper.
-        ``"corpus"``: C_d is computed for :math:`N_d` words of an average document.  A temperature
-        then measures how unusual a document is.
+        With ``"document"``, C_d is computed from the document's own topic proportions, as in the
+        paper.  With ``"corpus"``, C_d is computed for :math:`N_d` words of an average document.
+        The temperature then measures how unusual a document is.
     undamped : bool, default=False
-        Whether documents have the temperature :math:`b^*_d` itself, as in the paper.
-        `damping` and `start` then only set the temperature of the first round of a step.
+        If True, the inverse temperature of a document is :math:`b^*_d` itself, as in the paper.
+        `damping` and `start` then affect only the first round of each step.
     damping : float or None, default=None
         At each step :math:`\log \bar B` moves by this fraction of its distance to 0, in
         (0, 1].  None means 1 - exp(-12 / S) for S planned steps.
     start : float, default=3.9
-        First :math:`1 / \bar B` >= 1.
+        The level :math:`1 / \bar B` >= 1 of the temperatures in the first step.
     rounds : int, default=2
         How many times a step fits documents and then temperatures, before it updates topics.
     energy_average : float, default=0.1
-        Weight, in (0, 1], of the newest minibatch in the average document of
-        ``normaliser="corpus"``.
+        The weight, in (0, 1], of the newest minibatch in the average document that
+        ``normaliser="corpus"`` uses.
     final_fraction : float, default=0.25
-        The last part of the planned steps, in [0, 1), that runs at exactly T = 1.
+        The fraction of the planned steps, in [0, 1), at the end of the fit that have exactly T = 1.
 
     Examples
     --------
@@ -204,13 +204,13 @@ class LocalVariational(Learned):
             raise ValueError(
                 "A LocalVariational temperature needs a model in which each datum can have its "
                 f"own temperature, as each document of TemperedLDA can. {type(model).__name__} "
-                "does not allow this: use 'annealed' or 'variational' as the temperature."
+                "does not allow this. Use 'annealed' or 'variational' as the temperature."
             )
         model.normalise_at(self._inverses)
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """True as long as log C of the average document is still learned."""
+        """True while log C of the average document is being learned."""
         return self.normaliser == "corpus" and super().observes
 
     def inverse(self, step: int) -> float:
@@ -229,9 +229,9 @@ class LocalVariational(Learned):
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
-        """The rule of the last learning step, but without scaling.
+        """The rule of the last step that learned, without the scaling of temperatures.
 
-        The temperature of a document then does not depend on other documents.
+        Without scaling, the temperature of a document does not depend on other documents.
         """
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 

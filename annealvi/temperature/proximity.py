@@ -18,7 +18,7 @@ from annealvi.proximity.penalty import MAGNITUDES, MovingAverage
 from annealvi.proximity.statistics import kl_limits
 from annealvi.temperature.base import Temperature, whole_steps
 
-LEAST = 1e-30  # the least 1/T, so that float32 can hold it
+LEAST = 1e-30  # the least 1/T, so that float32 can represent it
 TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 
 
@@ -29,38 +29,41 @@ class Proximity(Temperature):
     Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective.  Here f is a
     statistic of a factor q(z) = Bern(sigmoid theta), either its entropy H or its KL from the prior,
     and :math:`\tilde f` is the average of f over the steps so far.  The distance d is :math:`\tilde
-    H - H`, or the KL minus its average, if that is positive.  Otherwise q is less certain than
-    before, and d is 0.  Let a be the logit that plain inference would choose.  The optimum is then
-    a *local, adaptive temperature*: theta = a / T with
+    H - H`, or the KL minus its average, if this number is positive.  Otherwise d is 0, because q is
+    less certain than before.  Let a be the logit that plain inference would choose.  The optimum is
+    then theta = a / T, with a temperature T for each factor:
 
     .. math::
        T = 1 \text{ if } H(a) \ge \tilde H, \quad
        T = 1 + k \text{ if } H(a / (1 + k)) < \tilde H, \quad
        \text{else } H(a / T) = \tilde H
 
-    (for the KL: about the prior's logit, and with the inequalities reversed).  So only factors that
-    become certain too fast are slowed down.  The global variables are updated at T = 1. k falls
-    during the first part of the fit, given by `length`, and is 0 afterwards.
+    (For the KL, theta and a are measured from the prior's logit, and the inequalities are
+    reversed.)  So only factors that become certain too fast are slowed down.  The global variables
+    are updated at T = 1.  The magnitude k falls during the first part of the fit, whose length is
+    `length`, and is 0 afterwards.
 
-    It can be used with models of binary factors, such as :class:`annealvi.TemperedFMM`.
+    This temperature works with models of binary factors, such as :class:`annealvi.TemperedFMM`.
 
     Parameters
     ----------
     statistic : {"entropy", "kl"}, default="entropy"
-        The statistic that changes slowly.  The two are equivalent if the prior probability is 1/2.
+        The statistic that changes slowly.  Entropy and KL are equivalent if the prior probability
+        is 1/2.
     magnitude : float or None, default=None
-        The first k, at least 0 (plain inference).  None means the energy per datum at the start,
-        -E_q[log p(x, z | globals)] without the Gaussian's constant.  It has the scale of the
-        logits, whatever the units and the number of data.
+        The first k, at least 0.  With 0 the fit is plain inference.  None means the energy per
+        datum at the start, -E_q[log p(x, z | parameters)] without the Gaussian's constant.  This
+        energy has the scale of the logits for any units and any number of data.
     gamma : float, default=1e-4
-        The fraction of the first k that remains at the end of its fall, in (0, 1].  The paper's
-        1e-5 to 1e-30 are for millions of steps; in the hundred steps of a usual fit they would
-        leave too few steps in which k matters.  Not used with ``shape="linear"``.
+        The fraction of the first k that remains at the end of its fall, in (0, 1].  The paper uses
+        1e-5 to 1e-30, for millions of steps.  In the hundred steps of a usual fit, such values
+        would make k too small after a few steps.  ``shape="linear"`` does not use `gamma`.
     shape : {"exponential", "linear"}, default="exponential"
-        How k falls: :math:`k_0 \gamma^s` or :math:`k_0 (1 - s)`, where s is the fraction of
-        these steps that is done.
+        How k falls: :math:`k_0 \gamma^s` or :math:`k_0 (1 - s)`, where s rises from 0 to 1 over
+        the steps in which k falls.
     decay : float, default=0.9999
-        :math:`\alpha` of the moving average, in (0, 1]; near 1 it is the mean of all steps.
+        The factor :math:`\alpha` of the moving average, in (0, 1].  With a factor near 1, the
+        average is nearly the mean of all steps.
     length : float, default=0.5
         The fraction of the planned steps, in (0, 1], over which k falls.  The last step has k = 0.
 
@@ -89,7 +92,7 @@ class Proximity(Temperature):
     }
 
     tempers = False
-    perturbs = False  # the globals step at T = 1, so a high temperature cannot make them vanish
+    perturbs = False  # global variables are updated at T = 1, so they cannot shrink to zero
     SCHEMA = Schema(
         n_proximity_steps_=Integer(),
         _step=Integer(),
@@ -109,17 +112,17 @@ class Proximity(Temperature):
         if not isinstance(model, BinaryFactors):
             raise ValueError(
                 "A Proximity temperature penalises changes of binary factors, and this model has "
-                "none. Use it with TemperedFMM, or a model with the methods of "
-                "annealvi.model.BinaryFactors; otherwise use 'annealed' or a number."
+                "no binary factors. Use 'annealed' or a number as the temperature, or use "
+                "TemperedFMM or a model with the methods of annealvi.model.BinaryFactors."
             )
         planned = 0 if n_steps is None else n_steps
-        #: Steps over which k falls.
+        #: Number of steps over which k falls.
         self.n_proximity_steps_ = max(0, min(whole_steps(self.length * planned), planned - 1))
         self._falls = MAGNITUDES[self.shape](self.gamma)
         self._average = MovingAverage(self.decay)
         self._step = 0
         self.attach(model)
-        #: The first k.
+        #: The magnitude k of the first step.
         self.magnitude_ = 0.0 if self.magnitude is None else float(self.magnitude)
         if self.magnitude is None:
             self.magnitude_ = abs(model.energy()) / model.n_samples
@@ -143,7 +146,7 @@ class Proximity(Temperature):
         self._model = model
 
     def inverse(self, step: int) -> float:
-        """1/T = 1/(1 + k) of the hottest factors."""
+        """The inverse temperature 1/(1 + k) of the factors with the highest temperature."""
         if self.settled(step):
             return 1.0
         k = self.magnitude_ * self._falls(step / self.n_proximity_steps_)
@@ -165,12 +168,12 @@ class Proximity(Temperature):
             self._average.update(self._statistic())
 
     def _centre(self) -> NDArray[np.float64]:
-        """The logit at which the statistic is extreme, of each factor."""
+        """For each factor, the logit at which the statistic has its extreme value."""
         logit = np.asarray(self._model.prior_logit(), dtype=np.float64)
         return logit if self.statistic == "kl" else np.zeros_like(logit)
 
     def _statistic(self) -> NDArray[np.float64]:
-        """KL of each factor from the centre; if the centre is 0, log 2 less the entropy."""
+        """KL of each factor from the centre; for centre 0, it is log 2 minus the entropy."""
         nu = np.asarray(self._model.factors(), dtype=np.float64)
         c = self._centre()[:, None]
         left = 1.0 - nu

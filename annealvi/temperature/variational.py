@@ -1,4 +1,4 @@
-r"""A single temperature for all data, learned from the data."""
+r"""One temperature for all data, which is learned from the data."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from annealvi.model import UNTEMPERED, LocallyNormalised, LocalStep, Normalised,
 from annealvi.partition.result import LogPartition
 from annealvi.temperature.base import Temperature, whole_steps
 
-#: Over the planned steps log T relaxes by a factor exp(-12), unless `damping` is given.
+#: By default, damping is such that log T can fall by a factor of exp(12) over the planned steps.
 DEFAULT_RELAXATION = 12.0
 
 
 class Learned(Temperature):
     """Base class of temperatures that first learn T from the data and then run at T = 1.
 
-    A subclass has the parameters `damping`, `energy_average`, `final_fraction` and `prior`, sets
-    `_inverses` and `_log_prior` in `_set_grid`.
+    A subclass has the parameters `damping`, `energy_average`, `final_fraction` and `prior`.  It
+    sets `_inverses` and `_log_prior` in `_set_grid`.
     """
 
     learns = True
@@ -38,20 +38,20 @@ class Learned(Temperature):
     final_fraction: float
     _inverses: NDArray[np.float64]
     _log_prior: NDArray[np.float64]
-    #: log C of one unit over the prior, if it comes from the model.
+    #: log C of one unit (a word or a datum) over the prior, if the model computes it.
     _log_c_unit: NDArray[np.float64] | None
     _step = 0
     _n_learning_steps = math.inf
 
     @property
     def observes(self) -> bool:  # type: ignore[override]
-        """True as long as T is still learned."""
+        """True while T is being learned."""
         return not self.settled(self._step)
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         planned = max(1, whole_steps(steps_per_pass) if n_steps is None else n_steps)
         self._n_learning_steps = math.inf
-        #: If T has not cooled after this step, a warning is given.
+        #: A warning is given if T is not near 1 after this step.
         self._check_after: float = planned
         if n_steps is not None:
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
@@ -59,7 +59,7 @@ class Learned(Temperature):
         self._step = 0
         given = self.damping
         self._damping = -math.expm1(-DEFAULT_RELAXATION / planned) if given is None else given
-        #: Sums over the population, each an average over minibatches; none at first.
+        #: Estimated sums over all data, averaged over minibatches; empty before the first step.
         self._totals: NDArray[np.float64] = np.empty(0)
         self._set_grid()
         self.attach(model)
@@ -72,12 +72,12 @@ class Learned(Temperature):
         return step >= self._n_learning_steps
 
     def _learns(self) -> bool:
-        """Count the step just made; return whether it is a learning step."""
+        """Count the step that was just made; return whether T is learned from it."""
         self._step += 1
         return not self.settled(self._step - 1)
 
     def _average(self, sums: list[Any], scale: float) -> None:
-        """Take sums over a batch into the averages; a step that sees all data replaces them."""
+        """Include sums over a batch in the averages.  Sums over all data replace the averages."""
         new = scale * np.hstack(sums)
         if len(self._totals) and scale != 1:
             new = self._totals + self.energy_average * (new - self._totals)
@@ -89,19 +89,19 @@ class Learned(Temperature):
 
 
 def geometric_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Temperatures from 1 to t_max, whose logarithms are evenly spaced."""
+    """Temperatures from 1 to t_max with evenly spaced logarithms."""
     grid = special.exp(np.linspace(0.0, math.log(t_max), size))
     grid[-1] = t_max
     return grid
 
 
 def log_weights(prior: ArrayLike | None, size: int) -> NDArray[np.float64]:
-    """The logarithm of a prior over a grid, normalised; None is uniform."""
+    """The logarithm of a normalised prior over a grid.  None means a uniform prior."""
     log_prior = special.log(np.ones(size) if prior is None else np.asarray(prior, dtype=np.float64))
     return log_prior - special.log_sum_exp(log_prior)
 
 
-#: What a file holds of every learned temperature.
+#: What a file contains of every learned temperature.
 LEARNED = {
     "_n_learning_steps": Number(0.0, finite=False),
     "_check_after": Number(0.0),
@@ -111,7 +111,7 @@ LEARNED = {
 }
 
 DAMPING_IF_EXACT = 0.03
-#: A temperature above this at the end of learning has not cooled.
+#: If T is above this value at the end of learning, a warning may be given.
 COLD = 1.1
 
 
@@ -119,57 +119,58 @@ COLD = 1.1
 class Variational(Learned):
     r"""A temperature learned from the data: T is a latent variable on a grid.
 
-    The grid T_1 = 1 < ... < T_M is evenly spaced in log T.  With the prior :math:`\pi` and
-    q(y) = r over the grid, each step computes
+    The grid T_1 = 1 < ... < T_M is evenly spaced in log T.  Let :math:`\pi` be the prior of T over
+    the grid, and r the distribution q(y).  Each step computes
 
     .. math::
        r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
        \log b &\leftarrow (1 - d) \log b + d \log \sum_m r_m b_m,
 
-    where d is the damping, L the energy E_q[log p(x, z | globals)] of all data without the base
-    measure, and C(T) the normaliser of the tempered likelihood.  A worse fit has a higher T, which
-    falls as the model explains the data better.
+    where d is the damping and C(T) is the normaliser of the tempered likelihood.  L is the energy
+    E_q[log p(x, z | parameters)] of all data, without the base measure.  T is higher if the model
+    explains the data badly, and falls as the fit improves.
 
-    For topic models C(T) depends on the global variables.  The paper averages it over their prior.
-    T then reaches 1 only if the data are as probable as data drawn from the *prior*, :math:`-L \le
-    H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that probable, and T
-    stays high.  With other priors T drops to 1 at once.  By default C(T) is computed at the current
-    q.  T then approaches 1 when the model explains the data as well as data that it generates.
+    For topic models C(T) depends on the global variables.  The paper averages C(T) over their
+    prior.  T then reaches 1 only if the data are as probable as data drawn from the *prior*:
+    :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that
+    probable, and T stays high.  With other priors T falls to 1 in the first steps.  By default C(T)
+    is computed at the current q.  T then approaches 1 when the data are as probable as data drawn
+    from the model.
 
     Parameters
     ----------
     t_max : float, default=10.0
-        T_M > 1.  For Gaussian noise it should be larger than the variance of the data divided
-        by that of the noise.
+        The highest temperature T_M > 1.  For Gaussian noise it should be larger than the variance
+        of the data divided by the variance of the noise.
     grid : int or array-like of shape (M,), default=100
-        Number M >= 2 of temperatures, or the temperatures, which start at 1 and increase (`t_max`
-        is then not used).
+        Number M >= 2 of temperatures, or an array of temperatures that starts at 1 and increases.
+        With an array, `t_max` is not used.
     prior : array-like of shape (M,) or None, default=None
-        :math:`\pi`, positive; None means uniform.
+        The prior :math:`\pi`, positive numbers.  None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
-        How log C(T) is computed.  ``"posterior"``: at the current q.  ``"prior"``: over the prior;
-        for topic models this is N log E S, Jensen's tighter bound, which has a closed form and the
-        exact slope at T = 1.  A LogPartition or an array of shape (M,) contains values computed on
-        the same grid; see :func:`annealvi.partition.log_partition`.  Models with an exact form,
-        such as the mixtures, use it for both names.
+        How log C(T) is computed.  ``"posterior"`` uses the current q.  ``"prior"`` averages over
+        the prior; for topic models this is Jensen's tighter bound N log E S, which has a closed
+        form and the exact slope at T = 1.  A LogPartition or an array of shape (M,) contains values
+        on the same grid; see :func:`annealvi.partition.log_partition`.  Models whose log C(T) has
+        an exact formula, such as the mixtures, use it with ``"posterior"`` and ``"prior"``.
     damping : float or None, default=None
-        At each step log T moves by this fraction of the way to its new value, in (0, 1].  None
-        means 1 - exp(-12 / S) for topic models, with S the planned steps (for ``partial_fit`` the
-        steps in a pass over ``total_samples``), and 0.03 for models whose log C(T) is exact.
-        Without damping (1), T follows the energy immediately, and the fit cools too early to help.
+        At each step log T moves by this fraction of the distance to its new value, in (0, 1].
+        With 1, T follows the energy immediately and falls too early to help.  None means 0.03 for
+        models whose log C(T) is exact, and 1 - exp(-12 / S) for topic models.  S is the number of
+        planned steps or, in ``partial_fit``, the number of steps for ``total_samples`` documents.
     start : float or None, default=None
-        T of the first step, in [1, T_M].  None means the mean of T under :math:`\pi` for
-        topic models, and the inverse of the mean of 1/T under q(y) = :math:`\pi` for models
-        whose log C(T) is exact.
+        T of the first step, in [1, T_M].  For topic models None means the mean of T under
+        :math:`\pi`.  For models whose log C(T) is exact, None means the inverse of the mean of
+        1/T under :math:`\pi`.
     monotone : bool or None, default=None
-        Whether T may only fall.  None means True, except for models whose log C(T) is exact:
-        there T follows the fit in both directions.
+        If True, T may only fall; if False, it may also rise.  None means False for models whose
+        log C(T) is exact, and True for topic models.
     energy_average : float, default=0.1
-        Weight, in (0, 1], of the newest minibatch in the averages of L and log C(T).  Steps
-        that see all data are not averaged.
+        The weight, in (0, 1], of the newest minibatch in the averages of L and log C(T).  Steps
+        that use all data are not averaged.
     final_fraction : float, default=0.25
-        The last part of the planned steps, in [0, 1), that runs at exactly T = 1, so
-        that the result is comparable with any other fit.
+        The fraction of the planned steps, in [0, 1), at the end of the fit that have exactly T = 1.
+        These steps make the result comparable with any other fit.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class Variational(Learned):
         **LEARNED,
         posterior_=Array(("M",)),
         _path=Array((None, "M"), np.float32),
-        _b=Number(np.finfo(np.float64).tiny, 1.0 + 1e-9),  # rounding may take it above 1
+        _b=Number(np.finfo(np.float64).tiny, 1.0 + 1e-9),  # rounding may make b larger than 1
         _falls=Flag(),
         _log_c_unit=Optional(Array(("M",))),
     )
@@ -215,25 +216,25 @@ class Variational(Learned):
 
     @property
     def perturbs(self) -> bool:  # type: ignore[override]
-        """False if undamped: that is coordinate ascent on Eq. 5, and random moves lower it."""
+        """False without damping: the steps are coordinate ascent, which random moves disturb."""
         return self.damping is None or self.damping < 1
 
     @classmethod
     def as_printed(cls, partition: str | LogPartition | ArrayLike = "prior") -> Self:
-        r"""The temperature of the paper: C(T) over the prior, q(y) uniform at first, undamped.
+        r"""Return the temperature of the paper: no damping, and C(T) averaged over the prior.
 
-        It learns until the last step.  The grid is the paper's: 100 temperatures from 1 to 10,
-        evenly spaced in log T.
+        T is learned until the last step.  The grid is the paper's: 100 temperatures from 1 to 10,
+        evenly spaced in log T.  q(y) is uniform at first.
 
         Parameters
         ----------
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
-            How log C(T) is computed, as in the class.  ``"prior"`` is not the paper's equation for
-            topic models.  It is Jensen's bound N log E S of the form with explicit topics, which
-            LDA's updates temper and which needs no draws.  Eq. 18 is a Monte Carlo estimate of the
-            form with topics summed out.  To use it, compute a LogPartition with
-            ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, see Examples.  On 1,000
-            abstracts T then jumps to 10 after the first step and stays there
+            How log C(T) is computed, as in the class.  For topic models ``"prior"`` differs from
+            the paper's Eq. 18.  ``"prior"`` is Jensen's bound N log E S of the explicit form, which
+            LDA's updates temper and which needs no random draws.  Eq. 18 is a Monte Carlo estimate
+            of the form in which topic assignments are summed out.  To use Eq. 18, compute a
+            LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in the
+            example.  On 1,000 abstracts T then rises to 10 after the first step and stays there
             (docs/understand/temperatures.md).
 
         Examples
@@ -273,7 +274,7 @@ class Variational(Learned):
             check_numbers(self.partition, "partition", (size,))
 
     def _grid(self) -> NDArray[np.float64]:
-        """1 = T_1 < ... < T_M."""
+        """The grid of temperatures 1 = T_1 < ... < T_M."""
         if isinstance(self.grid, Integral):
             return geometric_grid(float(self.t_max), int(self.grid))
         grid = as_array(self.grid)
@@ -281,8 +282,8 @@ class Variational(Learned):
         rises = numbers and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
         if not rises or grid[0] != 1:
             must_be = (
-                "an int in the range [2, inf) or an array of at least 2 temperatures, which start "
-                "at 1, increase and are finite"
+                "an int in the range [2, inf) or an array of at least 2 finite temperatures that "
+                "starts at 1 and increases"
             )
             raise BadParameter("grid", must_be, self.grid)
         return grid.astype(np.float64)
@@ -298,8 +299,8 @@ class Variational(Learned):
         #: q(y = m), of shape (M,).
         self.posterior_ = special.exp(self._log_prior)
         self._path: list[NDArray[np.float32]] = []
-        # the best start and damping differ between topic models and mixtures, whose components a
-        # hot start switches off (docs/record/evidence.md)
+        # the best start and damping differ between topic models and mixtures: components of a
+        # mixture are switched off if T is high at the start (docs/record/evidence.md)
         topics = isinstance(model, LocallyNormalised)
         if self.start is not None:
             self._b = 1.0 / self.start
@@ -332,7 +333,7 @@ class Variational(Learned):
         self._attach(model, model.hyperparameters() if hasattr(model, "hyperparameters") else {})
 
     def _attach(self, model: Any, facts: Mapping[str, Any]) -> None:
-        """Ask this model for log C(T), or use one that was made for these hyperparameters."""
+        """Use log C(T) of this model, or given values if they fit these hyperparameters."""
         by_batch = isinstance(model, LocallyNormalised)
         given = not isinstance(self.partition, str)
         if isinstance(self.partition, LogPartition):
@@ -340,7 +341,7 @@ class Variational(Learned):
         elif not (given or by_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, which "
-                "computes the normaliser log C(T). This model has none: use 'annealed' or a "
+                "computes the normaliser log C(T). This model has none. Use 'annealed' or a "
                 "number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)
@@ -348,7 +349,8 @@ class Variational(Learned):
         self._log_c = np.asarray(values, dtype=np.float64) if given else None
         self._log_c_unit = None
         if by_batch:
-            # at the current q, batches bring log C; over the prior it is that of their words
+            # log C at the current q is computed with each batch; over the prior it is computed
+            # for the number of words in the batch
             at_q = not given and self.partition == "posterior"
             model.normalise_at(self._inverses if at_q else None)
             if not (given or at_q):
@@ -370,8 +372,8 @@ class Variational(Learned):
         energy = np.nan if local.energy is None else float(np.sum(local.energy))
         if not math.isfinite(energy):
             raise ValueError(
-                f"A Variational temperature needs finite energies of {type(self._model).__name__}. "
-                f"Got {local.energy!r}."
+                f"The energy of {type(self._model).__name__} must be finite, or no temperature can "
+                f"be learned. Got {local.energy!r}."
             )
         n_units = local.n_units
         if n_units is None:
@@ -400,21 +402,21 @@ class Variational(Learned):
     def tempered_energy(
         self, energy: float, log_partition: NDArray[np.float64] | None = None
     ) -> float:
-        """E_q(y)[b_m L - log C(T_m)] - KL(q(y) || pi): the first terms of Eq. 5.
+        """Compute E_q(y)[b_m L - log C(T_m)] - KL(q(y) || pi), the first terms of Eq. 5.
 
         Parameters
         ----------
         energy : float
-            L, of all data.
+            The energy L of all data.
         log_partition : ndarray of shape (M,), optional
-            log C(T) of all data; by default the value of the last learning step.
+            log C(T) of all data.  By default it is the value in the last step that learned.
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
         scores = self._scores(energy, log_c)
         return float(np.sum(self.posterior_ * scores) + special.entr(self.posterior_).sum())
 
     def learned(self) -> Tempering:
-        """The last temperature before the final phase at T = 1; 1 if no step has learned."""
+        """The last temperature before the final steps at T = 1; 1 if no step has learned T."""
         return Tempering(min(1.0, self._b)) if self._path else UNTEMPERED
 
     def _current_log_c(self) -> NDArray[np.float64]:
@@ -432,13 +434,13 @@ class Variational(Learned):
         return log_c
 
     def _scores(self, energy: float, log_c: NDArray[np.float64]) -> NDArray[np.float64]:
-        # relative to T = 1: a normaliser at the current q need not be 1 there
+        # relative to T = 1, where a normaliser at the current q may differ from 1
         return self._log_prior + self._inverses * energy - (log_c - log_c[0])
 
     def _warn_if_hot(self, wanted: float, unit: str) -> None:
         """Warn if the energy of the data keeps T from falling to 1."""
         if self._asks:
-            return  # log C is exact: a T above 1 means that there is more noise than assumed
+            return  # log C is exact, and T above 1 only means more noise than assumed
         energy, n_units = self._totals[:2]
         if min(wanted, 1 / self._b) <= COLD or not n_units:
             return
@@ -448,13 +450,13 @@ class Variational(Learned):
         if -energy / n_units <= threshold:
             return  # T is still falling
         given = not isinstance(self.partition, str)
-        source = "as given" if given else f"of partition={self.partition!r}"
+        source = "as passed" if given else f"of partition={self.partition!r}"
         advice = "Make more steps, or use an annealed temperature."
         if given or self.partition == "prior":
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
-            f"The learned temperature did not cool to 1: at T = {1 / self._b:.3g} the energy is "
-            f"{-energy / n_units:.4g} nats per {unit}. With log C(T) {source}, T = 1 is preferred "
-            f"only up to an energy of {threshold:.4g}. {advice}",
+            f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the energy is "
+            f"{-energy / n_units:.4g} nats per {unit}, and with log C(T) {source}, T = 1 is "
+            f"preferred only if the energy is at most {threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

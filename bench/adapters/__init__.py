@@ -1,7 +1,7 @@
 """One adapter for each library, so that all libraries do the same work.
 
 An adapter is a module with a function ``start(problem, X, **options)`` that returns a
-:class:`Fit`, which makes one pass over X each time it is called.  All that is not part of a pass
+:class:`Fit`.  Each call of the Fit makes one pass over X.  Everything that is not part of a pass
 (parsing, first draws, allocation of the model) is done by `start`.
 """
 
@@ -31,19 +31,19 @@ class Fit:
 
 
 def mean_topics(weights: NDArray) -> NDArray:
-    """E[beta] of topics with Dirichlet parameters: each row divided by its sum."""
+    """Compute E[beta] of topics from Dirichlet parameters: each row is divided by its sum."""
     return weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
 
 
 class Library(NamedTuple):
-    """A library that ours is compared with."""
+    """A library that annealvi is compared with."""
 
     name: str
     module: str
     distribution: str
 
     def adapter(self) -> ModuleType:
-        """Import the adapter; raises ImportError if the library does not work here."""
+        """Import the adapter; raise ImportError if the library does not work on this machine."""
         try:
             return importlib.import_module(f"bench.adapters.{self.module}")
         except ImportError:
@@ -53,7 +53,7 @@ class Library(NamedTuple):
             raise ImportError(f"{self.distribution} fails to import: {message}") from error
 
     def version(self) -> str | None:
-        """The version that is installed, if any."""
+        """The installed version, or None if the library is not installed."""
         try:
             return version(self.distribution)
         except PackageNotFoundError:
@@ -68,6 +68,6 @@ RIVALS = [
     Library("tomotopy", "tomotopy_lda", "tomotopy"),
     Library("topica", "topica_lda", "topica"),
 ]
-#: Those of the study of quality.
+#: The libraries in the study of quality.
 BY_NAME = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
 BY_NAME["pyrmallet"] = Library("pyrmallet", "mallet", "pyrmallet")

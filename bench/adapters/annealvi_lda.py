@@ -1,4 +1,4 @@
-"""TemperedLDA, on the same trajectory as scikit-learn or from constant gamma."""
+"""TemperedLDA, with the same results after each step as scikit-learn, or with constant gamma."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.parameters import mean_field
 def estimator(
     problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
 ) -> TemperedLDA:
-    """Online mean-field steps at T = 1, in the dtype of X, unless `options` say otherwise."""
+    """Make an estimator for online mean-field steps at T = 1, in the dtype of X, by default."""
     own = {"preset": "sklearn"} if same_trajectory else mean_field(problem.n_topics)
     own |= {"doc_topic_prior": problem.alpha, "topic_word_prior": problem.eta}
     return TemperedLDA(
@@ -42,7 +42,7 @@ def start(
     seed=0,
     prepared=True,
 ):
-    """Online passes of `partial_fit` at T = 1; if `prepared`, one minibatch has been seen."""
+    """Online passes of `partial_fit` at T = 1; if `prepared`, one minibatch was fitted before."""
     X = X.astype(dtype)
     lda = estimator(problem, X, n_threads, same_trajectory, seed)
     if prepared:
@@ -56,13 +56,13 @@ def start(
 
 
 def start_portions(problem, X, *, n_threads=1, same_trajectory=False, seed=0):
-    """A function of `partial_fit` for portions of X; the model has seen one minibatch before."""
+    """Return `partial_fit` for portions of X; one minibatch was fitted before."""
     lda = estimator(problem, X, n_threads, same_trajectory, seed)
     return lda.partial_fit(X[: problem.batch_size]).partial_fit
 
 
 def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1):
-    """`transform` of documents that the model was not fitted to."""
+    """Return `transform` of documents that were not used in the fit."""
     X, new = X.astype(dtype), new.astype(dtype)
     lda = estimator(problem, X, n_threads).partial_fit(X)
 
@@ -74,7 +74,7 @@ def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1
 
 
 def fit(problem, X, dtype=np.float64, **options: Any):
-    """CPU seconds since the fit began and E[beta], after each quarter of a pass of `fit`."""
+    """Yield the CPU seconds of a fit and its E[beta], after each quarter of a pass."""
     path, spent = [], 0.0
     interval = max(1, X.shape[0] // problem.batch_size // 4)
 
@@ -94,7 +94,7 @@ def fit(problem, X, dtype=np.float64, **options: Any):
 
 
 def start_m_step(n_topics, n_features, n_words, *, dtype=np.float64):
-    """A step of lambda, and of the weights of words that follow from it."""
+    """Return a step of lambda, with the weights of words that are computed from lambda."""
     model = LDA(n_topics, n_features, alpha=1 / n_topics, eta=1 / n_topics, dtype=dtype)
     rng = np.random.RandomState(0)
     model.initialize(rng)

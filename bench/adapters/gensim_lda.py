@@ -1,4 +1,4 @@
-"""gensim's LdaModel."""
+"""The LdaModel of gensim."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bench.adapters import Fit
 
 
 def start(problem, X, *, seed=0, passes=1, prepared=True, alpha=None, eta=None):
-    """Calls of `update`, of `passes` passes each; `alpha` and `eta` replace the problem's."""
-    # Each call counts its documents as new ones, which makes the corpus larger: several passes
-    # have to be one call.
+    """Calls of `update` with `passes` passes each; `alpha` and `eta` replace those of `problem`."""
+    # Each call counts its documents as new documents, so that the corpus seems larger.  Several
+    # passes must therefore be made in one call.
     documents = [
         list(zip(X.indices[a:b].tolist(), X.data[a:b].tolist(), strict=True))
         for a, b in pairwise(X.indptr)

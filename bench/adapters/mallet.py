@@ -1,4 +1,4 @@
-"""MALLET's sparse Gibbs sampler as its author ships it for Python: learned priors, 5 samples."""
+"""The sparse Gibbs sampler of MALLET's Python package, with learned priors and 5 samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.adapters import Fit
 
 
 def _word(number):
-    """A word of letters for each number, because its reader drops digits."""
+    """Make a word of letters for each number, because MALLET's reader drops digits."""
     letters = ""
     while number >= 0:
         letters = ascii_lowercase[number % 26] + letters
@@ -21,7 +21,7 @@ def _word(number):
 
 
 def start(problem, X, *, seed=0, sweeps=1000):
-    """A fit at the defaults of its README; its reading of the texts is counted."""
+    """A fit with the defaults of MALLET's README; the time to read the texts is included."""
     words = np.array([_word(number) for number in range(X.shape[1])])
     column = {word: number for number, word in enumerate(words)}
     texts = [

@@ -1,4 +1,4 @@
-"""scikit-learn's LatentDirichletAllocation."""
+"""The LatentDirichletAllocation of scikit-learn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def start(problem, X, *, n_threads=1, seed=0, prepared=True):
 
 
 def start_fit(problem, X, *, learning_method, seed=0):
-    """The passes of its `fit`, at its own minibatches of 128 documents."""
+    """The passes of `fit`, with scikit-learn's default minibatches of 128 documents."""
     lda = LatentDirichletAllocation(
         problem.n_topics,
         doc_topic_prior=problem.alpha,
@@ -41,7 +41,7 @@ def start_fit(problem, X, *, learning_method, seed=0):
         random_state=seed,
         n_jobs=1,
     )
-    lda.fit(X[:1])  # sets what it needs, and draws the topics anew before the first pass
+    lda.fit(X[:1])  # to set its attributes; topics are drawn again before the first pass
     lda.random_state_ = np.random.RandomState(seed)
     lda._init_latent_vars(X.shape[1], dtype=X.dtype)
     size = X.shape[0] if learning_method == "batch" else lda.batch_size
@@ -55,19 +55,19 @@ def start_fit(problem, X, *, learning_method, seed=0):
 
 
 def start_portions(problem, X, *, n_threads=1, seed=0):
-    """A function of `partial_fit` for portions of X; the model has seen one minibatch before."""
+    """Return `partial_fit` for portions of X; one minibatch was fitted before."""
     lda = _estimator(problem, X, n_threads, seed)
     return lda.partial_fit(X[: problem.batch_size]).partial_fit
 
 
 def start_transform(problem, X, new, *, n_threads=1):
-    """`transform` of documents that the model was not fitted to."""
+    """Return `transform` of documents that were not used in the fit."""
     lda = _estimator(problem, X, n_threads).partial_fit(X)
     return lambda: lda.transform(new)
 
 
 def start_m_step(problem, X):
-    """Its `_em_step` with statistics that are given."""
+    """Return scikit-learn's `_em_step` with given statistics."""
     lda = _estimator(problem, X).partial_fit(X[: problem.batch_size])
     statistics = np.random.RandomState(0).random_sample(lda.components_.shape)
     lda._e_step = lambda *args, **kwargs: (None, statistics)

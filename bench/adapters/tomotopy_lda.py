@@ -1,4 +1,4 @@
-"""tomotopy's LDAModel: collapsed Gibbs sampling."""
+"""The LDAModel of tomotopy, which uses collapsed Gibbs sampling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ with warnings.catch_warnings():
 
 
 def start(problem, X, *, n_threads=1, seed=0):
-    """Sweeps over the documents, after the first draws of topics."""
+    """Gibbs sweeps over the documents, after the first draws of topics."""
     model = tomotopy.LDAModel(
         k=problem.n_topics, alpha=problem.doc_topic_prior, eta=problem.topic_word_prior, seed=seed
     )

@@ -1,4 +1,4 @@
-"""topica's LDA: by default sparse Gibbs sampling with learned priors, 5 samples averaged."""
+"""The LDA of topica, by default sparse Gibbs sampling with learned priors and 5 samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.adapters import Fit
 
 
 def start(problem, X, *, n_threads=1, seed=0, sampler="sparse", online=False, sweeps=1000):
-    """A fit of a number of sweeps from the beginning; its parsing is counted."""
+    """A whole fit with a number of Gibbs sweeps; the time of parsing is included."""
     rows = pairwise(X.indptr)
     documents = [
         np.repeat(X.indices[begin:end], X.data[begin:end].astype(int)).astype(str).tolist()

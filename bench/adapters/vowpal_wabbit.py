@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's --lda."""
+"""The LDA of Vowpal Wabbit (its option --lda)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.adapters import Fit, mean_topics
 
 
 def start(problem, X):
-    """Online passes over parsed examples, from a model that has seen one minibatch."""
+    """Online passes over parsed examples; one minibatch was fitted before."""
     n_documents, n_features = X.shape
     bits = int(np.ceil(np.log2(n_features)))
     workspace = Workspace(

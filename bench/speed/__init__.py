@@ -1,1 +1,1 @@
-"""Speed: timings against other libraries, other commits and the limits of the machine."""
+"""Measurements of speed, compared with other libraries, other commits and the machine's limits."""

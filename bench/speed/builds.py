@@ -1,4 +1,4 @@
-"""Builds of commits, each in a folder of its own, and processes that import one of them."""
+"""Build commits in separate folders, and start processes that import one of the builds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bench import CHECKOUT
 
-#: What a process does first.  The finder of an editable install may come before sys.path, so it
-#: is taken out; `bench` is that of this checkout, whichever build is imported.
+#: The first lines that a process runs.  The finder of an editable install may come before sys.path,
+#: so it is removed.  `bench` is always the one of this checkout.
 BEGIN = """
 import sys
 sys.path[:0] = [{site!r}, {checkout!r}]
@@ -37,7 +37,7 @@ print(time.process_time() - began)
 
 
 def install(revision: str, folder: Path) -> Path:
-    """Build a commit, or a checkout as it is in a folder; return where it was installed."""
+    """Build a commit, or the checkout in a folder; return the folder of the installation."""
     site, tree = folder / "site", folder / "tree"
     if (Path(revision) / "pyproject.toml").is_file():
         _copy(Path(revision), tree)
@@ -62,7 +62,7 @@ def _copy(checkout: Path, tree: Path) -> None:
     listed = _git(checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout
     for name in filter(None, names.split("\0")):
-        if (checkout / name).is_file():  # a file may be deleted and the deletion not committed
+        if (checkout / name).is_file():  # false for deleted files if the deletion is not committed
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             (tree / name).write_bytes((checkout / name).read_bytes())
 
@@ -81,13 +81,13 @@ def _start(site: Path, *code: str, arguments: tuple[str, ...] = ()) -> subproces
 
 
 def run_module(site: Path, module: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a module of `bench` with pipes, in a process that imports the build or fails."""
+    """Start a module of `bench` with pipes, in a process that fails unless it imports the build."""
     run = RUN_MODULE.format(module=module)
     return _start(site, CHECK, run, arguments=arguments)
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    """All that a process prints; raises RuntimeError if it ends with an error."""
+    """Return everything that a process prints; raise RuntimeError if it ends with an error."""
     printed, _ = process.communicate()
     if process.returncode:
         raise RuntimeError("The process of a build failed; its error is printed above.")
@@ -95,5 +95,5 @@ def output(process: subprocess.Popen[str]) -> str:
 
 
 def import_seconds(site: Path) -> float:
-    """CPU seconds of ``import annealvi`` in a fresh process, its dependencies included."""
+    """CPU seconds of ``import annealvi`` and its dependencies in a new process."""
     return float(output(_start(site, TIME_IMPORT, CHECK)))

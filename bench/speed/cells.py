@@ -1,12 +1,12 @@
-"""Memory of a fit from a .h5ad file that is larger than the memory it may take.
+"""Measure the memory of a fit from a .h5ad file that is larger than the memory of the fit.
 
     python -m bench.speed.cells --gb 1.3 --topics 10    # about 10 minutes on one core
 
-Writes cells of 1,000 open regions of 20,000 each to a .h5ad file without compression, 8 bytes an
-entry.  A process of its own then calls ``TopicModel(K).fit_counts(path)`` on one thread, with two
-passes of one run and the clusters of cells (more passes take more time, not memory).  Each
-twentieth of a second it looks at its anonymous memory (RssAnon of /proc).  Pages of files do not
-count there, for the system takes them back when others need memory.
+The script writes cells to a .h5ad file without compression, with 8 bytes per entry.  Each cell has
+1,000 open regions of 20,000.  A separate process calls ``TopicModel(K).fit_counts(path)`` on one
+thread, with two passes of one run and with clusters of cells.  (More passes take more time, but not
+more memory.)  Every twentieth of a second it reads its anonymous memory (RssAnon of /proc).  Pages
+of files are not part of it, because the system can release them when other processes need memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ N_REGIONS, OPEN, PROGRAMS, BLOCK = 20_000, 1_000, 20, 1_000
 
 
 def write(path: Path, gigabytes: float) -> int:
-    """Write a .h5ad file of about this size, block by block; returns the number of entries."""
+    """Write a .h5ad file of about this size in blocks; return the number of entries."""
     import anndata
     import h5py
     import pandas
@@ -71,7 +71,7 @@ def write(path: Path, gigabytes: float) -> int:
 
 
 def fit(path: str, n_topics: int) -> dict[str, float]:
-    """Fit in this process, and watch its memory."""
+    """Fit in this process, and measure its memory during the fit."""
     from annealvi import TemperedLDA, TopicModel
 
     model = TopicModel(n_topics, lda=TemperedLDA(n_init=1, max_iter=2), random_state=0)

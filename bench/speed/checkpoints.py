@@ -1,12 +1,12 @@
-"""What a checkpoint costs: time to write one, and its share of a fit at one a minute.
+"""Measure the time to write a checkpoint, and its share of a fit with one checkpoint a minute.
 
     python -m bench.speed.checkpoints
 
-A step of a fit to a random corpus is made for each size, and a checkpoint is written after it
-several times.  The medians of the time and of the processor's time are printed; they differ where
-the disk is slow or the machine does other work.  A checkpoint holds the topics, in float64, and
-twice if `n_init` or `validation_fraction` is given.  The first one of a fit also reads X, for the
-fingerprint.  `load` reads and checks a file, and so does `resume`.
+For each size, one step of a fit to a random corpus is made, and then a checkpoint is written
+several times.  The script prints the medians of the elapsed time and of the CPU time.  They differ
+if the disk is slow or if the machine does other work.  A checkpoint contains the topics in float64,
+and contains them twice with `n_init` or `validation_fraction`.  The first checkpoint of a fit also
+reads X, to compute its checksum.  `load` reads and checks a file, as `resume` does.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import annealvi
 from annealvi import TemperedLDA
 from bench import parser
 
-#: Topics and words.
+#: Numbers of topics and of words.
 SIZES = ((20, 5_000), (100, 20_000), (100, 100_000), (200, 300_000))
 DOCUMENTS = 2_000
 TIMES = 5
 
 
 def seconds_of(act: Callable[[], Any], times: int = TIMES) -> tuple[float, float]:
-    """The median times of a function: wall clock and processor."""
+    """The median elapsed time and the median CPU time of a function."""
     wall, processor = [], []
     for _ in range(times):
         before = time.perf_counter(), time.process_time()
@@ -44,7 +44,7 @@ def seconds_of(act: Callable[[], Any], times: int = TIMES) -> tuple[float, float
 
 
 def measure(n_topics: int, n_words: int) -> str:
-    """A row of the table."""
+    """Measure and format a row of the table."""
     X = sparse.random(DOCUMENTS, n_words, 60 / n_words, "csr", random_state=0)
     X.data = np.ceil(3 * X.data)
     found: list[tuple[float, float]] = []

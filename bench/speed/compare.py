@@ -1,15 +1,15 @@
-"""Speed of one commit against another: a ratio above 1 means that head is slower.
+"""Compare the speed of two commits; a ratio above 1 means that head is slower.
 
     python -m bench.speed.compare BASE [HEAD] [--rounds 7] [--fail-above 1.1]
 
-BASE and HEAD are commits, or folders that hold a checkout; HEAD is by default the commit that is
-checked out here.  Both are built with this interpreter's packages into temporary folders.  A
-process of each build then does the same work (workloads.py) in turns: base, head, head, base, and
-so on; `import annealvi` is timed in a fresh process each time.  Times are CPU seconds of one
-thread.  Each round gives the ratio of head to base; the table printed at the end has its median
-and quartiles for each problem.  Machines are noisy, so a problem whose median is above
-`--fail-above` gets three times the rounds before it counts as slower.  The exit status is 1 if
-one does.
+BASE and HEAD are commits, or folders that contain a checkout.  By default HEAD is the commit that
+is checked out here.  Both are built with this interpreter's packages into temporary folders.  Then
+one process for each build does the same work (workloads.py), in the order base, head, head, base,
+and so on.  `import annealvi` is timed in a new process each time.  Times are CPU seconds of one
+thread.  Each round gives the ratio of head to base.  The table at the end contains the median and
+the quartiles of the ratios for each problem.  Timings are noisy, so if a median is above
+`--fail-above`, three times as many rounds are made before the problem counts as slower.  The exit
+status is 1 if a problem is slower.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IMPORT = "import annealvi"
 
 
 class Worker:
-    """A process that does the problems of workloads.py with one of the builds."""
+    """A process that works on the problems of workloads.py with one of the builds."""
 
     def __init__(self, site: Path) -> None:
         self.site = site
@@ -46,7 +46,7 @@ class Worker:
         return stream
 
     def seconds(self, problem: str) -> float:
-        """CPU seconds of a problem, done once."""
+        """Work on a problem once; return the CPU seconds."""
         if problem == IMPORT:
             return import_seconds(self.site)
         stdin = self._stream(self.process.stdin)
@@ -60,13 +60,13 @@ class Worker:
 
 
 def compare(base: Worker, head: Worker, rounds: int, limit: float) -> dict[str, list[float]]:
-    """Ratios of head to base, one per round, of each problem that both have."""
+    """For each problem that both builds have, the ratios of head to base in each round."""
     ratios: dict[str, list[float]] = {}
     for problem in head.problems:
         if problem not in base.problems:
-            print(f"{problem}: the base lacks what this needs, so it is left out", file=sys.stderr)
+            print(f"{problem} is left out, because the base does not have it", file=sys.stderr)
             continue
-        for worker in (base, head):  # for what is built or read once
+        for worker in (base, head):  # not timed: the first time, some data are read or built
             worker.seconds(problem)
         ratios[problem] = turns(base, head, problem, rounds)
         if median(ratios[problem]) > limit:
@@ -75,7 +75,7 @@ def compare(base: Worker, head: Worker, rounds: int, limit: float) -> dict[str, 
 
 
 def turns(base: Worker, head: Worker, problem: str, rounds: int) -> list[float]:
-    """Ratios of head to base, one per round; the one that goes first changes."""
+    """The ratios of head to base in each round; base and head take turns in being first."""
     ratios = []
     for index in range(rounds):
         order = (base, head) if index % 2 == 0 else (head, base)

@@ -1,4 +1,4 @@
-"""Fixtures that load what is timed, a table of ratios after the run, and the report's data."""
+"""Fixtures of the timings, a table of ratios after the tests, and the data for the report."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _skipped: dict[str, str] = {}
 
 @pytest.fixture(autouse=True)
 def single_threaded_blas():
-    """Hold BLAS to one thread: only the threads of the kernels are compared."""
+    """Limit BLAS to one thread, so that only the threads of the kernels are compared."""
     with threadpool_limits(1, user_api="blas"):
         yield
 
 
 @pytest.fixture
 def load():
-    """Read the documents of a problem, or skip with the reason."""
+    """Read the documents of a problem, or skip the test with the reason."""
 
     def read(problem):
         try:
@@ -35,7 +35,7 @@ def load():
 
 @pytest.fixture
 def adapter():
-    """Import the adapter of a library, or skip with the reason."""
+    """Import the adapter of a library, or skip the test with the reason."""
 
     def imported(library):
         try:
@@ -52,14 +52,14 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_benchmark_update_json(config, benchmarks, output_json):
-    """Write versions and what was skipped, but nothing that names the machine's owner."""
+    """Write versions and skipped tests, but nothing that identifies the owner of the machine."""
     output_json["machine_info"] = machine.describe()
     output_json["versions"] = machine.versions()
     output_json["skipped"] = sorted(set(_skipped.values()))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print the ratio of baseline to method for each pair: the median over rounds."""
+    """Print for each pair the median, over rounds, of the ratio of baseline to method."""
     session = getattr(terminalreporter.config, "_benchmarksession", None)
     rows = [b for b in session.benchmarks if "baseline" in b.extra_info] if session else []
     if not rows:

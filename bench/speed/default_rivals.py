@@ -1,28 +1,28 @@
-"""Default fits of one commit against another: CPU seconds, peak memory, and rivals beside them.
+"""Compare default fits of two commits, and of other libraries: CPU seconds and peak memory.
 
     python -m bench.speed.default_rivals BASE [HEAD] [--rounds 3] [--rivals scikit-learn tomotopy]
         [--corpora bbc_news debian_desc 20ng_etm arxiv_100k] [--topics 20 100 500] [--json FILE]
 
-BASE and HEAD are commits, or folders that hold a checkout; HEAD is by default the commit that is
-checked out here.  Both are built with this interpreter's packages into temporary folders.  The
-training documents of bench/studies/splits.py are fitted in turns: base, head, head, base, and so
-on, the same seed for both in a round.  Each fit has a fresh process with one thread
-(one_fit.py).  X is float64, as the corpora are read.  Printed are medians over the rounds, and the
-median of the rounds' ratios; a ratio above 1 means that head is faster.  Peak memory is counted
-above what imports and documents take.
+BASE and HEAD are commits, or folders that contain a checkout.  By default HEAD is the commit that
+is checked out here.  Both are built with this interpreter's packages into temporary folders.  The
+training documents of bench/studies/splits.py are fitted by base, head, head, base, and so on.  In
+a round both have the same seed.  Each fit has a new process with one thread (one_fit.py).  X is
+float64, as the corpora are read.  The script prints medians over the rounds, and the median of the
+rounds' ratios.  A ratio above 1 means that head is faster.  Peak memory is measured without the
+memory of imports and documents.
 
-Held out is the log-likelihood per word of the test documents, after one more fit of each build
-with the first seed, off the clock.  One evaluator serves all: bench/studies/fold_in.py of this
-checkout, whose settings are chosen for each fit on validation documents.
+The column "held out" is the log-likelihood per word of the test documents, after one more fit of
+each build with the first seed, which is not timed.  All fits are scored by bench/studies/fold_in.py
+of this checkout, whose settings are chosen for each fit on validation documents.
 
-Rivals are fitted once from the first seed: scikit-learn's LatentDirichletAllocation with its
-defaults, 10 batch passes, and 200 sweeps of tomotopy with its own priors.  They are scored after
-each pass, or every 25 sweeps, until they are as good as head at its end: the seconds until then
-are printed, or "not reached".  A rival that is not installed is skipped.  At K = 500 they take
-much longer than ours: --slow-rivals includes them there.
+Other libraries are fitted once from the first seed: scikit-learn's LatentDirichletAllocation with
+its defaults and 10 batch passes, and tomotopy with 200 sweeps and its own priors.  They are scored
+after each pass, or every 25 sweeps, until they reach the final score of head.  The script prints
+the seconds until then, or "not reached".  Libraries that are not installed are skipped.  At K = 500
+they take much longer than annealvi, so they are included there only with --slow-rivals.
 
-Each row is printed to stderr when it is measured, the tables at the end.  With --json all that was
-measured is written to FILE after each row.  The exit status is 1 if a fit has failed.
+Each row is printed to stderr when it is measured, and the tables at the end.  With --json all
+measurements are written to FILE after each row.  The exit status is 1 if a fit has failed.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ SIZES = (20, 100, 500)
 OURS = "annealvi"
 LIBRARIES = {library.name: library for library in (SCIKIT_LEARN, *RIVALS)}
 COMPARED = ("scikit-learn", "tomotopy")
-#: Numbers of topics from which rivals are fitted only if they are asked for.
+#: With at least this many topics, other libraries are fitted only with --slow-rivals.
 SLOW = 500
-#: Validation documents on which the fold-in is chosen.
+#: Number of validation documents on which the fold-in is chosen.
 CHOOSERS = 500
 BUILDS = ("base", "head")
 
 
 @dataclass
 class Rival:
-    """The fit of a rival: its seconds, and those until it is as good as ours, if it ever is."""
+    """The fit of another library: its seconds, and the seconds until its score reaches ours."""
 
     seconds: float
     held_out: float
@@ -71,7 +71,7 @@ class Rival:
 
 @dataclass
 class Row:
-    """What is measured of one corpus and K; lists have one value for each round."""
+    """The measurements for one corpus and K; lists have one value for each round."""
 
     corpus: str
     n_topics: int
@@ -91,7 +91,7 @@ class Row:
 
 
 def fit(site: Path, library: str, row: Row, seed: int, folder: Path | None = None) -> dict:
-    """One fit in a fresh process; its topics are written into a folder if one is given."""
+    """Make one fit in a new process; with `folder`, write its topics there."""
     words = [library, row.corpus, str(row.n_topics), str(seed)]
     if folder is not None:
         folder.mkdir()
@@ -105,14 +105,14 @@ def topics(folder: Path, look: int) -> np.ndarray:
 
 
 def held_out(folder: Path, looks: int, documents: splits.Split) -> tuple[fold_in.FoldIn, float]:
-    """The fold-in that suits the last topics best, and their score."""
+    """Choose the fold-in with the best score of the last topics; return it and the score."""
     last = topics(folder, looks - 1)
     chosen = fold_in.choose(last, documents.validation[:CHOOSERS])
     return chosen, float(chosen.score(last, documents.test))
 
 
 def time_ours(sites: dict[str, Path], row: Row, rounds: int) -> None:
-    """Fit with both builds in turns; the one that goes first changes."""
+    """Fit with both builds in each round; base and head take turns in being first."""
     for seed in range(rounds):
         for build in BUILDS if seed % 2 == 0 else BUILDS[::-1]:
             found = fit(sites[build], OURS, row, seed)
@@ -129,7 +129,7 @@ def score_ours(sites: dict[str, Path], row: Row, documents: splits.Split) -> Non
 
 
 def measure_rival(site: Path, name: str, row: Row, documents: splits.Split) -> Rival:
-    """Fit once, and score along the way until the rival is as good as head."""
+    """Fit once, and score the topics during the fit until the score of head is reached."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "topics")
         found = fit(site, name, row, 0, folder)
@@ -141,12 +141,12 @@ def measure_rival(site: Path, name: str, row: Row, documents: splits.Split) -> R
 
 
 def first(seconds: list[float], scores: Any, wanted: float) -> float | None:
-    """The seconds at the first score that is as good as wanted; later ones are not computed."""
+    """The seconds at the first score of at least `wanted`; later scores are not computed."""
     return next((at for at, score in zip(seconds, scores, strict=False) if score >= wanted), None)
 
 
 def usable(names: list[str]) -> list[str]:
-    """The rivals that are installed and work; says why others are skipped."""
+    """The libraries that are installed and work; print why other libraries are skipped."""
     found = []
     for name in names:
         try:
@@ -198,7 +198,7 @@ def report(rows: list[Row]) -> str:
 
 
 def average(rows: list[Row]) -> str:
-    """One line on all rows together."""
+    """Summarise all rows in one line."""
     ratios = [row.ratio() for row in rows]
     slowest = min(rows, key=Row.ratio)
     return (
@@ -209,7 +209,7 @@ def average(rows: list[Row]) -> str:
 
 
 def measure(row: Row, sites: dict[str, Path], rounds: int, rivals: list[str]) -> bool:
-    """Fill a row; returns whether every fit of a rival has worked."""
+    """Measure a row; return whether the fits of all other libraries have worked."""
     documents = splits.load(row.corpus)
     time_ours(sites, row, rounds)
     score_ours(sites, row, documents)
@@ -239,7 +239,7 @@ def main() -> None:
     # the processes run in other folders
     place = Path(os.environ[datasets.DATA_VARIABLE]).resolve()
     os.environ[datasets.DATA_VARIABLE] = str(place)
-    # of the one document that the evaluator fits
+    # the evaluator fits a model to one document, which causes this warning
     warnings.filterwarnings("ignore", "The perplexity of X", RuntimeWarning)
     rivals, rows, worked = usable(given.rivals), [], True
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,8 @@
-"""Small fits of every kind, which same_bits.py compares to the last bit.
+"""Small fits of every kind, which same_bits.py compares bit for bit.
 
-Each is a function without arguments that returns what the fit has found and what it answers.
-Together they take ten seconds.  They use public names only, so that they run with other commits.
+Each is a function without arguments that returns the attributes of a fit and the results of its
+methods.  Together they take ten seconds.  They use only public names, so that they work with other
+commits.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from annealvi.metrics import (
 )
 from bench.parameters import estimate
 
-#: Fits by name.
+#: Functions that make fits, by name.
 Fits = dict[str, Callable[[], Any]]
-#: Whether fits may compute in another dtype than that of X; those of older commits may not.
+#: Whether a fit can have another dtype than X, which is not possible with older commits.
 HAS_DTYPE = "dtype" in TemperedLDA().get_params()
 
 LDA_ATTRIBUTES = (
@@ -52,7 +53,7 @@ BATCH: dict[str, Any] = {"learning_method": "batch", "max_iter": 6}
 
 
 def portable_fits() -> Fits:
-    """The fits whose bits are the same on every machine."""
+    """The fits whose results are identical on every machine."""
     return lda_fits() | mixture_fits() | proximity_fits()
 
 
@@ -64,7 +65,7 @@ def corpus(n_samples: int = 300, n_features: int = 400) -> sparse.csr_matrix:
 
 
 def found(estimator: Any, attributes: str) -> dict[str, Any]:
-    """Those of some attributes, named in one string, that a fitted estimator has."""
+    """The attributes that a fitted estimator has, of those named in a string."""
     return {n: getattr(estimator, n) for n in attributes.split() if hasattr(estimator, n)}
 
 
@@ -76,7 +77,7 @@ class Stop(Exception):  # noqa: N818
 
 
 def answers_of_lda(lda: Any, X: Any) -> dict[str, Any]:
-    """All that a fitted TemperedLDA has found and answers."""
+    """The attributes of a fitted TemperedLDA, and the results of its methods."""
     answers = found(lda, LDA_ATTRIBUTES) | {
         "transform": lda.transform(X[:60]),
         "gamma": lda.transform(X[:60], normalize=False),
@@ -108,7 +109,7 @@ def interrupted_after(steps: int, lda: Any, learn: Callable[[Any], Any], X: Any)
 
 
 def make_lda(X: Any, n_topics: int = 7, **parameters: Any) -> TemperedLDA:
-    """An estimator that computes in the dtype of X, unless `parameters` say otherwise."""
+    """Make an estimator that computes in the dtype of X by default."""
     if HAS_DTYPE:
         parameters = {"dtype": X.dtype.name} | parameters
     return TemperedLDA(n_topics, random_state=3, **parameters)
@@ -119,7 +120,7 @@ def fit_lda(X: Any, n_topics: int = 7, **parameters: Any) -> Any:
 
 
 def stream_lda(X: Any, interrupted: bool = False, **parameters: Any) -> Any:
-    """A stream in portions of 100; interrupted, the second portion stops once and is repeated."""
+    """A stream in portions of 100; if `interrupted`, the second one is stopped and repeated."""
     lda = make_lda(X, batch_size=50, **({"total_samples": X.shape[0]} | parameters))
     for start in range(0, X.shape[0], 100):
         if interrupted and start == 100:
@@ -129,7 +130,7 @@ def stream_lda(X: Any, interrupted: bool = False, **parameters: Any) -> Any:
 
 
 def interrupted_lda(X: Any) -> Any:
-    """A fit that is interrupted, and goes on as a stream."""
+    """A fit that is interrupted and then continued as a stream."""
     lda = make_lda(X, **ONLINE)
     interrupted_after(7, lda, lda.fit, X)
     before = lda.transform(X[:50])
@@ -138,7 +139,7 @@ def interrupted_lda(X: Any) -> Any:
 
 
 def measured_lda(X: Any) -> Any:
-    """What chooses the number of topics."""
+    """The measurements from which the number of topics is chosen."""
     lda = make_lda(X, **ONLINE).fit(X)
     topics = lda.components_
     others = make_lda(X, 5, **ONLINE).fit(X).components_
@@ -151,7 +152,7 @@ def measured_lda(X: Any) -> Any:
 
 
 def edited_lda(X: Any) -> Any:
-    """Topics and priors that are written to between steps."""
+    """A fit whose topics and priors are changed between steps."""
     lda = make_lda(X, **ONLINE).fit(X)
     lda.components_ = np.array(lda.components_) + 0.5
     lda.doc_topic_prior_ = 0.2
@@ -164,7 +165,7 @@ def edited_lda(X: Any) -> Any:
 
 
 def called_back_lda(X: Any) -> Any:
-    """What a callback sees during the fit."""
+    """The values that a callback reads during a fit."""
     seen = []
 
     def callback(estimator: Any, monitor: Any) -> None:
@@ -176,7 +177,7 @@ def called_back_lda(X: Any) -> Any:
 
 
 def lda_fits() -> Fits:
-    """Starts, threads, batch, online and streams, temperatures, dtypes, priors."""
+    """Fits with several starts, threads, modes, streams, temperatures, dtypes and priors."""
     X = corpus()
     single = X.astype(np.float32)
     # fit(X, n_jobs=2) does not fit: it returns the function that does
@@ -299,7 +300,7 @@ def fit_mmm(X: Any, **parameters: Any) -> Any:
 
 
 def mixture_fits() -> Fits:
-    """Mixtures of factors, of Gaussian and of multinomial distributions."""
+    """Fits of factorial, Gaussian and multinomial mixtures."""
     shapes = make_shape_mixture(150, random_state=0).data
     rng = np.random.RandomState(0)
     points = np.concatenate([rng.randn(60, 3) - 2, rng.randn(80, 3) + 2])
@@ -335,7 +336,7 @@ def mixture_fits() -> Fits:
 
 
 def ascend() -> Any:
-    """Gradient steps under a proximity penalty."""
+    """Make gradient steps with a proximity penalty."""
     from annealvi.proximity import BernoulliFactorModel, ProximityAscent
 
     rng = np.random.RandomState(0)
@@ -346,7 +347,7 @@ def ascend() -> Any:
 
 
 def estimate_partition(method: str) -> Any:
-    """log C(T) of a small LDA."""
+    """Estimate log C(T) of a small LDA."""
     from annealvi.models.lda_prior import LDAPrior
     from annealvi.partition import exponential_grid, log_partition
 
@@ -359,7 +360,7 @@ def estimate_partition(method: str) -> Any:
 
 
 def proximity_fits() -> Fits:
-    """Gradients with a proximity penalty, and log C(T)."""
+    """Fits by gradients with a proximity penalty, and estimates of log C(T)."""
     fits: Fits = {"proximity: ascent": ascend}
     methods = ("monte-carlo", "jensen", "map")
     return fits | {f"log C(T): {name}": partial(estimate_partition, name) for name in methods}
@@ -374,7 +375,7 @@ def fit_deep(make: Callable[[], Any], X: Any, *answers: str) -> Any:
 
 
 def deep_fits() -> Fits:
-    """The estimators of annealvi.deep; none where PyTorch is not installed."""
+    """Fits of the estimators of annealvi.deep, or none if PyTorch is not installed."""
     try:
         import torch
     except ImportError:

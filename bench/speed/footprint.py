@@ -1,13 +1,14 @@
-"""Peak memory of what TemperedLDA does, in multiples of its topics.
+"""Measure the peak memory of TemperedLDA's methods, in multiples of the memory of its topics.
 
     python -m bench.speed.footprint                               V = 400,000, K = 96, 2 minutes
     python -m bench.speed.footprint --words 1000000 --topics 200      at most 3 GB, 10 minutes
 
-Each row is a process of its own with one thread.  It prints the peak of resident memory, less what
-imports and documents take, divided by the size of lambda: n_components * n_features numbers.  For
-methods of a fitted estimator its topics count too, and the fit before does not.  The documents are
-drawn at random, of 100 words each, one half from Zipf's law and one half from all words alike.
-There are so many that 70% of the vocabulary occurs.  Linux only.
+Each row is measured in a separate process with one thread.  The number is the peak of resident
+memory minus the memory of imports and documents, divided by the size of lambda, which has
+n_components * n_features numbers.  For methods of a fitted estimator, the topics are included, and
+the peak during the fit is not.  Documents are random and have 100 words each.  One half of the
+words follows Zipf's law, and the other half is uniform.  There are enough documents that 70% of the
+vocabulary occurs.  This works only on Linux.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from annealvi import TemperedLDA
 from bench import CHECKOUT, parser
 from bench.speed.memory import forget_peak, resident
 
-#: Tokens of a document, and of all documents for each word of the vocabulary.
+#: The number of tokens in a document, and of tokens in all documents per word of the vocabulary.
 N_TOKENS, TOKENS_PER_WORD = 100, 2
 
 
 def documents(n_words: int, dtype: Any) -> sparse.csr_matrix:
-    """Documents that use 70% of the words; see above."""
+    """Draw documents in which 70% of the words occur; see above."""
     rng = np.random.RandomState(0)
     n_documents = TOKENS_PER_WORD * n_words // N_TOKENS
     words = n_words ** rng.random_sample((n_documents, N_TOKENS)) - 1
@@ -44,8 +45,8 @@ def documents(n_words: int, dtype: Any) -> sparse.csr_matrix:
     return X
 
 
-#: What is measured: parameters, and what is done with an estimator and documents.  Tasks of the
-#: second table begin with a fitted estimator.
+#: A task that is measured: a function of an estimator and documents.  The tasks of the second table
+#: begin with a fitted estimator.
 Task = Callable[[TemperedLDA, sparse.csr_matrix], Any]
 FITS: dict[str, tuple[dict[str, Any], Task]] = {
     "fit": ({}, lambda lda, X: lda.fit(X)),
@@ -83,10 +84,10 @@ def _document_completion(lda: TemperedLDA, X: sparse.csr_matrix) -> float:
 
 
 def peak(name: str, n_words: int, n_topics: int, dtype: str) -> float:
-    """The peak of one task, in multiples of lambda, measured in this process."""
+    """Measure the peak of one task in this process, in multiples of lambda."""
     X = documents(n_words, dtype)
     size = n_words * n_topics * np.dtype(dtype).itemsize / 1e6
-    # a small fit first, so that what is loaded on demand does not count
+    # a small fit comes first, so that modules that are imported on demand are not counted
     parameters, task = FITS.get(name, ({}, QUESTIONS.get(name)))
     assert task is not None
     parameters = {"dtype": dtype, **parameters}
@@ -103,7 +104,7 @@ def peak(name: str, n_words: int, n_topics: int, dtype: str) -> float:
 
 
 def measured(name: str, n_words: int, n_topics: int, dtype: str = "float32") -> float:
-    """The peak of one task, in multiples of lambda, measured in a fresh process."""
+    """Measure the peak of one task in a new process, in multiples of lambda."""
     command = [sys.executable, "-m", "bench.speed.footprint", "--only", name]
     command += ["--words", str(n_words), "--topics", str(n_topics), "--dtype", dtype]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""The machine and the versions of libraries, which tables of figures name."""
+"""Descriptions of the machine and of library versions, for tables of measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.adapters import RIVALS, SCIKIT_LEARN
 
 
 def describe() -> dict[str, str | int]:
-    """Processor, cores and the kernels' instruction set."""
+    """Return the processor, the number of cores and the instruction set of the kernels."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
@@ -25,7 +25,7 @@ def describe() -> dict[str, str | int]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that are installed."""
+    """Return the versions of Python and of the installed libraries."""
     found = {
         "Python": platform.python_version(),
         "annealvi": annealvi.__version__,

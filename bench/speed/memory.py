@@ -1,9 +1,9 @@
-"""Peak memory of one pass of a library, in a process of its own.
+"""Measure the peak memory of one pass of a library, in a separate process.
 
     python -m bench.speed.memory scikit-learn
 
-Prints the peak of resident memory in megabytes, less what imports and data take.  Converting the
-documents to the library's own form counts.  Linux only.
+The script prints the peak of resident memory in megabytes, minus the memory of imports and data.
+The conversion of the documents to the library's format is included.  This works only on Linux.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 from bench import CHECKOUT, parser
 
-#: The dtypes of our own rows, by their names.
+#: The dtypes of annealvi's rows in the table, by the names of the rows.
 OWN = {"annealvi, float64": "float64", "annealvi, float32": "float32"}
 
 
 def resident(field: str) -> float:
-    """``VmRSS`` (now) or ``VmHWM`` (the peak) of this process, in MB."""
+    """Read ``VmRSS`` (present) or ``VmHWM`` (peak) memory of this process, in MB."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -28,12 +28,12 @@ def resident(field: str) -> float:
 
 
 def forget_peak() -> None:
-    """Reset the peak to what is resident now."""
+    """Reset the peak to the memory that is resident at present."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def measured(name: str) -> float:
-    """Peak memory, in megabytes, of a library's pass in a fresh process."""
+    """Measure the peak memory of a library's pass in a new process, in megabytes."""
     command = [sys.executable, "-m", "bench.speed.memory", name]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -1,13 +1,14 @@
-"""One default fit of a library, in the process that default_rivals.py starts for it.
+"""Make one default fit of a library, in the process that default_rivals.py starts.
 
     python -m bench.speed.one_fit LIBRARY CORPUS K SEED [--topics FOLDER]
 
 LIBRARY is annealvi, scikit-learn or tomotopy.  The training documents of bench/studies/splits.py
-are fitted as they are, in float64, on one thread.  A small fit comes first, so that what is loaded
-on demand does not count.  The last line that is printed is JSON: CPU seconds of the fit, its peak
-memory in megabytes above what was resident before, and the CPU seconds until each look at the
-topics.  With --topics these topics are written to FOLDER/0.npy, FOLDER/1.npy and so on, off the
-clock; no memory is given then.  annealvi is looked at once, when it has ended.  Linux only.
+are fitted in float64 on one thread.  A small fit comes first, so that modules that are imported on
+demand are not counted.  The last line of the output is JSON.  It contains the CPU seconds of the
+fit, the increase of its peak memory in megabytes, and the CPU seconds at each time when topics are
+read.  With --topics these topics are written to FOLDER/0.npy, FOLDER/1.npy and so on.  This is not
+timed, and no memory is then measured.  The topics of annealvi are read only at the end of its fit.
+This works only on Linux.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from bench.problems import Problem
 from bench.speed.memory import forget_peak, resident
 from bench.studies import splits
 
-#: Sweeps of tomotopy, and after how many its topics are looked at.
+#: The number of sweeps of tomotopy, and of sweeps between two readings of its topics.
 SWEEPS, INTERVAL = 200, 25
-#: tomotopy's own priors.
+#: The default priors of tomotopy.
 ALPHA, ETA = 0.1, 0.01
-#: Documents of the small fit that comes first.
+#: Number of documents of the small fit that comes first.
 WARM_UP = 100
 
 
 class Clock:
-    """CPU seconds of a fit, without the looks at its topics."""
+    """The CPU seconds of a fit, without the time in which its topics are read."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -53,7 +54,7 @@ class Clock:
         return time.process_time() - self._began - self._looking
 
     def look(self, topics: Callable[[], NDArray]) -> None:
-        """Keep the seconds so far, and the topics that a function returns."""
+        """Record the seconds so far, and the topics that a function returns."""
         self.seconds.append(self.spent())
         began = time.process_time()
         if self.folder is not None:
@@ -63,7 +64,7 @@ class Clock:
 
 
 class Watched(LatentDirichletAllocation):
-    """scikit-learn's estimator, looked at after each pass of its default, which is batch."""
+    """The estimator of scikit-learn, whose topics are read after each batch pass."""
 
     clock: Clock
 
@@ -96,7 +97,7 @@ def scikit_learn(X: sparse.csr_matrix, n_topics: int, seed: int) -> Callable[[Cl
 
 
 def tomotopy(X: sparse.csr_matrix, n_topics: int, seed: int) -> Callable[[Clock], None]:
-    """Sweeps alone: the documents are given to the library before, off the clock."""
+    """Make Gibbs sweeps; the documents are added to the library before, which is not timed."""
     library = next(library for library in RIVALS if library.name == "tomotopy")
     problem = Problem("", X.shape[0], n_topics, alpha=ALPHA, eta=ETA)
     model = library.adapter().start(problem, X, seed=seed)
@@ -115,9 +116,9 @@ PREPARE = {"annealvi": ours, "scikit-learn": scikit_learn, "tomotopy": tomotopy}
 def measure(
     library: str, X: sparse.csr_matrix, n_topics: int, seed: int, folder: Path | None
 ) -> dict[str, Any]:
-    """Seconds, peak memory and the seconds of each look."""
+    """Measure the seconds, the peak memory, and the seconds at each reading of topics."""
     with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")  # that a fit has not converged
+        warnings.simplefilter("ignore")  # warnings that a fit has not converged
         fit = PREPARE[library](X, n_topics, seed)
         forget_peak()
         before = resident("VmRSS")

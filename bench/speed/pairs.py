@@ -1,4 +1,4 @@
-"""Time methods and their baseline in turns, because the speed of a machine drifts."""
+"""Time methods and their baseline alternately, because the speed of a machine changes over time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def run(
     warmup_rounds: int = 1,
     **where: str,
 ) -> None:
-    """Time each method right after the baseline, in each round, both prepared anew."""
-    # Several methods take turns with one baseline; pytest-benchmark's own columns show the first.
+    """In each round, time each method directly after the baseline; both are prepared again."""
+    # All methods have the same baseline.  The columns of pytest-benchmark show the first method.
     methods = dict(start) if isinstance(start, Mapping) else {"": start}
     baseline: list[float] = []
     times: dict[str, list[float]] = {name: [] for name in methods}
@@ -46,12 +46,12 @@ def run(
     times[first] = list(benchmark.stats.stats.data)
     benchmark.extra_info |= {
         "role": role,
-        "baseline": baseline[-rounds:],  # without the warm-up's
+        "baseline": baseline[-rounds:],  # without the round before the timing
         "methods": {name: values[-rounds:] for name, values in times.items()},
         **where,
     }
 
 
 def ratio(baseline: list[float], times: list[float]) -> float:
-    """How many times as fast as the baseline: the median of the ratios of each round."""
+    """How many times as fast as the baseline a method is: the median of the rounds' ratios."""
     return median(b / t for b, t in zip(baseline, times, strict=True))

@@ -1,22 +1,21 @@
-"""A stream in small portions, one call of partial_fit each, against scikit-learn.
+"""Compare with scikit-learn a stream in small portions, with one call of partial_fit for each.
 
     python -m bench.speed.portions [--corpus bbc_news debian_desc] [--topics 20 100 500]
                                    [--portion 256] [--rounds 5] [--parts]
 
-At most 10,000 documents of each corpus are cut into portions of --portion documents, each of them
-one minibatch.  Ours is on scikit-learn's trajectory and finds the same numbers: online steps,
-alpha = eta = 1/K, float64, one thread.  Both models have seen one minibatch before.  In each round
-they go through the stream in turns.  Times are CPU seconds of the process.  Printed for each corpus
-and K: milliseconds a call, medians over rounds, and how many times as fast ours is, the median and
-the quartiles of the rounds' ratios.
+At most 10,000 documents of each corpus are cut into portions of --portion documents, and each
+portion is one minibatch.  annealvi makes the same steps as scikit-learn and computes the same
+numbers: online steps, alpha = eta = 1/K, float64, one thread.  Both models have been fitted to one
+minibatch before.  In each round both fit the stream, one after the other.  Times are CPU seconds of
+the process.  For each corpus and K the script prints milliseconds per call, which are medians over
+rounds, and how many times as fast annealvi is: the median and the quartiles of the rounds' ratios.
 
-What a call costs in Python is measured in two ways.  One is a call with a single word, of the same
-K and the same vocabulary, in which compiled functions have next to nothing to do.  For the other,
-ours goes through the stream once more with a clock around every compiled function and around the
-draws of gamma.  What is left of a call is Python and NumPy: checks, the estimator, the
-algorithm, buffers.  This rest is larger, because the compiled functions leave Python's code and
-objects in no cache.  Printed are medians over calls; with --parts also the share of each compiled
-function in all calls.
+The time of a call in Python is measured in two ways.  The first is a call with a single word, with
+the same K and vocabulary, in which compiled functions have almost no work.  In the second, annealvi
+fits the stream once more, and every compiled function and the draws of gamma are timed.  The rest
+of a call is Python and NumPy: checks, the estimator, the algorithm and buffers.  The second time is
+larger, because compiled functions displace Python's code and objects from the caches.  The script
+prints medians over calls and, with --parts, the share of each compiled function in all calls.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ from bench.markdown import table
 from bench.problems import Problem
 
 CORPORA, SIZES, PORTION = ("bbc_news", "debian_desc"), (20, 100, 500), 256
-#: Documents of a corpus that make up the stream.
+#: Number of documents of a corpus in the stream.
 N_DOCUMENTS = 10_000
-#: The compiled functions that a call uses, and the name of the draws of gamma beside them.
+#: The compiled functions that a call uses, and the name for the draws of gamma.
 KERNELS = (
     (lda, "digest_of_block"),
     (lda, "index_words"),
@@ -59,12 +58,12 @@ Call = Callable[[sparse.csr_matrix], Any]
 
 
 def cut(X: sparse.csr_matrix, size: int) -> Portions:
-    """The portions of a stream; the last one may be smaller."""
+    """Cut documents into the portions of a stream; the last portion may be smaller."""
     return [X[first : first + size] for first in range(0, X.shape[0], size)]
 
 
 def seconds(call: Call, portions: Portions) -> float:
-    """CPU seconds of the process for the whole stream."""
+    """Measure the CPU seconds of the process for the whole stream."""
     began = time.process_time()
     for portion in portions:
         call(portion)
@@ -72,7 +71,7 @@ def seconds(call: Call, portions: Portions) -> float:
 
 
 def turns(problem: Problem, rounds: int) -> tuple[list[float], list[float]]:
-    """Milliseconds a call of ours and of scikit-learn's, one number for each round."""
+    """Milliseconds per call of annealvi and of scikit-learn, one number for each round."""
     X = problem.load()
     portions = cut(X, problem.batch_size)
     starts = (
@@ -112,7 +111,7 @@ def _timed(spent: dict[str, float]) -> Iterator[None]:
 
 
 def one_word(problem: Problem, repeats: int = 200) -> float:
-    """Milliseconds of a call with one document of one word, the median over calls."""
+    """The median milliseconds of a call with one document of one word."""
     X = problem.load()
     call = annealvi_lda.start_portions(problem, X, same_trajectory=True)
     word = sparse.csr_matrix(([1.0], ([0], [0])), shape=(1, X.shape[1]))
@@ -120,7 +119,7 @@ def one_word(problem: Problem, repeats: int = 200) -> float:
 
 
 def parts(problem: Problem) -> tuple[float, dict[str, float]]:
-    """Where the time of our calls goes."""
+    """Measure the parts of the time of annealvi's calls."""
     X = problem.load()
     portions = cut(X, problem.batch_size)
     spent: dict[str, float] = defaultdict(float)

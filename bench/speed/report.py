@@ -1,9 +1,9 @@
-"""Write the tables of docs/record/benchmarks.md from what `make bench` measured.
+"""Write the tables of docs/record/benchmarks.md from the measurements of `make bench`.
 
     python -m bench.speed.report build/bench.json [--docs docs/record/benchmarks.md]
 
-Replaces the text between the markers of that document.  Groups that were not measured are left
-out; libraries and corpora that were missing are listed with the reason.
+The script replaces the text between the markers of that document.  Groups that were not measured
+are left out.  Libraries and corpora that were missing are listed with the reason.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from bench.speed.pairs import ratio
 
 DOCS = CHECKOUT / "docs" / "record" / "benchmarks.md"
 LIBRARIES = [library.name for library in (SCIKIT_LEARN, *RIVALS)]
-#: The library and priors whose final score is the one to reach.
+#: The library and the priors whose final score is the score to reach.
 TARGET, TARGET_PRIOR = "tomotopy", (0.1, 0.01)
 
 Bench = dict[str, Any]
 
 
 def ratios(bench: Bench, *names: str) -> str:
-    """How many times as fast as the baseline some methods are: medians."""
+    """The medians of how many times as fast as the baseline some methods are."""
     baseline, methods = bench["baseline"], bench["methods"]
     return " / ".join(f"{ratio(baseline, methods[name]):.3g}" for name in names)
 
@@ -42,7 +42,7 @@ def rows_of(benches: list[Bench]) -> list[str]:
 
 
 def passes(benches: list[Bench]) -> str:
-    """CPU seconds, and how many times as fast as each library."""
+    """The table of CPU seconds, and of how many times as fast as each library annealvi is."""
     found = {(bench["row"], bench["library"]): bench for bench in benches}
     rows = rows_of(benches)
     libraries = [name for name in LIBRARIES if any((row, name) in found for row in rows)]
@@ -65,7 +65,7 @@ def passes(benches: list[Bench]) -> str:
 
 
 def pairs_table(*header: str) -> Callable[[list[Bench]], str]:
-    """A table with one row per benchmark: its ratios, and the seconds."""
+    """Return a function that makes a table with the ratios and seconds of each benchmark."""
 
     def write(benches: list[Bench]) -> str:
         body = []
@@ -96,7 +96,7 @@ def memory(benches: list[Bench]) -> str:
 
 
 def quality(benches: list[Bench]) -> str:
-    """Final scores and when the target was reached, of each library with its better priors."""
+    """The table of final scores and times to the target, for each library's better priors."""
     parts = []
     for corpus in dict.fromkeys(bench["corpus"] for bench in benches):
         here = [bench for bench in benches if bench["corpus"] == corpus]
@@ -175,7 +175,7 @@ def roofline(benches: list[Bench]) -> str:
 
 
 PAIR = ("", "times as fast", "seconds", "baseline, seconds")
-#: Groups in order: heading, what the figures are, and the function that writes the table.
+#: The groups in order: heading, a sentence about the figures, and the function for the table.
 GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
     "pass": ("One pass of `partial_fit`, one thread", "", passes),
     "two threads": (
@@ -216,7 +216,7 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
 
 
 def write(measured: dict[str, Any]) -> str:
-    """The text between the markers."""
+    """Return the text between the markers."""
     about = measured["machine_info"]
     versions = ", ".join(f"{name} {value}" for name, value in measured["versions"].items())
     parts = [

@@ -1,17 +1,17 @@
-"""Arithmetic rate of the local step beside what this machine can do at most.
+"""Compare the arithmetic rate of the local step with the limits of this machine.
 
     python -m bench.speed.roofline
 
-The limits of the machine are measured by roofline.c, which is compiled here: fused multiply-adds
-per second, and bytes per second read from the first and the second cache.
+roofline.c, which is compiled here, measures the limits of the machine: fused multiply-adds per
+second, and bytes per second read from the level 1 and the level 2 cache.
 
-The kernel's rate is the best of many runs with twenty iterations per document, tolerance 0 and one
-thread.  A word and topic count 4 flops per iteration; special functions are not counted.  alpha is
-.1, so that no topic is too small to count.
+The rate of the kernel is the best of many runs with twenty iterations per document, tolerance 0 and
+one thread.  Each word and topic counts as 4 flops per iteration, and special functions are not
+counted.  alpha is 0.1, so that no topic is dropped because it is too small.
 
-The bound in the tables of docs/record/benchmarks.md: where a document's weights do not fit into the
-first cache, each iteration reads each weight from the second, so the rate is at most 4 flops per
-weight that the second cache delivers.
+The bound in the tables of docs/record/benchmarks.md is as follows.  If a document's weights do not
+fit into the level 1 cache, each iteration reads each weight from the level 2 cache.  So the rate is
+at most 4 flops per weight that the level 2 cache can deliver.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from annealvi.models.lda import LDA, LocalOptions
 from bench import parser
 
 SOURCE = Path(__file__).with_name("roofline.c")
-#: Share of a cache that the buffers fill: half, so that other data does not evict them.
+#: The share of a cache that the buffers fill.  With half a cache, other data do not evict them.
 SHARE = 0.5
 N_DOCUMENTS, N_ITERATIONS, N_REPEATS = 2225, 20, 15
-FLOPS = 4  # one fused multiply-add to sum a word's topics, one to add to gamma
-#: Bytes of the caches where the system does not tell.
+FLOPS = 4  # a fused multiply-add to sum a word's topics, and another one to add to gamma
+#: Sizes of the caches in bytes, if the system does not report them.
 SIZES = {"L1": 32 << 10, "L2": 512 << 10}
 
 
 class Limits(NamedTuple):
-    """What one core of this machine can do: GFLOP/s and GB/s."""
+    """The limits of one core of this machine, in GFLOP/s and GB/s."""
 
     vector_bytes: float
     peak_float64: float
@@ -49,13 +49,13 @@ class Limits(NamedTuple):
     l2: float
 
     def bound(self, dtype: str) -> float:
-        """Most GFLOP/s at 4 flops per weight read from the second cache."""
+        """The largest GFLOP/s with 4 flops per weight read from the level 2 cache."""
         peak = self.peak_float64 if dtype == "float64" else self.peak_float32
         return min(peak, FLOPS * self.l2 / np.dtype(dtype).itemsize)
 
 
 def cache_bytes(name: str) -> int:
-    """Size of a data cache, in bytes."""
+    """The size of a data cache in bytes."""
     for entry in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         level, kind, size = (
             (entry / field).read_text().strip() for field in ("level", "type", "size")
@@ -69,7 +69,7 @@ def measure_machine() -> Limits:
     """Compile and run roofline.c."""
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
-        raise FileNotFoundError("The roofline needs a C compiler, and there is none.")
+        raise FileNotFoundError("bench.speed.roofline needs a C compiler, and none was found.")
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder, "roofline"))
         flags = ["-O3", "-march=native", "-std=gnu11", "-o", program, str(SOURCE)]
@@ -80,7 +80,7 @@ def measure_machine() -> Limits:
 
 
 def kernel_rate(corpus: str, n_topics: int, dtype: str) -> float:
-    """GFLOP/s of the local step, on one thread."""
+    """Measure the GFLOP/s of the local step on one thread."""
     X = load_corpus(corpus).data[:N_DOCUMENTS].astype(dtype)
     model = LDA(
         n_topics,

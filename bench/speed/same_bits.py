@@ -1,15 +1,15 @@
-"""Whether fits are the same to the last bit: one commit against another, or against a file.
+"""Check that fits are identical, bit for bit: with two commits, or with a commit and a file.
 
     python -m bench.speed.same_bits BASE HEAD       build both commits and compare them
     python -m bench.speed.same_bits --write FILE    write the digests of the package imported
     python -m bench.speed.same_bits --against FILE  compare the package imported with a file
     python -m bench.speed.same_bits --golden        write the golden values that a test checks
 
-The fits are those of fits.py.  A digest is the SHA-256 of what a fit has found (topics,
-components, temperatures, history) and of what it answers (transform, score).  The names of the
-fits that differ are printed, and the exit status is 1 if there are any.  Fits of annealvi.deep are
-left out where PyTorch is not installed, and of the golden values: theirs hold for one machine.
-The others hold for every processor (docs/look_up/promises.md).
+The fits are those of fits.py.  A digest is the SHA-256 of the attributes of a fit (topics,
+components, temperatures, history) and of the results of its methods (transform, score).  The script
+prints the names of fits that differ.  The exit status is 1 if a fit differs.  Fits of annealvi.deep
+are left out if PyTorch is not installed.  They are not in the golden values, because their results
+depend on the machine.  All other fits are identical on every processor (docs/look_up/promises.md).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ import numpy as np
 from bench import CHECKOUT, parser
 from bench.speed.builds import install, output, run_module
 
-#: Digests of the fits that have the same bits on every machine.
+#: The file of the digests of fits that are identical on every machine.
 GOLDEN = CHECKOUT / "tests" / "project" / "golden_fits.json"
-#: Entries of a history that differ from run to run.
+#: Entries of a history that differ between two identical fits.
 NOT_REPEATED = {"seconds"}
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Arrays, numbers and strings of a nested value, each with its place in it."""
+    """Yield the arrays, numbers and strings of a nested value, each with its place."""
     if isinstance(value, dict):
         for key in value:
             if key not in NOT_REPEATED:
@@ -49,7 +49,7 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of all that a nested value holds, with the dtype and shape of each array."""
+    """Compute the SHA-256 of a nested value, including the dtype and shape of each array."""
     total = hashlib.sha256()
     for name, leaf in leaves(value):
         total.update(name.encode())
@@ -63,7 +63,7 @@ def digest(value: Any) -> str:
 
 
 def digests(show: bool = False, deep: bool = True) -> dict[str, str]:
-    """The digest of every fit of the package that is imported."""
+    """Compute the digest of every fit with the imported package."""
     from bench.speed.fits import deep_fits, portable_fits
 
     table = {}
@@ -77,7 +77,7 @@ def digests(show: bool = False, deep: bool = True) -> dict[str, str]:
 
 
 def digests_of(revision: str) -> dict[str, str]:
-    """The digest of every fit of a commit."""
+    """Compute the digest of every fit with the package of a commit."""
     with tempfile.TemporaryDirectory() as folder:
         site = install(revision, Path(folder))
         printed = output(run_module(site, "bench.speed.same_bits", "--json"))

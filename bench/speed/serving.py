@@ -1,12 +1,12 @@
-"""What a loaded TopicModel costs: its file, time to load, memory, and time for new texts.
+"""Measure a loaded TopicModel: the size of its file, the time to load, memory, and transform.
 
     python -m bench.speed.serving                       3,000 abstracts in 20 topics
     python -m bench.speed.serving --corpus arxiv_texts20k --topics 100
 
-Fits a model and saves it.  A process of its own loads the file and transforms texts: one at a time,
-1,000 at once, and one at a time from two threads.  Memory is what is resident above the imports,
-after loading and after all of this.  Seconds and milliseconds are medians; in brackets are those of
-the processor, which say more if the machine has other work.  Linux only.
+The script fits a model and saves it.  A separate process loads the file and transforms texts: one
+at a time, 1,000 together, and one at a time from two threads.  Memory is resident memory without
+imports, after loading and at the end.  Seconds and milliseconds are medians.  The CPU times in
+brackets are more reliable if the machine has other work.  This works only on Linux.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ N_TEXTS = 1_000
 
 
 def texts_of(corpus: str) -> list[str]:
-    """The bundled abstracts, or the texts of a file in the folder of corpora."""
+    """Read the bundled abstracts, or the texts of a file in the folder of corpora."""
     if corpus == "bundled":
         return load_arxiv_abstracts(texts=True).texts
     path = Path(os.environ[DATA_VARIABLE], f"{corpus}.jsonl.gz")
@@ -44,7 +44,7 @@ def texts_of(corpus: str) -> list[str]:
 
 
 def per_text(act: Callable[[], Any], n: int) -> tuple[float, float]:
-    """Milliseconds for each of n texts: wall clock and processor."""
+    """Measure the elapsed time and the CPU time for each of n texts, in milliseconds."""
     before = time.perf_counter(), time.process_time()
     act()
     return (
@@ -54,8 +54,8 @@ def per_text(act: Callable[[], Any], n: int) -> tuple[float, float]:
 
 
 def serve(path: Path, texts: list[str]) -> list[list[str]]:
-    """The rows of the table, from what this process does with the file."""
-    TopicModel(2).fit(texts[:50]).transform(texts[:1])  # what is imported on demand
+    """Load the file and measure the rows of the table, in this process."""
+    TopicModel(2).fit(texts[:50]).transform(texts[:1])  # to import modules before the timing
     before = resident("VmRSS")
     loading = seconds_of(lambda: TopicModel.load(path))
     model = TopicModel.load(path)

@@ -1,12 +1,12 @@
-"""One online pass over half a million abstracts, through partial_fit.
+"""Measure one online pass over half a million abstracts with partial_fit.
 
     python -m bench.speed.stream [--every 100000] [--held-out 2000] [--jobs 1] [--plain]
 
-K = 100, alpha = .1, eta = .01, minibatches of 256, tau = 64, float64.  The temperature falls over
-the first fifth of the documents; with --plain it is 1 throughout.  The last documents are held
-out, and are scored by document completion after each stretch of --every documents.  Printed for
-each stretch: documents per second of partial_fit, the score per word, and peak memory.  The last
-line has the same as JSON.
+The fit has K = 100, alpha = 0.1, eta = 0.01, minibatches of 256, tau = 64 and float64.  The
+temperature falls over the first fifth of the documents; with --plain it is always 1.  The last
+documents are held out.  They are scored by document completion after every --every documents.  Each
+time the script prints the documents per second of partial_fit, the score per word, and the peak
+memory.  The last line contains the same numbers as JSON.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bench.adapters import annealvi_lda
 from bench.problems import STREAM_PROBLEM
 from bench.speed.memory import resident
 
-#: Documents in each call of partial_fit.
+#: Number of documents in each call of partial_fit.
 PORTION = 2_560
-#: Share of the documents over which T falls.
+#: The share of the documents over which T falls.
 COOLING = 0.2
 
 
 def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[str, float]]:
-    """Speed, score and peak memory, after each stretch of documents."""
+    """Measure speed, score and peak memory after every `every` documents."""
     X = STREAM_PROBLEM.load()
     held_out, X = X[-n_held_out:], X[:-n_held_out]
     cooling = 1 if plain else Annealed(passes=COOLING)

@@ -1,12 +1,12 @@
-"""Speed of the factorial mixture: the sweep, and a whole iteration at the size of images.
+"""Speed of the factorial mixture: an update of nu, and a whole iteration for images.
 
     make bench
 
-The sweep over nu is timed on the toy (N = 10,000, D = 16, K = 8) against two NumPy sweeps that are
-vectorised over data: a transcription of the update, and the fastest one in NumPy, from the
-kernel's own inputs in its component-major layout.  Two threads are timed against one.  An
-iteration at the size of the Yale faces (N = 2,000, D = 8,064, K = 40, float32) is timed against
-its two products with X alone, computed by NumPy.
+The update of nu (a sweep) for small data (N = 10,000, D = 16, K = 8) is compared with two NumPy
+programs that are vectorised over data.  One is a transcription of the update.  The other is the
+fastest in NumPy, with the inputs and the memory layout of the kernel.  Two threads are compared
+with one.  An iteration for data like the Yale faces (N = 2,000, D = 8,064, K = 40, float32) is
+compared with NumPy's time for its two products with X.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Toy:
         self.offset = (logit - diagonal / (2 * NOISE)).astype(dtype)
 
     def numpy_sweeps(self):
-        """logit nu_nk = logit pi + [P_nk - sum_{j != k} nu_nj G_kj - G_kk/2] / sigma_n."""
+        """Set logit nu_nk to logit pi + [P_nk - sum_{j != k} nu_nj G_kj - G_kk/2] / sigma_n."""
         nu = np.full(self.projection.shape, PI, dtype=self.dtype)
         P, G, logit, noise = self.projection, self.gram, np.log(PI / (1 - PI)), NOISE
         logit, noise = self.dtype.type(logit), self.dtype.type(noise)
@@ -62,7 +62,7 @@ class Toy:
         return sweeps
 
     def fast_numpy_sweeps(self):
-        """The same update from coupling and offset, one contiguous row per component."""
+        """Make the same update from coupling and offset, with a contiguous row per component."""
         projection = self.rows[:, : self.n_samples]
         nu = np.full(projection.shape, PI, dtype=self.dtype)
         scale = self.dtype.type(1 / NOISE)
@@ -98,7 +98,7 @@ DTYPES = pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n_samples", [10_000, 100_000])
 @pytest.mark.benchmark(timer=time.perf_counter, group="FMM, two threads")
 def test_two_threads(benchmark, dtype, n_samples):
-    """The sweep on two threads against one."""
+    """Compare the sweep on two threads with one thread."""
     toy = Toy(dtype, n_samples)
     run(
         benchmark,
@@ -114,7 +114,7 @@ def test_two_threads(benchmark, dtype, n_samples):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.benchmark(timer=time.perf_counter, group="FMM")
 def test_sweep(benchmark, dtype, n_threads, baseline):
-    """The sweep against those of NumPy, which give the same numbers."""
+    """Compare the sweep with the NumPy programs, which compute the same numbers."""
     toy = Toy(dtype)
     tolerance = 1e-12 if dtype == "float64" else 1e-4
     fast = toy.fast_numpy_sweeps()()
@@ -132,7 +132,7 @@ def test_sweep(benchmark, dtype, n_threads, baseline):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.benchmark(timer=time.perf_counter, group="FMM")
 def test_iteration_at_the_size_of_images(benchmark, n_threads):
-    """A whole iteration against its two products; the ratio is products to iteration."""
+    """Compare a whole iteration with its two products; the ratio is products to iteration."""
     N, D, K = 2_000, 8_064, 40
     rng = np.random.RandomState(0)
     X = rng.standard_normal((N, D)).astype(np.float32)

@@ -1,10 +1,11 @@
-"""What learning a temperature costs: a pass of VT and of LVT against one of AVI.
+"""The time that learning a temperature takes: passes with learned and with fixed temperatures.
 
     make bench
 
-CPU seconds of one thread, minibatches of 256, K = 100, tau = 64.  All passes run at T = 2.  The
-learned temperatures are damped so strongly that they stay there, but all the work of learning
-them is done.  The passes take turns; the ratio is the planned pass (AVI) to the learned one.
+Times are CPU seconds of one thread, with minibatches of 256, K = 100 and tau = 64.  All passes have
+T = 2.  The learned temperatures (VT for all documents, LVT for each document) are damped so
+strongly that they stay at 2, but all the work of learning is done.  Passes are timed alternately.
+The ratio is that of a pass with a fixed temperature (AVI) to a pass with a learned temperature.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ KINDS = {
     "VT": Variational(start=2.0, damping=1e-9),
     "LVT": LocalVariational(start=2.0, damping=1e-9),
 }
-#: The quick problems among those with K = 100.
+#: The smaller problems with K = 100.
 SOME = [p for p in PROBLEMS if p.n_topics == 100 and p.corpus != "arxiv_100k"]
 
 
 def start(problem, X, temperature):
-    """One pass of `partial_fit`, from a model that has seen one minibatch."""
+    """Return one pass of `partial_fit`; one minibatch was fitted before."""
     lda = TemperedLDA(
         problem.n_topics,
         total_samples=X.shape[0],
@@ -45,7 +46,7 @@ def start(problem, X, temperature):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.benchmark(timer=time.thread_time, group="learned temperatures, CPU")
 def test_learned_temperature(benchmark, load, problem, kind):
-    """A learned temperature against a fixed one."""
+    """Compare a learned temperature with a fixed one."""
     X = load(problem)
     run(
         benchmark,

@@ -1,9 +1,9 @@
-"""Speed of the multinomial mixture: five iterations against five batch passes of LDA.
+"""Speed of the multinomial mixture: five iterations, compared with five batch passes of LDA.
 
     make bench
 
-Both start from the same topics, at T = 1; LDA computes in float32, the mixture in float64.  Two
-threads are timed against one.
+Both start from the same topics, at T = 1.  LDA computes in float32, and the mixture in float64.
+Two threads are compared with one.
 """
 
 from __future__ import annotations

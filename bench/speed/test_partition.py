@@ -1,12 +1,12 @@
-"""Speed of log C(T): sums of powers over a grid, and the whole Monte Carlo estimate.  Two threads
-are timed against one, for the lengths of the bundled abstracts.
+"""Speed of log C(T): sums of powers over a grid, and the whole Monte Carlo estimate.
 
     make bench
 
-Against NumPy at V = 8,000, K = 500, 100 temperatures and 100 draws of theta for each beta.  The
-sums of P**b start from the same word probabilities P; the kernel takes their logarithms itself.
-The estimate of log C is written plainly in NumPy, with alpha = 0.1 and several values of eta.  It
-uses four draws of beta, because each draw costs the same.
+Both are compared with NumPy at V = 8,000, K = 500, 100 temperatures and 100 draws of theta for each
+beta.  The sums of P**b start from the same word probabilities P, and the kernel's time includes
+their logarithms.  The estimate of log C in NumPy is a simple program, with alpha = 0.1 and several
+values of eta.  It uses four draws of beta, because each draw takes the same time.  Two threads are
+compared with one, for documents with the lengths of the bundled abstracts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_sums_of_powers(benchmark, kind, n_threads):
 
 
 def estimate(rng, b, eta):
-    """Mandt et al. 2016, Eq. 18, for DOCUMENTS documents of WORDS words each."""
+    """Compute Eq. 18 of Mandt et al. 2016, for DOCUMENTS documents of WORDS words each."""
     estimates = np.empty((N_BETA, len(b)))
     for s in range(N_BETA):
         beta = rng.dirichlet(np.full(V, eta), K)
@@ -75,7 +75,7 @@ def estimate(rng, b, eta):
 @pytest.mark.filterwarnings("ignore:One draw dominates")
 @pytest.mark.benchmark(timer=time.perf_counter, group="log C")
 def test_monte_carlo(benchmark, eta, n_threads):
-    """The collapsed form, which is the one that the NumPy estimate computes."""
+    """Time the collapsed form, which the NumPy program computes too."""
     b = exponential_grid(10, N_TEMPERATURES)
     lengths = np.full(DOCUMENTS, WORDS)
     prior = LDAPrior(K, V, lengths, doc_topic_prior=ALPHA, topic_word_prior=eta, form="collapsed")
@@ -92,7 +92,7 @@ def test_monte_carlo(benchmark, eta, n_threads):
         ).values
 
     rng = np.random.default_rng(0)
-    # the draws differ, so compare log C per word, which varies far less
+    # the draws differ, so log C per word is compared, which varies far less
     theirs, ours = (x / (DOCUMENTS * WORDS) for x in (estimate(rng, b, eta), by_annealvi()))
     np.testing.assert_allclose(ours, theirs, atol=0.05)
     run(
@@ -109,7 +109,7 @@ def test_monte_carlo(benchmark, eta, n_threads):
 @pytest.mark.filterwarnings("ignore:One draw dominates")
 @pytest.mark.benchmark(timer=time.perf_counter, group="log C, two threads")
 def test_two_threads(benchmark, form, K, eta, n_documents):
-    """The Monte Carlo estimate on two threads against one."""
+    """Compare the Monte Carlo estimate on two threads with one thread."""
     X = load_arxiv_abstracts().data[:n_documents]
     prior = LDAPrior.from_counts(X, K, topic_word_prior=eta, form=form)
 

@@ -1,9 +1,9 @@
-"""The parts of a pass by themselves, and the memory of a pass.
+"""Single parts of a pass, and the memory of a pass.
 
     make bench
 
-The M-step updates lambda and the exp(E log beta) that follows from it; `transform` is given
-documents that were not fitted.  CPU seconds of the process on one thread.
+The M-step updates lambda and computes exp(E log beta) from it.  `transform` receives documents that
+were not fitted.  Times are CPU seconds of the process on one thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def many(m_step):
 @pytest.mark.parametrize("n_words", [None, LAZY_WORDS], ids=["dense", "lazy"])
 @pytest.mark.benchmark(timer=time.process_time, group="parts")
 def test_m_step(benchmark, load, adapter, n_words):
-    """A minibatch that has all words, or some of them."""
+    """Time the M-step for a minibatch in which all words, or only some words, occur."""
     X, theirs = load(WIDE_PROBLEM), adapter(SCIKIT_LEARN)
     K, V = WIDE_PROBLEM.n_topics, X.shape[1]
     n_words = V if n_words is None else n_words
@@ -52,7 +52,7 @@ def test_m_step(benchmark, load, adapter, n_words):
 
 @pytest.mark.benchmark(timer=time.process_time, group="parts")
 def test_transform(benchmark, load, adapter):
-    """Against scikit-learn, with topics learned from the same documents."""
+    """Compare `transform` with scikit-learn's, for topics learned from the same documents."""
     X, theirs = load(TRANSFORM_PROBLEM), adapter(SCIKIT_LEARN)
     problem, fitted = TRANSFORM_PROBLEM, X[:1_000]
     methods = {
@@ -74,7 +74,7 @@ def test_transform(benchmark, load, adapter):
 @pytest.mark.parametrize("name", [*memory.OWN, SCIKIT_LEARN.name, *(r.name for r in RIVALS)])
 @pytest.mark.benchmark(timer=time.perf_counter, group="memory")
 def test_peak_memory(benchmark, load, adapter, name):
-    """Peak memory of one pass, in a fresh process."""
+    """Measure the peak memory of one pass in a new process."""
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("peak memory is read from /proc/self, which this system does not have")
     for library in (SCIKIT_LEARN, *RIVALS):

@@ -1,12 +1,12 @@
-"""Speed of one online pass: against every library, and of two threads against one.
+"""Speed of one online pass, compared with every library, and of two threads compared with one.
 
     make bench
 
-One thread is timed in CPU seconds of the process, two threads against one in wall seconds.
-Baseline and methods take turns, because machines drift; the table at the end of the output has
-the medians of the ratios over rounds.  Two threads are timed first, before another library has
-filled the process's heap.  Their figures mean nothing on a machine that is busy with other work,
-because the threads then wait for each other.
+One thread is timed in CPU seconds of the process.  Two threads are compared with one in elapsed
+seconds.  Baseline and methods are timed alternately, because the speed of a machine changes.  The
+table at the end of the output contains the medians of the rounds' ratios.  Two threads are timed
+first, before other libraries fill the heap of the process.  On a machine that has other work, the
+figures of two threads are meaningless, because the threads then wait for each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.problems import PROBLEMS, SMALL_PROBLEMS
 from bench.speed.pairs import run
 
 problems = pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-#: Calls that are timed together where one would be too short.
+#: The number of calls that are timed together if one call would be too short.
 MANY_CALLS = 50
 
 
@@ -34,7 +34,7 @@ def row(problem):
 @pytest.mark.parametrize("call", ["partial_fit", "transform"])
 @pytest.mark.benchmark(timer=time.perf_counter, group="two threads, small")
 def test_two_threads_with_little_to_do(benchmark, load, problem, call):
-    """Two threads must not be slower than one."""
+    """Compare two threads with one for little work, where they should not be slower."""
     X = load(problem)
     repeats = MANY_CALLS if X.shape[0] < 100 else 2
     if call == "partial_fit":
@@ -56,7 +56,7 @@ def test_two_threads_with_little_to_do(benchmark, load, problem, call):
 @problems
 @pytest.mark.benchmark(timer=time.perf_counter, group="two threads")
 def test_two_threads(benchmark, load, problem):
-    """Against one thread."""
+    """Compare two threads with one thread."""
     X = load(problem)
     run(
         benchmark,
@@ -75,7 +75,7 @@ def test_two_threads(benchmark, load, problem):
 @problems
 @pytest.mark.benchmark(timer=time.process_time, group="pass")
 def test_scikit_learn(benchmark, load, adapter, problem):
-    """On scikit-learn's trajectory, and from constant gamma in both dtypes."""
+    """Compare with scikit-learn: with the same steps, and with constant gamma in both dtypes."""
     X, theirs = load(problem), adapter(SCIKIT_LEARN)
     run(
         benchmark,
@@ -98,7 +98,7 @@ def test_scikit_learn(benchmark, load, adapter, problem):
 @pytest.mark.parametrize("library", RIVALS, ids=lambda library: library.name)
 @pytest.mark.benchmark(timer=time.process_time, group="pass")
 def test_rival(benchmark, load, adapter, problem, library):
-    """From constant gamma, in both dtypes."""
+    """Compare passes with constant gamma, in both dtypes, with another library."""
     X, theirs = load(problem), adapter(library)
     run(
         benchmark,

@@ -2,11 +2,11 @@
 
     make bench
 
-Every library learns until its score no longer rises, or until it has used many times what another
-needs.  There are two priors: alpha = .1 and eta = .01, which are tomotopy's, and a larger eta.
-After each pass, or every few sweeps, one evaluator (bench/studies/fold_in.py) scores the topics;
-its own settings are chosen on validation documents.  Seconds are CPU seconds of the process in
-passes; preparation and evaluation are not counted.
+Every library is fitted until its score no longer rises, or until it has taken many times as long as
+another library.  There are two pairs of priors: alpha = 0.1 with eta = 0.01, tomotopy's defaults,
+and a larger eta.  After each pass, or every few sweeps, bench/studies/fold_in.py scores the topics,
+with settings chosen on validation documents.  Times are CPU seconds of the process in passes,
+without preparation and evaluation.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bench.adapters import RIVALS, SCIKIT_LEARN, annealvi_lda
 from bench.problems import QUALITY_PROBLEMS
 from bench.studies import fold_in
 
-#: Share of the documents that validate; as many are scored.
+#: The share of the documents for validation.  The same number of documents is scored.
 HELD_OUT = 0.1
 PRIORS = {"bbc_news": [(0.1, 0.01), (0.1, 0.25)], "debian_desc": [(0.1, 0.01), (0.1, 0.1)]}
-#: Number of passes, and after how many the topics are looked at.
+#: The number of passes, and of passes between two readings of the topics.
 PASSES = {
     "scikit-learn": (6, 1),
     "gensim": (5, 1),
@@ -33,21 +33,21 @@ PASSES = {
     "BigARTM": (20, 2),
     "tomotopy": (200, 20),
 }
-#: Starting temperatures of our fits, which cool linearly.
+#: The first temperatures of annealvi's fits, in which T falls linearly.
 STARTS = {"bbc_news": 1.4, "debian_desc": 2.5}
 OPTIONS = dict(learning_method="online", learning_offset=2, max_iter=5)
 LENGTH = 0.7
 
 
 def split(X):
-    """Training, validation and test documents."""
+    """Divide documents into training, validation and test documents."""
     n = X.shape[0]
     held_out = int(HELD_OUT * n)
     return X[: n - 2 * held_out], X[n - 2 * held_out : n - held_out], X[n - held_out :]
 
 
 def watched(one_pass, n_passes, interval):
-    """Seconds so far and topics, after every `interval` passes."""
+    """Yield the seconds so far and the topics, after every `interval` passes."""
     path, spent = [], 0.0
     for done in range(1, n_passes + 1):
         began = time.process_time()
@@ -59,7 +59,7 @@ def watched(one_pass, n_passes, interval):
 
 
 def scored(path, validation, test):
-    """Held-out scores along a path of topics, by the fold-in that suits the last of them."""
+    """Score all topics of a fit, with the fold-in that is best for its last topics."""
     chosen = fold_in.choose(path[-1][1], validation)
     curve = [
         (seconds, chosen.score(topics, validation), chosen.score(topics, test))
@@ -69,7 +69,7 @@ def scored(path, validation, test):
 
 
 def keep(benchmark, problem, library, fit, X):
-    """Fit once, and record the scores."""
+    """Fit once, and store the scores in the benchmark."""
     train, validation, test = split(X)
     path = benchmark.pedantic(fit, args=(train,), rounds=1)
     benchmark.extra_info |= scored(path, validation, test) | {
@@ -110,7 +110,7 @@ def test_rival(benchmark, load, adapter, problem, library):
 @pytest.mark.parametrize("problem", QUALITY_PROBLEMS, ids=str)
 @pytest.mark.benchmark(timer=time.process_time, group="quality")
 def test_plsa(benchmark, load, adapter, problem):
-    """BigARTM without priors."""
+    """Fit BigARTM without priors."""
     library = next(library for library in RIVALS if library.name == "BigARTM")
     X, theirs = load(problem), adapter(library)
     n_passes, interval = PASSES[library.name]
@@ -125,7 +125,7 @@ def test_plsa(benchmark, load, adapter, problem):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.benchmark(timer=time.process_time, group="quality")
 def test_annealvi(benchmark, load, problem, dtype):
-    """Annealed, in minibatches of 128."""
+    """Fit annealvi with annealing, in minibatches of 128."""
     problem = replace(problem, batch_size=128)
     temperature = Annealed(STARTS[problem.corpus], shape="linear", length=LENGTH)
 

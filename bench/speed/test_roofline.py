@@ -1,4 +1,4 @@
-"""The arithmetic rate of the local step beside the machine's limits; see roofline.py.
+"""The arithmetic rate of the local step, compared with the machine's limits; see roofline.py.
 
 make bench
 """

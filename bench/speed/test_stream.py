@@ -1,4 +1,4 @@
-"""A stream in small portions, see portions.py, and a long one in a fresh process, see stream.py.
+"""A stream in small portions (see portions.py), and a long stream in a new process (stream.py).
 
 make bench
 """
@@ -26,7 +26,7 @@ PORTIONS_PROBLEMS = [p for p in PROBLEMS if p.corpus in CORPORA and p.n_topics i
 @pytest.mark.parametrize("problem", PORTIONS_PROBLEMS, ids=str)
 @pytest.mark.benchmark(timer=time.process_time, group="portions")
 def test_small_portions(benchmark, load, adapter, problem):
-    """A call of partial_fit for each minibatch, on scikit-learn's trajectory."""
+    """Time one call of partial_fit for each minibatch, with the same steps as scikit-learn."""
     X, theirs = load(problem), adapter(SCIKIT_LEARN)
     portions = cut(X, problem.batch_size)
 

@@ -1,20 +1,20 @@
-"""Two threads over one, of fits and of streams; and tokens a second of one core.
+"""Compare two threads with one, for fits and streams; and measure tokens per second of one core.
 
     python -m bench.speed.threads [--rounds 5] [--corpora bbc_news debian_desc]
         [--topics 20 100 500]
     python -m bench.speed.threads tokens [--topics 100 1000 5000] [--documents 3000]
 
-Training documents are those of bench/studies/splits.py, in float64, as they are read.  The first
-command needs a machine that does nothing else.  It prints wall seconds of a whole fit from one
-start, where threads share the work of a step, of a default fit, whose starts run side by side, and
-of a stream in portions of 2,560 documents through partial_fit, with one thread and with two, in
-turns; the median over rounds of how many times as fast two are; and
-the CPU seconds of two over those of one.
+Training documents are those of bench/studies/splits.py, in float64.  The first command needs a
+machine that does no other work.  It measures three tasks with one thread and with two threads,
+alternately: a fit with one run, in which threads share the work of a step; a default fit, whose
+runs are computed in parallel; and a stream in portions of 2,560 documents with partial_fit.  It
+prints the elapsed seconds, the median over rounds of how many times as fast two threads are, and
+the CPU seconds of two threads divided by those of one thread.
 
-The second fits the first documents of arxiv_100k with one thread and one start, for each K.  A
-token is one occurrence of a word.  Tokens a second are those of all documents times the passes that
-the fit made, divided by its CPU seconds: the first topics and the last evaluation are in the
-seconds.
+The second command fits the first documents of arxiv_100k with one thread and one run, for each K.
+A token is one occurrence of a word.  Tokens per second are the tokens of all documents times the
+number of passes, divided by the CPU seconds of the fit.  These include the choice of first topics
+and the final evaluation.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from bench.speed.stream import PORTION
 from bench.studies import splits
 
 CORPORA, SIZES = ("bbc_news", "debian_desc"), (20, 100, 500)
-#: Of the tokens a second.
+#: The corpus, the numbers of topics and the number of documents for tokens per second.
 LARGE_CORPUS, LARGE_SIZES, N_DOCUMENTS = "arxiv_100k", (100, 1_000, 5_000), 3_000
 ONE, TWO = 1, 2
 
 
 class Times(NamedTuple):
-    """Seconds of one run."""
+    """The elapsed and the CPU seconds of one measurement."""
 
     wall: float
     cpu: float
@@ -78,9 +78,9 @@ def timed(work: Callable[..., TemperedLDA], *args: object) -> tuple[Times, Tempe
 def compare(
     work: Callable[..., TemperedLDA], X: sparse.csr_matrix, n_topics: int, rounds: int
 ) -> dict[int, list[Times]]:
-    """Times with one thread and with two, in turns; the number that goes first changes."""
+    """Measure times with one thread and with two, alternately; which one is first changes."""
     times: dict[int, list[Times]] = {ONE: [], TWO: []}
-    work(X[:PORTION], n_topics, TWO)  # for what is loaded or started once
+    work(X[:PORTION], n_topics, TWO)  # not timed: modules are imported and threads are started
     for index in range(rounds):
         for n_threads in (ONE, TWO) if index % 2 == 0 else (TWO, ONE):
             times[n_threads].append(timed(work, X, n_topics, n_threads)[0])
@@ -116,7 +116,7 @@ def print_threads(corpora: list[str], sizes: list[int], rounds: int) -> None:
 def print_tokens(sizes: list[int], n_documents: int) -> None:
     X = splits.load(LARGE_CORPUS).train[:n_documents]
     rows = []
-    fit(X[:100], 2, ONE)  # for what is loaded once
+    fit(X[:100], 2, ONE)  # not timed: modules are imported
     for n_topics in sizes:
         times, lda = timed(fit, X, n_topics, ONE)
         tokens = X.sum() * lda.n_iter_

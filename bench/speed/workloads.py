@@ -1,8 +1,9 @@
-"""The work that compare.py times, in a process of one build.
+"""The work that compare.py times, in a process for each build.
 
-The process prints the names of its problems, separated by tabs, on one line.  Then it reads one
-name a line and prints the CPU seconds that this problem took.  It runs with older commits of the
-package as well: what a commit lacks is left out, and compare.py says so.
+The process prints the names of its problems on one line, separated by tabs.  Then it reads lines
+with one name each, and prints the CPU seconds that the problem took.  It also works with older
+commits of the package.  Problems that a commit does not support are left out, with a message of
+compare.py.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from annealvi import TemperedLDA
 from annealvi.datasets import load_arxiv_abstracts, make_shape_mixture, make_topic_corpus
 from bench.parameters import NAMES, mean_field
 
-#: Prepares a problem, and returns what is timed.
+#: A function that prepares a problem, and returns the function that is timed.
 Problem = Callable[[], Callable[[], Any]]
 
 
 def estimator(n_topics: int) -> TemperedLDA:
-    """Online mean-field steps at T = 1, which all commits have."""
+    """Make an estimator for online mean-field steps at T = 1, which all commits support."""
     return TemperedLDA(
         n_topics,
         total_samples=3000,
@@ -38,7 +39,7 @@ def estimator(n_topics: int) -> TemperedLDA:
 
 
 def passes(X: Any, n_topics: int) -> Callable[[], Any]:
-    """One online pass, from a model that has seen one minibatch."""
+    """Return one online pass; one minibatch was fitted before."""
     lda = estimator(n_topics).partial_fit(X[:256])
     return lambda: lda.partial_fit(X)
 
@@ -49,13 +50,13 @@ def transform(X: Any, n_topics: int) -> Callable[[], Any]:
 
 
 def small_steps(X: Any, n_topics: int) -> Callable[[], Any]:
-    """Steps of four documents each."""
+    """Return steps with four documents each."""
     lda = estimator(n_topics).partial_fit(X[:256])
     return lambda: [lda.partial_fit(X[i : i + 4]) for i in range(0, 100, 4)]
 
 
 def stream(X: Any, n_topics: int) -> Callable[[], Any]:
-    """A whole stream with today's defaults, in portions of 256."""
+    """Return the fit of a whole stream with the present defaults, in portions of 256."""
 
     def run() -> None:
         lda = TemperedLDA(n_topics, random_state=0, total_samples=X.shape[0])
@@ -71,7 +72,7 @@ def factors(X: Any) -> Callable[[], Any]:
 
 
 def problems() -> dict[str, Problem]:
-    """What this commit can do."""
+    """The problems that this commit supports."""
     long = load_arxiv_abstracts().data[:1500]
     short = make_topic_corpus(4000, 4000, 20, document_length=25, random_state=0).data
     found: dict[str, Problem] = {
@@ -98,7 +99,7 @@ def problems() -> dict[str, Problem]:
 def main() -> None:
     known = problems()
     print(*known, sep="\t", flush=True)
-    warnings.simplefilter("ignore")  # that a short fit has not converged
+    warnings.simplefilter("ignore")  # warnings that a short fit has not converged
     with threadpool_limits(1):
         for line in sys.stdin:
             run = known[line.rstrip("\n")]()

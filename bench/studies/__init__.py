@@ -1,1 +1,1 @@
-"""Quality: what tempering, the defaults and learned temperatures gain."""
+"""Studies of quality: the gains of tempering, of the defaults and of learned temperatures."""

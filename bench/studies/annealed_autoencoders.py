@@ -1,4 +1,4 @@
-"""Do annealed objectives help an autoencoder, after a search over its settings?
+"""Do annealed objectives improve an autoencoder, after a search over its settings?
 
 ::
 
@@ -9,42 +9,44 @@
     python -m bench.studies.annealed_autoencoders --together --device cuda --steps 64000
         --scored 10000 --seeds 2 [--rates 1e-3 3e-4] [--start-free] [--results FILE.json]
 
-It repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
+The script repeats Table 1 of Huang, Tan, Lacoste, Courville (2018), *Improving explorability in
 variational inference with annealed variational objectives*.  The posterior is a Gaussian (T = 0) or
-a chain of T transitions, trained by the ELBO (a = 0) or with annealed objectives in a share a of
-the steps.  For each posterior the script first tries sizes of minibatches, learning rates and
-warm-ups of beta in short fits, and keeps the setting with the best ELBO of validation images.
-Then it fits each posterior with its own setting and prints -log p of test images, by importance
-sampling.
+a chain of T transitions.  It is trained by the ELBO (a = 0), or with annealed objectives in a share
+a of the steps.  For each posterior the script first tries sizes of minibatches, learning rates and
+warm-ups of beta in short fits, and keeps the setting with the best ELBO of validation images.  Then
+it fits each posterior with this setting, and prints -log p of test images, which is estimated by
+importance sampling.
 
 Options
 -------
 --data
     ``mnist_static_bin`` or ``omniglot_small_28`` in the folder that ANNEALVI_DATA names.  Grey
-    pixels become 1 above one half.  The last sixth of the images is for the test, and a tenth of
-    the rest for validation during the search.
+    pixels above one half become 1.  The last sixth of the images is for the test.  A tenth of the
+    other images is for validation during the search.
 --units
-    ``gated-elu`` is the paper's network; ``gated`` has gated transitions too.
+    ``gated-elu`` is the network of the paper.  With ``gated`` the transitions are gated too.
 --decoder
-    What moves the decoder in an annealed step: ``last``, the draws of the last state (default);
-    ``elbo``, nothing; ``every``, the draws of all states, as in earlier versions.
+    Which draws update the decoder in an annealed step: those of the last state with ``last`` (the
+    default), none with ``elbo``, and those of all states with ``every``, as in earlier versions.
 --shares
-    The shares a of annealed steps; with 0 the Gaussian is fitted too.
+    The shares a of annealed steps.  With 0 the Gaussian is fitted too.
 --components
-    Latent variables: 40 for MNIST and 200 for OMNIGLOT in the paper.
+    Number of latent variables, which is 40 for MNIST and 200 for OMNIGLOT in the paper.
 --search-steps
-    Steps of each fit of the search; 0 takes minibatches of 128, .001 and a warm-up over .2.
+    Number of steps of each fit in the search.  With 0 there is no search, and fits have minibatches
+    of 128, the learning rate 0.001 and a warm-up over 0.2 of the steps.
 --together
-    Fit all posteriors at all --rates and seeds side by side, without a search: minibatches of 128,
-    a warm-up over 20,000 of 64,000 steps, and of 32 checks the state with the best ELBO of
-    validation images.  On a GPU each step is a CUDA graph.  The file's own test images are scored,
-    if it has some.
+    Fit all posteriors with all --rates and seeds in parallel, without a search.  Minibatches have
+    128 images, and the warm-up takes 20,000 of 64,000 steps.  The fit is checked 32 times, and the
+    state with the best ELBO of validation images is kept.  On a GPU each step is a CUDA graph.  If
+    the file contains test images, these are scored.
 --start-free
     With --together: leave J_0, which pulls q_0 to the prior, out of the annealed objectives.
 --full
-    For a GPU: 200,000 steps, a search with 20,000 over more settings, 3 seeds, all test images.
+    Settings for a GPU: 200,000 steps, a search with 20,000 steps over more settings, 3 seeds and
+    all test images.
 --results
-    A file that keeps each run as it ends.  Runs that are in it are not repeated.
+    A file to which each run is written when it ends.  Runs that the file contains are not repeated.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ from annealvi.deep.objectives import standard_log_density
 from annealvi.deep.vae import AutoencoderNetwork
 from bench.markdown import spread, table
 
-#: What is tried: sizes of minibatches, learning rates, shares of the fit that warm up.
+#: The settings of the search: sizes of minibatches, learning rates, and shares of warm-up steps.
 GRID = ((128,), (1e-3, 3e-4), (0.0, 0.5))
 FULL_GRID = ((64, 128, 256), (1e-3, 3e-4, 1e-4), (0.0, 0.1, 0.5))
 FULL = dict(steps=200_000, search_steps=20_000, seeds=3, scored=10_000)
@@ -91,7 +93,7 @@ def load(name: str) -> Images:
 
 
 def posteriors(n_transitions: int, shares: Sequence[float]) -> dict[str, dict[str, Any]]:
-    """What is compared."""
+    """The parameters of the posteriors that are compared, by name."""
     found: dict[str, dict[str, Any]] = {"T = 0": dict(n_transitions=0)} if 0 in shares else {}
     for a in shares:
         found[f"T = {n_transitions}, a = {a:g}"] = dict(n_transitions=n_transitions, calibration=a)
@@ -99,7 +101,7 @@ def posteriors(n_transitions: int, shares: Sequence[float]) -> dict[str, dict[st
 
 
 def estimator(options: argparse.Namespace, seed: int, **others: Any) -> VariationalAutoencoder:
-    """An autoencoder with the sizes of the options."""
+    """Make an autoencoder with the sizes of the options."""
     return VariationalAutoencoder(
         options.components,
         hidden=(options.width, options.width),
@@ -113,14 +115,14 @@ def estimator(options: argparse.Namespace, seed: int, **others: Any) -> Variatio
 
 
 def fit(vae: VariationalAutoencoder, X: NDArray[np.float32], options: argparse.Namespace) -> None:
-    """Fit with the decoder moved as --decoder says."""
+    """Fit, and update the decoder in the way that --decoder selects."""
     every = patch("annealvi.deep.vae.log_densities", lambda path, f, *_, **__: f(path.z[1:]))
     with every if options.decoder == "every" else nullcontext():
         vae.fit(X)
 
 
 class Kept:
-    """Runs in a file, if there is one: a dict each, which begins with its key."""
+    """The runs in a file, if there is one.  Each run is a dict that begins with its key."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -131,7 +133,7 @@ class Kept:
         return next((run for run in self.all if key.items() <= run.items()), None)
 
     def add(self, run: dict[str, Any]) -> dict[str, Any]:
-        """Keep a run."""
+        """Add a run to the file, and return it."""
         self.all.append(run)
         if self.path is not None:
             self.path.write_text(json.dumps(self.all, indent=1))
@@ -141,7 +143,7 @@ class Kept:
 def search(
     name: str, kind: dict[str, Any], images: Images, kept: Kept, options: argparse.Namespace
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the setting with the best ELBO of validation images, and all that was tried."""
+    """Return the setting with the best ELBO of validation images, and all tried settings."""
     n = len(images.train) // 10
     rows = []
     for values in product(*(FULL_GRID if options.full else GRID)):
@@ -164,7 +166,7 @@ def final(
     images: Images,
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    """Fit one posterior, and return what it reached."""
+    """Fit one posterior, and return its scores."""
     vae = estimator(options, key["seed"], max_iter=options.steps, **kind, **setting)
     fit(vae, images.train, options)
     scored = images.test[: options.scored]
@@ -177,7 +179,7 @@ def final(
 
 
 def about(options: argparse.Namespace) -> dict[str, Any]:
-    """What all runs of a table have in common."""
+    """The settings that all runs of a table have in common."""
     names = ("data", "components", "units", "decoder", "width", "transitions")
     return {name: getattr(options, name) for name in names}
 
@@ -188,7 +190,7 @@ BATCH, WARM_UP, CHECKS = 128, 0.3125, 32
 
 
 def terms(path: Any, log_f: Any, *, beta: Any = 1.0, prior_weight: Any = 1.0) -> Any:
-    """J_1, ..., J_T as in `annealvi.deep.objectives`, of a beta that a device counts itself."""
+    """J_1, ..., J_T as in `annealvi.deep.objectives`, for a beta that is computed on the device."""
     z, n = path.z[1:], len(path.log_forward)
     alpha = (torch.arange(1, n + 1, dtype=z.dtype, device=z.device) / n)[:, None, None]
     target = alpha * log_f + prior_weight * (1 - alpha) * standard_log_density(z)
@@ -201,7 +203,7 @@ def without_start(path: Any, log_f: Any, **weights: Any) -> Any:
 
 
 class DeviceNoise:
-    """Random numbers drawn on a device, and coins that are tossed before the step."""
+    """Random numbers that are drawn on a device, and coins that are tossed before the step."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
         self.device, self.heads = device, False
@@ -215,7 +217,7 @@ class DeviceNoise:
 
 
 class Running:
-    """A fit that is moved step by step beside others."""
+    """One of several fits that are computed in parallel, step by step."""
 
     def __init__(self, key: dict[str, Any], kind: dict[str, Any], X: torch.Tensor) -> None:
         self.key, self.X, device = key, X, X.device
@@ -240,7 +242,7 @@ class Running:
             parameter.grad = torch.zeros_like(parameter)
 
     def move(self, heads: bool) -> None:
-        """One step of Adam, annealed or not."""
+        """Make one step of Adam, with the annealed objectives if `heads` is True."""
         self.step += 1
         for parameter in self.net.parameters():
             parameter.grad.zero_()
@@ -260,7 +262,7 @@ class Running:
         self.adam.step()
 
     def capture(self) -> None:
-        """Make both kinds of step CUDA graphs."""
+        """Capture both kinds of step as CUDA graphs."""
         self.stream = torch.cuda.Stream()
         for heads in {self.a > 0, self.a == 1}:
             with torch.cuda.stream(self.stream):
@@ -281,7 +283,7 @@ class Running:
 
     @torch.no_grad()
     def score(self, X: torch.Tensor, draws: int, size: int, log_p: bool = False) -> float:
-        """The mean ELBO, or log p by importance sampling."""
+        """Estimate the mean ELBO, or log p by importance sampling."""
         found = []
         for x in X.split(size):
             parts = [min(250, draws - i) for i in range(0, draws, 250)]
@@ -290,7 +292,7 @@ class Running:
         return float(torch.cat(found).mean())
 
     def check(self, step: int, validation: torch.Tensor) -> None:
-        """Keep the weights if they are the best so far."""
+        """Keep the weights if they have the best ELBO of validation images so far."""
         score = self.score(validation, 1, 5000)
         if score > self.best[0]:
             weights = {name: value.clone() for name, value in self.net.state_dict().items()}
@@ -298,7 +300,7 @@ class Running:
 
 
 def together(options: argparse.Namespace, kept: Kept) -> None:
-    """Fit the whole sweep side by side, and print what each fit reached."""
+    """Make all fits in parallel, and print the scores of each fit."""
     found, device = load_images(options.data), torch.device(options.device)
     X = (found.data > 0.5).astype(np.float32)
     n = len(X) // 6
@@ -341,7 +343,7 @@ def together(options: argparse.Namespace, kept: Kept) -> None:
 
 
 def rows_of(name: str, setting: dict[str, Any], runs: list[dict[str, Any]]) -> list[str]:
-    """The row of a posterior in the last table."""
+    """Format the row of a posterior in the last table."""
     numbers = (
         [-run["train"] for run in runs],
         [-run["test"] for run in runs],

@@ -1,11 +1,12 @@
-"""Do fits from five seeds tell the same about political blogs?  annealvi and topica's STM.
+"""Do fits with five seeds lead to the same conclusions?  annealvi and topica's STM are compared.
 
     python -m bench.studies.blogs
 
-poliblog5k, K = 20, effects of `~ rating + bs(day, df=5)`.  For each pair of seeds, topics are
-matched by the cosines of their words; those above .7 are counted as the same.  Of these it is
-counted in how many both fits come to the same conclusion on rating: more, less, or no difference
-at the level of 5%.  Printed are means over the pairs, and the seconds of a fit with its effects.
+The corpus is poliblog5k, with K = 20 and effects of `~ rating + bs(day, df=5)`.  For each pair of
+seeds, topics are matched by the cosines of their words.  Topics with a cosine above 0.7 count as
+the same.  For each such topic, the conclusions of both fits about rating are compared: more, less,
+or no difference at the level of 5%.  The script prints means over the pairs, and the seconds of a
+fit with its effects.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def ours(posts: Any, data: Any, seed: int, n_refits: int) -> tuple[np.ndarray, A
 
 
 def of_topica(posts: Any, data: Any, seed: int, start: str) -> tuple[np.ndarray, Any]:
-    """The topics and effects of its STM, whose draws our `estimate_effects` pools."""
+    """The topics and effects of topica's STM; annealvi's `estimate_effects` pools its draws."""
     import formulaic
     import topica
 
@@ -55,7 +56,7 @@ def of_topica(posts: Any, data: Any, seed: int, start: str) -> tuple[np.ndarray,
 
 
 def conclusions(table: Any) -> np.ndarray:
-    """1, 0 or -1 for each topic: liberal blogs have more of it, not clearly, or less."""
+    """For each topic, 1 or -1 if liberal blogs have clearly more or less of it, else 0."""
     rows = table[table.term == TERM]
     clear = (rows.low > 0) | (rows.high < 0)
     return (np.sign(rows.estimate) * clear).to_numpy()

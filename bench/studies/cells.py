@@ -1,27 +1,29 @@
-"""Planted cells: are programs and types of cells found, and at what cost?
+"""Planted cells: are programs and types of cells found, and how much time and memory do fits take?
 
     python -m bench.studies.cells fit small            # every library
     python -m bench.studies.cells fit middle --only annealvi NMF
     python -m bench.studies.cells fit large --only annealvi
     python -m bench.studies.cells report               # writes the table of docs/do/cells.md
-    python -m bench.studies.cells regions small        # Otsu's thresholds beside the truth
+    python -m bench.studies.cells regions small        # compares Otsu's thresholds with the truth
 
-A cell has a type, and a type mixes programs: one of its own, one of its lineage of three types, and
-one that all cells have.  A program opens a few thousand regions.  The cells of three batches differ
-in depth, and in each region by a factor of their batch.  Two types have .5% of the cells each.
-Cell c opens region r with probability 1 - exp(-n_c sum_k theta_ck beta_kr), so that entries are 0
-or 1.  All libraries get the planted number of programs, one thread, and a process of their own.
+Each cell has a type, and each type mixes three programs: its own program, the program of a lineage
+of three types, and a program of all cells.  A program opens a few thousand regions.  The cells of
+three batches differ in depth and, in each region, by a factor of the batch.  Two rare types have
+0.5% of the cells each.  Cell c opens region r with probability 1 - exp(-n_c sum_k theta_ck
+beta_kr), so that entries are 0 or 1.  Each library runs in a separate process with one thread, and
+gets the planted number of programs.
 
-recovered   planted programs with a topic whose cosine is above .9, matched one to one
-rare        the same of the programs that only a rare type has
-ARI         adjusted Rand index of the types and of as many clusters: k-means on the square roots of
-            the shares, ten starts; of LSI on its components without the first, of unit length
-CPU, MB     of the fit and the shares of all cells: processor's seconds, and the peak of memory
-            beyond what the process had with the matrix loaded
+recovered   number of planted programs that match a topic (one to one) with a cosine above 0.9
+rare        the number of such programs among those of a rare type
+ARI         adjusted Rand index of the types and of the same number of clusters, found by k-means
+            with ten starts on the square roots of the shares; for LSI, on its components without
+            the first, scaled to unit length
+CPU, MB     CPU seconds of the fit and of the shares of all cells, and the increase of peak memory
+            after the matrix was loaded
 
-tomotopy has pycisTopic's settings: 150 sweeps, alpha = 50 / K, eta = .1.  Of scikit-learn's LDA
-10 passes in minibatches of 1,000; gensim 10 passes; NMF 200 iterations on the counts; LSI is a
-truncated SVD of TF-IDF.
+tomotopy has the settings of pycisTopic: 150 sweeps, alpha = 50 / K, eta = 0.1.  scikit-learn's LDA
+makes 10 passes in minibatches of 1,000, gensim makes 10 passes, and NMF makes 200 iterations on the
+counts.  LSI is a truncated SVD of TF-IDF.
 """
 
 from __future__ import annotations
@@ -44,16 +46,16 @@ from bench import CHECKOUT, parser
 from bench.markdown import between_markers, table
 from bench.speed.memory import forget_peak, resident
 
-#: Cells, regions, types, and regions that a cell opens.
+#: Numbers of cells, of regions, of types, and of regions that a cell opens.
 SIZES = {
     "small": (5_000, 20_000, 12, 1_000),
     "middle": (12_000, 80_000, 30, 2_000),
     "large": (40_000, 200_000, 60, 2_700),
 }
 BATCHES, RARE_SHARE, LINEAGE = 3, 0.005, 3
-#: Types of few cells, of two lineages.
+#: The two rare types, which belong to different lineages.
 RARE = (0, 3)
-#: Cells that are drawn at a time.
+#: Number of cells that are drawn together.
 CHUNK = 1_000
 FOLDER, RESULTS = CHECKOUT / "build" / "cells", Path(__file__).with_suffix(".json")
 
@@ -62,7 +64,7 @@ FOLDER, RESULTS = CHECKOUT / "build" / "cells", Path(__file__).with_suffix(".jso
 
 
 def plant(size: str) -> None:
-    """Draw the cells of a size, and write them."""
+    """Draw the cells of a size, and write them to files."""
     n_cells, n_regions, n_types, depth = SIZES[size]
     rng = np.random.default_rng(0)
     n_lineages = -(-n_types // LINEAGE)
@@ -113,7 +115,7 @@ def plant(size: str) -> None:
 
 
 def load(size: str) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
-    """The matrix, in memory, the programs and the types."""
+    """Read the matrix into memory, the planted programs and the types."""
     if not (FOLDER / f"{size}.npz").exists():
         plant(size)
     truth = np.load(FOLDER / f"{size}.npz")
@@ -200,7 +202,7 @@ FITS = {
 
 
 def measure(size: str, name: str) -> dict[str, Any]:
-    """Fit, and compare with what was planted."""
+    """Fit, and compare the result with the planted programs and types."""
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score
     from sklearn.preprocessing import normalize
@@ -225,14 +227,14 @@ def measure(size: str, name: str) -> dict[str, Any]:
 
 
 def fit(size: str, only: list[str]) -> None:
-    """Measure libraries that have no result yet, each in a process of its own."""
+    """Measure libraries that have no result yet, each in a separate process."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     load(size)
     for name in only or FITS:
         command = [sys.executable, "-m", "bench.studies.cells", "one", size, "--only", name]
         done = subprocess.run(command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE)
         if done.returncode:
-            print(f"{name}: it ended with status {done.returncode}")
+            print(f"{name}: the process ended with status {done.returncode}")
             continue
         known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         known.setdefault(size, {})[name] = json.loads(done.stdout.decode().splitlines()[-1])
@@ -244,7 +246,7 @@ def fit(size: str, only: list[str]) -> None:
 
 
 def report() -> None:
-    """Write the table into the page, between its marks."""
+    """Write the table into the page, between its markers."""
     known, rows = json.loads(RESULTS.read_text()), []
     for size in SIZES:
         for name in FITS:

@@ -1,16 +1,17 @@
-"""Classes of documents against known labels: purity and normalised mutual information (NMI).
+"""Compare clusters of documents with known labels: purity and normalised mutual information (NMI).
 
     python -m bench.studies.classes fit [--methods ...] [--corpora ...] [--topics ...] [--seeds 5]
     python -m bench.studies.classes report
     python -m bench.studies.classes choose    how starts, passes and T0 of the mixture were chosen
-    python -m bench.studies.classes words     are the mixture's words as good as the topics'?
-    python -m bench.studies.classes topics    LDA that starts from the mixture, on texts cut short
+    python -m bench.studies.classes words     are the mixture's words as good as those of topics?
+    python -m bench.studies.classes topics    LDA that starts from the mixture, on shortened texts
 
-The protocols are those of the neural topic models and of short-text clustering: fit on the training
-documents, take the class of each test document, or of all documents where there is no test part.
-The first step keeps its results in --folder and does nothing twice; methods whose library is not
-installed are skipped.  The second writes the tables of docs/record/classes.md; results not in the
-folder come from classes.json, which it writes.  Seconds are CPU seconds of the fit.
+The protocols are those of papers on neural topic models and on short-text clustering: models are
+fitted to the training documents, and the cluster of each test document is scored.  If there are no
+test documents, all documents are scored.  `fit` keeps its results in --folder and repeats nothing.
+Methods whose library is not installed are skipped.  `report` writes the tables of
+docs/record/classes.md.  It reads results that are not in the folder from classes.json, which it
+also writes.  Seconds are CPU seconds of the fit.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from bench.markdown import between_markers, table
 DOCS = CHECKOUT / "docs" / "record" / "classes.md"
 KEPT = CHECKOUT / "bench" / "studies" / "classes.json"
 
-#: Long and short labelled corpora with the numbers of classes that they are fitted with.
+#: Long and short labelled corpora, with the numbers of clusters that are fitted.
 LONG = {"labelled_20ng": (50, 100), "labelled_agnews": (50, 100)}
 SHORT = {
     "labelled_searchsnippets": (8, 50, 100),
@@ -58,13 +59,13 @@ CHOSEN_ON = {
     "reuters21578": (30, 50),
     "titles": (30, 80),
 }
-#: The abstracts with so many words, drawn at random.
+#: The bundled abstracts, shortened to n random words.
 THINNED = {f"arxiv_demo3k, {n} words": (15, 50) for n in (6, 12, 25, 50)}
 CORPORA = LONG | SHORT | CHOSEN_ON | THINNED
-#: A label of the corpora with many labels needs so many documents.
+#: For corpora with many labels, the least number of documents of a label that is used.
 LEAST = {"reuters21578": 50, "titles": 200}
 
-#: Purity and NMI at K = 50, as the papers have them (from the table of HiCOT, 2025).
+#: Purity and NMI at K = 50 as published in the table of the HiCOT paper (2025).
 PUBLISHED = {
     "ETM": {"labelled_20ng": (0.347, 0.319), "labelled_agnews": (0.679, 0.224)},
     "ECRTM": {"labelled_20ng": (0.560, 0.524), "labelled_agnews": (0.802, 0.367)},
@@ -75,7 +76,7 @@ PUBLISHED = {
 
 
 class Corpus(NamedTuple):
-    """Counts to fit, and counts with labels to score."""
+    """The counts that are fitted, and the counts with labels that are scored."""
 
     X: sparse.csr_matrix
     scored: sparse.csr_matrix
@@ -83,7 +84,7 @@ class Corpus(NamedTuple):
 
 
 def corpus(name: str) -> Corpus:
-    """A corpus by its name."""
+    """Read the corpus with this name."""
     if name == "titles":
         return _titles()
     found = load_corpus(name.partition(",")[0])
@@ -94,7 +95,7 @@ def corpus(name: str) -> Corpus:
         return Corpus(X, test, found.test_labels)
     key = {"bbc_news": "label", "reuters21578": "topics"}.get(name, "primary_cat")
     labels = np.asarray(found[key])
-    if name == "reuters21578":  # articles of one topic
+    if name == "reuters21578":  # only articles with one topic
         one = np.array([len(topics.replace(",", " ").split()) == 1 for topics in labels])
         X, labels = X[one], labels[one]
     if "," in name:
@@ -105,7 +106,7 @@ def corpus(name: str) -> Corpus:
 
 
 def _titles() -> Corpus:
-    """Titles of 20,000 abstracts and their first category."""
+    """Read the titles of 20,000 abstracts, and the first category of each."""
     path = Path(os.environ[DATA_VARIABLE], "arxiv_texts20k.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
@@ -124,13 +125,13 @@ def _of_large_labels(X: sparse.csr_matrix, labels: NDArray, least: int) -> Corpu
 
 # --------------------------------------------------------------------------- methods
 
-#: What a method yields: its name, the classes of the documents that are scored, CPU seconds.
+#: A method yields its name, the clusters of the scored documents, and CPU seconds.
 Found = Iterator[tuple[str, NDArray, float]]
 OURS, FROM_TOPICS, MIXTURE = "`TemperedLDA`", "mixture from the topics", "mixture, merged runs"
 
 
 def lda(c: Corpus, K: int, seed: int) -> Found:
-    """Ours, and what follows from the same fit."""
+    """Fit annealvi's LDA, and yield the results of several rules for clusters."""
     start = time.process_time()
     fitted = TemperedLDA(K, random_state=seed).fit(c.X)
     seconds = time.process_time() - start
@@ -142,7 +143,7 @@ def lda(c: Corpus, K: int, seed: int) -> Found:
 
 
 def mixture(**parameters: Any) -> Callable[[Corpus, int, int], NDArray]:
-    """The mixture alone."""
+    """Return a function that fits the multinomial mixture with these parameters."""
 
     def predicted(c: Corpus, K: int, seed: int) -> NDArray:
         one = TemperedMultinomialMixture(K, random_state=seed, **parameters).fit(c.X)
@@ -163,7 +164,7 @@ def nmf(c: Corpus, K: int, seed: int) -> NDArray:
 
 
 def words(X: sparse.csr_matrix) -> list[list[str]]:
-    """Documents as lists of words."""
+    """Convert documents to lists of words."""
     return [
         np.repeat(X.indices[a:b], X.data[a:b].astype(int)).astype(str).tolist()
         for a, b in pairwise(X.indptr)
@@ -171,7 +172,7 @@ def words(X: sparse.csr_matrix) -> list[list[str]]:
 
 
 def gensim(c: Corpus, K: int, seed: int) -> NDArray:
-    """As TopMost calls it: one pass."""
+    """Fit gensim's LDA with one pass, as the library TopMost does."""
     from gensim.models import LdaModel
 
     def bags(X: sparse.csr_matrix) -> list[list[tuple[int, int]]]:
@@ -221,17 +222,17 @@ METHODS: dict[str, Callable[[Corpus, int, int], Any]] = {
     "topica, LDA, 1,000 sweeps": topica("LDA", 1000),
     "topica, GSDMM, 30 sweeps": topica("GSDMM", 30),
 }
-#: The rows of the tables, in this order.
+#: The rows of the tables, in order.
 ROWS = [
     *(f"{OURS}, {how}" for how in ("largest share", "`predict`", FROM_TOPICS)),
     *list(METHODS)[1:],
 ]
-#: Purity, NMI and seconds of a method, corpus, K and seed.
+#: The purity, NMI and seconds for each method, corpus, K and seed.
 Results = dict[tuple[str, str, int, int], tuple[float, float, float]]
 
 
 def fit(names: list[str], corpora: list[str], sizes: list[int] | None, n_seeds: int, to: Path):
-    """Fit what is not there yet."""
+    """Make the fits that are not in the folder yet."""
     to.mkdir(parents=True, exist_ok=True)
     for of in corpora:
         c = corpus(of)
@@ -254,7 +255,7 @@ def fit(names: list[str], corpora: list[str], sizes: list[int] | None, n_seeds: 
 
 
 def run(name: str, c: Corpus, K: int, seed: int) -> Iterator[tuple[str, float, float, float]]:
-    """The scores of a method."""
+    """Fit a method, and yield its scores."""
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -268,7 +269,7 @@ def run(name: str, c: Corpus, K: int, seed: int) -> Iterator[tuple[str, float, f
 
 
 def kept(folder: Path) -> Results:
-    """All results: those of the file and, in their place, those of the folder."""
+    """Read all results, from the file and the folder; results in the folder have priority."""
     rows = json.loads(KEPT.read_text()) if KEPT.exists() else []
     for path in sorted(folder.glob("*.json")):
         rows += json.loads(path.read_text())
@@ -276,13 +277,13 @@ def kept(folder: Path) -> Results:
 
 
 def cell(results: Results, row: str, of: str, K: int) -> NDArray | None:
-    """Purity, NMI and seconds, means over seeds."""
+    """The purity, NMI and seconds of a row, as means over seeds."""
     found = [value for key, value in results.items() if key[:3] == (row, of, K)]
     return np.mean(found, axis=0) if found else None
 
 
 def score_table(results: Results, corpora: dict[str, tuple[int, ...]], rows: list[str]) -> str:
-    """Purity / NMI, and seconds."""
+    """Make the table of purity, NMI and seconds."""
     columns = [(of, K) for of, sizes in corpora.items() for K in sizes]
     lines = []
     for row in rows:
@@ -304,7 +305,7 @@ DIFFERENCES += ["NMI: mean gain", "least gain"]
 
 
 def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str) -> list[str]:
-    """Mean and least gain in purity and NMI of one method over another."""
+    """The mean and the least gain in purity and NMI of one row over another row."""
     pairs = [
         (a[:2], b[:2])
         for name, sizes in of.items()
@@ -319,7 +320,7 @@ def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str)
 
 
 def report(folder: Path) -> None:
-    """Write the tables and the results."""
+    """Write the tables into the page, and the results into classes.json."""
     results = kept(folder)
     listed = sorted(
         [*key, *(round(number, 4) for number in value)] for key, value in results.items()
@@ -351,7 +352,7 @@ def report(folder: Path) -> None:
 
 
 def choose() -> None:
-    """Mean purity / NMI of the mixture with other merged starts, and CPU seconds."""
+    """Print purity, NMI and CPU seconds of the mixture with other numbers of merged starts."""
     settings = [(12, 6, 3.0), (8, 10, 3.0), (5, 15, 3.0), *((12, 6, T) for T in (1.5, 5.0, 10.0))]
     before, lines = (ours.RUNS, ours.PASSES, ours.COOLING), []
     for n_starts, n_passes, hottest in settings:
@@ -368,7 +369,7 @@ def choose() -> None:
 
 
 def top_words() -> None:
-    """NPMI and diversity of the ten most relevant words of topics and of the mixture's classes."""
+    """Print NPMI and diversity of the ten most relevant words of topics and of clusters."""
     lines = []
     for of, (K, *_) in (CHOSEN_ON | SHORT).items():
         X = corpus(of).X
@@ -385,7 +386,7 @@ def top_words() -> None:
 
 
 def topics() -> None:
-    """Held-out log-likelihood a word of LDA from the mixture, less that of the default."""
+    """Print the gain in held-out log-likelihood per word if LDA starts from the mixture."""
     lines, rng = [], np.random.default_rng(0)
     for of in ("arxiv_100k", "kos", "reuters21578", "imdb_100k"):
         X = sparse.csr_matrix(load_corpus(of).data, dtype=int)

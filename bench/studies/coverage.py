@@ -1,19 +1,19 @@
-"""Coverage: how often 95% intervals of effects contain the effects that corpora were drawn with.
+"""Coverage: how often do 95% intervals of effects contain the true effects of simulated corpora?
 
     python -m bench.studies.coverage --corpora 40
 
-Each corpus has 1,500 documents of about L words, 10 topics and 600 words.  The mean shares of
-topics depend on two groups, a trend and their interaction: they are drawn anew for both groups at
-both ends of the trend.  Each document's shares are drawn around their mean from a Dirichlet of
-concentration 1.  Each corpus is fitted with default settings.  The
-intervals compared, on the same corpora:
+Each corpus has 1,500 documents of about L words, 10 topics and a vocabulary of 600 words.  The mean
+shares of topics depend on two groups, on a trend, and on their interaction: for each corpus they
+are drawn at random for both groups at both ends of the trend.  Each document's shares are drawn
+around the mean from a Dirichlet distribution of concentration 1.  Each corpus is fitted with the
+default settings.  These intervals are compared on the same corpora:
 
-- one fit, composition alone;
-- the same fit with ten refits;
-- topica's LDA (1,000 sweeps) and its own estimate_effect, if it is installed.
+- those of one fit, from the composition of documents alone;
+- those of the same fit with ten refits;
+- those of topica's LDA (1,000 sweeps) and its own estimate_effect, if topica is installed.
 
-Topics are matched to the true ones by the cosines of their words.  An interval that cannot be had,
-because fewer than two refits have found the topic, is counted apart.
+Topics are matched to the true topics by the cosines of their words.  If fewer than two refits have
+found a topic, it has no interval; such topics are counted separately.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ FORMULA, TERMS = "~ group * trend", ("group", "trend", "group:trend")
 
 
 def corpus(length: int, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
-    """Counts, covariates, the true effects (terms, topics), and the true topics."""
+    """Draw counts, covariates, the true effects (terms, topics), and the true topics."""
     rng = np.random.default_rng(seed)
     data = pd.DataFrame({"group": np.arange(DOCUMENTS) % 2, "trend": rng.uniform(0, 1, DOCUMENTS)})
-    # mean shares at the four corners: both groups at both ends of the trend
+    # mean shares at four points: both groups at both ends of the trend
     corners = rng.dirichlet(np.ones(TOPICS), 4).reshape(2, 2, TOPICS)
     start, slope = corners[:, 0], corners[:, 1] - corners[:, 0]
     effects = np.array([start[1] - start[0], slope[0], slope[1] - slope[0]])
@@ -54,7 +54,7 @@ def corpus(length: int, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
 
 
 def outcome(table: Any, found: np.ndarray, topics: np.ndarray, effects: np.ndarray) -> dict:
-    """Sums over terms and topics: intervals, hits, widths, squared errors, intervals missing."""
+    """Sums over terms and topics: intervals, hits, widths, squared errors, missing intervals."""
     own, match = linear_sum_assignment(-cosine_similarity(topics, found))
     sums = dict.fromkeys(("n", "hits", "width", "squares", "missing"), 0.0)
     for term, truth in zip(TERMS, effects, strict=True):
@@ -70,7 +70,7 @@ def outcome(table: Any, found: np.ndarray, topics: np.ndarray, effects: np.ndarr
 
 
 def one(length: int, seed: int, with_topica: bool) -> dict[str, dict]:
-    """The outcomes of one corpus."""
+    """The outcomes of all methods for one corpus."""
     X, data, effects, topics = corpus(length, seed)
     lda = TemperedLDA(TOPICS, random_state=seed).fit(X)
     summaries = {"composition": describe(lda, X), "refits": describe(lda, X, refits=10)}
@@ -85,7 +85,7 @@ def one(length: int, seed: int, with_topica: bool) -> dict[str, dict]:
 
 
 def topica_effects(X: Any, data: Any, seed: int) -> tuple[Any, np.ndarray]:
-    """Its table in our words, and its topics."""
+    """The table of topica's effects, with annealvi's column names, and topica's topics."""
     import topica
 
     documents = [

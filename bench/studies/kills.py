@@ -1,11 +1,12 @@
-"""Fits that are killed at random times and resumed: do they end at the same bits?
+"""Fits that are killed at random times and resumed: are their results identical, bit for bit?
 
     python -m bench.studies.kills --runs 50
 
-For each kind of fit a process is started that writes a checkpoint after every step, and killed by
-SIGKILL at a random time: a random fraction of a step after a random step.  So many are killed
-while they write.  The fit is then resumed from the file that is there.  The table says how many
-ended at the SHA-256 of the fit that was never stopped.  The exit status is 1 if one did not.
+For each kind of fit, a process that writes a checkpoint after every step is started.  It is killed
+by SIGKILL at a random time: a random fraction of a step after a random step.  So many fits are
+killed while they write a file.  Each fit is then resumed from the last complete file.  The table
+shows how many fits have the same SHA-256 as a fit that was never stopped.  The exit status is 1 if
+a fit has another one.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LDA: dict[str, dict[str, Any]] = {
     "LDA, 3 starts merged": {"max_iter": 8, "n_init": 3},
 }
 KINDS = (*LDA, "FMM")
-#: Seconds of sleep after each step, so that a fit takes a while.
+#: Seconds of sleep after each step, so that a fit takes long enough to be killed.
 PAUSE = 0.004
 FOUND = (
     *("components_", "temperature_path_", "history_", "n_iter_", "bound_", "init_scores_"),
@@ -45,7 +46,7 @@ FOUND = (
 
 
 def problem(kind: str) -> tuple[Any, Any]:
-    """An estimator and its data."""
+    """Make an estimator and its data."""
     if kind == "FMM":
         rng = np.random.RandomState(0)
         X = (rng.rand(60, 4) < 0.4) @ rng.normal(size=(4, 6)) + 0.1 * rng.normal(size=(60, 6))
@@ -55,17 +56,17 @@ def problem(kind: str) -> tuple[Any, Any]:
 
 
 def fit(kind: str, resume: Path | None = None, callback: list[Callable] | None = None) -> str:
-    """The digest of a fit, perhaps resumed."""
+    """Make a fit or resume it, and return its digest."""
     estimator, X = problem(kind)
     estimator.set_params(callback=callback)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fits are short
+        warnings.simplefilter("ignore")  # short fits warn that they have not converged
         estimator.fit(X, resume=resume)
     return digest({name: getattr(estimator, name) for name in FOUND if hasattr(estimator, name)})
 
 
 def child(kind: str, path: Path, seconds: float) -> None:
-    """A fit that says "step" after each step, resumed if there is a file."""
+    """Make a fit that prints "step" after each step; it is resumed if there is a file."""
 
     def tell(estimator: Any, monitor: Any) -> None:
         print("step", flush=True)
@@ -76,14 +77,14 @@ def child(kind: str, path: Path, seconds: float) -> None:
 
 
 def start(kind: str, path: Path, seconds: float = 0) -> subprocess.Popen[str]:
-    """Begin :func:`child` in a process of its own."""
+    """Start :func:`child` in a separate process."""
     options = ["--child", kind, str(path), str(seconds)]
     command = [sys.executable, "-m", "bench.studies.kills", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def killed(kind: str, path: Path, n_steps: int, seconds: float) -> bool:
-    """Kill a fit some seconds after so many steps; return whether it had not ended before."""
+    """Kill a fit some seconds after `n_steps` steps; return False if it had ended before."""
     with start(kind, path) as process:
         assert process.stdout is not None
         for _ in range(n_steps):
@@ -94,7 +95,7 @@ def killed(kind: str, path: Path, n_steps: int, seconds: float) -> bool:
 
 
 def study(kind: str, runs: int, rng: random.Random) -> tuple[int, int]:
-    """How many fits were killed before their end, and how many ended at the same bits."""
+    """Count the fits that were killed before their end, and those with identical results."""
     steps: list[int] = []
     whole, n_killed, n_same = fit(kind, callback=[lambda estimator, _: steps.append(1)]), 0, 0
     with tempfile.TemporaryDirectory() as name:

@@ -1,31 +1,32 @@
-"""Learned temperatures against planned ones: T = 1 ELBO and held-out likelihood.
+"""Compare learned with planned temperatures, by the ELBO at T = 1 and the held-out likelihood.
 
     python -m bench.studies.learned [--corpus arxiv_100k] [--seeds 3] [--sparse] [--jobs 2]
         [--minibatch 100] [--offset 64] [--decay .7] [--passes 4] [--topics 100]
 
 There are five families of methods: plain inference (SVI), annealed likelihood (AVI), annealed
-posterior (DASVI), one learned temperature (VT) and one per document (LVT).  The last four have
-several variants.  A line is printed for each fit, two tables at the end (docs/record/evidence.md).
-The first has one variant of each family, the one with the best mean held-out log-likelihood on
-validation documents; its scores are those of test documents, which chose nothing.  The second
-table has every variant.  "Warned" counts the fits whose learned temperature was not near 1 at the
-end of its learning.  Seconds are those of the steps.
+posterior (DASVI), one learned temperature (VT), and one learned temperature per document (LVT).
+The last four families have several variants.  The script prints a line for each fit, and at the end
+the two tables of docs/record/evidence.md.  The first table contains one variant of each family, the
+one with the best mean held-out log-likelihood on validation documents.  Its scores are those of
+test documents, which were not used for any choice.  The second table contains every variant.
+"Warned" is the number of fits whose learned temperature was not near 1 at the end of its learning.
+Seconds are those of the steps.
 
-K = 100, alpha = .1, eta = .01 (with --sparse both are 1/K), kappa = .7.  All fits of a seed start
-from the same draws, see the same minibatches and make the same number of steps.  Training,
-validation and test documents, and steps (SETTINGS below):
+K = 100, alpha = 0.1, eta = 0.01 (with --sparse both are 1/K), kappa = 0.7.  All fits of a seed
+start from the same random draws, use the same minibatches and make the same number of steps.  The
+training, validation and test documents and the steps are (SETTINGS below):
 
 - ``arxiv_100k``: rows 0 to 30,000; 30,000 to 31,500; 31,500 to 33,000.  4 passes in minibatches
   of 100, tau = 64.
-- ``debian_desc``: all but the last 2,000 rows; the last 2,000 to 1,000; the last 1,000.  The same
-  steps.
-- ``bbc_news``: all but the last 500 rows (1,725); the last 500 to 250; the last 250.  40 passes,
-  which see as many words as 4 passes over the first corpus; minibatches of 32 and tau = 256, the
-  steps of ``annealvi demo`` on a corpus of this size.
+- ``debian_desc``: all except the last 2,000 rows; the last 2,000 to 1,000; the last 1,000.  The
+  steps are the same.
+- ``bbc_news``: all except the last 500 rows (1,725); the last 500 to 250; the last 250.  40 passes,
+  which have as many words as 4 passes over the first corpus, with minibatches of 32 and tau = 256,
+  as in ``annealvi demo`` on a corpus of this size.
 
-On a corpus as small as the last, step sizes matter as much as the temperature, so try others with
-the options.  With minibatches of 32 and 100 and tau = 10 to 1024, plain inference is best at 100
-and 10, where no temperature gains over it.
+On a corpus as small as the last one, step sizes matter as much as the temperature.  Other step
+sizes can be set by the options.  Of minibatches of 32 and 100 and tau = 10 to 1024, plain inference
+is best with 100 and 10.  With these, no temperature is better than plain inference.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ from bench.markdown import spread, table
 COMMON = dict(
     n_components=100,
     learning_method="online",
-    preset="sklearn",  # the mean field, from random starts
+    preset="sklearn",  # mean-field inference from random starts
 )
 SETTINGS = {
     "arxiv_100k": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),
     "debian_desc": COMMON | dict(batch_size=100, learning_offset=64, max_iter=4),
     "bbc_news": COMMON | dict(batch_size=32, learning_offset=256, max_iter=40),
 }
-#: Options that change the settings: parameter and least value.
+#: The options that change the settings, with the parameter and its least value.
 OPTIONS = {
     "minibatch": ("batch_size", 1),
     "offset": ("learning_offset", 1.0),
@@ -64,7 +65,7 @@ OPTIONS = {
     "passes": ("max_iter", 1),
     "topics": ("n_components", 1),
 }
-#: Rows at which training, validation and test documents end.
+#: The rows at which training, validation and test documents end.
 SPLITS = {
     "arxiv_100k": (30_000, 31_500, 33_000),
     "debian_desc": (-2_000, -1_000, None),
@@ -73,7 +74,7 @@ SPLITS = {
 
 
 class Problem(NamedTuple):
-    """A corpus and how it is fitted."""
+    """A corpus, and the settings of its fits."""
 
     train: sparse.csr_matrix
     validation: sparse.csr_matrix
@@ -86,13 +87,13 @@ class Problem(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The scores of one fit, per word, and its seconds."""
+    """The scores per word of one fit, and its seconds."""
 
     elbo: float
     validation: float
     test: float
     seconds: float
-    last: float  # T before the final phase of learned temperatures
+    last: float  # the last learned T, before the final steps at T = 1
     warned: bool
 
 
@@ -107,7 +108,7 @@ def load(corpus: str, changes: dict) -> Problem:
 
 
 def families() -> dict[str, dict[str, Temperature]]:
-    """The variants of each family; lengths are fractions of the fit."""
+    """The variants of each family; the lengths are fractions of the fit."""
     return {
         "SVI": {"T = 1": Fixed(1)},
         "AVI": {
@@ -135,7 +136,7 @@ def families() -> dict[str, dict[str, Temperature]]:
 
 
 def fit(problem: Problem, temperature: Temperature, seed: int, prior: dict, jobs: int) -> Fit:
-    """One fit and its scores."""
+    """Make one fit, and score it."""
     lda = TemperedLDA(
         **problem.settings,
         **prior,
@@ -170,13 +171,13 @@ def mean(fits: Sequence[Fit], name: str) -> float:
 
 
 def gain(fits: Sequence[Fit], by_family: dict[str, dict[str, list[Fit]]], name: str) -> str:
-    """What a score gains over plain inference."""
+    """Format the gain of a score over plain inference."""
     (baseline,) = by_family["SVI"].values()
     return f"{mean(fits, name) - mean(baseline, name):+.3f}"
 
 
 def chosen_table(results: Results) -> str:
-    """Each family by the variant that predicts validation documents best."""
+    """Make the table with the variant of each family that predicts validation documents best."""
     header = ["corpus", "method", "variant chosen", "ELBO per word, T = 1", "against SVI"]
     header += ["held out per word, test", "against SVI", "seconds"]
     rows = []
@@ -192,7 +193,7 @@ def chosen_table(results: Results) -> str:
 
 
 def full_table(results: Results) -> str:
-    """Every variant."""
+    """Make the table of every variant."""
     header = ["corpus", "method", "variant", "ELBO per word, T = 1", "against SVI"]
     header += ["held out, validation", "held out, test", "against SVI"]
     header += ["last learned T", "warned", "seconds"]

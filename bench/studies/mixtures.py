@@ -1,15 +1,15 @@
-"""Does tempering find better optima of the mixtures?  The tables of docs/record/evidence.md.
+"""Does tempering find better optima of mixtures?  This makes tables of docs/record/evidence.md.
 
     python -m bench.studies.mixtures [--seeds 20] [--starts 100] [--parts factors dimensions ...]
 
-Printed are five parts:
+The script prints five parts:
 
-- The toy of the factorial mixture (Mandt et al. 2016, Fig. 4): N = 1,000 images of 4 x 4 pixels
-  that are sums of 8 shapes, pi = .3, sigma_n = .1, sigma_mu = .35.  The starts are nu = pi and
-  m ~ N(0, sigma_mu), the same for every method.  Every fit makes 200 sweeps, and each of the ten
-  starts of "best of 10" does.  The shapes are the shipped ones, bars, and random ones.
-- Factorial mixtures in many dimensions, on which the defaults rest.
-- Sweeps over new data, with and without cooling, on which the defaults rest as well.
+- Small factorial mixtures (Mandt et al. 2016, Fig. 4): N = 1,000 images of 4 x 4 pixels are sums of
+  8 shapes, with pi = 0.3, sigma_n = 0.1, sigma_mu = 0.35.  All methods have the same starts, nu =
+  pi and m ~ N(0, sigma_mu).  Every fit makes 200 sweeps, and so does each of the ten fits of "best
+  of 10".  The shapes are the bundled shapes, bars, and random shapes.
+- Factorial mixtures in many dimensions, from which the defaults were chosen.
+- Inference of new data, with and without cooling, from which the defaults were chosen too.
 - A mixture of two Gaussians (Katahira et al. 2008): how many of 100 starts N(0, 6^2) end in the
   better of the two optima.
 - Gaussian mixtures with learned precisions on real data.
@@ -35,7 +35,7 @@ from annealvi.datasets import load_shapes, make_shape_mixture
 from annealvi.metrics import component_recovery
 from bench import parser
 
-#: Of every fit, so that no method is given more sweeps than another.
+#: The number of sweeps of every fit, which is the same for all methods.
 SWEEPS = 200
 FMM_METHODS: dict[str, dict[str, Any]] = {
     "VI": dict(temperature=1),
@@ -66,7 +66,7 @@ DIGITS = "digits, 10 principal components, K=10"
 
 
 def shape_sets() -> dict[str, NDArray[np.float64]]:
-    """Shapes of 4 x 4 pixels: shipped, bars, random."""
+    """Three sets of shapes of 4 x 4 pixels: the bundled shapes, bars, and random shapes."""
     rows = [np.outer(row, np.ones(4)).ravel() for row in np.eye(4)]
     columns = [np.outer(np.ones(4), column).ravel() for column in np.eye(4)]
     random = np.random.RandomState(5).random_sample((8, 16)) < 0.35
@@ -78,7 +78,7 @@ def shape_sets() -> dict[str, NDArray[np.float64]]:
 
 
 def factors(n_seeds: int) -> None:
-    """ELBO/N and components recovered, one row per method."""
+    """Print ELBO/N and the number of recovered components, one row per method."""
     for name, shapes in shape_sets().items():
         print(f"\nfactorial mixture, {name} shapes, {n_seeds} seeds")
         toys = [make_shape_mixture(1000, shapes=shapes, random_state=s) for s in range(n_seeds)]
@@ -109,7 +109,7 @@ def factors(n_seeds: int) -> None:
 
 
 def dimensions(n_seeds: int) -> None:
-    """The same in many dimensions, where long draws and hot starts switch components off."""
+    """Print the same in many dimensions, where long draws or a high T switch components off."""
     methods: dict[str, dict[str, Any]] = {
         "VI from the prior": dict(temperature=1, init="prior"),
         "VI": dict(temperature=1),
@@ -134,7 +134,7 @@ def dimensions(n_seeds: int) -> None:
 
 
 def inference(n_seeds: int) -> None:
-    """What cooling the sweeps over new data gains, with the components fixed."""
+    """Print the gain of cooling in the inference of new data, with fixed components."""
     from annealvi.models import fmm as module
 
     print(f"\nfactorial mixture: sweeps over new data, {n_seeds} seeds, shipped shapes")
@@ -155,7 +155,7 @@ def inference(n_seeds: int) -> None:
 
 
 def better_optima(temperature: Any, n_starts: int, seed: int = 0) -> float:
-    """Share of starts from which a mixture of two Gaussians ends in the better of its optima."""
+    """The share of starts from which a mixture of two Gaussians ends in the better optimum."""
     rng = np.random.RandomState(seed)
     z = rng.random_sample(500) < 0.3
     X = (np.where(z, 4.0, -4.0) + rng.standard_normal(500))[:, None]
@@ -167,19 +167,19 @@ def better_optima(temperature: Any, n_starts: int, seed: int = 0) -> float:
         )
         for means in starts
     ]
-    # the optima lie at -2.05 and -2.35 per datum
+    # the bounds of the optima are -2.05 and -2.35 per datum
     return float(np.mean([fit.lower_bound_ > -2.1 for fit in fits]))
 
 
 def two_gaussians(n_starts: int) -> None:
-    """Share of starts that end in the better optimum."""
+    """Print the share of starts that end in the better optimum, for each method."""
     print(f"\ntwo Gaussians, {n_starts} starts, 200 iterations")
     for method, temperature in GMM_METHODS.items():
         print(f"{method:28s} better optimum {better_optima(temperature, n_starts):4.0%}")
 
 
 def real_problems() -> dict[str, tuple[NDArray[np.float64], int]]:
-    """Data and K of Gaussian mixtures on real data."""
+    """The data and the numbers of components of Gaussian mixtures on real data."""
     return {
         "iris, K=3": (load_iris().data, 3),
         "wine, K=3": (scale(load_wine().data), 3),
@@ -188,7 +188,7 @@ def real_problems() -> dict[str, tuple[NDArray[np.float64], int]]:
 
 
 def real_data(n_seeds: int) -> None:
-    """ELBO/N of mixtures with learned precisions, with and without annealing."""
+    """Print ELBO/N of mixtures with learned precisions, with and without annealing."""
     print(f"\nGaussian mixtures on real data: ELBO/N, mean and sd over {n_seeds} seeds")
     for name, (X, n_components) in real_problems().items():
         for init in ("kmeans", "random_from_data"):
@@ -217,7 +217,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 
 def ignore_warnings() -> None:
-    """Ignore warnings that a fit has not converged, or has switched all components off."""
+    """Ignore warnings that a fit has not converged, or that all components are switched off."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="All .* components are switched off")
 

@@ -1,12 +1,13 @@
-"""Does annealing reach better optima?  T = 1 ELBO and held-out likelihood, three seeds.
+"""Does annealing reach better optima?  Three seeds are compared by ELBO and held-out likelihood.
 
     python -m bench.studies.optima [--seeds 3] [--passes 4] [--sparse]
 
-K = 100, alpha = .1, eta = .01 (with --sparse both are 1/K = .01), tau = 64, kappa = .7,
-minibatches of 100, 4 passes.  The corpora are the first 30,000 abstracts of ``arxiv_100k`` (held
-out: rows 30,000 to 33,000) and ``debian_desc`` without its last 1,000 descriptions, which are
-held out.  Every method starts from the same draws, sees the same minibatches and makes the same
-local steps.  A line is printed for each fit, and at the end the table of docs/record/evidence.md.
+K = 100, alpha = 0.1, eta = 0.01 (with --sparse both are 1/K = 0.01), tau = 64, kappa = 0.7,
+minibatches of 100, 4 passes.  The corpora are the first 30,000 abstracts of ``arxiv_100k`` (rows
+30,000 to 33,000 are held out), and ``debian_desc`` without its last 1,000 descriptions, which are
+held out.  All methods start from the same random draws, use the same minibatches and make the same
+local steps.  The script prints a line for each fit, and at the end the table of
+docs/record/evidence.md.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SETTINGS = dict(
     learning_offset=64,
     batch_size=100,
     max_iter=4,
-    preset="sklearn",  # the mean field, from random starts
+    preset="sklearn",  # mean-field inference from random starts
 )
 METHODS = {
     "SVI (T = 1)": 1,
@@ -42,7 +43,7 @@ METHODS = {
 
 
 def problems():
-    """Name, training documents and held-out documents of each corpus."""
+    """Yield the name, the training documents and the held-out documents of each corpus."""
     arxiv = load_corpus("arxiv_100k").data
     debian = load_corpus("debian_desc").data
     yield "arxiv_100k", arxiv[:30_000], arxiv[30_000:33_000]
@@ -64,7 +65,7 @@ def main() -> None:
         baseline: tuple[float, float] | None = None
         for method, temperature in METHODS.items():
             if getattr(temperature, "passes", None) and temperature.passes >= arguments.passes:
-                continue  # no pass would be left at T = 1
+                continue  # because no pass would have T = 1
             elbo, score, seconds = [], [], []
             for seed in range(arguments.seeds):
                 lda = TemperedLDA(

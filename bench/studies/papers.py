@@ -1,30 +1,31 @@
-"""Claims of Abrol et al. (2014), Mandt et al. (2016) and others that small runs settle.
+"""Test claims of Abrol et al. (2014), Mandt et al. (2016) and others with small fits.
 
 ::
 
     python -m bench.studies.papers [--parts noise locals ...] [--seeds 2] [--documents N]
         [--results bench/studies/papers.json]
 
-Each part adds its numbers to the file, and docs/record/papers.md has its numbers from there.  A
-seed that the file has is not run again.
+Each part adds its numbers to the file, which is the source of numbers in docs/record/papers.md.  If
+the file contains a seed, its fits are not repeated.
 
 - ``noise``: how tempering changes the variance of the stochastic gradient of the topics.
-- ``locals``: eight shapes with only the local or only the global variables tempered.
-- ``every``: VT and LVT as printed, T changed at each step and every 1,000 steps as in the paper,
-  with predictions at T = 1 and at the learned T.
-- ``hot``: annealing from 2 to 10 over .1 and 1 pass.
-- ``low``: first temperatures from 1.1 to 5 over .1 pass of 98,000 abstracts, posterior tempered.
-- ``passes``: what plain and annealed fits (T0 = 2, t_A = .1) have after each of four passes.
+- ``locals``: fits to eight shapes with only the local or only the global variables tempered.
+- ``every``: VT and LVT as in the paper, where T changes at each step or every 1,000 steps, with
+  predictions at T = 1 and at the learned T.
+- ``hot``: annealing that starts at T = 2 to 10 and takes 0.1 passes and 1 pass.
+- ``low``: annealing of the posterior that starts at T = 1.1 to 5 and takes 0.1 passes over 98,000
+  abstracts.
+- ``passes``: the scores of plain and annealed fits (T0 = 2, t_A = 0.1) after each of four passes.
 - ``growth``: the gain of slow annealing with 25 to 500 topics.
-- ``gaussians``: of 100 starts of two Gaussians, how many end in the better optimum.
-- ``outliers``: 1,500 abstracts of which 5% are redrawn from the corpus's frequencies, found by the
-  temperature of Eq. 10, by that of `document_temperatures`, and by the likelihood of a word.
-- ``layers`` (PyTorch): on energy (d) of Huang et al. (2018), how far neighbouring layers are apart,
-  two bounds of -KL with 10 to 2,000 draws, and the modes that flows find under beta.
-- ``heat``: an autoencoder (PyTorch) whose likelihood is annealed from T0 over half of its steps.
+- ``gaussians``: how many of 100 starts of two Gaussians end in the better optimum.
+- ``outliers``: 5% of 1,500 abstracts are replaced by random words.  Are they found by the
+  temperature of Eq. 10, by `document_temperatures`, or by the likelihood per word?
+- ``layers`` (PyTorch): for energy (d) of Huang et al. (2018), the distances of neighbouring layers,
+  two bounds of -KL with 10 to 2,000 draws, and the modes that flows find with beta.
+- ``heat`` (PyTorch): an autoencoder whose likelihood is annealed from T0 over half of its steps.
 
-Of ``layers`` and ``heat`` --documents are the steps.  ``hot``, ``low``, ``growth`` and ``heat``
-take up to an hour on one core, the others minutes.
+For ``layers`` and ``heat``, --documents is the number of steps.  ``hot``, ``low``, ``growth`` and
+``heat`` take up to an hour on one core, and the other parts take minutes.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def fit(n: int, temperature: Temperature, seed: int, n_topics: int = 100, **opti
     if every := settings.pop("curve", 0.0):
         settings["callback"] = HeldOut(held_out, every=every)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # VT as printed ends hot, and says so
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the paper's VT ends above T = 1
         lda = TemperedLDA(
             n_topics,
             temperature=temperature,
@@ -90,12 +91,12 @@ def fit(n: int, temperature: Temperature, seed: int, n_topics: int = 100, **opti
 
 
 def score(n: int, temperature: Temperature, seed: int, **options: Any) -> float:
-    """The held-out log-likelihood of a word at the end of a fit."""
+    """The held-out log-likelihood per word at the end of a fit."""
     return float(document_completion(*fit(n, temperature, seed, **options)))
 
 
 def statistics(X: Any, weights: NDArray, alpha: float, b: float) -> NDArray:
-    """b times the expected counts of a minibatch, from the paper's updates."""
+    """Compute b times the expected counts of a minibatch by the updates of the paper."""
     found = np.zeros_like(weights)
     for row in range(X.shape[0]):
         ids, n = X[row].indices, X[row].data
@@ -130,7 +131,7 @@ def noise(seed: int, n: int = 10_000) -> dict[str, Any]:
 
 
 def shapes(seed: int, local: bool, of_globals: bool) -> int:
-    """How many of eight shapes are found; T falls from 10 to 1 over half of 200 sweeps."""
+    """Count how many of eight shapes are found if T falls from 10 to 1 over half of 200 sweeps."""
     toy, rng = make_shape_mixture(1000, random_state=seed), np.random.RandomState(seed)
     X, logit, noise_variance, prior = toy.data, np.log(0.3 / 0.7), 0.1, 0.35
     D = X.shape[1]
@@ -219,14 +220,14 @@ def gaussians(seed: int, n: int = 100) -> dict[str, Any]:
             annealed = Annealed(T, length=0.5, shape=shape, form=form)
             name = f"{shape} from {T}, {form} tempered"
             found[name] = better_optima(annealed, n, seed)
-            # hot means are moved at random by the library, and not in the paper
+            # the library moves means at random while T falls, which the paper does not
             with patch("annealvi.models.gmm.SMALL_PERTURBATION", 0.0):
                 found[f"{name}, nothing moved at random"] = better_optima(annealed, n, seed)
     return found
 
 
 def eq_10(lda: Any, X: Any) -> NDArray:
-    """The temperature of each document with its own normaliser, T dividing the energy once."""
+    """The temperature of each document by Eq. 10, with the document's own normaliser."""
     topics, alpha, inverses = lda.components_, lda.doc_topic_prior_, np.arange(1, 101) / 100
     log_beta = psi(topics) - psi(topics.sum(axis=1, keepdims=True))
     log_sums = np.array([logsumexp(b * log_beta, axis=1) for b in inverses])
@@ -336,7 +337,7 @@ PARTS |= dict(passes=passes, gaussians=gaussians, outliers=outliers, layers=laye
 
 
 def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Means over seeds and their standard errors, of the numbers that the seeds have."""
+    """The means over seeds of all numbers, and their standard errors."""
     first, *others = runs.values()
     if not others:
         return {}

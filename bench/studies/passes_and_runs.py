@@ -1,14 +1,14 @@
-"""What `max_iter` and `n_init` do: runs, CPU seconds, held-out log-likelihood and support.
+"""The effects of `max_iter` and `n_init` on CPU seconds, held-out log-likelihood and support.
 
     python -m bench.studies.passes_and_runs fit [--corpora bbc_news kos ...] [--topics 20 100]
         [--seeds 6] [--output passes_and_runs.jsonl]
     python -m bench.studies.passes_and_runs table BEFORE.jsonl AFTER.jsonl
 
-`fit` fits with each value of one of the two parameters, the other left open, and adds a line to the
-file for each fit that is not there yet.  A tenth of the documents, 2,000 at most, is held out; of
-arxiv_100k and debian_desc the first 20,000 documents are taken.  The script runs with other commits
-too.  `table` compares the files of two of them: means over seeds, and the standard error of the
-difference in nats per word.
+`fit` makes fits with several values of one of these parameters; the other one has its default.  For
+each fit that is not in the file yet, it adds a line to the file.  A tenth of the documents, but at
+most 2,000, is held out.  Of arxiv_100k and debian_desc the first 20,000 documents are used.  The
+script also works with other commits.  `table` compares the files of two commits: it prints means
+over seeds, and the standard error of the difference in nats per word.
 """
 
 from __future__ import annotations

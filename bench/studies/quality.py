@@ -1,18 +1,19 @@
-"""The quality study: methods x corpora x K x seeds, scored by one evaluator.
+"""The quality study: all methods, corpora, numbers of topics and seeds, scored in the same way.
 
     make quality
 
-or, step by step,
+or one step after another:
 
     python -m bench.studies.quality fit [--methods tomotopy ...] [--topics 100] [--corpora ...]
     python -m bench.studies.quality score
     python -m bench.studies.quality report
 
-The first step fits and scores, the second prints the scores, the third writes the tables of
-docs/record/quality.md and the figure beside it.  Documents are of splits.py.  Each rival gets the
-configuration that validates best at seed 0 for that corpus and K, and is fitted with it from the
-other seeds.  Fits and scores are kept in --folder and not done again.  The report takes results
-of rivals that are not there from rivals.json, which it writes.
+`fit` fits and scores, `score` prints the scores, and `report` writes the tables and the figure of
+docs/record/quality.md.  The documents are those of splits.py.  For each corpus and K, several
+configurations of another library are fitted with seed 0.  The one with the best score on validation
+documents is also fitted with the other seeds.  Fits and scores are kept in --folder and are not
+repeated.  If results of other libraries are not in the folder, `report` reads them from
+rivals.json, which it also writes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from bench.studies.study.store import Cell, Store
 
 SIZES = (20, 100, 500)
 DOCS = CHECKOUT / "docs" / "record" / "quality.md"
-#: The results of the rivals, for machines that do not have their fits.
+#: The results of other libraries, for machines that do not have their fits.
 RIVALS = CHECKOUT / "bench" / "studies" / "rivals.json"
 EVERYTHING = [*OURS, *FAMILIES]
 
@@ -51,7 +52,7 @@ def arguments() -> argparse.Namespace:
 
 
 def fit(store: Store, cells: list[Cell], names: list[str], seeds: list[int]) -> None:
-    """Fit and score, one line per method; libraries that are not installed are skipped."""
+    """Fit and score; print a line for each method.  Missing libraries are skipped."""
     for cell in cells:
         for name in names:
             if name in FAMILIES and FAMILIES[name].rival.version() is None:
@@ -61,7 +62,7 @@ def fit(store: Store, cells: list[Cell], names: list[str], seeds: list[int]) -> 
 
 
 def report(store: Store, results: tables.Results, docs: Path) -> None:
-    """Write the tables into the document, and the figure beside it."""
+    """Write the tables into the document, and the figure into the same folder."""
     about = machine.describe()
     versions = ", ".join(f"{name} {value}" for name, value in machine.versions().items())
     parts = [

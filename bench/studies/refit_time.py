@@ -2,7 +2,8 @@
 
     python -m bench.studies.refit_time
 
-20,000 abstracts of arXiv (arxiv_texts20k.jsonl.gz), 40 topics, effects of field and year.
+The effects are those of field and year on 40 topics of 20,000 arXiv abstracts
+(arxiv_texts20k.jsonl.gz).
 """
 
 from __future__ import annotations

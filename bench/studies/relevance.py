@@ -1,12 +1,13 @@
-"""What the weight lambda of relevance does to the top words of topics.
+"""The effect of the weight lambda of relevance on the top words of topics.
 
     python -m bench.studies.relevance [--corpora kos ...] [--topics 50 20 100] [--seeds 1] [--write]
 
 Words are ranked by Sievert and Shirley's relevance, lambda log p(w|k) + (1 - lambda) log
-p(w|k)/p(w).  TemperedLDA's defaults are fitted on a random half of each corpus.  Printed are, for
-each lambda, the NPMI of the ten top words on the other half and on the half that was fitted, their
-diversity, and the share of documents that hold the median one of them.  Of the first number of
-topics the corpora are shown one by one too.  --write writes the tables to docs/record/relevance.md.
+p(w|k)/p(w).  TemperedLDA with default parameters is fitted to a random half of each corpus.  For
+each lambda, the script prints the NPMI of the ten top words on the other half and on the fitted
+half, their diversity, and the share of documents that contain the median top word.  For the first
+number of topics, there is also a table of all corpora.  --write writes the tables to
+docs/record/relevance.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from annealvi.topics.words import relevance_of
 from bench import CHECKOUT, parser
 from bench.markdown import between_markers, table
 
-#: Documents drawn from each corpus, both halves; None means all.
+#: The number of documents that are drawn from each corpus for both halves; None means all.
 CORPORA: dict[str, int | None] = {
     "bbc_news": None,
     "debian_desc": None,
@@ -43,16 +44,16 @@ DOCS = CHECKOUT / "docs" / "record" / "relevance.md"
 
 
 class Scores(NamedTuple):
-    """Means over topics, at one lambda."""
+    """The scores at one lambda, as means over topics."""
 
     other: float  # NPMI on documents that were not fitted
-    fitted: float  # NPMI on those that were
+    fitted: float  # NPMI on documents that were fitted
     diversity: float
-    frequency: float  # share of documents with the median top word
+    frequency: float  # share of documents that contain the median top word
 
 
 def halves(corpus: str) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Two random halves of the documents that are drawn from a corpus."""
+    """Draw documents from a corpus, and divide them into two random halves."""
     try:
         X = sparse.csr_matrix(load_corpus(corpus).data)
     except FileNotFoundError as error:
@@ -69,7 +70,7 @@ def score(corpus: str, n_topics: int, seed: int) -> dict[float, Scores]:
     frequencies = np.bincount(fitted.indices, minlength=fitted.shape[1]) / fitted.shape[0]
     scores = {}
     for weight in LAMBDAS:
-        # what the metrics rank words by; any rising function of relevance gives the same words
+        # the metrics rank words by these; any increasing function of relevance gives the same words
         ranks: NDArray = np.exp(
             [relevance_of(topic, summary.word_shares, weight) for topic in summary.topics]
         )
@@ -83,7 +84,7 @@ def score(corpus: str, n_topics: int, seed: int) -> dict[float, Scores]:
 
 
 def by_corpus(scores: dict[str, dict[float, Scores]]) -> str:
-    """NPMI on other documents and diversity, a row for each corpus."""
+    """Make the table of NPMI on other documents and of diversity, with a row for each corpus."""
     rows = [
         [name, *(f"{s.other:.3f}, {s.diversity:.2f}" for s in found.values())]
         for name, found in scores.items()
@@ -92,7 +93,7 @@ def by_corpus(scores: dict[str, dict[float, Scores]]) -> str:
 
 
 def means(scores: dict[str, dict[float, Scores]]) -> str:
-    """Means over corpora, a row for each lambda."""
+    """Make the table of means over corpora, with a row for each lambda."""
     rows = []
     for weight in LAMBDAS:
         found = [of_corpus[weight] for of_corpus in scores.values()]

@@ -1,4 +1,4 @@
-"""The corpora of the quality study, and their training, validation and test documents."""
+"""The corpora of the quality study, and their division into training, validation and test parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import sparse
 
 from annealvi.datasets import load_corpus
 
-#: How many documents of each corpus are used, from the first; None means all.
+#: How many documents of each corpus are used, beginning with the first; None means all.
 CORPORA: dict[str, int | None] = {
     "bbc_news": None,
     "debian_desc": None,
@@ -19,16 +19,16 @@ CORPORA: dict[str, int | None] = {
     "kos": None,
     "imdb_100k": 20_000,
 }
-#: Corpora on which nothing was chosen; all documents are used.
+#: Corpora that were not used for any choice.  All their documents are used.
 OTHERS = ("us_addresses", "ap", "reuters395")
-#: Seed of the permutation: the same documents for every method and every seed of a fit.
+#: The random seed of the split, which is the same for all methods and all seeds of fits.
 SEED = 20_251
-#: Share of the documents that validate, and as many test; and the most documents of each.
+#: The share of documents for validation and the same for the test, and the largest number of each.
 HELD_OUT, MOST = 0.1, 2_000
 
 
 class Split(NamedTuple):
-    """Rows of one corpus, csr_matrix of float64; the columns are those of the whole corpus."""
+    """The parts of a corpus, as csr_matrix of float64 with the columns of the whole corpus."""
 
     train: sparse.csr_matrix
     validation: sparse.csr_matrix
@@ -36,12 +36,12 @@ class Split(NamedTuple):
 
 
 def load(corpus: str) -> Split:
-    """Split the documents of a corpus, in a fixed random order and without empty ones."""
+    """Split the documents of a corpus in a fixed random order, without empty documents."""
     return split(sparse.csr_matrix(load_corpus(corpus).data)[: CORPORA.get(corpus)])
 
 
 def split(X: sparse.csr_matrix) -> Split:
-    """Split documents in a fixed random order, without empty ones."""
+    """Split documents in a fixed random order, without empty documents."""
     X = X[np.diff(X.indptr) > 0].astype(np.float64)
     order = np.random.default_rng(SEED).permutation(X.shape[0])
     held_out = min(int(HELD_OUT * X.shape[0]), MOST)

@@ -1,4 +1,4 @@
-"""Words a second that are split, by script, against Python's \\w alone and the package regex.
+"""Words per second that annealvi splits, compared with Python's \\w and with the package regex.
 
 python -m bench.studies.splitting
 """
@@ -23,7 +23,7 @@ TEXTS = {
 
 
 def speed(split: Callable[[str], list[str]], text: str) -> float:
-    """Millions of words a second, the best of five."""
+    """Measure millions of words per second, the best of five measurements."""
     seconds = []
     for _ in range(5):
         start = time.perf_counter()

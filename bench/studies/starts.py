@@ -1,14 +1,15 @@
-"""Several starts: merged, or the best of them kept.  What each gains, and what it costs.
+"""Several runs of a fit are merged, or the best run is kept: the gains and the CPU seconds.
 
     python -m bench.studies.starts curves [--corpora bbc_news ...] [--topics 20 100] [--seeds 3]
     python -m bench.studies.starts spread [--seeds 10]
     python -m bench.studies.starts support [--seeds 3]
 
-Fits are made on the training documents of splits.py, on one thread; what is held out are the
-validation documents, and the fold-in is chosen on a fit of one start.  `curves` prints means over
-seeds and draws docs/record/runs.png; tomotopy and topica are fitted from one seed, if installed.
-`spread` prints the standard deviation over seeds.  `support` prints whether topics of high support
-come back, in new fits and on the other half of the documents, and which of planted topics have it.
+Models are fitted to the training documents of splits.py on one thread, and scored on the validation
+documents.  The settings of the score are chosen on a fit with one run.  `curves` prints means over
+seeds and draws docs/record/runs.png; tomotopy and topica are fitted with one seed, if they are
+installed.  `spread` prints the standard deviation over seeds.  `support` prints how often topics
+with high support come back, in new fits and in fits to the other half of the documents.  It also
+prints the support of planted topics.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ NUMBERS = (2, 3, 5, 9)
 HEADINGS = ["", "bound", "held out", "sd", "stability", "NPMI", "diversity", "CPU s"]
 SWEEPS = {"tomotopy": (50, 100, 200, 400), "topica": (50, 200, 1000)}
 PICTURE = CHECKOUT / "docs" / "record" / "runs.png"
-#: Two topics are the same from this cosine on.
+#: Two topics count as the same if their cosine is at least this.
 SAME = 0.8
 SUPPORTED = {"bbc_news": 20, "reuters21578": 20, "20ng_etm": 50, "kos": 50, "debian_desc": 100}
 
 
 class Fitted(NamedTuple):
-    """E[beta], the bound and the CPU seconds of a fit."""
+    """The topics E[beta], the bound and the CPU seconds of a fit."""
 
     topics: NDArray[np.float64]
     bound: float
@@ -63,7 +64,7 @@ def fit(X: sparse.csr_matrix, n_topics: int, **parameters: Any) -> tuple[Tempere
 
 
 def ours(X: sparse.csr_matrix, n_topics: int, seed: int) -> Iterator[tuple[str, Fitted]]:
-    """One start, the best of several, and several merged."""
+    """Yield fits with one run, with the best of several runs, and with several merged runs."""
     singles = [
         fit(X, n_topics, n_init=1, random_state=1000 * seed + n)[1] for n in range(max(NUMBERS))
     ]
@@ -76,7 +77,7 @@ def ours(X: sparse.csr_matrix, n_topics: int, seed: int) -> Iterator[tuple[str, 
 
 
 def rivals(X: sparse.csr_matrix, n_topics: int) -> Iterator[tuple[str, Fitted]]:
-    """Gibbs sampling of several lengths; tomotopy's last sample, and topica's average."""
+    """Yield fits by Gibbs sampling of several lengths: tomotopy's last sample, topica's average."""
     for library in RIVALS:
         if library.name not in SWEEPS or library.version() is None:
             continue
@@ -135,7 +136,7 @@ def _row(
 
 
 def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -> None:
-    """Bound and held-out likelihood against CPU seconds, a column for each corpus."""
+    """Draw the bound and the held-out likelihood against CPU seconds, a column for each corpus."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -166,7 +167,7 @@ def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -
             ax.xaxis.set_major_locator(FixedLocator([0.3, 1, 3, 10, 30, 100]))
             ax.xaxis.set_major_formatter("{x:g}")
             ax.xaxis.set_minor_locator(NullLocator())
-            if value == 2:  # short runs of topica are far below
+            if value == 2:  # short runs of topica have much lower values
                 others = [point[2] for method, point in points.items() if "topica" not in method]
                 margin = 0.1 * (max(others) - min(others))
                 ax.set_ylim(min(others) - margin, max(others) + margin)
@@ -214,7 +215,7 @@ def spread(corpora: list[str], sizes: list[int], seeds: int) -> None:
 
 
 def support(seeds: int) -> None:
-    """Does a topic come back, by its support?"""
+    """Print how often topics come back, by their support."""
     rows, everything = [], defaultdict(list)
     for name, n_topics in SUPPORTED.items():
         X = sparse.csr_matrix(splits.load(name).train)

@@ -1,23 +1,23 @@
-"""A stream whose words change: does a vocabulary that grows predict what comes next?
+"""A stream whose words change: does a growing vocabulary improve the prediction of later texts?
 
     python -m bench.studies.streams                     # about five minutes on one core
     python -m bench.studies.streams --texts 3000 --topics 10
-    python -m bench.studies.streams --random 10000000   # memory under so many random words
+    python -m bench.studies.streams --random 10000000   # memory with this many random words
 
-20,000 abstracts of arXiv (arxiv_texts20k.jsonl.gz) in the order of their dates, 1990 to 2019, in
-blocks of 500.  Before a block is learned it is predicted, in nats a token: the shares of a document
-follow from every other token, and the others are scored.  Every token that is no stop word counts.
-A word of the vocabulary has probability (1 - u) sum_k theta_k beta_kw.  u is the share of tokens
-that were unknown in the block predicted before, and is spread evenly over all words of the
-20,000 abstracts that are not in the vocabulary.  The rows:
+20,000 arXiv abstracts (arxiv_texts20k.jsonl.gz) are used in the order of their dates, 1990 to 2019,
+in blocks of 500.  Each block is first predicted and then learned.  To predict a document, its
+shares are inferred from every second token, and the other tokens are scored, in nats per token.
+Stop words are not used.  A word of the vocabulary has probability (1 - u) sum_k theta_k beta_kw.  u
+is the share of unknown tokens in the last predicted block.  It is divided evenly among all words of
+the 20,000 abstracts that are not in the vocabulary.  The rows of the table are:
 
-first block      the words of the first block, by the limits of TopicVectorizer
-first ten        those of the first ten blocks, which are known from the beginning
-growing          `TopicModel.partial_fit` as it is
-fit on all       `TopicModel.fit` to all 20,000, also those that it predicts
+first block      the vocabulary is that of the first block, by the limits of TopicVectorizer
+first ten        the vocabulary is that of the first ten blocks, and is known from the beginning
+growing          `TopicModel.partial_fit` with default settings
+fit on all       `TopicModel.fit` to all 20,000 abstracts, including those that are predicted
 
-Beside them are the processor's seconds a block takes, and how much the shares of the first block's
-documents change by the words alone that each block adds, before their counts are learned.
+The table also contains the CPU time of a block.  The script also prints how much the shares of the
+first block's documents change when a later block adds words, before the counts are learned.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FIXED, TEN, GROWING, ALL = "first block", "first ten", "growing", "fit on all"
 
 
 def abstracts(n: int) -> list[str]:
-    """Evenly spaced abstracts, in the order of time."""
+    """Read n evenly spaced abstracts, in the order of their dates."""
     path = Path(os.environ[DATA_VARIABLE], "arxiv_texts20k.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         found = sorted(map(json.loads, file), key=lambda row: row["created"])
@@ -52,12 +52,12 @@ def abstracts(n: int) -> list[str]:
 
 
 def counts(model: TopicModel, words: list[list[str]]) -> sparse.csr_matrix:
-    """Counts of texts that are split into words already."""
+    """Count the words of texts that have already been split into words."""
     return copy.copy(model.vectorizer_).set_params(analyzer=list).transform(words)
 
 
 class Predictions:
-    """The scores of a method, block after block."""
+    """The scores of a method, one number for each block."""
 
     def __init__(self, n_words: int, unknown: float) -> None:
         self.n_words, self.unknown = n_words, unknown
@@ -82,7 +82,7 @@ class Predictions:
 
 
 def moved(model: TopicModel, first: sparse.csr_matrix, n_new: int) -> float:
-    """How far shares change by words that are added without counts."""
+    """The largest change of shares if words are added without counts."""
     lda = copy.copy(model.lda_)
     before = lda.transform(first)
     after = lda.add_words(n_new).transform(
@@ -92,7 +92,7 @@ def moved(model: TopicModel, first: sparse.csr_matrix, n_new: int) -> float:
 
 
 def study(texts: list[str], n_topics: int, size: int) -> dict[str, Predictions]:
-    plain = with_stop_words(TopicVectorizer(), "english")  # as TopicModel has it
+    plain = with_stop_words(TopicVectorizer(), "english")  # the vectorizer of TopicModel
     words = [*map(plain.build_analyzer(), texts)]
     n_words = len({word for own in words for word in own})
     blocks = [slice(start, start + size) for start in range(0, len(texts), size)]
@@ -173,7 +173,7 @@ def draw(found: dict[str, Predictions], path: Path) -> None:
 
 
 def random_words(n: int) -> None:
-    """Stream random words beside texts; print the memory that is in use."""
+    """Stream random words together with texts, and print the memory in use."""
     rng, texts = np.random.RandomState(0), abstracts(1000)
     model = TopicModel(20, lda=TemperedLDA(total_samples=n // 200), random_state=0)
     model.partial_fit(texts)

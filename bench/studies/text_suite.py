@@ -1,8 +1,8 @@
-"""scikit-learn's own tests of CountVectorizer, with TopicVectorizer in its place.
+"""Run scikit-learn's own tests of CountVectorizer with TopicVectorizer in its place.
 
     python -m bench.studies.text_suite
 
-Prints how many hold, and the first line of each that does not.
+The script prints how many tests pass, and the first line of the error of each test that fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ IMPORT = "from annealvi.topics import TopicVectorizer as CountVectorizer\n"
 
 
 class Failures:
-    """The tests that do not hold."""
+    """The tests that fail."""
 
     def __init__(self) -> None:
         self.n = 0

@@ -1,15 +1,17 @@
-"""Do weak topics fail to come back, and are intervals of words as wide as they must be?
+"""Are weak topics missing from other fits, and are the intervals of words wide enough?
 
     python -m bench.studies.trust
 
-`weak`: fits of the abstracts that are shipped, and of poliblog5k if it is there, are compared with
-five other fits, of documents drawn with replacement and from other seeds.  Printed are the share of
-topics that `TopicSummary.trust` marks, and how many of the marked and of the others come back: the
-median cosine of their matches is at least .7.  Trust knows the fit alone, or one more fit.
+The first table compares fits to the bundled abstracts, and to poliblog5k if it exists, with five
+other fits, which have other seeds and documents drawn with replacement.  It shows the share of
+topics that `TopicSummary.trust` marks as weak, and how many of the marked topics and of the others
+come back, which means that the median cosine of their matches is at least 0.7.  Trust is computed
+from the fit alone, or with one more fit.
 
-`words`: groups of documents are drawn at random, so no word is used differently.  Printed is the
-share of 95% intervals of `TopicSummary.words_by_group` that exclude 0, and the same by the variance
-of Monroe, Colaresi and Quinn (2008), by the expected number of the word in the smaller group.
+For the second table, groups of documents are drawn at random, so no word is used differently.  The
+table shows the share of 95% intervals of `TopicSummary.words_by_group` that exclude 0, for several
+ranges of the word's expected number in the smaller group.  It also shows the share for the variance
+of Monroe, Colaresi and Quinn (2008).
 """
 
 from __future__ import annotations

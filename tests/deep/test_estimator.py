@@ -67,7 +67,7 @@ def test_devices_agree(name, cuda):
 def test_attributes_before_a_fit(name):
     for attribute in ("history_", "n_iter_", "network_", "made_up_"):
         assert not hasattr(MODELS[name], attribute)
-        with pytest.raises(AttributeError, match=f"is not fitted yet: it has no '{attribute}'"):
+        with pytest.raises(AttributeError, match=f"is not fitted yet, so it has no '{attribute}'"):
             getattr(MODELS[name], attribute)
     with pytest.raises(AttributeError, match="has no attribute 'made_up'"):
         _ = MODELS[name].made_up
@@ -101,12 +101,16 @@ def test_names(name):
     ("vae", {"proximity": "median"}, r"'proximity' parameter of Vari.* Got 'median'"),
     ("sbn", {"proximity": ProximityPenalty(gamma=0.0)}, r"'gamma' .* \(0.0, 1.0\]"),
     ("poisson", {"proximity": "orthogonal"}, r"'proximity' parameter .* Got 'orthogonal'"),
-    ("poisson", {"proximity": ORTHOGONAL}, r"\['entropy', 'kl', .*\], or with .* Got 'orthogonal'"),
+    (
+        "poisson",
+        {"proximity": ORTHOGONAL},
+        r"one of \['entropy', 'kl', .*\] or a function .* Got 'orthogonal'",
+    ),
     ("vae", {"temperature": 0.5}, "'temperature' parameter of VariationalAutoencoder"),
     ("sbn", {"temperature": "variational"}, r"'temperature' parameter .* Got 'variational'"),
-    ("vae", {"temperature": Variational()}, "must be one that follows a plan.* Got Vari"),
-    ("vae", {"temperature": LocalVariational()}, "must be one that follows a plan.* Got Loc"),
-    ("vae", {"temperature": Annealed("auto")}, "'start' .* must be a number in this.* Got 'auto'"),
+    ("vae", {"temperature": Variational()}, "must be a float, 'annealed', a Fixed.* Got Vari"),
+    ("vae", {"temperature": LocalVariational()}, "must be a float, 'annealed', a Fixed.* Got Loc"),
+    ("vae", {"temperature": Annealed("auto")}, "'start' .* must be a number for this.* Got 'auto'"),
     ("gated", {"schedule": lambda done: -1.0}, "'schedule' .* of Vari.* Got -1.0 .* 0 of the"),
     ("posterior", {"schedule": lambda done: torch.nan}, "'schedule' .* Got nan"),
     ("posterior", {"schedule": lambda done: "hot"}, "'schedule' .* Got 'hot'"),
@@ -127,25 +131,29 @@ def test_bad_parameters_leave_the_estimator_as_it_was(name, options, message):
     assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
 
 
-BITS, COUNTS, PIXELS = "0 and 1 only. Got", "non-negative integers. Got", r"pixels in \[0, 1\].*up"
+BITS, COUNTS, PIXELS = "0 and 1. Got", "non-negative integers, .* Got", r"pixels in \[0, 1\].*up"
 
 
 @cases(
     "name, data, message",
-    ("sbn", np.full((4, 3), 0.5), f"needs binary data: X must hold {BITS} 0.5"),
+    (
+        "sbn",
+        np.full((4, 3), 0.5),
+        f"binary for SigmoidBeliefNetwork: it may contain only {BITS} 0.5",
+    ),
     ("sbn", np.full((4, 3), -1), f"{BITS} -1.0"),
     ("sbn", sparse.csr_matrix(np.full((4, 3), 2)), f"{BITS} 2.0"),
     ("sbn", sparse.csr_matrix((np.ones(2), ([0, 0], [1, 1])), shape=(2, 3)), f"{BITS} 2.0"),
     ("sbn", np.array([[0.0, np.nan]]), "NaN"),
     ("sbn", np.zeros((0, 3)), "0 sample"),
-    ("poisson", np.full((4, 3), 0.5), f"needs counts: X must hold {COUNTS} 0.5"),
+    ("poisson", np.full((4, 3), 0.5), f"X must contain {COUNTS} 0.5"),
     ("poisson", np.full((4, 3), -1), "Negative values in data passed to PoissonDEF"),
     ("poisson", sparse.csr_matrix(np.full((4, 3), 1.25)), f"{COUNTS} 1.25"),
     ("poisson", np.array([[0.0, np.inf]]), "infinity"),
     ("poisson", 1e200 * np.eye(3), r"counts in X must sum to at most .* in float32. Got 3e\+200"),
     ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
-    ("vae", np.full((4, 3), 255), f"needs {PIXELS} to 255: divide it by"),
-    ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"needs {PIXELS} to 1.5"),
+    ("vae", np.full((4, 3), 255), f"{PIXELS} to 255. Divide X by"),
+    ("vae", sparse.csr_matrix(np.full((4, 3), 1.5)), f"{PIXELS} to 1.5"),
     ("vae", np.array([["ink", "no"]]), "could not convert string"),
 )
 def test_bad_data(name, data, message):
@@ -182,15 +190,15 @@ def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
 
 @cases(
     "name, options, message",
-    ("vae", {"hidden": (12,)}, r"it has hidden=\[8\], but this Vari.* has hidden=\[12\]"),
-    ("vae", {"n_components": 4}, "it has n_components=3, but this .* n_components=4"),
-    ("vae", {"n_transitions": 1}, "it has n_transitions=0, but this .* n_transitions=1"),
-    ("vae", {"units": "gated"}, "it has units='relu', but this .* units='gated'"),
+    ("vae", {"hidden": (12,)}, r"in which hidden is \[8\]. In this Vari.*, hidden is \[12\]"),
+    ("vae", {"n_components": 4}, "n_components is 3. In this .* n_components is 4"),
+    ("vae", {"n_transitions": 1}, "n_transitions is 0. In this .* n_transitions is 1"),
+    ("vae", {"units": "gated"}, "units is 'relu'. In this .* units is 'gated'"),
     ("vae", {"proximity": None}, "proximity='orthogonal, averaged', but this .* proximity=None"),
     ("vae", {"proximity": OF_MEAN}, "proximity='orthogonal, averaged', .* proximity='orthogonal'"),
-    ("poisson", {"background": 0.02}, "it has background=0.01, but this .* background=0.02"),
-    ("posterior", {"n_transitions": 3}, "it has n_transitions=2, but this .* n_transitions=3"),
-    ("posterior", {"transition": "flow"}, "it has transition='gaussian', but this .*'flow'"),
+    ("poisson", {"background": 0.02}, "background is 0.01. In this .* background is 0.02"),
+    ("posterior", {"n_transitions": 3}, "n_transitions is 2. In this .* n_transitions is 3"),
+    ("posterior", {"transition": "flow"}, "transition is 'gaussian'. In this .*'flow'"),
 )
 def test_states_of_another_architecture_are_refused(name, options, message, tmp_path):
     path = tmp_path / "state"
@@ -199,13 +207,13 @@ def test_states_of_another_architecture_are_refused(name, options, message, tmp_
     refused(message, fresh.fit, X, resume=path)
     assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
     if name != "posterior":
-        with pytest.raises(ValueError, match=r"it has n_features=12, but this .* n_features=11"):
+        with pytest.raises(ValueError, match=r"n_features is 12. In this .* n_features is 11"):
             model(name).fit(X[:, :11], resume=path)
-        words = r"it has n_samples=40, but this .* n_samples=39"
+        words = r"n_samples is 40. In this .* n_samples is 39"
         refused(words, model(name).fit, X[:39], resume=path)
-        with pytest.raises(ValueError, match=r"it has X='.*A fit can be continued only with the"):
+        with pytest.raises(ValueError, match=r"X is '.*A fit can be continued only with the"):
             model(name).fit(X[::-1].copy(), resume=path)
-        with pytest.raises(ValueError, match=f"is the state of a {type(fresh).__name__}, not of a"):
+        with pytest.raises(ValueError, match=f"was written by a {type(fresh).__name__}. A "):
             model("posterior").fit(resume=path)
 
 

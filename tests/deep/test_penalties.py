@@ -82,11 +82,11 @@ def test_parameters():
 
 def test_bad_penalties_name_what_is_allowed():
     refused(r"'proximity' parameter must be None.*'median'", as_penalty, "median")
-    with pytest.raises(ValueError, match=r"one of the statistics \['entropy'\].*'kl'"):
+    with pytest.raises(ValueError, match=r"statistic is one of \['entropy'\].*'kl'"):
         as_penalty(ProximityPenalty("kl"), ["entropy"])
     refused(r"'proximity' .* a callable or an instance.*Got <class", as_penalty, ProximityPenalty)
     for of_weights in (WeightStatistic(my_mean), STATISTICS["orthogonal"]):
-        refused(r"or with a function of q\. Got WeightStatistic", as_penalty, of_weights, OF_UNITS)
+        refused(r"or a function of q\. Got WeightStatistic", as_penalty, of_weights, OF_UNITS)
 
 
 def test_the_penalty_is_the_magnitude_times_the_distance():
@@ -114,8 +114,8 @@ test_wrong_distances = refusals(
         lambda u: u.square().sqrt(),
         r"gradient of the 'dist.* finite\. It is not finite at 1 of 7.* 0",
     ),
-    (lambda u: u.abs().detach(), "has no gradient: compute it by operations of PyTorch"),
-    (lambda u: (u - u.mean()).square(), "must treat each element separately"),
+    (lambda u: u.abs().detach(), "has no gradient. Compute its value with PyTorch's operations"),
+    (lambda u: (u - u.mean()).square(), "must treat each element of its argument separately"),
 )
 
 
@@ -129,7 +129,7 @@ def test_a_distance_that_goes_wrong_later():
 def test_a_statistic_that_changes_its_shape():
     penalty = ProximityPenalty(my_mean).plan(9)
     penalty(torch.zeros(2), 0, 1.0)
-    words = r"has 2 values, but the new statistic has 3.* must keep its"
+    words = r"has 3 values now, but had 2 before.* must keep its"
     refused(words, penalty, torch.zeros(3), 1, 1.0)
 
 
@@ -265,7 +265,7 @@ test_wrong_functions = refusals(
     (lambda q, prior: [q.mean], "must return a Tensor of floats. Got list"),
     (lambda q, prior: q.mean / 0.0, "must be finite. Got inf"),
     (lambda q, prior: (q.mean, q.mean * torch.nan), "must be finite. Got nan"),
-    (by_numpy, "'by_numpy' has no gradient: compute it by operations of PyTorch"),
+    (by_numpy, "'by_numpy' has no gradient. Compute its value with PyTorch's operations"),
     (of_a_constant, "'of_a_constant' has no gradient"),
     (lambda q, prior: prior.mean.expand(q.batch_shape), "has no gradient"),
     (root_at_0, "The gradient of the statistic 'root_at_0' must be finite"),

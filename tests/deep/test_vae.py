@@ -125,7 +125,7 @@ def test_bad_questions(X):
     vae = small().fit(X)
     with pytest.raises(ValueError, match=r"X has 2 features, but inverse_transform .* expecting 3"):
         vae.inverse_transform(X[:, :2])
-    refused("dead_units needs a fit with units='relu'", small(units="gated").fit(X).dead_units, X)
+    refused("dead_units needs a model with units='relu'", small(units="gated").fit(X).dead_units, X)
 
 
 def network(n_components=3, **others):

@@ -82,7 +82,9 @@ def test_what_a_file_cannot_hold(value):
 
 
 def test_a_temperature_of_the_users_own_cannot_be_written():
-    with pytest.raises(TypeError, match="A Own cannot be written to a file or read from one: only"):
+    with pytest.raises(
+        TypeError, match=r"A Own cannot be written to a file or read from one\. Only"
+    ):
         temperature_tree(Own().plan(10))
     refused("A Own cannot be", Own().load_state_dict, {}, error=TypeError)
 

@@ -134,7 +134,10 @@ def test_a_callback_looks_at_topics_and_a_fit_is_resumed(gpu, no_finish, X, tmp_
 
 
 BAD = [
-    (dict(device="cuda:7"), "'cpu' or an index below 1, as CuPy sees 1 CUDA devices. Got 'cuda:7'"),
+    (
+        dict(device="cuda:7"),
+        "'cpu' or an index below 1, because CuPy finds 1 CUDA devices. Got 'cuda:7'",
+    ),
     (dict(dtype="float64"), "for 5 topics in float64. Got 'cuda' instead. GPUs compute in float32"),
     (dict(n_components=2049), "'cpu' for 2049 topics in float32. Got 'cuda'"),
 ]
@@ -150,7 +153,9 @@ def test_what_is_not_there_is_refused(gpu, X, parameters, words, method):
 
 def test_without_a_gpu_or_cupy_the_error_says_so(gpu, X, monkeypatch):
     gpu.limits.devices = 0
-    words = "must be 'cpu', as CuPy sees 0 CUDA devices. Got 'cuda' instead. CUDA says: cudaErrorNo"
+    words = (
+        "'cpu', because CuPy finds 0 CUDA devices. Got 'cuda' instead. CUDA reports: cudaErrorNo"
+    )
     refused(words, TemperedLDA(device="cuda").fit, X)
     monkeypatch.setitem(sys.modules, "cupy", None)
     refused("Install with: pip install 'cupy-cuda12x", fitted, X, error=ImportError)

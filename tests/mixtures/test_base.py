@@ -142,7 +142,7 @@ def test_verbose_prints_a_line_an_iteration(make, Z, capsys):
     make(verbose=1, max_iter=7, n_init=2).fit(Z)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 14 and lines[0].startswith("run 1, iteration 1: T ")
-    assert lines[-1].startswith("run 2, iteration 7: T 1, ELBO a sample -")
+    assert lines[-1].startswith("run 2, iteration 7: T 1, ELBO per sample -")
 
 
 FLAT = np.column_stack([np.zeros(120), np.full(120, 7), BLOBS[:, 0]])

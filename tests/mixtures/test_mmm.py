@@ -64,10 +64,12 @@ def test_init_of_any_size():
 
 @pytest.mark.slow
 def test_empty_classes_are_said():
-    with pytest.warns(ConvergenceWarning, match=r"\d of 9 classes have no documents. Use a small"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"\d of the 9 clusters contain no documents. Use a small"
+    ):
         one = mmm(n_components=9, word_prior=5.0).fit(COUNTS)
     points = np.repeat([[5, 0, 0, 0], [0, 5, 0, 0]], 50, axis=0)
-    with pytest.warns(ConvergenceWarning, match="2 of 4 classes have no documents"):
+    with pytest.warns(ConvergenceWarning, match="2 of the 4 clusters contain no documents"):
         mmm(n_components=4, init=np.eye(4)).fit(points)
     assert np.all(np.isfinite(one.predict_proba(COUNTS)))
     with pytest.warns(ConvergenceWarning):

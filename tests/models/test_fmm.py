@@ -310,6 +310,6 @@ def test_a_step_goes_all_the_way(rho, scale):
     model, X = tiny_problem("diag")
     local = model.local_step(Batch(X, slice(0, 4)), UNTEMPERED)
     before = model.means.copy()
-    with pytest.raises(ValueError, match=f"must be 1. Got rho={rho} and scale={scale}"):
+    with pytest.raises(ValueError, match=f"must be 1, .* Got rho={rho} and scale={scale}"):
         model.global_step(local.statistics, rho, scale, UNTEMPERED)
     assert_array_equal(model.means, before)

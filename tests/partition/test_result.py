@@ -73,7 +73,7 @@ def test_a_result_outlives_its_session(tmp_path):
 
 def test_a_file_of_something_else(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(ValueError, match=r"holds no LogPartition: its arrays are \['a'\]"):
+    with pytest.raises(ValueError, match=r"contains no LogPartition. Its arrays are \['a'\]"):
         LogPartition.load(tmp_path / "other.npz")
     np.savez(tmp_path / "objects.npz", values=np.array([{}]), inverse_temperatures=1)
     refused("allow_pickle", LogPartition.load, tmp_path / "objects.npz")
@@ -84,7 +84,7 @@ def test_a_file_of_something_else(tmp_path):
     (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "named.npz").read_bytes()[:50])
     for name in ("named.npz", "array.npy", "text.npz", "empty.npz", "cut.npz"):
-        refused(f"{name}' holds no LogPartition: ", LogPartition.load, tmp_path / name)
+        refused(rf"{name}' \w+ no LogPartition", LogPartition.load, tmp_path / name)
     with pytest.raises(FileNotFoundError):
         LogPartition.load(tmp_path / "none.npz")
     with pytest.raises(ValueError, match=r"'made_for\.model' of dtype object"):
@@ -101,10 +101,10 @@ def test_check_lets_pass_what_agrees():
 
 test_check_refuses = refusals(
     lambda changes, grid, hyperparameters: result(**changes).check(grid, hyperparameters),
-    ({}, [1, 0.5], {}, "grid from the fit's.*has 3 points, expected 2"),
-    ({}, [1, 0.5, 0.2], {}, r"grid from the fit's.*\[2\] is 0.25, expected 0.2"),
-    ({}, [1, np.nan, 0.25], {}, r"grid from the fit's.*\[1\] is 0.5, expected nan"),
-    ({}, None, {"n": 8}, "hyperparameters from the fit's: 'n' is 7, expected 8"),
+    ({}, [1, 0.5], {}, "grid from the one .*has 3 points, expected 2"),
+    ({}, [1, 0.5, 0.2], {}, r"grid from the one .*\[2\] is 0.25, expected 0.2"),
+    ({}, [1, np.nan, 0.25], {}, r"grid from the one .*\[1\] is 0.5, expected nan"),
+    ({}, None, {"n": 8}, "hyperparameters from those of this fit. 'n' is 7, expected 8"),
     ({}, None, {"alpha": 0.2}, "'alpha' is 0.1, expected 0.2"),
     ({}, None, {"eta": np.ones(3)}, r"'eta' is an array of shape \(2,\), expected an array"),
     ({}, None, {"eta": 0.1}, r"'eta' is an array of shape \(2,\), expected 0.1"),
@@ -157,7 +157,7 @@ def test_a_damaged_file(tmp_path):
             try:
                 LogPartition.load(path)
             except ValueError as error:
-                assert "holds no LogPartition" in str(error)
+                assert " no LogPartition" in str(error)
 
 
 @pytest.mark.parametrize(("at_1", "n_data"), [(1e-3, 10), (-2e-8, 10), (np.nan, 10), (3e-8, 2000)])
@@ -167,5 +167,7 @@ def test_an_exact_log_c_that_has_lost_its_digits_is_refused(at_1, n_data):
     check_log_c_at_1(np.array([5e-9, 3.0]), inverse, n_data)
     check_log_c_at_1(np.array([3e-8, 3.0]), inverse, 10_000)
     check_log_c_at_1(np.array([at_1, 3.0]), np.array([0.9, 0.5]), n_data)
-    with pytest.raises(OutOfReach, match=r"lost its digits: at T=1 it is .* instead of 0"):
+    with pytest.raises(
+        OutOfReach, match=r"wrong because of rounding errors: at T=1 it is .* instead of 0"
+    ):
         check_log_c_at_1(np.array([at_1, 3.0]), inverse, n_data)

@@ -63,7 +63,7 @@ def test_nothing_is_built(unbuilt):
     kernels = unbuilt / "annealvi" / "_kernels"
     assert error.startswith(
         f"ImportError: The compiled kernels of annealvi are missing in {kernels}: "
-        f"no annealvi._kernels._dispatch for Python {sys.version.split()[0]}."
+        f"there is no annealvi._kernels._dispatch for Python {sys.version.split()[0]}."
     )
     assert "`pip install -e .`" in error and "circular" not in error
     assert printed.count("Traceback") == 1  # no other error comes before it

@@ -59,7 +59,7 @@ def test_a_stream_is_annealed_only_by_passes():
     "temperature, message",
     (Annealed(length=0.5, passes=1), "'passes' .* None with length=0.5. Got 1"),
     (Annealed(passes=11), "'passes' .* at most the 10 passes of the fit. Got 11"),
-    (Annealed("auto"), "'start' .* must be a number in this fit. Got 'auto'"),
+    (Annealed("auto"), "'start' .* must be a number for this model. Got 'auto'"),
     (Annealed(10**400), r"'start' .* \[1.0, inf\)"),
 )
 def test_clear_errors(temperature, message):

@@ -94,5 +94,5 @@ def test_limits_follow_the_average(statistic, decay):
 
 @pytest.mark.parametrize("model", [None, object(), GMM])
 def test_models_without_binary_factors_are_refused(model):
-    words = r"this model has none. Use it with TemperedFMM.*'annealed'"
+    words = r"this model has no binary factors. Use 'annealed'.* TemperedFMM"
     refused(words, Proximity().plan, 10, model=model)

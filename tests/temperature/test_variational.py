@@ -205,7 +205,7 @@ def test_a_normaliser_at_the_current_q_need_not_be_one_at_T_1():
 def numbers(message):
     """The energy and the threshold that the warning names."""
     energy = float(message.split("the energy is ")[1].split(" nats")[0])
-    return energy, float(message.split("an energy of ")[1].split(". ")[0])
+    return energy, float(message.split("the energy is at most ")[1].split(". ")[0])
 
 
 @pytest.mark.parametrize("settings", [{}, {"partition": "prior"}, {"grid": [1, 1.3, 2, 7]}])
@@ -214,15 +214,15 @@ def test_the_warning_names_both_numbers(settings, scale):
     temperature = vt(**settings, final_fraction=0.5)
     planned = temperature.plan(2, model=Words())
     log_c = 100 * 3.0 * np.log(planned.temperatures_) ** 1.1
-    with pytest.warns(ConvergenceWarning, match="did not cool to 1: at T") as record:
+    with pytest.warns(ConvergenceWarning, match="did not cool to 1. At T") as record:
         show(planned, -700.0, log_c, n_units=100.0, scale=scale)
     message = str(record[0].message)
     energy, threshold = numbers(message)
     assert energy == 7.0
     assert " nats per word" in message
     assert f"partition={settings.get('partition', 'posterior')!r}" in message
-    assert f"T = {1 / planned.inverse(1):.3g} the energy" not in message  # that is T = 1 by now
-    assert f"at T = {1 / planned.learned().inverse:.3g} the energy" in message
+    assert f"At T = {1 / planned.inverse(1):.3g} the energy" not in message  # that is T = 1 by now
+    assert f"At T = {1 / planned.learned().inverse:.3g} the energy" in message
     # T = 1 is preferred below the threshold, and not above it
     for factor, cold in ((0.999, True), (1.001, False)):
         planned = temperature.plan(2, model=Words())
@@ -232,7 +232,7 @@ def test_the_warning_names_both_numbers(settings, scale):
 
 def test_the_warning_where_log_c_is_given_or_exact():
     planned = vt(partition=20 * np.log(GRID), final_fraction=0.5).plan(2, model=Gauss())
-    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats per word.*log C.T. as given"):
+    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats per word.*log C.T. as passed"):
         show(planned, -40.0, n_units=20)
     # exact: T tells how much more noise there is than was assumed, which is no failure
     planned = vt(final_fraction=0.5).plan(2, model=Gauss())
@@ -264,7 +264,7 @@ def test_a_stream_is_warned_of_after_a_pass():
 @pytest.mark.parametrize("energy", [None, math.nan, -math.inf])
 def test_energies_must_be_finite(energy):
     planned = vt().plan(10, model=Words())
-    refused("needs finite energies of Words", show, planned, energy, np.zeros(5))
+    refused("energy of Words must be finite", show, planned, energy, np.zeros(5))
 
 
 @cases(
@@ -297,7 +297,7 @@ def test_log_c_over_the_prior_is_of_so_many_words():
 
 test_a_wrong_log_c = refusals(
     lambda partition: vt(partition=partition).plan(10, model=Words()),
-    (made_for(n_words=999), "from the fit's: 'n_words' is 999"),
+    (made_for(n_words=999), "from those of this fit. 'n_words' is 999"),
     (made_for(n_features=8), "'n_features' is 8, expected 7"),
     (LogPartition(1 / GRID[:4], np.zeros(4)), "a different grid .* has 4 points, expected 5"),
     (LogPartition(np.linspace(1, 0.1, 5), np.zeros(5)), r"grid .*\[1\] is 0.775, expected 0.5"),

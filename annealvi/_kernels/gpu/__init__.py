@@ -1,8 +1,9 @@
-"""The kernels of LDA on a GPU: CUDA sources that CuPy compiles for a number of topics.
+"""The kernels of LDA on a GPU, CUDA sources that CuPy compiles for each number of topics.
 
-They mirror ``lda.pyx`` and ``lda_topics.pyx`` name by name, in float32; the sources describe their
-arguments.  Every sum is in a fixed order, so two runs on a device are identical, bit for bit.
-Arrays are CuPy's, except those of a CSR matrix and the sums of topics, which are NumPy's.
+GPU kernels have the same names as those of ``lda.pyx`` and ``lda_topics.pyx``, and use float32.
+The sources describe the arguments.  Every sum has a fixed order, so two fits on the same device are
+identical, bit for bit.  The arrays of CSR matrices and the sums of topics are NumPy arrays.  All
+other arrays are CuPy arrays.
 """
 
 from __future__ import annotations
@@ -14,27 +15,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: Threads of a block of the kernels that have one thread for each topic or share a row.
+#: Number of threads in a block, for kernels with one thread per topic or with a shared row.
 THREADS = 128
-#: Words in a block of the sums over words, as in lda_topics.cu, and entries in a chunk of a word's.
+#: Number of words in a block of sums over words, as in lda_topics.cu, and of a word's entries in a
+#: chunk.
 WORDS, CHUNK = 64, 1024
-#: Documents of one launch at least, and launches at most: each has shared memory for its longest.
+#: Documents are fitted in launches of at least LAUNCH documents, and in at most LAUNCHES launches.
+#: A launch has shared memory for its longest document.
 LAUNCH, LAUNCHES = 8192, 8
-#: The kernels keep a document's sums in registers.
+#: Most topics, because the kernels keep a document's sums in registers.
 MOST_TOPICS = 2048
 
 
 class Block(NamedTuple):
-    """Documents on the device and, for statistics, their entries in the order of words."""
+    """Documents on the device and, if statistics are needed, their entries ordered by words."""
 
-    #: Launches, the longest documents first: which of the order, and the length of the longest.
+    #: The launches, in which the longest documents come first: the first and the last index in
+    #: the order of documents, and the length of the longest document.
     launches: list[tuple[int, int, int]]
     order: Any
-    #: indptr, indices, data and tokens.
+    #: The arrays indptr, indices, data and tokens.
     documents: tuple[Any, Any, Any, Any]
-    #: Where chunks of a word's entries begin and their words; document and place of each entry.
+    #: Arrays with the begin and the word of each chunk, and the document and place of each entry.
     entries: tuple[Any, ...] = ()
-    #: The first chunk of each word, and the end.
+    #: The first chunk of each word, and the end of the last word's chunks.
     chunks: Any = None
 
 
@@ -50,19 +54,19 @@ class Device:
         self.compiled = cache(self._compiled)
 
     def used(self) -> Any:
-        """Return the context of calls to this device."""
+        """Return a context for calls to this device."""
         return self.cupy.cuda.Device(self.number)
 
     def free(self) -> tuple[int, int]:
-        """Give back memory that CuPy keeps; return how many bytes are free, and there are."""
+        """Release memory that CuPy keeps; return the numbers of free bytes and of all bytes."""
         with self.used():
             self.cupy.get_default_memory_pool().free_all_blocks()
             return self.cupy.cuda.runtime.memGetInfo()
 
     def block(self, X: Any, start: int, stop: int, tokens: NDArray, by_word: bool) -> Block:
-        """Copy rows of a CSR matrix to the device; sort their entries by word, if it is wanted.
+        """Copy rows of a CSR matrix to the device; with `by_word`, also sort entries by word.
 
-        `tokens` are the sums of the rows, in an order that does not change.
+        `tokens` are the sums of the rows, which must always be computed in the same order.
         """
         cp, ends, n = self.cupy, X.indptr[start : stop + 1], stop - start
         own, lengths, ends = slice(int(ends[0]), int(ends[-1])), np.diff(ends), ends - ends[0]
@@ -86,10 +90,10 @@ class Device:
     def fit_documents(
         self, block: Block, weights: Any, b: Any, alpha: Any, rule: Any, outputs: Any, mixed: bool
     ) -> None:
-        """The local step of each document of a block.
+        """Do the local step of each document of a block.
 
-        The outputs are gamma, in which documents begin, t, ratio, log_normalizer and energy; t and
-        the last two may be None.  They are `mixed` if b differs from that of the weights.
+        The outputs are gamma (on entry, its start), t, ratio, log_normalizer and energy.  All
+        outputs except gamma and ratio may be None.  `mixed`: some b differ from the weights' b.
         """
         gamma, t, *_, log_normalizer, energy = outputs
         K, K_pad = gamma.shape[1], weights[0].shape[1]
@@ -109,7 +113,7 @@ class Device:
     def refresh_weights(
         self, lam: Any, log_sums: Any, mean: int, b: float, normalise: bool, want_logs: bool
     ) -> tuple[Any, Any, Any]:
-        """The weights of all words, their scale and, if wanted, logarithms."""
+        """Compute the weights of all words, their scales and, if wanted, their logarithms."""
         V, K_pad = lam.shape
         logs = self.cupy.empty_like(lam) if want_logs else None
         found = self.cupy.empty_like(lam), self.cupy.empty(V, np.float32), logs
@@ -120,7 +124,7 @@ class Device:
     def accumulate_statistics(
         self, block: Block, weights: Any, b: Any, b0: float, outputs: Any, exact: bool, mixed: bool
     ) -> None:
-        """Add a block's statistics; the outputs are K, t, ratio, statistics and word_energy."""
+        """Add the statistics of a block; `outputs` is K, t, ratio, statistics and word_energy."""
         (values, log_scale, logs), (K, t, ratio, statistics, word_energy) = weights, outputs
         n_chunks, width = len(block.entries[1]), t.shape[1]
         partial, grid = self.cupy.empty((n_chunks, width), np.float64), -(-width // THREADS)
@@ -141,10 +145,10 @@ class Device:
         amount: float,
         floor: float,
     ) -> NDArray[np.float64]:
-        """Step lambda in place, and return its sums over words."""
+        """Update lambda in place, and return its sums over words."""
         (V, _), n_blocks, grid = lam.shape, -(-len(lam) // WORDS), -(-K // THREADS)
         partial, sums = self.cupy.empty((n_blocks, K), np.float64), self.cupy.empty(K, np.float64)
-        rows, columns = eta.shape  # a stride is 0 where all words or topics have the same prior
+        rows, columns = eta.shape  # a stride is 0 if all words or topics have the same prior
         strides = columns * (rows > 1), int(columns > 1)
         arguments = V, lam, eta, *strides, statistics, factor, amount, floor, partial
         self._launch("step_topics", K, False, (n_blocks, grid), arguments)
@@ -162,16 +166,16 @@ class Device:
 
 
 def shape_of(K_pad: int) -> tuple[int, int, int]:
-    """The fastest shape on an H200 of those tried: threads that share a word, warps, and blocks.
+    """Return the threads for each word, warps for each document, and blocks per multiprocessor.
 
-    The warps of 32 threads are those of one document, and so many blocks fit into a multiprocessor.
+    These were the fastest numbers of those that were tried on an H200.
     """
     group = next(size for size in (4, 8, 16, 32) if size == 32 or K_pad <= 16 * size)
     return group, 4, 5 if K_pad <= 128 else 4 if K_pad <= 512 else 2
 
 
 def options(K: int, mixed: bool) -> tuple[str, ...]:
-    """The compiler's options for a number of topics, whose rows are padded as on the host."""
+    """The options of the compiler for a number of topics; rows are padded as on the host."""
     K_pad = -(-K // 16) * 16
     names = "K", "K_PAD", "GROUP", "WARPS", "RESIDENT", "MIXED"
     numbers = zip(names, (K, K_pad, *shape_of(K_pad), int(mixed)), strict=True)
@@ -180,13 +184,13 @@ def options(K: int, mixed: bool) -> tuple[str, ...]:
 
 @cache
 def source(name: str) -> str:
-    """The source of a file of kernels, with what it builds on."""
+    """The source of a file of kernels, together with the file that it includes."""
     folder = Path(__file__).parent
     return "".join((folder / file).read_text() for file in ("special.cuh", f"{name}.cu"))
 
 
 def _chunks(begins: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Where chunks begin, and the end; their words; and the first chunk of each word."""
+    """The begins of chunks and the end, the words of chunks, and the first chunk of each word."""
     n_chunks = -(-np.diff(begins) // CHUNK)
     chunks = np.concatenate([[0], np.cumsum(n_chunks)])
     word = np.repeat(np.arange(len(n_chunks)), n_chunks)
@@ -195,7 +199,7 @@ def _chunks(begins: NDArray) -> tuple[NDArray, NDArray, NDArray]:
 
 
 def _argument(value: Any) -> Any:
-    """An argument as CUDA takes it: an array, a null, or a number of 32 bits."""
+    """Convert an argument for CUDA: to an array, a null pointer, or a number of 32 bits."""
     if isinstance(value, float):
         return np.float32(value)
     return np.intp(0) if value is None else np.int32(value) if isinstance(value, int) else value

@@ -1,9 +1,9 @@
-/* The local step of LDA, one document for each block of threads; mirrors ../lda_document.h.
+/* The local step of LDA as in ../lda_document.h, with one document for each block of threads.
  *
- * GROUP threads share a word: each holds ROUNDS vectors of four topics.  TOGETHER words of a group
- * are under way at a time.  The rows of a document's first words are copied to shared memory.
- * Compiled with K, K_PAD, GROUP, WARPS and MIXED: whether documents have temperatures of their own,
- * so that weights are raised from logarithms.  No topics are dropped here. */
+ * GROUP threads process a word, and each has ROUNDS vectors of four topics.  A group processes
+ * TOGETHER words at the same time.  The rows of a document's first words are copied to shared
+ * memory.  The code is compiled for K, K_PAD, GROUP, WARPS and MIXED, which is 1 if documents have
+ * their own temperatures, so that weights are computed from logarithms.  No topics are dropped. */
 
 #define ROUNDS ((K4 + GROUP - 1) / GROUP)
 #define TOGETHER (ROUNDS > 8 ? 1 : 2)
@@ -40,9 +40,9 @@ __device__ __forceinline__ float4 added(float c, float4 w, float4 s)
     return make_float4(fmaf(c, w.x, s.x), fmaf(c, w.y, s.y), fmaf(c, w.z, s.z), fmaf(c, w.w, s.w));
 }
 
-/* The norms of a document's words, and in `part` s_k = sum_v ratio_v W_vk of each group's words.
- * With FINISH also the ratios, this thread's part of sum_v n_v log norm_v and, if there are
- * logarithms, of sum_v ratio_v sum_k t_k W_vk l_vk. */
+/* Compute the norms of a document's words, and `part`, s_k = sum_v ratio_v W_vk over each group's
+ * words.  With FINISH also compute the ratios, this thread's part of sum_v n_v log norm_v and, if
+ * there are logarithms, its part of sum_v ratio_v sum_k t_k W_vk l_vk. */
 template <bool FINISH>
 __device__ __forceinline__ void sweep(const Words &doc, const float4 *t, float4 *part,
                                       const float4 *logs, float *ratios, double *log_norm,
@@ -116,7 +116,7 @@ __device__ __forceinline__ void sweep(const Words &doc, const float4 *t, float4 
             part[group * K4 + r * GROUP + lane] = s[r];
 }
 
-/* The sum over groups. */
+/* Compute the sum over groups. */
 __device__ __forceinline__ float over_groups(const float *part, int k)
 {
     float sum = part[k];
@@ -126,7 +126,7 @@ __device__ __forceinline__ float over_groups(const float *part, int k)
     return sum;
 }
 
-/* t_k = exp(b (f(gamma_k) - f(reference))), and its reference. */
+/* Compute t_k = exp(b (f(gamma_k) - f(reference))), and the reference. */
 struct Reference {
     float at, scale, shift, b, sparsity, clamp;
 

@@ -1,12 +1,12 @@
-/* The topics of LDA: weights of words, statistics, the step of lambda and its sums; mirrors
- * ../lda_topics.pyx and ../lda_words.h.
+/* The topics of LDA, as in ../lda_topics.pyx and ../lda_words.h: weights of words, statistics, the
+ * step of lambda and its sums.
  *
- * All sums are in double and in a fixed order: entries of a word in their order, in chunks; words
- * in blocks of WORDS. */
+ * All sums are in double precision and in a fixed order.  The entries of a word are summed in their
+ * order, in chunks, and words are summed in blocks of WORDS. */
 
 #define WORDS 64
 
-/* W_vk = exp(b (l_vk - log_scale_v)), one word for each block of threads; see topic_weights. */
+/* W_vk = exp(b (l_vk - log_scale_v)); a block of threads computes one word; see topic_weights. */
 extern "C" __global__ void refresh_weights(
     const float *__restrict__ lam,      /* IN  (V, K_PAD) */
     const float *__restrict__ log_sums, /* IN  (K_PAD,) */
@@ -44,8 +44,8 @@ extern "C" __global__ void refresh_weights(
         log_scale[blockIdx.x] = top;
 }
 
-/* sum_d b_d ratio_dv t_dk of a chunk of a word's entries; one thread for each topic.  If MIXED
- * each is multiplied by its weight. */
+/* sum_d b_d ratio_dv t_dk over a chunk of a word's entries, with one thread for each topic.  If
+ * MIXED, each term is multiplied by its weight. */
 extern "C" __global__ void accumulate_statistics(
     const int *__restrict__ first,    /* IN  (chunks + 1,) where the entries of each begin */
     const int *__restrict__ word,     /* IN  (chunks,) */
@@ -78,8 +78,8 @@ extern "C" __global__ void accumulate_statistics(
     partial[(int64)c * K_PAD + k] = sum;
 }
 
-/* Add the chunks of each word to its statistics, and the energy of words at the inverse temperature
- * b0 if it is wanted; one word for each block of threads. */
+/* Add the chunks of each word to its statistics and, if wanted, compute the energy of words at the
+ * inverse temperature b0.  A block of threads computes one word. */
 extern "C" __global__ void collect_statistics(
     const int *__restrict__ chunks,     /* IN  (V + 1,) where those of each word begin */
     const double *__restrict__ partial, /* IN  (chunks, K_PAD) */
@@ -111,8 +111,8 @@ extern "C" __global__ void collect_statistics(
         word_energy[v] = (dot / (double)b0 + all * (double)log_scale[v]) / (double)b0;
 }
 
-/* lam = max(eta + factor (lam - eta) + amount statistics, floor) of WORDS words, and the sums of
- * lam over these; one thread for each topic. */
+/* lam = max(eta + factor (lam - eta) + amount statistics, floor) for WORDS words, and the sums of
+ * lam over these words, with one thread for each topic. */
 extern "C" __global__ void step_topics(
     int n_words,                         /* IN  V */
     float *lam,                          /* IN/OUT (V, K_PAD) */
@@ -141,7 +141,7 @@ extern "C" __global__ void step_topics(
     partial[(int64)blockIdx.x * K + k] = sum;
 }
 
-/* The sums over blocks of words, in their order. */
+/* Add up the blocks of words, in their order. */
 extern "C" __global__ void add_blocks(int n_blocks, const double *__restrict__ partial, double *sums)
 {
     const int k = blockIdx.x * blockDim.x + threadIdx.x;

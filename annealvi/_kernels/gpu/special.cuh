@@ -1,6 +1,6 @@
-/* Functions of a number, and sums over a block of threads, for the kernels beside this file.  They
- * are compiled together at run time, with the number of topics K and its padded length K_PAD; see
- * ../special.h for the formulas, which are the same here. */
+/* Functions of a number, and sums over a block of threads, for the kernels in this folder.  They
+ * are compiled together at run time, for the number of topics K and its padded length K_PAD.  The
+ * formulas are those of ../special.h. */
 
 typedef long long int64;
 
@@ -46,8 +46,8 @@ __device__ __forceinline__ float raise(float log, float b, float clamp)
     return log > PADDED_LOG ? expf(fmaxf(b * log, clamp)) : 0.f;
 }
 
-/* The sum, or the largest, of a number of each thread, in an order that does not change.  `room`
- * is for one number of each warp.  Every thread gets the result. */
+/* The sum or the largest of the threads' numbers, in a fixed order.  `room` has space for one
+ * number of each warp.  Every thread gets the result. */
 template <typename T> __device__ T over_block(T x, bool largest, T *room)
 {
     const int n_warps = blockDim.x / 32;

@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation, tempered: the mathematics under TemperedLDA."""
+"""The model of latent Dirichlet allocation that TemperedLDA fits."""
 
 from annealvi.models.lda.model import LDA
 from annealvi.models.lda.workspace import LocalOptions

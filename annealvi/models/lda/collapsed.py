@@ -1,24 +1,24 @@
-r"""Collapsed inference of documents at held topics (CVB0), which leaves a token's own share out.
+r"""Collapsed inference of documents at fixed topics (CVB0).
 
-At held topics beta the posterior of a document's topics z, with theta summed out, has
+At fixed topics beta, the posterior of a document's topics z, with theta integrated out, is
 
 .. math::
    p(z_i = k \mid z_{-i}, w) \propto (\alpha_k + n_{-i,k}) \beta_{k w_i},
 
-where n_{-i} counts the topics of all other tokens.  CVB0 (Asuncion, Welling, Smyth and Teh 2009)
-puts the expected counts in the place of the counts,
+where n_{-i} are the numbers of other tokens with each topic.  CVB0 (Asuncion, Welling, Smyth and
+Teh 2009) replaces these numbers by their expectations,
 
 .. math::
    \phi_{vk} \propto (\alpha_k + n_k - \phi_{vk}) \beta_{kv}, \quad n_k = \sum_v n_v \phi_{vk},
    \quad E[\theta_k] = \frac{\alpha_k + n_k}{\sum_j (\alpha_j + n_j)}.
 
-The mean field has exp psi(alpha_k + n_k) there, which is about alpha_k + n_k - 1/2 for many tokens
-and almost nothing for fewer than one.  So it drops topics that a document may well have, and the
-exact posterior mean keeps them.  Sato and Nakagawa (2012) derive CVB0 as a projection that keeps
-the mean of the posterior, where the mean field looks for its mode.  docs/record/inference.md
-compares the two with the exact mean.
+Mean-field inference uses exp psi(alpha_k + n_k) instead of alpha_k + n_k - phi_vk.  The exponential
+is about alpha_k + n_k - 1/2 if topic k has many tokens, and almost 0 if topic k has fewer than one
+token.  So mean-field inference drops topics that have a share in the exact posterior mean.  Sato
+and Nakagawa (2012) derive CVB0 as a projection that keeps the posterior mean, while mean-field
+inference finds a mode.  docs/record/inference.md compares both with the exact mean.
 
-A count below 1 is a part of a token: then n_v phi_vk is left out.
+If a count n_v is below 1, n_v phi_vk is subtracted instead of phi_vk.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from annealvi.models.lda.topics import TopicWeights
 #: How the topic proportions of documents are inferred.
 Method = Literal["variational", "cvb0"]
 METHODS: tuple[Method, ...] = ("variational", "cvb0")
-#: A document stops when fewer than this share of its tokens change their topic in a sweep, or after
-#: so many sweeps.  A fit has no say in it, so that all fits are compared alike.
+#: A document stops when less than the share TOLERANCE of its tokens changes topics in a sweep (an
+#: update of all its words), or after MOST_SWEEPS.  The values are the same for all fits, so that
+#: fits can be compared.
 TOLERANCE, MOST_SWEEPS = 0.01, 100
 
 
@@ -50,7 +51,7 @@ def infer_collapsed(
     max_iter: int = MOST_SWEEPS,
     n_threads: int | None = None,
 ) -> NDArray:
-    """Infer alpha + n of documents, at E[beta] whatever the estimate of the topics."""
+    """Infer alpha + n of documents at E[beta], for both estimates of the topics."""
     topics = documents.topics
     n_threads = topics.n_threads if n_threads is None else n_threads
     gamma = np.empty((X.shape[0], topics.n_topics), dtype=topics.dtype)

@@ -1,10 +1,10 @@
-"""LDA on a GPU: the counterparts there of what ``workspace.py`` and ``topics.py`` have.
+"""LDA on a GPU: classes that replace those of ``workspace.py`` and ``topics.py``.
 
-:class:`DeviceWork` stands in the place of ``Workspace``, :class:`DeviceStatistics` of
-``Statistics`` and :class:`DeviceBlocks` of ``WordIndices``.  :class:`DeviceTopics` has lambda,
-which steps move there, and the weights; the host fetches lambda when somebody looks at it.  All
-else is computed on the processor: where topics start, how runs are merged, log C(T), what priors
-are learned and the divergences in bounds.
+:class:`DeviceWork` replaces ``Workspace``, :class:`DeviceStatistics` replaces ``Statistics``, and
+:class:`DeviceBlocks` replaces ``WordIndices``.  :class:`DeviceTopics` contains lambda, which steps
+update on the GPU, and the weights of words.  lambda is copied to the host when it is needed there.
+Everything else is computed on the processor: the starts of topics, the merging of runs, log C(T),
+learned priors, and the divergences in bounds.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import lengths
 from annealvi.threads import writing
 
-#: Logarithms of the sums of topics may differ by so much in float32, see lda_topics.pyx.
+#: Logarithms of the sums of topics may differ by at most this in float32; see lda_topics.pyx.
 WIDE = 30
-#: Bytes of gamma in a block of documents, unless memory is short.
+#: Bytes of gamma in a block of documents, if there is enough memory.
 BLOCK_BYTES = 1 << 28
 
 
 def device_of(name: Any) -> gpu.Device | None:
-    """The GPU that a parameter names, if there is one; None for the processor."""
+    """The GPU that a parameter names, or None for the processor; raise if it does not exist."""
     found = re.fullmatch(r"cpu|cuda(?::(\d{1,4}))?", name) if isinstance(name, str) else None
     if found is None:
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", name)
@@ -42,10 +42,11 @@ def device_of(name: Any) -> gpu.Device | None:
     try:
         there = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        there, reason = 0, f"CUDA says: {error}."
+        there, reason = 0, f"CUDA reports: {error}."
     if index >= there:
         allowed = f"'cpu'{f' or an index below {there}' * bool(there)}"
-        raise BadParameter("device", f"{allowed}, as CuPy sees {there} CUDA devices", name, reason)
+        wanted = f"{allowed}, because CuPy finds {there} CUDA devices"
+        raise BadParameter("device", wanted, name, reason)
     return opened(cupy, index)
 
 
@@ -55,36 +56,36 @@ opened = cache(gpu.Device)
 
 @contextmanager
 def used(device: gpu.Device, what: str = "The topics") -> Iterator[None]:
-    """Return the context of calls to a device, by one thread at a time."""
+    """Return a context for calls to a device, in which only one thread can be."""
     with writing(device), device.used():
         try:
             yield
         except device.out_of_memory as error:
             free, total = (n / 2**30 for n in device.free())
             raise MemoryError(
-                f"{what} need more memory than {device.name} has: {free:.1f} of {total:.1f} GiB "
-                "are free. Use fewer topics or words, or device='cpu'."
+                f"{what} need more memory than {device.name} has. {free:.1f} of its {total:.1f} "
+                "GiB are free. Use fewer topics or words, or device='cpu'."
             ) from error
 
 
 class DeviceTopics:
-    """lambda on a device, and the weights of its words."""
+    """The lambda of topics on a device, and the weights of words that are computed from it."""
 
     def __init__(self, device: gpu.Device) -> None:
         self.device, self.block_bytes = device, BLOCK_BYTES
-        self.version = -1  # of the topics
+        self.version = -1  # the version of the topics that lambda was copied from
         self._key: Any = None  # what the weights were computed for
         self._prior: tuple[Any, float] = None, 1.0
 
     def match(self, topics: Any) -> None:
-        """Bring lambda up to date."""
+        """Copy lambda to the device if the topics have changed."""
         if self.version != topics.version:
             with used(self.device):
                 self.lam = self.device.cupy.asarray(topics.lam)
             self.version = topics.version
 
     def weights(self, topics: Any, b: float, exact: bool, want_logs: bool) -> tuple[Any, Any, Any]:
-        """The weights of all words, their scale and perhaps logarithms."""
+        """The weights of all words, their scales, and perhaps their logarithms."""
         self.match(topics)
         if self._key != (key := (self.version, b, exact, want_logs)):
             mean = topics.estimate == "map"
@@ -99,7 +100,7 @@ class DeviceTopics:
     def step(
         self, topics: Any, statistics: Any, factor: float, amount: float, floor: float, b: float
     ) -> NDArray[np.float64]:
-        """lambda <- max(b eta + factor (lambda - b eta) + amount statistics, floor); its sums."""
+        """Set lambda to max(b eta + factor (lambda - b eta) + amount statistics, floor)."""
         eta, kept = topics.eta, self._prior
         with used(self.device):
             if kept[0] is not eta or kept[1] != b:
@@ -111,31 +112,31 @@ class DeviceTopics:
 
 
 class DeviceStatistics:
-    """The statistics of all words, see :class:`annealvi.models.lda.topics.Statistics`."""
+    """Statistics of all words on a device; see :class:`annealvi.models.lda.topics.Statistics`."""
 
-    nbytes = 0  # of the host
+    nbytes = 0  # memory on the host
     values: Any
 
     def __init__(self, device: gpu.Device, shape: tuple[int, int]) -> None:
         self.device, self.shape = device, shape
 
     def clear(self) -> None:
-        """Forget all words."""
+        """Set the statistics of all words to 0."""
         with used(self.device):
             self.values = self.device.cupy.zeros(self.shape, np.float32)
 
     def words(self) -> NDArray[np.int64]:
-        """All words: those that were not seen have statistics of 0."""
+        """All words.  Words that do not occur have statistics of 0."""
         return np.arange(self.shape[0])
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
-        """A copy of the rows of some words, on the host."""
+        """Copy the rows of some words to the host."""
         with used(self.device):
             return self.values[self.device.cupy.asarray(words), :n_topics].get()
 
 
 class DeviceBlocks:
-    """Documents on a device; those of `repeated` passes stay there, unless memory is short."""
+    """Documents on a device.  If passes are `repeated` and memory suffices, they are kept there."""
 
     def __init__(self, device: gpu.Device, by_word: bool) -> None:
         self.device, self.by_word = device, by_word
@@ -143,12 +144,12 @@ class DeviceBlocks:
         self.forget()
 
     def forget(self) -> None:
-        """Forget the blocks that were kept."""
+        """Release the blocks that were kept."""
         self._corpus: Any = None
         self._kept: dict[tuple[int, int], gpu.Block] = {}
 
     def of_block(self, X: Any, rows: slice) -> gpu.Block:
-        """A block of documents, copied unless it is kept."""
+        """A block of documents, which is copied to the device if it was not kept there."""
         key = rows.start, rows.stop
         if self._corpus is None or self._corpus() is not X:
             self.forget()
@@ -160,18 +161,18 @@ class DeviceBlocks:
 
 
 class DeviceWork:
-    """The local step on a device, see :class:`annealvi.models.lda.workspace.Workspace`."""
+    """The local step on a device; see :class:`annealvi.models.lda.workspace.Workspace`."""
 
     def __init__(self, device: gpu.Device, n_threads: int, by_word: bool = False) -> None:
-        self.device, self.n_threads = device, n_threads  # threads of what is done on the host
+        self.device, self.n_threads = device, n_threads  # threads for work on the host
         self.indices = DeviceBlocks(device, by_word)
 
     def fit_block(
         self, call: Any, rows: slice, gamma: Any, b: NDArray, rule: Any, wanted: Any
     ) -> None:
-        """Fit a block of documents; one that there is no memory for is halved.
+        """Fit a block of documents; halve the block if the device has too little memory.
 
-        Without gamma documents begin at ones, and nobody asks where they end.
+        If gamma is None, documents start at ones, and their gamma is not returned.
         """
         blocks, n, there = self.indices, len(b), call.topics.on_device
         want_logs = bool(np.any(b != call.b0)) or wanted.energy is not None
@@ -184,18 +185,19 @@ class DeviceWork:
             if blocks.full and n == 1:
                 with used(self.device, "The topics and documents"):
                     raise
-        # only now have arrays of the attempt gone, with the traceback of the error
+        # the arrays of the failed attempt are freed only here, with the traceback of the error
         parts = [slice(0, n)]
         if blocks.full:
             if there.block_bytes == BLOCK_BYTES:
                 warn_user(
                     f"{self.device.name} has too little memory for {n} documents at a time, so "
-                    "blocks are halved. With more memory, the last digits may differ.",
+                    "half as many are fitted together. With more memory, the last digits of "
+                    "results may differ.",
                     RuntimeWarning,
                 )
             parts = [slice(0, n // 2), slice(n // 2, n)]
             there.block_bytes = 4 * call.topics.width * (n // 2)
-        blocks.full = True  # nothing is kept from now on
+        blocks.full = True  # no more blocks are kept
         blocks.forget()
         self.device.free()
         for part in parts:

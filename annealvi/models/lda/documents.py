@@ -1,33 +1,34 @@
 r"""Inference of documents at given topics: gamma and phi, the bound, energies and log C(T).
 
-**Documents of few topics.**
+**Documents with few topics.**
 
-Near T = 1 the mean field spreads a document over too many topics.  The ``"sparse"`` estimate puts
+Near T = 1 mean-field inference uses too many topics for a document.  The ``"sparse"`` estimate
+replaces psi(gamma) in the local step by
 
 .. math::
    f(\gamma) = \psi(\gamma) - \kappa / \gamma
 
-in the place of psi(gamma) in the local step:
+so that the updates are
 
 .. math::
    \phi_{vk} \propto \exp b (f(\gamma_k) + \log \beta_{kv}), \quad
    \gamma_k = \alpha_k + b \sum_v n_v \phi_{vk}
 
-With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma), the mode of Dir(gamma) for large gamma,
-and it stays positive for small gamma, where that mode does not exist.
+With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma).  For large gamma this number is the
+mode of Dir(gamma).  For small gamma, where that mode does not exist, exp f(gamma) is positive.
 
-**What it ascends.**  Put gamma = alpha + b n with n_k = sum_v n_v phi_vk.  The mean field's bound
-of a document is then a function of phi alone.  f is the derivative of
-h(gamma) = log Gamma(gamma) - kappa log gamma, and the fixed points above are those of
+**The objective that these updates increase.**  Put gamma = alpha + b n with n_k = sum_v n_v phi_vk.
+The mean-field bound of a document is then a function of phi alone.  f is the derivative of
+h(gamma) = log Gamma(gamma) - kappa log gamma, and the updates above have the fixed points of
 
 .. math::
    J(\phi) = \sum_{vk} n_v \phi_{vk} (b \log \beta_{kv} - \log \phi_{vk})
        + \sum_k [h(\gamma_k) - h(\alpha_k)] + \mathrm{const},
 
-the bound less kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2 a topic that a document uses
-costs half the logarithm of its words there, plus half the logarithm of 1 / alpha.  A parameter
-costs half a logarithm under BIC and minimum description length too (Figueiredo and Jain 2002 use
-that cost to remove components of a mixture).
+which is the bound minus kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2, each topic of a
+document lowers J by half the logarithm of the topic's number of words in the document, plus half
+the logarithm of 1 / alpha.  BIC and minimum description length have a similar cost for each
+parameter (Figueiredo and Jain 2002 use such a cost to remove components of a mixture).
 h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
 
 .. math::
@@ -35,9 +36,9 @@ h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
        + \sum_k [h(\gamma_k) - h(\alpha_k) + f(\gamma_k) (\alpha_k + b n_k - \gamma_k)],
 
 with equality at gamma = alpha + b n.  An iteration maximises Q over phi at the present gamma.
-Therefore no iteration lowers J, and no full step of the topics lowers sum_d J_d plus the topics'
-part of the objective, at fixed T and kappa.  :meth:`Documents.objective` has the largest Q of each
-document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
+Therefore, at fixed T and kappa, no iteration lowers J, and no full step of the topics lowers the
+objective, sum_d J_d plus the part of the topics.  :meth:`Documents.objective` returns the largest Q
+of each document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
 """
 
 from __future__ import annotations
@@ -69,21 +70,22 @@ from annealvi.models.lda.workspace import (
 )
 from annealvi.threads import shallow
 
-#: Bytes of unnormalised exp(E log theta) of a block: about the level 2 cache, because statistics
-#: read them word by word.  A block has so many documents nevertheless, if these take no more than
-#: LARGEST_BLOCK bytes: the statistics of each block are added to the sum.
+#: The unnormalised exp(E log theta) of a block take about BLOCK_BYTES, the size of the level 2
+#: cache, because statistics read them word by word.  A block has at least BLOCK_DOCUMENTS documents
+#: if these take at most LARGEST_BLOCK bytes, because adding up the blocks takes time.
 BLOCK_BYTES, BLOCK_DOCUMENTS, LARGEST_BLOCK = 1 << 20, 4096, 1 << 23
-#: Most entries of a block, which takes 20 bytes for each: cells have thousands.  In training, where
-#: bits depend on blocks, only the longest documents have so many.
+#: Most entries of a block, which takes 20 bytes for each entry.  The limit matters for long
+#: documents such as cells, with thousands of entries.  It is higher in training, where the last
+#: digits of results depend on blocks, so that it affects only the longest documents.
 BLOCK_ENTRIES, TRAINING_ENTRIES = 1 << 20, 1 << 21
-#: Weights of topics are kept for later calls if they take at most so many bytes.
+#: Weights of words are kept for later calls if they take at most this many bytes.
 SHARED_BYTES = 1 << 25
 
 
 class Documents:
     """Inference of the documents' topic proportions theta, for given topics.
 
-    Of the documents only gamma is kept, and only with ``start="warm"``.
+    Nothing is kept between calls, except gamma with ``start="warm"``.
     """
 
     def __init__(self, topics: Topics, alpha: ArrayLike, options: LocalOptions) -> None:
@@ -93,18 +95,18 @@ class Documents:
         self.gamma: NDArray | None = None
 
     def copy(self, topics: Topics) -> Self:
-        """Return the same inference at a copy of the topics."""
+        """Return an object with the same options for a copy of the topics."""
         copied = shallow(self)
         copied.topics, copied.gamma = topics, None
         return copied
 
     def set_alpha(self, alpha: ArrayLike) -> None:
-        """Use another prior from the next call on."""
+        """Set the prior, which the next call uses."""
         given = np.array(alpha, dtype=np.float64)
         self.alpha: NDArray[np.float64] = np.broadcast_to(given, (self.topics.n_topics,))
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
-        """alpha or, under the posterior form, (alpha + T - 1) / T."""
+        """The prior alpha or, in the posterior form, (alpha + T - 1) / T."""
         b = tempering.of_priors
         return b * self.alpha + (1.0 - b)
 
@@ -113,7 +115,7 @@ class Documents:
     def infer(
         self, X: Any, tempering: Tempering = UNTEMPERED, *, n_threads: int | None = None
     ) -> NDArray:
-        """Infer gamma of documents, each started from ones."""
+        """Infer gamma of documents; each gamma starts at ones."""
         gamma = np.ones((X.shape[0], self.topics.n_topics), dtype=self.topics.dtype)
         self.fit(X, gamma, tempering, n_threads, exact=self.options.start == "random")
         return gamma
@@ -126,7 +128,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """Energies L_d = +E_q[log p(w_d, z_d | theta_d, beta)] at a given gamma, for its phi."""
+        """The energies L_d = +E_q[log p(w_d, z_d | theta_d, beta)] at gamma and its best phi."""
         gamma = np.array(gamma, dtype=self.topics.dtype, order="C")
         energy = np.zeros(X.shape[0])
         self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, energy=energy)
@@ -140,7 +142,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """log C(b) of all documents together at the current q."""
+        """log C(b) at the current q, summed over all documents."""
         if gamma is None:
             gamma = self.infer(data, n_threads=n_threads)
         partition, total = DocumentPartition(inverse), np.zeros(len(inverse))
@@ -158,7 +160,7 @@ class Documents:
         *,
         n_threads: int | None = None,
     ) -> NDArray[np.float64]:
-        """Each document's part of the annealed ELBO at a given gamma and its best phi."""
+        """Each document's part of the annealed ELBO at gamma and its best phi."""
         gamma = np.array(gamma, dtype=self.topics.dtype, order="C")
         bound = np.zeros(X.shape[0])
         self.fit(X, gamma, tempering, n_threads, exact=False, max_iter=0, bound=bound)
@@ -174,10 +176,10 @@ class Documents:
         n_threads: int | None = None,
         gamma: NDArray | None = None,
     ) -> float:
-        """The sum of :meth:`bound` over documents whose gamma is inferred, block by block."""
+        """Infer gamma of documents, block by block, and return the sum of :meth:`bound`."""
         total = 0.0
         exact = self.options.start == "random"
-        # a fit ends with the normalisers of phi that its bound needs, if there is no eps
+        # without eps, a fit also computes the normalisers of phi that its bound needs
         same = tempering.form == at.form and np.array_equal(tempering.inverse, at.inverse)
         at_once = not exact and tempering.rule is None and same
         blocks = [*self.blocks(slice(0, X.shape[0]), X.indptr, TRAINING_ENTRIES)]
@@ -200,7 +202,7 @@ class Documents:
         return total
 
     def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
-        """The documents' part of the objective of training: the largest Q at a gamma."""
+        """The part of the training objective that documents contribute: the largest Q at gamma."""
         dtype, alpha = self.topics.dtype, self.effective_alpha(tempering)
         options: Any = dict(exact=False, sparsity=self.options.sparsity(tempering))
         bound = np.zeros(X.shape[0])
@@ -223,7 +225,7 @@ class Documents:
         inverse: NDArray[np.float64],
         gamma: NDArray | None = None,
     ) -> NDArray[np.float64]:
-        """The bound, the energy and log C at each b, all at one gamma: 2 + M numbers."""
+        """The bound, the energy, and log C at each of M b, all at one gamma: 2 + M numbers."""
         if gamma is None:
             gamma = self.infer(X, tempering)
         sums = [self.bound(X, gamma, tempering).sum(), self.energies(X, gamma, tempering).sum()]
@@ -261,7 +263,7 @@ class Documents:
         if rule is not None:
             partition = DocumentPartition(rule.inverses)
             partition.refresh(self.topics)
-        most = BLOCK_ENTRIES if rule is None else TRAINING_ENTRIES  # a rule looks at whole blocks
+        most = BLOCK_ENTRIES if rule is None else TRAINING_ENTRIES  # a rule needs whole blocks
         for rows in self.blocks(slice(0, X.shape[0]), X.indptr, most):
             if rule is not None:
                 self.heat(call, rows, gamma[rows], inverse[rows], rule, partition)
@@ -272,7 +274,7 @@ class Documents:
             self.fit_block(call, rows, gamma[rows], inverse[rows], wanted, max_iter)
 
     def _shared_weights(self, b: float, exact: bool, want_logs: bool) -> TopicWeights:
-        """Weights that calls at the same temperature share, in all threads, unless large."""
+        """The weights of words at a temperature, which all threads share if they are small."""
         topics = self.topics
         n_features, width, dtype = topics.shape
         if want_logs or n_features * width * dtype.itemsize > SHARED_BYTES:
@@ -281,7 +283,7 @@ class Documents:
         weights = shared.get(key)
         if weights is None:
             for other in list(shared):
-                if other[0] != b:  # at most two: the weights of transform and of score
+                if other[0] != b:  # at most two are kept: the weights of transform and of score
                     shared.pop(other, None)
             weights = shared.setdefault(key, TopicWeights(*topics.shape))
         return weights
@@ -289,9 +291,9 @@ class Documents:
     # ------------------------------------- block by block, in training and after
 
     def blocks(self, rows: slice, indptr: NDArray | None = None, most: int = 0) -> Iterator[slice]:
-        """Split rows into blocks, the same for any n_threads; see BLOCK_BYTES.
+        """Split rows into blocks, which do not depend on n_threads; see BLOCK_BYTES.
 
-        With indptr, blocks have at most so many entries, or one document.
+        With indptr, a block has at most `most` entries, unless a single document has more.
         """
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))
@@ -308,13 +310,13 @@ class Documents:
                 start = stop
 
     def start(self, rows: slice, rng: RandomState | None) -> NDArray:
-        """gamma at the start of a training step."""
+        """The gamma from which a training step starts."""
         shape, dtype = (rows.stop - rows.start, self.topics.n_topics), self.topics.dtype
         if self.options.start == "random":
             if rng is None:
                 raise ValueError(
-                    "Initialising documents at random needs a random number generator, and this "
-                    "fit has none: assign `random_state_`."
+                    "The topic proportions of documents cannot start at random, because this "
+                    "model has no random number generator. Set its attribute 'random_state_'."
                 )
             return gamma_draws(rng, shape).astype(dtype, copy=False)
         if self.gamma is not None:
@@ -356,9 +358,9 @@ class Documents:
         rule: LocalRule,
         partition: DocumentPartition,
     ) -> None:
-        """Fit documents and their temperatures in turn, in place.
+        """Fit documents and their temperatures alternately, in place.
 
-        All documents get the same number of rounds, so results do not depend on the batch.
+        The number of rounds is the same for all documents, so results do not depend on the batch.
         """
         energy, n_words = np.zeros(len(gamma)), lengths(call.X, rows)
         for _ in range(rule.rounds):
@@ -372,7 +374,7 @@ class Documents:
         return self.topics.n_threads if n_threads is None else n_threads
 
     def release_buffers(self) -> None:
-        """Release what only training needs."""
+        """Release arrays that only training needs."""
         self.gamma = None
 
     def __getstate__(self) -> dict[str, Any]:

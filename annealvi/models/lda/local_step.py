@@ -2,9 +2,9 @@
 
 **Sums over shards.**
 
-A minibatch is cut into shards of a given number of documents.  What a step needs of each shard is
-computed from the topics and the shard alone.  It is then added up in float64, over a tree whose
-shape follows from the number of shards.  So the bits do not depend on the process that has a shard.
+A minibatch is cut into shards of a given number of documents.  The result of each shard depends
+only on the topics and the shard.  Results are added up in float64, in the order of a tree whose
+shape follows from the number of shards.  So the sum does not depend on which process has a shard.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from annealvi.scale.tree import TreeSum
 
 
 class Parts(Protocol):
-    """What the local step needs of a model; :class:`annealvi.models.lda.LDA` describes them."""
+    """The parts of a model that the local step uses; see :class:`annealvi.models.lda.LDA`."""
 
     topics: Topics
     documents: Documents
@@ -42,7 +42,7 @@ class Parts(Protocol):
 
 
 class DocumentStep(LocalStep):
-    """A local step whose units are words, with an energy at the current topics."""
+    """A local step whose units are words; its energy is computed at the current topics."""
 
     unit = "word"
 
@@ -59,7 +59,7 @@ class DocumentStep(LocalStep):
     ) -> None:
         self.statistics, self.n_units = statistics, n_units
         self.log_partition, self.inverse = log_partition, inverse
-        #: The energy that the words had at the topics of the step, if it can follow the topics.
+        #: The part of words in the energy, at the topics of the step, or None if it is not needed.
         self.of_words = of_words
         self._model, self._b, self._made, self._energy = model, b, model.n_full_steps, energy
 
@@ -72,7 +72,7 @@ class DocumentStep(LocalStep):
 
 
 def energy_of_words(statistics: Statistics, topics: Topics, b: float) -> float:
-    """sum_dkv n_dv phi_dvk E log beta_kv of statistics at one b, at the current topics."""
+    """Compute sum_dkv n_dv phi_dvk E log beta_kv from statistics, at the current topics."""
     K, total, lam = topics.n_topics, 0.0, topics.lam
     words = statistics.words()
     for some in np.array_split(words, max(1, 8 * K * len(words) // BLOCK_BYTES)):
@@ -86,9 +86,9 @@ def fit_batch(
 ) -> LocalStep:
     """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`.
 
-    With `moments`, and no rule, it finds the energies that a learned temperature needs.  If log C
-    is computed too, only the batch's total energy is needed, which is cheaper.  It is computed
-    from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
+    With `moments` and without a rule, the energies for a learned temperature are computed.  If
+    log C is computed too, the total energy of the batch suffices, which takes less time.  The total
+    follows from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
     """
     topics, documents, learned = model.topics, model.documents, model.learned_priors
     options, rule, partition = documents.options, tempering.rule, model.partition
@@ -121,7 +121,7 @@ def fit_batch(
     from_theta = 0.0
     for rows in documents.blocks(batch.rows, batch.data.indptr, TRAINING_ENTRIES):
         local = slice(rows.start - batch.rows.start, rows.stop - batch.rows.start)
-        # a GPU needs no gamma that nobody looks at
+        # on a GPU, gamma is not allocated here unless something on the host needs it
         gamma: Any = documents.start(rows, rng) if looked_at or there is None else None
         b = inverse[local]
         if rule is not None and partition is not None:
@@ -146,12 +146,12 @@ def fit_batch(
 
 
 T = TypeVar("T")
-#: A shard with at least this share of the vocabulary has rows for all words.
+#: The result of a shard has rows for all words if at least this share of the words occurs in it.
 DENSE_SHARE = 0.5
 
 
 def total(task: Task[T], model: Any, X: Any, rows: slice, size: int) -> T:
-    """Sum a task's results over the shards of some documents."""
+    """Compute the sum of a task's results over the shards of some documents."""
     starts = range(rows.start, rows.stop, size)
     tree = TreeSum(len(starts), task.merged)
     for number, start in enumerate(starts):
@@ -161,33 +161,33 @@ def total(task: Task[T], model: Any, X: Any, rows: slice, size: int) -> T:
 
 
 class ShardSum(NamedTuple):
-    """What the local step of some shards hands on."""
+    """The results of the local step for one or more shards."""
 
-    #: Which words the shards have.
+    #: Which words occur in the shards.
     seen_words: NDArray[np.bool_]
-    #: Their statistics, in float64 if they are sums.  Shards with most words have rows for all,
-    #: of zeros for the others: these are added faster.
+    #: The statistics of these words, in float64 if they are sums.  If most words occur, there are
+    #: rows for all words, because such arrays are added faster.
     rows: NDArray
     #: Number of words in the documents, if energies are wanted.
     n_units: float | None = None
-    #: The energy, and the part of the words alone at the topics of the step; in nats.
+    #: The energy, and the part of words in it at the topics of the step, both in nats.
     energy: float | None = None
     of_words: float | None = None
     log_partition: NDArray[np.float64] | None = None
-    #: What priors are learned from.
+    #: The sums from which priors are learned.
     seen: Seen | None = None
-    #: The inverse temperatures that a rule has found.
+    #: The inverse temperatures of documents that a rule has computed.
     inverse: NDArray | None = None
 
 
 @dataclass(frozen=True)
 class FitShard:
-    """The local step of training, as a task."""
+    """The local step of training, as a task for shards."""
 
-    #: With one inverse temperature for all.
+    #: The tempering, with one inverse temperature for all documents.
     tempering: Tempering
     moments: bool
-    #: Seeds of the generators for ``start="random"``.
+    #: The random seed for each shard, with ``start="random"``.
     seeds: NDArray[np.int64] | None = None
 
     def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> ShardSum:
@@ -213,15 +213,15 @@ class FitShard:
         return ShardSum(seen_words, rows, seen=seen, inverse=inverse, **added)
 
 
-#: Fields that are numbers or arrays to add up, or None.
+#: The fields that are added up; they are numbers, arrays or None.
 _ADDED = ("n_units", "energy", "of_words", "log_partition")
 
 
 def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """The rows of all words, in float64."""
+    """Add the statistics of two results, in float64."""
     seen_words = one.seen_words | other.seen_words
     n_words, longest = int(np.count_nonzero(seen_words)), max(len(one.rows), len(other.rows))
-    if longest < len(seen_words):  # none has rows for all
+    if longest < len(seen_words):  # both lack rows for some words
         longest = n_words
     if len(one.rows) == len(other.rows) == longest:
         out = one.rows if one.rows.dtype == np.float64 else None
@@ -236,16 +236,16 @@ def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDA
 
 @dataclass(frozen=True)
 class Summed:
-    """The sum of what a method of :class:`Documents` returns for shards, as a task."""
+    """The sum of the results of a method of :class:`Documents`, as a task for shards."""
 
     method: Callable[..., Any]
     temperings: tuple[Tempering, ...]
-    #: Of all documents, if they are in this process.
+    #: The gamma of all documents, if the documents are in this process.
     gamma: NDArray | None = None
     given: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, model: Parts, X: Any, rows: slice, number: int) -> Any:
-        some = X if rows == slice(0, X.shape[0]) else X[rows]  # no copy of them all
+        some = X if rows == slice(0, X.shape[0]) else X[rows]  # without copying all documents
         temperings = (of_rows(tempering, rows) for tempering in self.temperings)
         gamma = None if self.gamma is None else self.gamma[rows]
         return self.method(model.documents, some, *temperings, gamma=gamma, **self.given)

@@ -1,13 +1,13 @@
-r"""Which topics to merge: two at a time, those that lose the least information about words.
+r"""Merging of topics.  Each step merges the two topics for which this loses the least information.
 
-Merging topics a and b of p_a and p_b words loses
+Let topics a and b have p_a and p_b words.  Merging them loses
 
 .. math::
    p_a \mathrm{KL}(\beta_a \| \beta_{ab}) + p_b \mathrm{KL}(\beta_b \| \beta_{ab}), \quad
    \beta_{ab} = \frac{p_a \beta_a + p_b \beta_b}{p_a + p_b}
 
 of the mutual information of topics and words (Slonim and Tishby 1999, *Agglomerative Information
-Bottleneck*).  With n_kv words v of topic k and f(x) = x log x the loss is
+Bottleneck*).  Let n_kv be the count of word v in topic k, and f(x) = x log x.  The loss is
 
     sum_v [f(n_av) + f(n_bv) - f(n_av + n_bv)] - [f(n_a) + f(n_b) - f(n_a + n_b)].
 """
@@ -24,14 +24,15 @@ from scipy import sparse
 
 from annealvi._kernels.special import entr
 
-#: Topics that are compared by their largest words alone: how many words, and how many neighbours.
+#: Each topic is compared only with NEIGHBOURS other topics, those whose WORDS most frequent words
+#: are the most similar to its own.
 WORDS, NEIGHBOURS = 30, 4
-#: A run has found a topic if the cosine of their largest words, so many, is so large.
+#: A run has found a topic if the cosine of the FOUND_BY most frequent words is at least FOUND.
 FOUND_BY, FOUND = 50, 0.8
 
 
 class Topic(NamedTuple):
-    """The words that a topic has, how often, f of that, and the sum."""
+    """A topic: its words, their counts n, the f(n), and the sum of the counts."""
 
     words: NDArray[np.intp]
     counts: NDArray[np.float64]
@@ -40,7 +41,7 @@ class Topic(NamedTuple):
 
     @classmethod
     def of(cls, row: NDArray, least: float = 0.0) -> Self:
-        """The topic of a row of counts, those above the least one."""
+        """Make a topic of a row of counts; counts up to `least` are left out."""
         words = np.flatnonzero(row > least)
         counts = row[words].astype(np.float64)
         return cls(words, counts, -entr(counts), float(counts.sum()))
@@ -49,29 +50,29 @@ class Topic(NamedTuple):
 def groups_of(
     rows: Sequence[NDArray], n: int, n_neighbours: int | None = None, least: float = 0.0
 ) -> list[list[int]]:
-    """Merge topics until n groups are left; each group and all groups are in ascending order.
+    """Merge topics until n groups are left.  Groups and their members are in ascending order.
 
-    `rows` are the words of each topic, K arrays of shape (V,), of which counts above the `least`
-    decide.  With `n_neighbours` a topic is compared with so many others, whose largest words are
-    most alike: the work then grows with K, not with its square.
+    `rows` contains the counts of words in each topic, K arrays of shape (V,).  Only counts above
+    `least` are used.  With `n_neighbours`, a topic is compared only with the topics whose most
+    frequent words are the most similar.  The time is then proportional to K instead of K^2.
     """
     topics = {k: Topic.of(row, least) for k, row in enumerate(rows)}
     groups = {k: [k] for k in topics}
     near = _neighbours(topics, len(rows[0]), n_neighbours or len(rows))
-    # a topic as a row, because others share some of its words
+    # one topic as a full row, in which the words of other topics are looked up
     counts, terms = np.zeros(len(rows[0])), np.zeros(len(rows[0]))
 
     def losses(a: int, others: Iterable[int]) -> list[tuple[float, int, int]]:
-        """What merges lose, and the two topics; of equal losses the first topics are merged."""
+        """The losses of merging `a` with others, as tuples that sort equal losses by topic."""
         one, others = topics[a], list(others)
         several = [topics[b] for b in others]
         lengths = np.array([len(other.words) for other in several], dtype=np.intp)
         lost, some = np.zeros(len(others)), lengths > 0
-        if some.any():  # all at once: there are many, and each is small
+        if some.any():  # all together, because there are many small topics
             counts[one.words], terms[one.words] = one.counts, one.terms
             words = np.concatenate([other.words for other in several])
             own = counts[words]
-            shared = np.flatnonzero(own)  # the others lose nothing
+            shared = np.flatnonzero(own)  # words that only one topic has lose nothing
             theirs, their_terms = (
                 np.concatenate([getattr(other, name) for other in several])[shared]
                 for name in ("counts", "terms")
@@ -91,9 +92,9 @@ def groups_of(
             _, a, b = heapq.heappop(waiting)
             if a not in groups or b not in groups:
                 continue
-        else:  # the topics that are left are alike in none of their largest words
+        else:  # the remaining topics have no frequent words in common
             a, b = sorted(groups, key=lambda k: (topics[k].size, k))[:2]
-        merged = len(near)  # which keeps those that were merged
+        merged = len(near)  # the number of the new topic, as merged topics are kept in `near`
         groups[merged] = sorted(groups.pop(a) + groups.pop(b))
         for topic in (topics.pop(a), topics.pop(b)):
             counts[topic.words] += topic.counts
@@ -108,7 +109,7 @@ def groups_of(
 
 
 def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]:
-    """The topics that each topic is compared with; who is a neighbour has it as a neighbour."""
+    """The neighbours of each topic, with which it is compared.  The relation is symmetric."""
     if n >= len(topics) - 1:
         return {k: set(topics) - {k} for k in topics}
     largest = []
@@ -127,7 +128,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
             near[k].add(other)
             near[other].add(k)
     for k in near:
-        if not near[k]:  # a topic without words, say, is compared with all
+        if not near[k]:  # a topic without neighbours, for example without words, has all topics
             near[k] = set(near) - {k}
             for other in near[k]:
                 near[other].add(k)
@@ -135,23 +136,23 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
 
 
 def _largest(row: NDArray, n: int) -> NDArray[np.intp]:
-    """Places of the n largest numbers, in ascending order; of equal numbers the first.
+    """Indices of the n largest numbers, in ascending order.  Of equal numbers the first are used.
 
-    The choice of NumPy's argpartition among equal ones depends on the processor.
+    (Which of equal numbers NumPy's argpartition uses depends on the processor.)
     """
     places = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
     return np.sort(places[np.argsort(-row[places], kind="stable")[:n]])
 
 
 class Largest(NamedTuple):
-    """The largest words of topics, in ascending order, and their weights, of length 1."""
+    """The most frequent words of topics, in ascending order, with weights scaled to length 1."""
 
     words: NDArray[np.int64]
     weights: NDArray[np.float64]
 
     @classmethod
     def of(cls, counts: NDArray) -> Self:
-        """Those of topics of shape (K, V)."""
+        """The most frequent words of topics with counts of shape (K, V)."""
         n = min(FOUND_BY, counts.shape[1])
         # row by row, because the array may be large
         words = np.array([_largest(row, n) for row in counts])
@@ -161,7 +162,7 @@ class Largest(NamedTuple):
         return cls(words.astype(np.int64), weights / np.maximum(lengths, np.finfo(float).tiny))
 
     def rows(self, n_features: int) -> sparse.csr_matrix:
-        """A sparse matrix of them."""
+        """The weights as a sparse matrix."""
         K, n = self.words.shape
         ends = np.arange(0, K * n + 1, n)
         rows = self.weights.ravel(), self.words.ravel(), ends
@@ -169,7 +170,7 @@ class Largest(NamedTuple):
 
 
 def support(counts: NDArray, runs: Sequence[Largest]) -> NDArray[np.float64]:
-    """The share of runs that have found each of the topics, of shape (K, V)."""
+    """The share of runs that have found each topic; topics have counts of shape (K, V)."""
     own = Largest.of(counts).rows(counts.shape[1])
     found = [(own @ run.rows(counts.shape[1]).T).max(axis=1).toarray() for run in runs]
     return np.mean([cosines.ravel() >= FOUND for cosines in found], axis=0)

@@ -1,11 +1,11 @@
-r"""Latent Dirichlet allocation, tempered.
+r"""Latent Dirichlet allocation, with a tempered likelihood.
 
 .. math::
    \theta_d \sim \mathrm{Dir}(\alpha), \quad \beta_k \sim \mathrm{Dir}(\eta), \quad
    z \sim \mathrm{Cat}(\theta_d), \quad w \sim \mathrm{Cat}(\beta_z)
 
-with q(beta_k) = Dir(lambda_k), q(theta_d) = Dir(gamma_d), q(z) = phi.  At inverse
-temperature b (Mandt et al. 2016):
+with q(beta_k) = Dir(lambda_k), q(theta_d) = Dir(gamma_d), q(z) = phi.  The updates at inverse
+temperature b are (Mandt et al. 2016)
 
 .. math::
    \phi_{dvk} &\propto \exp b (E \log\theta_{dk} + E \log\beta_{kv}) \\
@@ -13,24 +13,25 @@ temperature b (Mandt et al. 2016):
    \lambda_{kv} &\leftarrow (1 - \rho) \lambda_{kv}
        + \rho (\eta_{kv} + \tfrac{D}{B}\, b \sum_d n_{dv} \phi_{dvk})
 
-These updates ascend the annealed ELBO, in which KL is the divergence from the priors:
+These updates increase the annealed ELBO, in which KL is the divergence of q from the prior:
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + E \log\beta_{kv})
        - \mathrm{KL}(\theta) - \mathrm{KL}(\beta).
 
-Under the ``"map"`` estimate topics are points.  log E beta = log(lambda_kv / sum_v lambda_kv)
-then replaces E log beta everywhere, and the same step of lambda maximises
+With the ``"map"`` estimate topics are points.  Then log E beta = log(lambda_kv / sum_v lambda_kv)
+replaces E log beta everywhere, and the same step of lambda maximises
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + \log\beta_{kv})
        - \mathrm{KL}(\theta)
        + \sum_k \log \frac{\mathrm{Dir}(\beta_k; \eta_k + 1)}{\mathrm{Dir}(\beta_k; 1)},
 
-because d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.  This is variational EM of
-b-tempered documents.
+because d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.  This is variational EM with a
+tempered likelihood of documents.
 
-The posterior form (Abrol et al. 2014) has alpha -> (alpha + T - 1)/T, eta -> eta/T, rho -> rho T.
+The posterior form (Abrol et al. 2014) replaces alpha by (alpha + T - 1)/T, eta by eta/T, and rho
+by rho T.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ from annealvi.models.lda_prior import LDAPrior
 from annealvi.scale.elsewhere import Elsewhere, Task
 from annealvi.threads import shallow
 
-#: Least value of lambda in the posterior form, whose online step may subtract.
+#: Least value of lambda in the posterior form, because its online steps may lower lambda too far.
 POSTERIOR_FLOOR = 1e-10
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ T = TypeVar("T")
 class LDA:
     """The steps of Algorithm 1 for LDA; see :class:`annealvi.model.Model`."""
 
-    #: Buffers are not in a file, nor the documents: gamma of warm starts belongs to a run.
+    #: Files of a model contain no buffers, and not gamma of documents, which belongs to a run.
     STATE = Schema(
         dtype=Text("float32", "float64"),
         n_topics=Integer(1),
@@ -123,7 +124,7 @@ class LDA:
         self._corpus: starts.CorpusOfFit | None = None
         #: Number of steps of the topics with rho = 1.
         self.n_full_steps = 0
-        #: log C of documents, if the temperature is learned from it.
+        #: Computes log C of documents, if the temperature is learned from it.
         self.partition: DocumentPartition | None = None
 
     # ----------------------------------------------------------- what it is made of
@@ -135,12 +136,12 @@ class LDA:
     eta = property(attrgetter("topics.eta"), doc="Prior of beta, of shape (), (V,) or (K, V).")
 
     def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
-        """Use other priors from the next step on."""
+        """Set the priors, which the next step uses."""
         self.documents.set_alpha(alpha)
         self.topics.set_eta(eta)
 
     def initialize(self, rng: RandomState, X: Any = None, init: str = "random") -> None:
-        """Put the topics at a starting point."""
+        """Set the topics to a starting point."""
         self.rng = rng
         with self.topics.replaced_by() as components:
             if init == "kmeans++":
@@ -153,7 +154,7 @@ class LDA:
     # ----------------------------------------------------------------- Algorithm 1
 
     def start_documents(self, n_samples: int) -> None:
-        """Allocate gamma of all documents, if it is kept from pass to pass."""
+        """Allocate gamma of all documents, if it is kept between passes over the documents."""
         if self.documents.options.start == "warm":
             self.documents.gamma = np.ones((n_samples, self.n_topics), dtype=self.dtype)
 
@@ -164,13 +165,13 @@ class LDA:
         return self._sum_of_shards(batch, tempering, moments)
 
     def _sum_of_shards(self, batch: Batch, tempering: Tempering, moments: bool) -> LocalStep:
-        """The local step as a sum over shards."""
+        """Compute the local step as a sum over shards."""
         options, seeds = self.documents.options, None
         if options.start == "random" and self.rng is not None:
             n_samples = batch.rows.stop - batch.rows.start
             seeds = self.rng.randint(2**31 - 1, size=-(-n_samples // options.shard_size))
         if self.partition is not None and (moments or tempering.rule is not None):
-            self.partition.refresh(self.topics)  # its sums last for several steps
+            self.partition.refresh(self.topics)  # its sums are used for several steps
         found = self.total(FitShard(tempering, moments, seeds), batch.data, batch.rows)
         if self.learned_priors is not None:
             self.learned_priors.begin(tempering, found.seen)
@@ -185,7 +186,7 @@ class LDA:
         return DocumentStep(self, statistics, *sums, b)
 
     def total(self, task: Task[T], X: Any, rows: slice) -> T:
-        """The sum of a task's results over shards, see :mod:`annealvi.models.lda.local_step`."""
+        """Sum a task's results over shards; see :mod:`annealvi.models.lda.local_step`."""
         if isinstance(X, Elsewhere):
             return X.total(task, self.copy(shallow(self.topics)), rows)
         size = self.documents.options.shard_size or max(1, rows.stop - rows.start)
@@ -194,10 +195,10 @@ class LDA:
     def global_step(
         self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
     ) -> None:
-        """lambda <- (1 - rho) lambda + rho (eta + scale * statistics), tempered.
+        """Set lambda to (1 - rho) lambda + rho (eta + scale * statistics), with tempering.
 
-        rho = 1 sets lambda to the optimum for the batch; a larger rho goes beyond it, but not
-        below the least eta.  In the posterior form a smaller rho is multiplied by T, up to 1.
+        rho = 1 sets lambda to the optimum for the batch.  A larger rho goes beyond the optimum, but
+        lambda stays above the least eta.  In the posterior form, a rho < 1 becomes min(1, rho T).
         """
         b, floor = tempering.of_priors, 0.0
         if tempering.form == "posterior":
@@ -226,7 +227,7 @@ class LDA:
                 self.alpha, self.eta, rho, mean_log_topics, self.n_features, topics.estimate
             )
         )
-        if documents.gamma is not None:  # gamma - alpha, the words of each topic, stays
+        if documents.gamma is not None:  # the counts gamma - alpha must not change
             documents.gamma += documents.effective_alpha(tempering) - before
 
     # ------------------------------------------------------ learned temperatures
@@ -236,7 +237,7 @@ class LDA:
         self.partition = None if inverse is None else DocumentPartition(inverse)
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log E[sum_k theta_k^b sum_v beta_kv^b] of a word over the prior."""
+        """log E[sum_k theta_k^b sum_v beta_kv^b], with the expectation over the prior."""
         prior = LDAPrior(
             self.n_topics,
             self.n_features,
@@ -247,18 +248,18 @@ class LDA:
         return prior.log_mean_word(inverse)
 
     def set_corpus(self, corpus: starts.CorpusOfFit) -> None:
-        """Store the corpus and its size."""
+        """Set the corpus and its size."""
         self._corpus = corpus
         self.n_documents, self.n_words = corpus.n_documents, corpus.n_words
 
     def critical_temperature(self, form: Form = "likelihood") -> float:
-        """See :mod:`annealvi.models.lda.starts`; a constant if no documents were seen."""
+        """The temperature of :mod:`annealvi.models.lda.starts`, or a constant without documents."""
         if self._corpus is None:
             return starts.DEFAULT_CRITICAL
         return self._corpus.critical_temperature(self.n_topics, float(np.mean(self.alpha)), form)
 
     def hyperparameters(self) -> dict[str, Any]:
-        """What log C(T) depends on."""
+        """The quantities that log C(T) depends on."""
         return {
             "n_documents": self.n_documents,
             "n_words": self.n_words,
@@ -273,7 +274,7 @@ class LDA:
     def elbo(
         self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED
     ) -> float:
-        """F(b) of documents and topics; at T = 1 the ELBO."""
+        """The objective F(b) of documents and topics, which is the ELBO at T = 1."""
         if gamma is None:
             documents = self.document_bound(X, tempering, tempering)
         else:
@@ -289,7 +290,7 @@ class LDA:
         n_threads: int | None = None,
         gamma: NDArray | None = None,
     ) -> float:
-        """See :meth:`Documents.inferred_bound`; a sum over shards, if training has them."""
+        """:meth:`Documents.inferred_bound`, as a sum over shards if training uses shards."""
         sharded = self.documents.options.shard_size is not None or isinstance(X, Elsewhere)
         if not sharded or not X.shape[0]:
             return self.documents.inferred_bound(X, tempering, at, n_threads=n_threads, gamma=gamma)
@@ -297,7 +298,7 @@ class LDA:
         return self.total(task, X, slice(0, X.shape[0]))
 
     def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
-        """What training with sparse documents ascends, see :meth:`Documents.objective`."""
+        """The objective of training with sparse documents; see :meth:`Documents.objective`."""
         task = Summed(Documents.objective, (tempering,), gamma)
         documents = self.total(task, X, slice(0, X.shape[0]))
         return documents + self.topics.bound(tempering.of_priors)
@@ -309,7 +310,7 @@ class LDA:
         inverse: NDArray[np.float64] | None,
         gamma: NDArray | None = None,
     ) -> tuple[float, float, NDArray[np.float64] | None]:
-        """F(b), the documents' energy, and their log C, at one gamma."""
+        """F(b), and the energy and log C of the documents, all at one gamma."""
         wanted = np.zeros(0) if inverse is None else inverse
         task = Summed(Documents.moments, (tempering,), gamma, {"inverse": wanted})
         bound, energy, *log_c = self.total(task, X, slice(0, X.shape[0]))
@@ -319,7 +320,7 @@ class LDA:
     # --------------------------------------------------------------------- details
 
     def copy(self, topics: Topics | None = None) -> Self:
-        """A model that goes on for itself, with its own topics by default; they share rng."""
+        """An independent copy, by default with a copy of the topics; rng is shared."""
         copied = shallow(self)
         copied.topics = self.topics.copy() if topics is None else topics
         copied.documents = self.documents.copy(copied.topics)
@@ -331,14 +332,14 @@ class LDA:
 
     @contextmanager
     def working(self, n_threads: int) -> Iterator[Self]:
-        """Return the context of some tasks in a worker: a copy with buffers of the process."""
+        """Return a context for tasks in a worker: a copy that uses the buffers of the process."""
         own = self.copy(shallow(self.topics))
         own.topics.n_threads = n_threads
         with lent_buffers() as own.buffers:
             yield own
 
     def forget_documents(self) -> None:
-        """Release what belongs to the documents of a fit, once it has ended."""
+        """Release what belongs to the documents of a fit, after its end."""
         self.documents.release_buffers()
         self.topics.leave()
         self._corpus = None
@@ -348,7 +349,7 @@ class LDA:
     # ----------------------------------------------------------------------- files
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next step depends on, as a tree; see :mod:`annealvi.files`."""
+        """Everything that the next step depends on, as a tree; see :mod:`annealvi.files`."""
         partition, topics = self.partition, self.topics
         return self.STATE.dump(
             {name: getattr(self, name, None) for name in self.STATE.fields}
@@ -362,11 +363,11 @@ class LDA:
 
     @classmethod
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
-        """The model of a tree, without log C(T), which :meth:`load_partition` takes over."""
+        """Make the model from a tree, without log C(T), which :meth:`load_partition` reads."""
         found = cls.STATE.load(tree, way)
         shape, dtype = (found["n_topics"], found["n_features"]), np.dtype(found["dtype"])
         alpha, eta = check_priors(found["alpha"], found["eta"], shape, dtype)
-        # before room is made for as many topics and words as the file says
+        # checked before arrays are allocated for the numbers of topics and words in the file
         topics = Topics.read(found["topics"], *shape, dtype, f"{way}.topics")
         options = {"options": found["options"], "topic_estimate": found["estimate"]}
         model = cls(*shape, alpha=alpha, eta=eta, dtype=dtype, **options)
@@ -376,7 +377,7 @@ class LDA:
         return model
 
     def load_partition(self, tree: Mapping[str, Any], way: str = "") -> None:
-        """Take over the sums of log C(T) of a tree, once the temperature is attached."""
+        """Read the sums for log C(T) from a tree, after the temperature has been attached."""
         found = self.STATE.load(tree, way)["partition"]
         if (self.partition is None) != (found is None):
             raise damaged(f"{way}.partition", "there if and only if T needs it", found)

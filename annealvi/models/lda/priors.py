@@ -1,36 +1,37 @@
 r"""Learning the priors of LDA together with the topics.
 
-Keep phi fixed, and let gamma_d = alpha + n_d change with alpha.  Then the documents' part of
-the bound depends on alpha like the likelihood of Dirichlet-multinomial counts n_d, and
+Keep phi fixed, and let gamma_d = alpha + n_d change with alpha.  As a function of alpha, the terms
+of documents in the bound are then the likelihood of Dirichlet-multinomial counts n_d, and
 
 .. math::
    \alpha^*_k = \alpha_k \frac{\sum_d \psi(\gamma_{dk}) - \psi(\alpha_k)}
        {\sum_d \psi(\sum_j \gamma_{dj}) - \psi(\sum_j \alpha_j)}
 
-maximises a lower bound of it that is tight at alpha (Minka 2000, Eq. 55).  This lower bound is
-a sum of one term for each topic, concave in log alpha_k.  Therefore a step of size rho from
-alpha to alpha* never lowers the bound, even if it is cut off at a limit.  Minibatches use the
-rho of the topics.  (Hoffman, Blei and Bach 2010 do so too, but their Newton step keeps gamma
-fixed instead of phi.  Most of E log theta is then due to alpha itself, and alpha hardly moves.)
+maximises a lower bound of this likelihood, which equals the likelihood at alpha (Minka 2000,
+Eq. 55).  The lower bound is a sum of one term for each topic, which is concave in log alpha_k.
+Therefore a step of size rho from alpha to alpha* never lowers the likelihood, even if a limit stops
+the step.  Minibatches use the rho of the topics.  (Hoffman, Blei and Bach 2010 use it too, but
+their Newton step keeps gamma fixed instead of phi.  Most of E log theta is then due to alpha
+itself, so that alpha hardly moves.)
 
-eta is one number.  -KL(q(beta) || Dir(eta)) is largest where psi(eta) - psi(V eta) equals the
-mean of E log beta_kv over topics and words.  A step moves psi(eta) - psi(V eta) to
-(1 - rho) (psi(eta) - psi(V eta)) + rho mean, along the natural gradient in the mean parameter
-of Dir(eta).  Under the ``"map"`` estimate the topics' part of the objective is
-sum_k log Dir(beta_k; eta + 1), so eta + 1 replaces eta, and log beta replaces E log beta.
+eta is one number.  -KL(q(beta) || Dir(eta)) has its maximum where psi(eta) - psi(V eta) equals
+the mean of E log beta_kv over topics and words.  A step moves psi(eta) - psi(V eta) by the fraction
+rho of the way to this mean, along the natural gradient in the mean parameter of Dir(eta).  With the
+``"map"`` estimate the objective contains sum_k log Dir(beta_k; eta + 1) for the topics, so eta + 1
+replaces eta, and log beta replaces E log beta.
 
-At high temperatures every document has all topics.  An alpha learned there would keep it that
-way for the rest of the fit.  Therefore priors are only learned once T is low.
+At high temperatures every document has all topics.  An alpha that is learned there would cause
+this for the rest of the fit.  Therefore priors are learned only when T is low.
 
 **log C(T) of documents at the current q.**
 
-A word of document d, drawn from the tempered model, sums to
+For document d, the tempered likelihood of one word sums to
 
 .. math::
    S_d(b) = \sum_k \exp(b E \log\theta_{dk}) \sum_v \exp(b E \log\beta_{kv}),
 
-and log C_d(b) = N_d log S_d(b): the normaliser that matches the updates, in which topics
-are explicit.
+and log C_d(b) = N_d log S_d(b).  This normaliser matches the updates of LDA, because both temper
+the words together with their assignments to topics.
 """
 
 from __future__ import annotations
@@ -50,24 +51,24 @@ from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda.topics import TopicEstimate, Topics
 from annealvi.partition.estimate import SUMMED_ROWS, PowerGrid
 
-#: Priors are learned at this temperature and below.
+#: Priors are learned if T is at most this.
 COLD = 1.1
 #: alpha_k and eta stay within these factors of the prior that is recommended for K topics.
 ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
-#: Number of words whose logarithms are computed at a time.
+#: Number of words whose logarithms are computed together.
 ROWS = 512
 
 
 class Seen(NamedTuple):
     """Sums over documents from which alpha is learned."""
 
-    #: sum_d psi(gamma_dk) - psi(alpha_k).
+    #: For each topic, sum_d psi(gamma_dk) - psi(alpha_k).
     by_topic: NDArray[np.float64]
-    #: sum_d psi(sum_k gamma_dk) - psi(sum_k alpha_k).
+    #: The sum over d of psi(sum_k gamma_dk) - psi(sum_k alpha_k).
     total: float
 
     def plus(self, other: Seen | None) -> Seen:
-        """The sums over these documents and others, of which there may be none."""
+        """The sums over these and other documents; None means no other documents."""
         if other is None:
             return self
         return Seen(self.by_topic + other.by_topic, self.total + other.total)
@@ -80,22 +81,22 @@ class LearnedPriors:
         self.centre = centre
         self.alpha = self.eta = False
         self._tempering = UNTEMPERED
-        #: Of the last local step; None if alpha is not learned from it.
+        #: The sums of the last local step; None if alpha is not learned from it.
         self.seen: Seen | None = None
 
     def begin(self, tempering: Tempering, seen: Seen | None = None) -> None:
-        """Begin a local step; or take over one of which others have seen the documents."""
+        """Begin a local step, or set the sums of a step that other processes have made."""
         self._tempering, self.seen = tempering, seen
 
     def add(self, gamma: NDArray, prior: NDArray[np.float64]) -> None:
-        """Add documents that have been fitted."""
+        """Add the sums over documents that have been fitted."""
         if not self.alpha or len(prior) == 1 or not self._learns():
             return
         sums = gamma.sum(axis=1, dtype=np.float64)
-        # rounded as in gamma, so that the difference is 0 for topics without words
+        # the prior is rounded as in gamma, so that the difference is 0 for topics without words
         rounded = prior.astype(gamma.dtype)
-        # summed in the order of documents, for any number of threads
-        with np.errstate(over="ignore"):  # of a prior at the end of the range
+        # the order of the sum is that of the documents, for any number of threads
+        with np.errstate(over="ignore"):  # a prior near the largest float may overflow
             by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
             total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
         seen = Seen(by_topic, total)
@@ -110,7 +111,7 @@ class LearnedPriors:
         n_features: int,
         estimate: TopicEstimate,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return alpha and eta after a step; the same objects if they do not change."""
+        """Return alpha and eta after a step, or the same objects if they do not change."""
         if not self._learns():
             return alpha, eta
         b = self._tempering.of_priors  # see annealvi.models.lda
@@ -132,9 +133,9 @@ class LearnedPriors:
         least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
         inside = np.clip(alpha, least, most)
         if not np.array_equal(inside, alpha):
-            return inside  # the user assigned one outside the limits: move it there first
+            return inside  # the user assigned an alpha outside the limits
         if not seen.total > 0:
-            return alpha  # no words
+            return alpha  # there were no words
         used = b * alpha + (1.0 - b)
         best = used * np.maximum(seen.by_topic, 0.0) / seen.total
         found = (used + rho * (best - used) - (1.0 - b)) / b
@@ -152,7 +153,7 @@ class LearnedPriors:
 
 
 def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) -> float:
-    """Compute the mean of E log beta, some rows at a time and always in the same order."""
+    """Compute the mean of E log beta, block after block and always in the same order."""
     means, sizes = [], []
     for start in range(0, n_features, ROWS):
         some = logs(slice(start, start + ROWS))
@@ -162,9 +163,9 @@ def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) 
 
 
 def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> float:
-    """Find the x in [least, most] whose psi(x) - psi(size x) is nearest to `mean`.
+    """Find the x in [least, most] for which psi(x) - psi(size x) is nearest to `mean`.
 
-    This function of x is increasing.
+    psi(x) - psi(size x) increases with x.
     """
 
     def excess(log_x: float) -> float:
@@ -183,52 +184,52 @@ def _digamma(x: Any) -> NDArray[np.float64]:
     return special.digamma(np.asarray(x, dtype=np.float64))
 
 
-#: The topics' sums over the vocabulary cost as much as a step.  So they are kept until the step
-#: sizes since then sum to this.  Outdated sums belong to flatter topics: the model looks less
-#: certain than it is, and T falls too early.
+#: The sums of topics over the vocabulary take as long as a step.  So they are used until the sum of
+#: the step sizes has reached this.  Older sums belong to topics that were less distinct: the model
+#: then seems less certain than it is, and T falls too early.
 MOVED = 1.0
-#: Number of words whose logarithms are computed at a time.
+#: Number of words whose logarithms are computed together.
 PIECE = 16 * SUMMED_ROWS
 TINY = np.finfo(np.float64).tiny
 
 
 class DocumentPartition:
-    """log C_d(b) of documents at given inverse temperatures."""
+    """Computes log C_d(b) of documents at given inverse temperatures."""
 
     STATE = Schema(sums=Optional(Array(("points", "width"))), moved=Number(0.0))
 
     def __init__(self, inverses: NDArray[np.float64]) -> None:
         self.grid = PowerGrid(inverses)
         self._topics: NDArray[np.float64] | None = None
-        self._replaced = -1  # `Topics.replaced` when the sums were computed
-        self._logs = np.empty((0, 0))  # room for E log beta
-        self._rows = np.empty((0, 0))  # and for E log theta
+        self._replaced = -1  # the value of `Topics.replaced` when the sums were computed
+        self._logs = np.empty((0, 0))  # buffer for E log beta
+        self._rows = np.empty((0, 0))  # buffer for E log theta
         self._moved = 0.0
 
     def outdate(self, rho: float) -> None:
-        """Count a step of the topics, of size rho; drop the sums if they are too old."""
+        """Count a step of the topics of size rho; drop the sums if they are too old."""
         self._moved += rho
         if self._moved >= MOVED:
             self._topics = None
 
     def release_buffers(self) -> None:
-        """Keep only what the next steps of a stream can use."""
+        """Release everything except what the next steps of a stream can use."""
         self._logs = self._rows = np.empty((0, 0))
 
     def state_dict(self, topics: Topics) -> dict[str, Any]:
-        """Return the topics' sums that are kept from step to step, as a tree."""
+        """Return the sums of topics that are kept between steps, as a tree for a file."""
         sums = self._topics if self._replaced == topics.replaced else None
         return self.STATE.dump({"sums": sums, "moved": self._moved})
 
     def load_state_dict(self, tree: Mapping[str, Any], topics: Topics, way: str = "") -> None:
-        """Take over what :meth:`state_dict` returned, for the topics as they are now."""
+        """Set the sums that :meth:`state_dict` returned, for the present topics."""
         sizes: Any = {"points": self.grid.n_points}
         sizes["width"] = padded_length(topics.n_topics, np.float64)
         self._topics, self._moved = self.STATE.load(tree, way, **sizes).values()
         self._replaced = topics.replaced
 
     def refresh(self, topics: Topics) -> None:
-        """Bring the topics' sums over the vocabulary up to date."""
+        """Compute the sums of topics over the vocabulary again if they are outdated."""
         if self._topics is not None and self._replaced == topics.replaced:
             return
         V, K = topics.n_features, topics.n_topics
@@ -248,7 +249,7 @@ class DocumentPartition:
     def __call__(
         self, gamma: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
-        """log C_d, of shape (n_samples, M)."""
+        """Compute log C_d for each document, of shape (n_samples, M)."""
         rows = self._e_log_theta(gamma)
         sums = self.grid.row_sums(rows, self._topics, n_threads=n_threads)
         return n_words[:, None] * special.log(np.maximum(self.grid.at_inverses(sums), TINY))
@@ -256,10 +257,10 @@ class DocumentPartition:
     def of_batch(
         self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> tuple[NDArray[np.float64], float]:
-        """The sum of log C_d over documents, of shape (M,), and theta's part of b L.
+        """Compute the sum of log C_d over documents, of shape (M,), and theta's part of b L.
 
         If a local step has converged, sum_v b n_dv phi_dvk = gamma_dk - alpha_k.  Then theta's
-        part, b sum_k E log theta_k sum_v n_v phi_vk, needs no phi, which is cheaper.
+        part, b sum_k E log theta_k sum_v n_v phi_vk, can be computed faster, without phi.
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)
@@ -269,7 +270,7 @@ class DocumentPartition:
         return log_c, float(energy)
 
     def _e_log_theta(self, gamma: NDArray) -> NDArray[np.float64]:
-        """E log theta, in padded rows, valid until the next call."""
+        """Compute E log theta in padded rows, which are valid until the next call."""
         n, K = gamma.shape
         width = padded_length(K, np.float64)
         if len(self._rows) < n or self._rows.shape[1] != width:

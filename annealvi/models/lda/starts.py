@@ -1,10 +1,10 @@
-r"""Starting points of the topics: random, or from documents that k-means++ chooses.
+r"""Starting points of the topics: at random, or from documents that k-means++ chooses.
 
-**The critical temperature, above which all topics of LDA are the same.**
+**The critical temperature, above which all topics of LDA become equal.**
 
-Let every topic be the corpus's own distribution of words, and let every document use all
-topics equally, gamma = alpha + b N / K.  A small change delta_kv of log beta_kv, with sum 0
-over k, changes E log theta_dk by
+Let every topic be the distribution of words in the corpus, and let every document use all
+topics equally, so that gamma = alpha + b N / K.  A small change delta_kv of log beta_kv, whose sum
+over k is 0, changes E log theta_dk by
 
 .. math::
    \delta\theta_{dk} = \frac{a}{1 - a} \sum_v \frac{n_{dv}}{N_d} \delta_{kv}, \qquad
@@ -15,11 +15,11 @@ if documents converge (a < 1).  The next topics then change by
 .. math::
    \delta'_{kv} = b \Big(\delta_{kv} + \sum_d \frac{n_{dv}}{n_v} \delta\theta_{dk}\Big).
 
-Take the singular vectors of n_dv / sqrt(N_d n_v), which are those of correspondence analysis.
-Along a vector with singular value sigma a change grows if b (1 + a sigma^2 / (1 - a)) > 1.  The
-critical temperature is one over the largest b at which no change grows.  In the posterior form
-b alpha + 1 - b replaces alpha.  (The first singular value is 1, and its vector changes all
-words alike.)
+Consider the singular vectors of n_dv / sqrt(N_d n_v), as in correspondence analysis.  A change
+along a vector with singular value sigma grows if b (1 + a sigma^2 / (1 - a)) > 1.  The critical
+temperature is 1 divided by the largest b at which no change grows.  In the posterior form
+b alpha + 1 - b replaces alpha.  (The first singular value is 1, and its vector changes all words
+by the same factor.)
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ from annealvi._kernels import lda_seeds, special
 from annealvi.model import Form
 from annealvi.threads import writing
 
-#: Documents for each topic, and the weight of their counts, if topics start from documents.
+#: If topics start from documents: the number of documents for each topic, and the factor by which
+#: their counts are multiplied.
 SEED_DOCUMENTS, SEED_WEIGHT = 5, 5.0
-#: Seeds are chosen from at least LEAST_SAMPLE documents, or SAMPLE_PER_TOPIC for each topic if
-#: that is more.
+#: These documents are chosen from a sample of LEAST_SAMPLE documents, or SAMPLE_PER_TOPIC for each
+#: topic if that is more.
 LEAST_SAMPLE, SAMPLE_PER_TOPIC = 2000, 10
-#: From so many documents a sample is drawn without an array of all their numbers.
+#: With at least this many documents, a sample is drawn without an array of all their numbers.
 MANY = 1 << 20
-#: Random topics are drawn in about so many parts, each of which takes memory in double precision.
+#: Random topics are drawn in about this many parts, because a part needs double precision.
 TOPIC_PARTS = 16
-#: A document this close to a seed (1 - cosine) counts as the same document.
+#: If 1 - cosine between a document and a centre is at most this, the two count as equal.
 SAME = 1e-9
 
 
 def random_topics(rng: RandomState, out: NDArray) -> None:
-    """lambda ~ Gamma(100, 0.01), as scikit-learn draws it."""
+    """Draw lambda ~ Gamma(100, 0.01), with the same random numbers as scikit-learn."""
     n_topics, n_features = out.shape
     at_once = max(1, n_topics // TOPIC_PARTS)
     for start in range(0, n_topics, at_once):
@@ -63,7 +64,7 @@ def random_topics(rng: RandomState, out: NDArray) -> None:
 
 
 def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) -> None:
-    """lambda_k = eta_k + 5 x the counts of 5 random documents."""
+    """Set lambda_k to eta_k plus 5 times the counts of 5 random documents."""
     n_samples = X.shape[0]
     size = min(SEED_DOCUMENTS, n_samples)
     groups = [_sample(n_samples, size, rng) for _ in range(len(out))]
@@ -72,10 +73,10 @@ def topics_of_documents(X: Any, eta: NDArray, rng: RandomState, out: NDArray) ->
 
 
 def topics_of_spread_documents(X: Any, rng: RandomState, out: NDArray) -> None:
-    """lambda_k = 1 + 5 x the counts of 5 similar documents, far from the other topics'.
+    """Set lambda_k to 1 plus 5 times the counts of 5 similar documents.
 
-    If there are too few different documents, the topics left over are drawn as
-    :func:`random_topics` draws them.
+    The documents of different topics are far from each other.  If there are too few different
+    documents, the remaining topics are drawn by :func:`random_topics`.
     """
     groups = spread_documents(X, len(out), SEED_DOCUMENTS, rng)
     out[: len(groups)] = 1.0
@@ -86,10 +87,10 @@ def topics_of_spread_documents(X: Any, rng: RandomState, out: NDArray) -> None:
 def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> NDArray[np.int64]:
     r"""Choose groups of similar documents that are far from one another.
 
-    Documents are unit vectors of log(1 + n_v) log(D / D_v), where D_v of the D documents
-    contain word v.  A group is a centre and the documents with the largest cosines to it.
-    Centres are drawn with probability proportional to the squared distance to the nearest
-    earlier centre (k-means++, Arthur and Vassilvitskii 2007).
+    Documents are represented by unit vectors of log(1 + n_v) log(D / D_v), where D_v of the D
+    documents contain word v.  A group consists of a document, its centre, and the documents with
+    the largest cosines to the centre.  Centres are drawn with probability proportional to the
+    squared distance to the nearest earlier centre (k-means++, Arthur and Vassilvitskii 2007).
     """
     size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_PER_TOPIC * n_topics))
     sample = np.arange(size)
@@ -97,11 +98,11 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         sample = np.sort(_sample(X.shape[0], size, rng))
     vectors = _unit_vectors(X[sample])
     words, values, first = vectors.indices.astype(np.int64), vectors.data, vectors.indptr
-    # a centre reads only the entries of its own words
+    # transposed, so that only the entries of the centre's words are read
     of_word = sparse.csr_matrix(vectors.T)
     by_word = of_word.data, of_word.indices.astype(np.int64), of_word.indptr.astype(np.int64)
-    # 1 - cosine, half the squared distance, to the nearest centre; documents without any word
-    # that distinguishes them cannot become centres
+    # the distance to the nearest centre is 1 - cosine, half the squared distance; documents
+    # without a word that other documents lack cannot become centres
     distance = (np.diff(first) > 0).astype(np.float64)
     cosine, nearest = np.empty(size), np.empty(min(n_each, size), dtype=np.int64)
     groups: list[NDArray[np.int64]] = []
@@ -110,7 +111,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
         if not reach[-1] > 0:
             break
         centre = int(np.searchsorted(reach, rng.random_sample() * reach[-1], side="right"))
-        if centre == size:  # by a rounding error
+        if centre == size:  # because of a rounding error
             centre = int(np.flatnonzero(distance)[-1])
         own = slice(first[centre], first[centre + 1])
         lda_seeds.join_centre(values[own], words[own], *by_word, SAME, distance, cosine, nearest)
@@ -119,7 +120,7 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
 
 
 def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
-    """The numbers of `size` different documents, in any order."""
+    """Draw the numbers of `size` different documents, in any order."""
     if n_samples < MANY:
         return rng.choice(n_samples, size, replace=False)
     return sample_without_replacement(n_samples, size, random_state=rng).astype(np.int64)
@@ -128,9 +129,9 @@ def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
 def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray) -> None:
     """Write `start` plus the counts of one group of documents to each of the first rows of `out`.
 
-    Only where there are counts.
+    Elements without counts are not written again.
     """
-    rows, places = np.unique(groups, return_inverse=True)  # SciPy may convert all that it is given
+    rows, places = np.unique(groups, return_inverse=True)  # only these rows of X are converted
     ends = np.arange(len(groups) + 1) * groups.shape[1]
     weights = np.full(groups.size, SEED_WEIGHT)
     chosen = sparse.csr_matrix((weights, places.ravel(), ends), (len(groups), len(rows)))
@@ -139,7 +140,7 @@ def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray)
 
 
 def _unit_vectors(X: Any) -> sparse.csr_matrix:
-    """log(1 + n) idf of documents, scaled to norm 1, always in double precision."""
+    """The vectors log(1 + n) idf of documents, scaled to norm 1, in double precision."""
     vectors = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     vectors.eliminate_zeros()
     n_documents = np.bincount(vectors.indices, minlength=X.shape[1])
@@ -154,20 +155,20 @@ def gamma_draws(rng: RandomState, shape: tuple[int, ...]) -> NDArray[np.float64]
     return rng.gamma(100.0, 0.01, shape)
 
 
-#: The largest number of documents used; the least number of documents and of words required;
-#: and the least number of documents required of a stream.
+#: The critical temperature is computed from at most MOST documents.  At least LEAST documents and
+#: words are required, and in a stream at least LEAST_DOCUMENTS.
 MOST, LEAST, LEAST_DOCUMENTS = 4000, 4, 100
-#: Used as the critical temperature if too few documents were seen.
+#: This is used as the critical temperature if there were too few documents.
 DEFAULT_CRITICAL = 3.3
-#: Index of the singular value that is used: the third, because a few documents with words of
-#: their own can determine the second.
+#: Index of the singular value that is used.  It is the third one, because a few documents with
+#: unusual words can determine the second.
 RANK = 2
 #: The largest critical temperature that is returned.
 MAX_CRITICAL = 100.0
 
 
 class CorpusOfFit:
-    """The documents of a fit, or the first ones of a stream.  The runs of a fit share them."""
+    """The documents of a fit, or the first documents of a stream, which all runs share."""
 
     def __init__(
         self, X: Any, n_documents: float | None = None, n_words: float | None = None
@@ -176,7 +177,7 @@ class CorpusOfFit:
         self._critical: dict[tuple[int, float, Form], float] = {}
 
     def critical_temperature(self, n_topics: int, alpha: float, form: Form) -> float:
-        """A constant if too few documents were seen."""
+        """The critical temperature of the documents, or a constant if there are too few."""
         if self.X.shape[0] < min(LEAST_DOCUMENTS, self.n_documents or 0):
             return DEFAULT_CRITICAL
         asked = n_topics, alpha, form
@@ -187,7 +188,7 @@ class CorpusOfFit:
 
 
 def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "likelihood") -> float:
-    """Compute the temperature below which topics of these documents differ, at least 1."""
+    """Compute the temperature (at least 1) below which topics of these documents differ."""
     X = X[:: max(1, -(-X.shape[0] // MOST))]
     lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
     X = sparse.csr_matrix(X[lengths > 0], dtype=np.float64)
@@ -199,7 +200,7 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
         return 1.0
     scaled = sparse.diags_array(lengths**-0.5) @ X[:, totals > 0]
     scaled = scaled @ sparse.diags_array(totals[totals > 0] ** -0.5)
-    # LAPACK's last digits depend on the processor
+    # rounded, because LAPACK's last digits depend on the processor
     sigma = float(f"{randomized_svd(scaled, RANK + 1, n_iter=4, random_state=0)[1][RANK]:.6g}")
     share = float(lengths.mean()) / n_topics
 
@@ -210,6 +211,6 @@ def critical_temperature(X: Any, n_topics: int, alpha: float, form: Form = "like
 
     if growth(1.0 / MAX_CRITICAL) >= 1:
         return MAX_CRITICAL
-    # growth is at least b, so at the latest topics separate at T = 1
+    # growth is at least b, so topics separate at T = 1 if not before
     inverse = bisect(lambda b: min(growth(b), 2.0) - 1.0, 1.0 / MAX_CRITICAL, 1.0, xtol=1e-4)
     return round(1.0 / float(inverse), 2)

@@ -22,23 +22,23 @@ from annealvi.threads import shallow, writing
 
 
 class WordIndex(NamedTuple):
-    """A block of documents, transposed: its entries in the order of their words."""
+    """A transposed block of documents: its entries in the order of their words."""
 
-    #: The words of the block, ascending.
+    #: The words of the block, in ascending order.
     words: NDArray[np.int64]
-    #: Where the entries of each word begin, and the end.
+    #: The index at which the entries of each word begin, and the end of the last word's entries.
     first: NDArray[np.int64]
-    #: The document of each entry, and its place among all entries; both from 0 in the block.
+    #: The document of each entry, and the index of the entry; both count from 0 in the block.
     document: NDArray[np.int64]
     position: NDArray[np.int64]
-    #: The order in which threads fit the documents: the longest first.
+    #: The order in which threads fit the documents; the longest document comes first.
     order: NDArray[np.int64]
     #: Number of entries of the longest document.
     longest: int
 
 
 class FittedBlock(NamedTuple):
-    """What the statistics of a block of documents follow from, once these are fitted."""
+    """A block of fitted documents, from which its statistics can be computed."""
 
     entries: WordIndex
     weights: TopicWeights
@@ -49,12 +49,12 @@ class FittedBlock(NamedTuple):
 
 
 class Statistics:
-    """sum_d b_d n_dv phi_dvk of the words that were seen, word-major.
+    """The statistics sum_d b_d n_dv phi_dvk, with a row for each word that occurs.
 
-    Words have rows in the order in which they were first seen; see :class:`TopicWeights`.
+    Rows are in the order in which words first occurred; see :class:`TopicWeights`.
 
     If all documents of a step are in one block, their statistics are summed only when they are
-    needed: row by row by :meth:`step_rows`, or all by :attr:`values`.
+    needed: row by row by :meth:`step_rows`, or all of them by :attr:`values`.
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike) -> None:
@@ -74,17 +74,17 @@ class Statistics:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the rows take, if all words are seen."""
+        """The bytes that the rows take if all words occur."""
         return self.stored.nbytes
 
     def clear(self) -> None:
-        """Forget all words."""
+        """Remove the statistics of all words."""
         self.deferred = None
         self.row_of[:] = -1
         self.n_rows[0] = 0
 
     def defer(self, block: FittedBlock) -> None:
-        """Add a block that is the first of a step, and perhaps the only one."""
+        """Add the first block of a step, whose statistics are summed later."""
         self.row_of[block.entries.words] = np.arange(len(block.entries.words), dtype=np.int32)
         self.n_rows[0], self.deferred = len(block.entries.words), block
 
@@ -94,19 +94,19 @@ class Statistics:
         kernels.accumulate_statistics(block, self.row_of, self.n_rows, values, word_energy)
 
     def words(self) -> NDArray[np.int64]:
-        """The words that were seen, ascending."""
+        """The words that occurred, in ascending order."""
         if self.deferred is not None:
             return self.deferred.entries.words
         return np.flatnonzero(self.row_of >= 0)
 
     def rows(self, words: NDArray[np.int64], n_topics: int) -> NDArray:
-        """A copy of the rows of some words that were seen, without their padding."""
+        """A copy of the rows of some words that occurred, without padding."""
         return self.values[self.row_of[words], :n_topics]
 
     def seen(self, dense_share: float) -> tuple[NDArray[np.bool_], NDArray]:
-        """Which words were seen, and a copy of their rows, with padding, in the order of words.
+        """Which words occurred, and a copy of their rows with padding, in the order of words.
 
-        If they are at least a share of the vocabulary, there are rows for all words.
+        If at least the share `dense_share` of all words occurred, there are rows for all words.
         """
         values = self.values  # these settle the rows' places
         seen = self.row_of >= 0
@@ -117,7 +117,7 @@ class Statistics:
         return seen, rows
 
     def put_seen(self, seen: NDArray[np.bool_], rows: NDArray) -> None:
-        """Set the rows of words, of which none was seen before, as :meth:`seen` returns them."""
+        """Set the rows of words to the results of :meth:`seen`; there must be no rows before."""
         words = np.flatnonzero(seen)
         own = self.n_rows[0] + np.arange(len(words))
         self.row_of[words] = own
@@ -127,43 +127,43 @@ class Statistics:
         self.n_rows[0] += len(words)
 
     def dense(self, n_topics: int) -> NDArray:
-        """The statistics of all words, of shape (V, K); those not seen are 0."""
+        """The statistics of all words, of shape (V, K); words that did not occur have 0."""
         out = np.zeros((len(self.row_of), n_topics), self.values.dtype)
         words = self.words()
         out[words] = self.rows(words, n_topics)
         return out
 
 
-#: Weights of words are kept from block to block up to so many bytes, or up to those of this share
-#: of the vocabulary if that is more.
+#: Weights of words are kept between blocks if they take at most KEPT_BYTES, or if they belong to at
+#: most the share KEPT_SHARE of the vocabulary.
 KEPT_BYTES, KEPT_SHARE = 1 << 25, 0.25
-#: Logarithm of the sums of topics in the padding, which is then no row's largest weight.
+#: Logarithm of the sums of topics in the padding, so that padding never has the largest weight.
 PADDED_LOG_SUM = 1e30
 
 TopicEstimate = Literal["map", "variational"]
 
 
 def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
-    """The f in log beta_v = f(lambda_v) - f(sum_v lambda_v), of log E[beta] or E[log beta]."""
+    """The function f for which log E[beta] or E[log beta] is f(lambda_v) - f(sum_v lambda_v)."""
     return special.log if estimate == "map" else special.digamma
 
 
 class Rows(NamedTuple):
-    """lambda as it is stored: the updates of some rows may be pending.
+    """The stored lambda, in which the updates of some rows may be pending.
 
     Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
     """
 
     values: NDArray
     eta: NDArray
-    #: Value of `now` when the row was last updated.
+    #: The value of `now` when the row was last updated.
     decay: NDArray[np.float64]
     #: The product of 1 - rho over all steps.
     now: float
 
 
 def sums_of_rows(lam: NDArray, n_topics: int, n_threads: int) -> NDArray[np.float64]:
-    """The sums of lambda over words, of shape (K,)."""
+    """Compute the sums of lambda over words, of shape (K,)."""
     sums = np.empty(n_topics)
     partial = separate_rows(kernels.n_blocks(len(lam)), n_topics)
     kernels.sum_topics(lam, n_threads, partial, sums)
@@ -177,10 +177,10 @@ def move_rows(
     step: tuple[float, float, bool] = (0.0, 0.0, False),
     statistics: Statistics | None = None,
 ) -> NDArray[np.float64]:
-    """Apply the pending steps of some words' rows in place, and add statistics if there are any.
+    """Apply the pending steps to the rows of some words in place, and add statistics if given.
 
-    A step is the number that multiplies the statistics, the least value of lambda, and whether
-    to return the sums of the new rows; else the sums of the statistics.
+    `step` contains the factor of the statistics, the least value of lambda, and whether to return
+    the sums of the new rows instead of the sums of the statistics.
     """
     n_topics, block = topics.eta.shape[1], None
     sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)
@@ -192,18 +192,18 @@ def move_rows(
 
 
 class TopicWeights:
-    """exp(b E log beta), word-major; a row is computed when a document first needs it.
+    """exp(b E log beta), with a row for each word, computed when a document first needs it.
 
-    Words have rows in the order in which they were first needed.  So only as much of the arrays
-    is ever written to, and takes memory, as there are words in a minibatch.
+    Rows are in the order in which words were first needed.  So memory is written to, and taken
+    from the system, only for the words of a minibatch.
 
-    Under the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
+    With the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
 
     Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
     so that its elements do not overflow and do not all underflow.
 
-    Several threads may read rows while another one adds some, because rows that are there are
-    not written again.
+    Several threads may read rows while another thread adds rows, because existing rows are not
+    written again.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class TopicWeights:
         if bounded:
             least = KEPT_BYTES // self.values[:1].nbytes
             self._most = min(n_features, max(least, int(KEPT_SHARE * n_features)))
-        #: The inverse temperature of the rows.
+        #: The inverse temperature at which the rows were computed.
         self.b0, self.exact = 0.0, False
         self._version = -1
 
@@ -230,7 +230,7 @@ class TopicWeights:
             self.place[:] = -1
 
     def match(self, version: int) -> None:
-        """Outdate the rows unless they were computed from this version of the topics."""
+        """Drop the rows if they were computed from another version of the topics."""
         if version != self._version:
             self._version = version
             self.outdate()
@@ -246,8 +246,8 @@ class TopicWeights:
         n_threads: int,
         want_logs: bool = False,
     ) -> None:
-        """Bring the rows of some words up to date."""
-        with writing(self):  # threads that infer documents share weights
+        """Compute the rows of some words that have not been computed yet."""
+        with writing(self):  # because threads that infer documents share weights
             if want_logs and not self.logs.size:
                 self.logs = aligned_empty(self.values.shape, self.values.dtype)
                 self.outdate()
@@ -266,34 +266,33 @@ class TopicWeights:
             )
 
 
-#: What an error says of GPUs.
+#: The hint in errors about GPUs.
 GPU_LIMITS = f"GPUs compute in float32, and fit {gpu.MOST_TOPICS:,} topics at most."
-#: Number of words whose logarithms are computed at a time.
+#: Number of words whose logarithms are computed together.
 TOPIC_ROWS = 512
 #: A step updates all rows if at least this share of the vocabulary occurs in the minibatch,
 #: because the next minibatch would need nearly all of them.
 DENSE_SHARE = 0.7
-#: If the prior is so many times lambda, their difference has lost digits of lambda.
+#: If the prior is this many times lambda, their difference has lost digits of lambda.
 CANCELS = 1e6
-#: Which topics are merged depends on words that they have more often than this, or this share of
-#: a topic if that is less.
+#: Which topics are merged depends on words whose counts in a topic are above LEAST_COUNT, or above
+#: the share LEAST_SHARE of the topic if that is less.
 LEAST_COUNT, LEAST_SHARE = 0.1, 2.5e-4
-#: Rows of added words start at this share of the prior, and steps bring the rest.  With all of it
-#: the sums of small topics would jump, and with them the shares of documents of other words.
+#: Rows of added words start at this share of the prior, and steps move them to the whole prior.
+#: Starting at the whole prior would change the sums of small topics, and so all shares, suddenly.
 NEW_SHARE = 1e-3
 #: Pending steps are applied when the product of 1 - rho falls below this.
 FORGOTTEN = 1e-200
 
 
 class Topics:
-    """lambda, word-major, and its prior.
+    """The parameters lambda of the topics, with a row for each word, and their prior.
 
-    An online step updates only the rows of the words in the minibatch.  The other rows would
-    merely move towards the prior.  They are updated later, when they are needed (see
-    :meth:`step`).
+    An online step updates only the rows of the words in the minibatch.  The other rows only move
+    towards the prior, and are updated later, when they are needed (see :meth:`step`).
 
-    Threads may read the topics, but no other may use them during a method that changes them:
-    `step`, `catch_up`, `assign` and what sets an attribute.  No reading method applies pending
+    Several threads may read the topics.  While a method changes them (`step`, `catch_up`, `assign`,
+    or setting an attribute), no other thread may use them.  Methods that read do not apply pending
     steps in place, because the local step of another thread may read the rows.
     """
 
@@ -318,29 +317,29 @@ class Topics:
         self.dtype = np.dtype(dtype)
         self.n_threads = n_threads
         self.width = padded_length(n_topics, self.dtype)
-        #: The GPU that has lambda too, or None, and whether lambda has only been moved there.
+        #: The topics on a GPU, or None, and whether only their lambda has the last steps.
         self.on_device: DeviceTopics | None = None
         self._moved_there = False
         self._stored = aligned_empty((n_features, self.width), self.dtype)
-        self._room: NDArray | None = None  # of which `stored` are the first rows; see add_words
+        self._room: NDArray | None = None  # `stored` is its first rows; see add_words
         self.decay, self.now = np.ones(n_features), 1.0
         self.eta = np.array(eta, dtype=np.float64)
         self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
         self._estimate: TopicEstimate = estimate
         self._sums: NDArray[np.float64] | None = None
-        #: Changes whenever a number does, and whenever topics do not follow from those before.
+        #: `version` changes with lambda, `replaced` only if lambda is set without a step.
         self.version = self.replaced = 0
-        #: Weights that calls share, see :class:`annealvi.models.lda.documents.Documents`.
+        #: Weights that calls share; see :class:`annealvi.models.lda.documents.Documents`.
         self.weights: dict[Any, TopicWeights] = {}
 
     @property
     def shape(self) -> tuple[int, int, np.dtype]:
-        """V, K padded and the dtype, which buffers are made for."""
+        """V, K padded and the dtype, for which buffers are made."""
         return self.n_features, self.width, self.dtype
 
     @property
     def stored(self) -> NDArray:
-        """See :class:`Rows`; read-only if they are parts of a file."""
+        """The values of :class:`Rows`, which are read-only if they are a part of a file."""
         if self._moved_there and self.on_device is not None:
             lam = aligned_empty(self._stored.shape, self.dtype)
             with used(self.on_device.device):
@@ -353,7 +352,7 @@ class Topics:
         self._stored, self._moved_there = value, False
 
     def use(self, device: str) -> None:
-        """Make steps, and fit documents, on the processor or a GPU from now on."""
+        """Set the device, the processor or a GPU, for the next steps and documents."""
         found, before = device_of(device), self.on_device
         if found is (None if before is None else before.device):
             return
@@ -363,23 +362,23 @@ class Topics:
         self._stay(found)
 
     def _stay(self, device: Any) -> None:
-        """Leave nothing on a GPU; what follows is computed on this device."""
+        """Move lambda from a GPU to the host, and compute on this device from now on."""
         self.stored, self.weights = self.stored, {}
         self.on_device = None if device is None else DeviceTopics(device)
 
     def leave(self) -> None:
-        """Give back the memory on a GPU until the topics are needed there again."""
+        """Release the memory on a GPU until the topics are needed there again."""
         if self.on_device is not None:
             self._stay(self.on_device.device)
 
     def _changed(self, replaced: bool = False) -> None:
-        """Mark what follows from lambda as outdated."""
+        """Mark values that were computed from lambda as outdated."""
         self.version += 1
         self.replaced += replaced
         self.weights = {}
 
     def copy(self) -> Self:
-        """Topics that go on for themselves."""
+        """Return an independent copy."""
         copied = shallow(self)
         copied.stored, copied.decay, copied.weights = self._copied(), self.decay.copy(), {}
         copied._room = None
@@ -392,8 +391,8 @@ class Topics:
         return copied
 
     def _own(self) -> None:
-        """Before a change, copy arrays that are parts of a file."""
-        if not self._stored.flags.writeable:  # pending steps were not made on a device
+        """Before a change, copy arrays that are a part of a file."""
+        if not self._stored.flags.writeable:  # then the topics have not been on a device
             self.stored, self.decay = self._copied(), self.decay.copy()
 
     @property
@@ -408,16 +407,16 @@ class Topics:
             self._changed(replaced=True)
 
     def set_eta(self, eta: ArrayLike) -> None:
-        """Use another prior, of shape (), (V,) or (K, V), from the next step on."""
+        """Set the prior, of shape (), (V,) or (K, V), which the next step uses."""
         if not np.array_equal(self.eta, eta):
-            self.catch_up()  # pending steps use the old prior
+            self.catch_up()  # pending steps must use the old prior
             self.eta, self._prior = np.array(eta, dtype=np.float64), None
 
     # ------------------------------------------------------------------- lambda
 
     @property
     def lam(self) -> NDArray:
-        """lambda, of shape (V, K padded); a copy if steps are pending."""
+        """The present lambda, of shape (V, K padded), which is a copy if steps are pending."""
         if self.now == 1:
             return self.stored
         lam = self._copied()
@@ -427,22 +426,22 @@ class Topics:
 
     @property
     def components(self) -> NDArray:
-        """lambda as a (K, V) view."""
+        """The present lambda as a view of shape (K, V)."""
         return self.lam[:, : self.n_topics].T
 
     def snapshot(self) -> NDArray:
-        """lambda as a (K, V) array that later steps do not change."""
-        lam = self._copied() if self.now == 1 else self.lam  # which is a copy then
+        """The present lambda as an array of shape (K, V) that later steps do not change."""
+        lam = self._copied() if self.now == 1 else self.lam  # `lam` is a copy if steps are pending
         return lam[:, : self.n_topics].T
 
     def counts(self) -> NDArray:
-        """The words of each topic, lambda without the prior: a new (K, V) array."""
+        """The counts of words in each topic, lambda minus the prior, as a new (K, V) array."""
         return np.maximum(self.components - self.eta_rows(self.dtype).T, 0, order="C")
 
     def merged(self, several: Sequence[NDArray]) -> NDArray:
-        """lambda merged from the `counts` of several fits; a topic has their mean over fits.
+        """Merge the `counts` of several fits, and return lambda; see `merging.py`.
 
-        See `merging.py`.
+        The counts of a merged topic are the sum over its topics, divided by the number of fits.
         """
         rows = [row for counts in several for row in counts]
         size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
@@ -453,7 +452,7 @@ class Topics:
         return means
 
     def some_rows(self, words: NDArray[np.int64]) -> NDArray:
-        """Copies of some words' rows of lambda, with their pending steps applied."""
+        """Copies of the rows of some words, to which pending steps have been applied."""
         lam = self.stored[words]
         if self.now != 1:
             rows = Rows(lam, self.rows().eta[words], self.decay[words], self.now)
@@ -461,7 +460,7 @@ class Topics:
         return lam[:, : self.n_topics]
 
     def rows(self) -> Rows:
-        """lambda as it is stored, with its pending steps."""
+        """The stored lambda, with its pending steps."""
         return Rows(self.stored, self._kept_prior()[0], self.decay, self.now)
 
     def _kept_prior(self) -> tuple[NDArray, NDArray[np.float64]]:
@@ -479,7 +478,7 @@ class Topics:
             words = np.arange(self.n_features)
             self._sums = move_rows(words, self.rows(), self.n_threads, (0.0, 0.0, True))
             self.decay, self.now = np.ones(self.n_features), 1.0
-            self._changed()  # rows change by rounding errors
+            self._changed()  # because rows change by rounding errors
 
     def assign(self, components: ArrayLike) -> None:
         """Set lambda from an array of shape (K, V)."""
@@ -488,7 +487,7 @@ class Topics:
 
     @contextmanager
     def replaced_by(self) -> Iterator[NDArray]:
-        """Set lambda by writing to all of an array of shape (K, V)."""
+        """Return a context that sets lambda: the caller fills an array of shape (K, V)."""
         lam = aligned_empty((self.n_features, self.width), self.dtype)
         lam[:, self.n_topics :] = 0
         yield lam[:, : self.n_topics].T
@@ -497,9 +496,9 @@ class Topics:
         self._changed(replaced=True)
 
     def add_words(self, n: int) -> None:
-        """Add words without counts; their prior is the least one of a topic, if words differ.
+        """Add words without counts.  If priors of words differ, a topic's least prior is used.
 
-        The room for rows doubles when it is full, so that few calls copy lambda.
+        The allocated number of rows doubles when it is too small, so that few calls copy lambda.
         """
         V, K, sums, room = self.n_features + n, self.n_topics, self.sums, self._room
         if room is None or self.stored.base is not room.base or len(room) < V:
@@ -517,7 +516,7 @@ class Topics:
 
     @property
     def sums(self) -> NDArray[np.float64]:
-        """sum_v lambda_kv, of shape (K,)."""
+        """The sums of lambda over words, of shape (K,)."""
         if self._sums is None:
             self._sums = sums_of_rows(self.lam, self.n_topics, self.n_threads)
         return self._sums
@@ -525,31 +524,31 @@ class Topics:
     # ------------------------------------------------------ what follows from lambda
 
     def exp_e_log(self) -> NDArray:
-        """exp(E log beta), of shape (K, V)."""
+        """Compute exp(E log beta), of shape (K, V)."""
         weights, words = TopicWeights(*self.shape), np.arange(self.n_features)
         weights.refresh(words, self.rows(), self.sums, "variational", 1.0, True, self.n_threads)
         return weights.values[:, : self.n_topics].T
 
     def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
-        """E log beta or, under the map estimate, log E beta."""
+        """Compute E log beta or, with the map estimate, log E beta."""
         log = log_of(self.estimate)
         logs = log(np.asarray(lam, dtype=np.float64), out=out)
         logs[:, : self.n_topics] -= log(self.sums)
         return logs
 
     def bound(self, b: float = 1.0) -> float:
-        """The topics' part of the objective, under the prior b eta.
+        """Compute the part of the objective that topics contribute, with the prior b eta.
 
-        This is -KL(q(beta) || p(beta)).  In the map estimate beta is a point, so there is no KL.
-        The prior Dir(eta + 1) of the point is then compared with the uniform prior:
-        log Dir(E beta; eta + 1) - log Dir(E beta; 1).
+        This part is -KL(q(beta) || p(beta)).  With the map estimate beta is a point, and the
+        part is log Dir(E beta; eta + 1) - log Dir(E beta; 1): the log density of the point
+        under the prior Dir(eta + 1), compared with the uniform prior.
         """
         return self._negative_kl(b) if self.estimate == "variational" else self._log_density(b)
 
     def _negative_kl(self, b: float) -> float:
-        """-KL(Dir(lambda) || Dir(b eta)), summed over topics."""
+        """Compute -KL(Dir(lambda) || Dir(b eta)), summed over topics."""
         K, V, eta, sums = self.n_topics, self.n_features, self.eta * b, self.sums
-        # (1, 1), (V, 1) or (V, K): terms that are equal for all words or topics are summed once
+        # its shape is (1, 1), (V, 1) or (V, K), so that equal terms of the prior are summed once
         eta = eta.reshape(-1, 1) if eta.ndim < 2 else eta.T
         of_words, of_topics = V // eta.shape[0], K // eta.shape[1]
         of_each, psi_sums = np.broadcast_to(eta, (V, eta.shape[1])), special.digamma(sums)
@@ -561,10 +560,10 @@ class Topics:
         return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
 
     def _log_density(self, b: float) -> float:
-        """sum_k log Dir(E beta_k; b eta_k + 1) - log Dir(E beta_k; 1)."""
+        """Compute the sum over k of log Dir(E beta_k; b eta_k + 1) - log Dir(E beta_k; 1)."""
         K, V, lam, eta = self.n_topics, self.n_features, self.lam, self.eta_rows(np.float64, b)
         total = np.zeros(K)
-        for start in range(0, V, TOPIC_ROWS):  # in this order for any number of threads
+        for start in range(0, V, TOPIC_ROWS):  # the order is the same for any number of threads
             some = slice(start, start + TOPIC_ROWS)
             total += np.sum(eta[some] * self.logs(lam[some, :K]), axis=0)
         copies = V if self.eta.ndim == 0 else 1
@@ -574,7 +573,7 @@ class Topics:
         return float(np.sum(total + of_prior))
 
     def eta_rows(self, dtype: DTypeLike, b: float = 1.0) -> NDArray:
-        """b eta as a (V, K) array with contiguous rows; a scalar takes the memory of one row."""
+        """Return b eta as a (V, K) array; if eta is a number, it takes the memory of one row."""
         shape, eta = (self.n_features, self.n_topics), self.eta
         if eta.ndim == 0:
             return np.broadcast_to(np.full(shape[1], b * eta, dtype=dtype), shape)
@@ -586,12 +585,12 @@ class Topics:
     def step(
         self, statistics: Any, rho: float, scale: float, floor: float = 0.0, b: float = 1.0
     ) -> None:
-        """lambda <- (1 - rho) lambda + rho (b eta + scale * statistics), at least `floor`.
+        """Set lambda to (1 - rho) lambda + rho (b eta + scale * statistics), at least `floor`.
 
-        Only the rows of words in the statistics must be updated now.  The others move towards
-        the prior, lambda - eta <- (1 - rho) (lambda - eta).  These steps are pending until the
-        row is needed, and are then applied all at once.  The sums over words follow from those
-        of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
+        Only the rows of words in the statistics must be updated now.  The other rows move towards
+        the prior: lambda - eta is multiplied by 1 - rho.  These steps are pending until a row is
+        needed, and are then applied together.  The sums of lambda over words are computed from the
+        sums of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
         step has another prior or a floor.
         """
         if self.on_device is not None:
@@ -603,7 +602,7 @@ class Topics:
         few = len(words) < DENSE_SHARE * self.n_features
         if few and rho < 1 and floor == 0 and b == 1:
             before, (_, eta_sums) = self.sums, self._kept_prior()
-            # if interrupted here, it was a step without statistics
+            # if the fit is interrupted here, lambda is that of a step without statistics
             self._sums, self.now = None, self.now * (1.0 - rho)
             sums = move_rows(words, self.rows(), n, (amount, 0.0, False), statistics)
             moved = eta_sums + (1.0 - rho) * (before - eta_sums)
@@ -613,7 +612,7 @@ class Topics:
             if self.now < FORGOTTEN:
                 self.catch_up()
             return
-        self.catch_up()  # pending steps use the old prior
+        self.catch_up()  # because pending steps use the old prior
         eta = self._kept_prior()[0] if b == 1 else self.eta_rows(self.dtype, b)
         rows = Rows(self._stored, eta, np.ones(self.n_features), 1.0 - rho)
         self._sums, words = None, np.arange(self.n_features)
@@ -624,21 +623,21 @@ class Topics:
         self.catch_up()
         there.match(self)
         self._changed()
-        # if interrupted from here on, lambda is what is there
+        # if the fit is interrupted from here on, lambda is the one on the device
         there.version, self._moved_there, self._sums = self.version, True, None
         self._sums = there.step(self, *step)
 
     # --------------------------------------------------------------------- files
 
     def state_dict(self) -> dict[str, Any]:
-        """lambda as it is stored: applying pending steps would change the bits of later steps."""
+        """The stored lambda; applying pending steps would change the last digits of later steps."""
         return self.STATE.dump(self)
 
     @classmethod
     def read(
         cls, tree: Mapping[str, Any], K: int, V: int, dtype: np.dtype, way: str = ""
     ) -> dict[str, Any]:
-        """What :meth:`state_dict` returned, checked; lambda stays a part of the file."""
+        """Check what :meth:`state_dict` returned; lambda stays a part of the file's buffer."""
         sizes: Any = dict(K=K, V=V, width=padded_length(K, dtype), dtype=dtype)
         found = cls.STATE.load(tree, way, **sizes)
         for start in range(0, V, TOPIC_ROWS):
@@ -648,7 +647,7 @@ class Topics:
         return found
 
     def restore(self, found: dict[str, Any]) -> None:
-        """Take over what :meth:`read` returned, for topics of the same size."""
+        """Set what :meth:`read` returned, for topics of the same size."""
         self.stored, self.decay, self.now, self._sums = found.values()
         self._changed(replaced=True)
 

@@ -1,4 +1,4 @@
-"""The LDA kernels' fit of a block of documents, and the buffers it needs."""
+"""The fit of a block of documents by the kernels of LDA, and the buffers that it needs."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from annealvi.model import Tempering
 from annealvi.models.lda.device import DeviceStatistics, DeviceWork
 from annealvi.models.lda.topics import FittedBlock, Statistics, Topics, TopicWeights, WordIndex
 
-#: Bytes for a document's rows of the topics that it still uses: about the level 2 cache.
+#: Bytes for the weights of a document's words in the topics that it uses, as in the level 2 cache.
 PACKED_BYTES = 1 << 19
 
-#: A workspace has room for this share more than the first rows need: one part in so many.
+#: Buffers are larger than the first block needs by one part in SPARE.
 SPARE = 4
 
 Start = Literal["random", "warm", "constant"]
 DocumentEstimate = Literal["variational", "sparse"]
-#: Sparsity at T = 1 of the ``"sparse"`` estimate, and the temperature below which it sets in.
+#: The sparsity kappa of the ``"sparse"`` estimate at T = 1, and the T below which kappa is not 0.
 SPARSITY, SPARSE_BELOW = 0.5, 1.5
-#: See :meth:`LocalOptions.relaxation`.
+#: The values of :meth:`LocalOptions.relaxation`.
 RELAXATION, RELAXED_BELOW = (1.5, 2.0), 1.2
-#: See :meth:`LocalOptions.least_share`: in float64, and in float32 after and in training.
+#: The :meth:`LocalOptions.least_share` in float64, in float32 after training, and in training.
 LEAST_SHARE, SINGLE_SHARE, TRAINING_SHARE = 1e-9, 1e-4, 1e-2
-#: The same with scikit-learn's arithmetic.
+#: The :meth:`LocalOptions.least_share` with scikit-learn's arithmetic.
 EXACT_SHARE = 1e-12
 #: The kernels count iterations in 32 bits.
 MOST_ITERATIONS = 2**31 - 1
@@ -54,15 +54,15 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
 
 
 def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
-    """Inverse temperatures in a dtype, in a new array; none is below its least normal number.
+    """Convert inverse temperatures to a dtype; raise them to its least normal number if smaller.
 
-    At that number of float32 nothing is left of the likelihood, as at any number below it.
+    At the least normal number of float32 the likelihood has no effect any more.
     """
     return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")
 
 
 def of_rows(tempering: Tempering, rows: slice) -> Tempering:
-    """The tempering of some of the documents."""
+    """The tempering of the documents in `rows`."""
     if np.ndim(tempering.inverse) == 0:
         return tempering
     return tempering._replace(inverse=np.asarray(tempering.inverse)[rows])
@@ -74,35 +74,36 @@ class LocalOptions:
 
     #: Largest number of iterations for a document.
     max_iter: int = 100
-    #: A document stops when mean_k |change of gamma_dk| falls below this.  The more topics there
-    #: are, the looser the test.
+    #: A document stops when mean_k |change of gamma_dk| falls below this.  With more topics it
+    #: stops earlier.
     tolerance: float = 1e-3
-    #: Start of gamma in training.  ``"random"`` is scikit-learn's local step in every detail: new
-    #: Gamma(100, 0.01) draws, and the dtype's eps added to the normaliser of phi.  The others add
-    #: no eps and take exponents relative to their maximum, so float32 does not underflow.
+    #: Start of gamma in training.  ``"random"`` is the local step of scikit-learn, with new
+    #: Gamma(100, 0.01) draws and with the dtype's eps added to the normaliser of phi.  The other
+    #: starts add no eps, and subtract the largest exponent, so that float32 does not underflow.
     start: Start = "constant"
-    #: If given, a document stops instead when sum_k |change of gamma_dk| falls below this times
-    #: its number of tokens.  This test does not depend on K.
+    #: If this is set, a document stops when sum_k |change of gamma_dk| falls below it times the
+    #: document's number of tokens.  This test does not depend on K.
     token_tolerance: float | None = None
     #: Largest number of iterations outside training, if it differs from `max_iter`.  In float32
-    #: the result of a document that is stopped before convergence may vary.
+    #: the result of a document that stops before convergence may vary.
     inference_iter: int | None = None
     #: Whether later iterations skip topics with a small share in the document, if that saves
     #: time; see :meth:`least_share`.
     prune: bool = True
-    #: Whether training uses E log theta, or documents of fewer topics once T is low.
+    #: Whether training uses E log theta, or the estimate with fewer topics when T is low.
     document_estimate: DocumentEstimate = "variational"
-    #: Whether training takes longer steps, and may stop earlier, once T is low; see
+    #: Whether training makes longer steps, and may stop earlier, when T is low; see
     #: :meth:`relaxation`.
     over_relaxed: bool = False
-    #: Number of documents in a shard, if training sums over these; see
+    #: Number of documents in a shard, if training sums over shards; see
     #: :mod:`annealvi.models.lda.local_step`.
     shard_size: int | None = None
 
     def least_share(self, dtype: DTypeLike, training: bool) -> float:
-        """Return the share of a word below which a document's topic may be skipped; 0 for none.
+        """Return the share of a word below which a document's topic may be skipped.
 
-        In float64 gamma changes by less than 1e-6, and by less than 1e-10 with ``start="random"``.
+        With 0 no topic is skipped.  In float64 skipping changes gamma by less than 1e-6, and by
+        less than 1e-10 with ``start="random"``.
         """
         if not self.prune:
             return 0.0
@@ -113,11 +114,11 @@ class LocalOptions:
         return TRAINING_SHARE if training else SINGLE_SHARE
 
     def relaxation(self, tempering: Tempering) -> tuple[float, float]:
-        """Return omega and a factor of the tolerance for documents in training.
+        """Return omega and the factor of the tolerance for documents in training.
 
-        With ``over_relaxed`` and T below 1.2, a step of gamma is omega = 1.5 times the step to the
-        coordinate optimum, from the second iteration on.  As gamma is then closer to its limit,
-        the tolerance is twice as large.  Otherwise both are 1.
+        With ``over_relaxed`` and T below 1.2, each step of gamma after the first iteration is omega
+        = 1.5 times the step to the coordinate optimum.  As gamma is then closer to its limit, the
+        tolerance is twice as large.  Otherwise omega and the factor are 1.
         """
         if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION
@@ -126,7 +127,7 @@ class LocalOptions:
     def sparsity(self, tempering: Tempering) -> float:
         """Return the kappa of :mod:`annealvi.models.lda.documents` at a temperature.
 
-        Under ``"sparse"`` it rises from 0 at T = 1.5 to 0.5 at T = 1, linearly in T.
+        With ``"sparse"``, kappa rises linearly from 0 at T = 1.5 to 0.5 at T = 1.
         """
         if self.document_estimate == "variational":
             return 0.0
@@ -149,10 +150,10 @@ OPTIONS = Schema(
 
 
 class Workspace:
-    """The buffers that the kernels write to; they are kept as long as they are large enough.
+    """The buffers that the kernels write to, which are kept as long as they are large enough.
 
-    A workspace is used by one call at a time.  Training steps have one, used by the thread that
-    makes them, and each other call makes its own.
+    Only one call may use a workspace at the same time.  All training steps of a model use one
+    workspace, and each other call makes its own.
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:
@@ -165,18 +166,18 @@ class Workspace:
         self._alpha = np.empty(0), np.empty(0, dtype=dtype)
 
     def padded(self, alpha: NDArray[np.float64]) -> NDArray:
-        """The prior of the documents' topics as the kernels read it; the last one is kept."""
+        """The prior of the documents' topics in the form that kernels read; it is kept."""
         if not np.array_equal(alpha, self._alpha[0]):
             self._alpha = alpha.copy(), padded_rows(alpha[None, :], self._dtype, fill=alpha[0])[0]
         return self._alpha[1]
 
     def reserve(self, index: WordIndex) -> None:
-        """Make room for a block of documents."""
+        """Make the buffers large enough for a block of documents."""
         needed = len(index.order), len(index.position), index.longest
         if self._capacity != (0, 0, 0) and all(map(le, needed, self._capacity)):
             return
-        # some more than needed, which takes no memory until it is used: portions of a stream have
-        # about as many words each
+        # somewhat more than needed, because blocks of a stream have similar numbers of words; this
+        # takes no memory until it is used
         sizes = zip(needed, self._capacity, strict=True)
         n_samples, n_entries, longest = (max(1, n + n // SPARE, room) for n, room in sizes)
         self._capacity = (n_samples, n_entries, longest)
@@ -198,7 +199,7 @@ class Workspace:
         X, weights, topics, mixed = call.X, call.weights, call.topics, bool(np.any(b != call.b0))
         index = self.indices.of_block(X, rows)
         self.reserve(index)
-        if mixed and self.raised.size == 1:  # rows of documents with temperatures of their own
+        if mixed and self.raised.size == 1:  # for documents with their own temperatures
             n_slots = self.n_threads * kernels.TOGETHER_DOCUMENTS
             self.raised = np.empty((n_slots, self.longest * self._width), dtype=self._dtype)
         weights.refresh(
@@ -218,18 +219,18 @@ class Workspace:
             wanted.statistics.add(block, wanted.word_energy)
 
 
-#: Bytes of the blocks that are kept from pass to pass.
+#: Most bytes of the blocks that are kept between passes over the documents.
 MOST_BYTES = 1 << 26
 
 
 class WordIndices:
     """Transposes blocks of documents, and keeps the blocks of passes over the same documents.
 
-    A block is kept when it is seen for the second time, or at once if passes are `repeated`, as
-    long as all take at most MOST_BYTES.  So a stream, whose documents are seen once, keeps none.
-    All are forgotten when passes over other blocks begin, as in a finish.  A kept block is used as
-    long as its documents have the same words: kernels read what was prepared for these words, and
-    a callback may have changed them.
+    A block is kept when it is used for the second time, or the first time if passes are `repeated`,
+    as long as all kept blocks take at most MOST_BYTES.  Nothing is kept of a stream, because its
+    documents are used once.  Kept blocks are released when passes over other blocks begin.  A kept
+    block is used only if its documents still have the same words, because a callback may have
+    changed them.
     """
 
     def __init__(self, n_features: int, n_threads: int = 1) -> None:
@@ -241,11 +242,11 @@ class WordIndices:
         self._bytes = 0
 
     def forget(self) -> None:
-        """Forget the blocks that were kept: the documents may change in place from now on."""
+        """Release the kept blocks, because the documents may change in place from now on."""
         self._corpus, self._kept, self._bytes = None, {}, 0
 
     def of_block(self, X: Any, rows: slice) -> WordIndex:
-        """The index of a block, valid until the next call."""
+        """The transposed block, which is valid until the next call."""
         key = rows.start, rows.stop
         begins = rows.start == 0 and key not in self._kept
         if begins or self._corpus is None or self._corpus() is not X:
@@ -256,12 +257,12 @@ class WordIndices:
         if kept is not None and before == digest:
             return kept
         index = self._transposed(X, rows)
-        if before != digest:  # seen for the first time, as it is now
+        if before != digest:  # the block is new, or has changed
             self._kept[key] = digest, None
             self._bytes -= 0 if kept is None else _n_bytes(kept)
             if not self.repeated:
                 return index
-        # of many more entries too few would be kept to be of use
+        # of a much larger corpus, too small a part could be kept
         n_bytes = self._bytes + _n_bytes(index)
         if n_bytes <= MOST_BYTES and len(X.indices) <= MOST_BYTES:
             index = WordIndex._make([*map(np.ndarray.copy, index[:-1]), index.longest])
@@ -291,71 +292,71 @@ def _n_bytes(index: WordIndex) -> int:
 class Local(NamedTuple):
     """The outputs that are wanted from the local step of a block, besides gamma."""
 
-    #: The statistics of the block are added to these.
+    #: The object to which the statistics of the block are added.
     statistics: Any = None
-    #: These are written: sum_v n_v log sum_k exp b (E log theta + E log beta), and the energy
-    #: sum_v n_v E[log theta + log beta], with this sign.
+    #: Arrays that are written to: sum_v n_v log sum_k exp b (E log theta + E log beta), and the
+    #: energy sum_v n_v E[log theta + log beta] of each document.
     log_normalizer: NDArray[np.float64] | None = None
     energy: NDArray[np.float64] | None = None
-    #: Written along with statistics if all documents have the same b: sum_d n_dv E[log beta] of
-    #: the words in the block.
+    #: An array for sum_d n_dv E[log beta] of the words in the block, which is written with the
+    #: statistics if all documents have the same b.
     word_energy: NDArray[np.float64] | None = None
-    #: Whether the block is the only one of a step, and its statistics are summed later.
+    #: Whether the block is the only block of a step, and its statistics are summed later.
     deferred: bool = False
 
 
 class Call(NamedTuple):
-    """What all blocks of one call share: arguments, and what the temperature means for them."""
+    """The arguments of a call that are the same for all blocks, and values that depend on T."""
 
     X: Any
     topics: Topics
-    #: TopicWeights, or None for a GPU.
+    #: The TopicWeights, or None for a GPU.
     weights: Any
     work: Workspace | DeviceWork
-    #: Inverse temperature that the weights are raised to.
+    #: The inverse temperature of the weights.
     b0: float
     #: Prior of the documents' topic proportions, or (alpha + T - 1)/T in the posterior form.
     alpha: NDArray[np.float64]
-    #: Whether to compute scikit-learn's numbers, its eps included.
+    #: Whether to compute scikit-learn's numbers, which include its eps.
     exact: bool
-    #: kappa, see :mod:`annealvi.models.lda.documents`; 0 for the mean field.
+    #: The kappa of :mod:`annealvi.models.lda.documents`, which is 0 for mean-field inference.
     sparsity: float = 0.0
-    #: See :meth:`LocalOptions.relaxation`.
+    #: The result of :meth:`LocalOptions.relaxation`.
     relaxation: tuple[float, float] = (1.0, 1.0)
 
 
-#: Buffers of training are released while the fit is evaluated, if they take more bytes than this.
+#: If buffers of training take more bytes than this, they are released while a fit is evaluated.
 LARGE_BYTES = 1 << 25
 
 
 class Training(NamedTuple):
-    """What training steps write to."""
+    """The objects that training steps write to."""
 
-    #: TopicWeights, or None for a GPU, which has them with the topics.
+    #: The TopicWeights, or None for a GPU, whose weights are a part of its topics.
     weights: Any
     work: Workspace | DeviceWork
-    #: Statistics, or DeviceStatistics.
+    #: A Statistics or a DeviceStatistics.
     statistics: Any
 
 
 class Buffers:
     """The buffers of a model's training steps, kept from the first step until they are released.
 
-    They belong to the one thread that makes these steps.  Copies and pickles of a model have empty
-    ones.  What they hold never changes a result: each step computes all that it reads.  Kept, they
-    spare a stream of small portions the time in which the system hands out memory, page by page.
+    Only the thread that makes the training steps may use the buffers.  Copies and pickles of a
+    model have empty buffers.  The contents of buffers never change a result, because each step
+    computes everything that it reads.  Keeping buffers saves the time to allocate memory.
     """
 
     def __init__(self) -> None:
         self.training: Training | None = None
         self._shape: tuple[int, int, np.dtype, Any] | None = None
-        self._process: int | None = None  # the one in which steps are being made
+        self._process: int | None = None  # the process in which steps are being made
         self._repeated = False
 
     def ready(
         self, n_features: int, width: int, dtype: DTypeLike, n_threads: int, device: Any = None
     ) -> Training:
-        """The buffers for a step, made if there are none for this number of threads or GPU."""
+        """The buffers for a step; new ones are made if the sizes or the device have changed."""
         shape = n_features, width, np.dtype(dtype)
         if self.training is None or self._shape != (*shape, device):
             self._shape = *shape, device
@@ -372,22 +373,22 @@ class Buffers:
 
     @property
     def in_use(self) -> bool:
-        """Whether a fit is under way, in this process."""
+        """Whether a fit is running in this process."""
         return self._process == os.getpid()
 
     @contextmanager
     def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
         """Return the context of a fit, which releases the buffers at its end.
 
-        Within another one, as those of the runs of a fit, it does so only after an error.
+        Inside another such context, it releases them only after an error.
         """
         before, self._repeated = self._repeated, repeated
-        outer = self._process if self.in_use else None  # of a callback that fits once more
+        outer = self._process if self.in_use else None  # set if a callback makes another fit
         if outer is None and self._process is not None:
-            self.release()  # in a forked child, of a step of the parent's that was not its own
+            self.release()  # in a forked child, these are the buffers of a step of the parent
         kept = False
         if self.training is not None and self.training.weights is not None:
-            self.training.weights.outdate()  # they may be of other topics
+            self.training.weights.outdate()  # they may belong to other topics
         try:
             self._process = os.getpid()
             yield
@@ -399,14 +400,14 @@ class Buffers:
             elif outer is not None:
                 self.release_large()
             elif self.training is not None:
-                self.training.work.indices.forget()  # the next call may bring others in this X
+                self.training.work.indices.forget()  # the documents in X may change before the next
 
     def release(self) -> None:
-        """Give the memory back.  The next step makes new ones."""
+        """Release the buffers.  The next step makes new ones."""
         self.training = None
 
     def release_large(self) -> None:
-        """Give the memory back between two steps if it is much."""
+        """Release the buffers between two steps if they are large."""
         if self.training is not None and self.training.statistics.nbytes > LARGE_BYTES:
             self.release()
 
@@ -414,15 +415,15 @@ class Buffers:
         return Buffers, ()
 
 
-#: Buffers of this process' tasks that no task uses now, the last used at the end.
+#: Buffers of this process's tasks that no task is using; the last used buffers are at the end.
 _free: deque[Buffers] = deque()
 
 
 @contextmanager
 def lent_buffers() -> Iterator[Buffers]:
-    """Return the context of tasks for another process: buffers, kept for later tasks.
+    """Return a context with buffers for tasks of another process, which are kept for later tasks.
 
-    One call after the other gets the same ones.
+    Calls that follow each other get the same buffers.
     """
     try:
         buffers = _free.pop()

@@ -1,4 +1,4 @@
-"""log C(T) of latent Dirichlet allocation over its prior."""
+"""The normaliser log C(T) of latent Dirichlet allocation, averaged over its prior."""
 
 from annealvi.models.lda_prior.prior import LDAPrior
 

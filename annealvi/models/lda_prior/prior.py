@@ -1,6 +1,6 @@
-r"""log C(T) of latent Dirichlet allocation over its prior.
+r"""The normaliser log C(T) of latent Dirichlet allocation, averaged over its prior.
 
-For D documents of given lengths n_d, at b = 1/T,
+For D documents with lengths n_d, at b = 1/T, the normaliser is
 
 .. math::
    C = E_\beta \prod_d E_\theta [S(\theta, \beta)^{n_d}], \qquad
@@ -8,12 +8,12 @@ For D documents of given lengths n_d, at b = 1/T,
    S = \sum_v \Big( \sum_k \theta_k \beta_{kv} \Big)^b \;\text{(collapsed)}.
 
 The explicit form tempers p(w, z | theta, beta), as the updates of tempered LDA do.  The
-collapsed form tempers p(w | theta, beta); it is Eq. 18 of Mandt et al. (2016).
+collapsed form, Eq. 18 of Mandt et al. (2016), tempers p(w | theta, beta).
 
 **Exact values for tiny problems.**
 
-Explicit form: the expectations over theta and beta of products of powers are ratios of Gamma
-functions.  C depends on assignments only through the number of words n_dk of each topic in
+In the explicit form, the expectations over theta and beta of products of powers are ratios of
+Gamma functions.  C depends on assignments only through the number of words n_dk of each topic in
 each document:
 
 .. math::
@@ -23,12 +23,12 @@ each document:
 
 Documents are added one by one to a table over (n_1, ..., n_K).  All terms are positive.
 
-Collapsed form: no such sum exists, and C is integrated numerically.  In stick-breaking
+In the collapsed form there is no such sum, and C is integrated numerically.  In stick-breaking
 coordinates the prior is a product of Beta distributions.  The integrand is analytic between
-their end points, and behaves like x^b at the end points.  Because of these, the error of
-Gauss-Jacobi quadrature would only fall as a power of the number of nodes.  The error of a
-double exponential rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u,
-falls exponentially (Takahasi and Mori 1974).
+their end points, and behaves like x^b at the end points.  Because of the end points, the error
+of Gauss-Jacobi quadrature would fall only as a power of the number of nodes.  A double
+exponential rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u, has an error
+that falls exponentially (Takahasi and Mori 1974).
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ from annealvi.models.dirichlet import centre, log_rising
 from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
 from annealvi.partition.result import OutOfReach, check_log_c_at_1
 
-#: Most terms that are summed, and most powers that are computed.
+#: The largest numbers of terms that are summed, and of powers that are computed.
 MOST_TERMS, MOST_POWERS = 2e7, 2.5e8
-#: Step sizes of the quadrature, and the relative change from one to the next at which it ends.
-#: The remaining error is smaller than this change by a factor of at least 5.
+#: Step sizes of the quadrature.  It ends when the relative change from one step size to the next is
+#: below CHANGE.  The remaining error is at least 5 times smaller than this change.
 STEPS, CHANGE = (0.8, 0.6, 0.48, 0.4, 0.34, 0.29), 8e-9
-#: Prior mass that may be left out, divided by the largest value of the integrand.
+#: Prior probability that may be left out, divided by the largest value of the integrand.
 LEFT_OUT, LEAST_LEFT_OUT = 1e-11, 1e-19
-#: Most nodes of a simplex, and powers that are computed at a time, so that they stay in cache.
+#: Most nodes of a simplex; and how many powers are computed together, so that they stay in cache.
 MOST_NODES, CHUNK = 1 << 20, 1 << 16
 
 
 class Problem(NamedTuple):
-    """The problem for which C(T) is computed."""
+    """The model and the temperatures for which C(T) is computed."""
 
     inverse: NDArray[np.float64]
     alpha: NDArray[np.float64]
@@ -77,13 +77,13 @@ class Problem(NamedTuple):
 # ---------------------------------------------------------------- explicit form
 
 
-@np.errstate(over="ignore", invalid="ignore")  # of priors at the end of the range
+@np.errstate(over="ignore", invalid="ignore")  # priors near the largest float may overflow
 def explicit(problem: Problem) -> NDArray[np.float64]:
     """Compute log C of the explicit form."""
     b, K = problem.inverse, len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
-    # logarithms, because these numbers may be too large for doubles
+    # logarithms are used because these numbers may be too large for doubles
     log_splits = _log_choose(problem.lengths + K - 1.0, K - 1.0)
     log_all = special.log_sum_exp(log_splits + special.log(problem.copies))
     n_splits = math.exp(min((K - 1) * math.log(N + 1) + log_all, 600.0))
@@ -91,8 +91,8 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     if n_terms > MOST_TERMS:
         raise OutOfReach(
             f"The exact log C of an LDA with {K} topics, {problem.n_features} features and {N} "
-            f"words, at {len(b)} temperatures, sums {n_terms:.2g} terms; at most {MOST_TERMS:.0e} "
-            "are summed. Use method='monte-carlo'."
+            f"words, at {len(b)} temperatures, is a sum of {n_terms:.2g} terms, and at most "
+            f"{MOST_TERMS:.0e} are allowed. Use method='monte-carlo'."
         )
     words = [_log_topic_moments(problem, row, N) for row in problem.eta[:rows]] * (K // rows)
     sums = np.full((N + 1,) * (K - 1) + b.shape, -np.inf)
@@ -124,7 +124,7 @@ def _log_choose(n: NDArray, k: float) -> NDArray[np.float64]:
 
 
 def _splits(n: int, parts: int):
-    """All ways to write n as an ordered sum of `parts` numbers >= 0."""
+    """Yield all ways to write n as an ordered sum of `parts` numbers >= 0."""
     for bars in itertools.combinations(range(n + parts - 1), parts - 1):
         edges = (-1, *bars, n + parts - 1)
         yield [right - left - 1 for left, right in itertools.pairwise(edges)]
@@ -133,7 +133,7 @@ def _splits(n: int, parts: int):
 def _log_moments(
     counts: NDArray[np.int64], prior: NDArray[np.float64], b: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """log prod_i Gamma(a_i + b n_i) / (Gamma(a_i) n_i!) for rows of counts."""
+    """Compute log prod_i Gamma(a_i + b n_i) / (Gamma(a_i) n_i!) for each row of counts n."""
     raised = log_rising(prior[:, None], b * counts[..., None])
     return np.sum(raised - special.lgamma(counts + 1)[..., None], axis=1)
 
@@ -141,7 +141,7 @@ def _log_moments(
 def _log_topic_moments(
     problem: Problem, eta: NDArray[np.float64], most: int
 ) -> NDArray[np.float64]:
-    """log E[(sum_v beta_v^b)^n] for n = 0, ..., most: n! times coefficients of a product."""
+    """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., most, from a product of power series."""
     b, n = problem.inverse, np.arange(most + 1)
     series = [_log_moments(n[:, None], np.atleast_1d(value), b) for value in eta]
     if len(eta) == 1:
@@ -156,7 +156,7 @@ def _log_topic_moments(
 
 
 def _log_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of the coefficients of a product of power series."""
+    """Compute the logarithms of the coefficients of a product of two power series."""
     out = np.full_like(left, -np.inf)
     for n, coefficient in enumerate(left):
         np.logaddexp(out[n:], coefficient + right[: len(out) - n], out=out[n:])
@@ -182,7 +182,7 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
     """Compute log C of the collapsed form."""
     V, N = problem.n_features, int(problem.lengths @ problem.copies)
     eta = np.broadcast_to(problem.eta, (len(problem.alpha), V))
-    # S^N <= V^((1 - b) N), while C >= 1 may be much smaller
+    # S^N can be as large as V^((1 - b) N), and C >= 1 may be much smaller
     log_most = N * (1 - problem.inverse.min()) * math.log(V)
     left_out = LEFT_OUT * math.exp(-min(log_most, 700.0))
     before, change = None, math.inf
@@ -201,8 +201,8 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
         before = values
     raise OutOfReach(
         f"The exact log C of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
-        f"{N} words is a quadrature whose relative change is still {change:.2g} after "
-        f"{MOST_POWERS:.0e} powers; it must fall to {CHANGE:.0e}. Use method='monte-carlo'."
+        f"{N} words cannot be computed accurately: its relative error is about {change:.2g}, and "
+        f"at most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
     )
 
 
@@ -210,7 +210,7 @@ Nodes = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float64]:
-    """log of the sum, over nodes of the topics, of weight times the documents' integrals."""
+    """The logarithm of the integral over topics, of the product of integrals of documents."""
     shares, weights = theta
     chunk = max(1, CHUNK // (len(weights) * problem.n_features))
     total = np.zeros(len(problem.inverse))
@@ -230,7 +230,7 @@ def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float
 
 
 def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArray]:
-    """Nodes of Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
+    """Nodes for Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
     u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1)
     up, down = special.exp(0.7 * u), special.exp(-0.7 * u)
     s = up - down
@@ -242,7 +242,7 @@ def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArr
 
 
 def _pruned(nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float) -> Nodes:
-    """Leave out the nodes of least weight."""
+    """Leave out the nodes with the least weights, whose sum is at most `left_out`."""
     order = np.argsort(weights, kind="stable")
     first = int(np.searchsorted(np.cumsum(weights[order]), left_out))
     keep = np.sort(order[first:])
@@ -250,7 +250,7 @@ def _pruned(nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: 
 
 
 def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
-    """Nodes of a Dirichlet distribution, of shape (nodes, n), and their weights."""
+    """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
     logs, rest, weights = np.zeros((1, 0)), np.zeros(1), np.ones(1)
     for i in range(len(prior) - 1):
         log_x, log_y, weight = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
@@ -266,7 +266,7 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes 
 
 
 def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
-    """Nodes of all topics together, of shape (nodes, K, V), and their weights."""
+    """Nodes for all topics together, of shape (nodes, K, V), and their weights."""
     nodes, weights = np.zeros((1, 0, eta.shape[1])), np.ones(1)
     for row in eta:
         simplex = _simplex(row, step, left_out)
@@ -281,12 +281,12 @@ def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | N
 METHODS = {"explicit": explicit, "collapsed": collapsed}
 
 
-#: Limits for each beta, if documents form more than one group: on the numbers of theta that
-#: are drawn, times V in the collapsed form; on the sums of powers computed from them; and on
-#: the powers of S for the lengths of documents.
+#: Limits for each draw of beta, if documents form more than one group.  GROUPS_BLOCK limits the
+#: numbers that are drawn for theta (times V in the collapsed form), SUMS_BLOCK the sums of powers
+#: of these numbers, and LENGTHS_BLOCK the powers of S for the lengths of documents.
 GROUPS_BLOCK, SUMS_BLOCK, LENGTHS_BLOCK = 500_000, 4_000_000, 20_000_000
 
-#: Most words; doubles can represent every whole number up to this.
+#: Most words.  Doubles can represent every whole number up to this.
 MOST_WORDS = 2**53
 
 LogPartitionForm = Literal["explicit", "collapsed"]
@@ -298,13 +298,13 @@ class LDAPrior:
     Parameters
     ----------
     n_components, n_features : int
-        K and V.
+        The number K of topics and the number V of words in the vocabulary.
     document_lengths : array-like of shape (n_documents,)
         Number of words in each document, as integers whose sum is at most 2^53.
     doc_topic_prior : float or array-like of shape (K,), default=None
-        alpha; None means 1 / K.
+        The prior alpha of the topics in a document.  None means 1 / K.
     topic_word_prior : float or array-like of shape (V,) or (K, V), default=None
-        eta; None means 1 / K.
+        The prior eta of the words in a topic.  None means 1 / K.
     form : {"explicit", "collapsed"}, default="explicit"
         ``"explicit"`` tempers words together with their assignments to topics, as the updates
         of tempered LDA do.  ``"collapsed"`` first sums over the assignments.
@@ -313,7 +313,7 @@ class LDAPrior:
     ----------
     n_documents : int
     n_words : int
-        The sum of the lengths.
+        The sum of the document lengths.
 
     Examples
     --------
@@ -361,14 +361,14 @@ class LDAPrior:
         topic_word_prior: ArrayLike | None = None,
         form: LogPartitionForm = "explicit",
     ) -> LDAPrior:
-        """Make the prior for documents with the lengths of those in a matrix of counts.
+        """Make the prior for the documents of a matrix of counts.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_documents, n_features)
-            Counts, as integers.
+            Counts of words, as integers.
         n_components, doc_topic_prior, topic_word_prior, form
-            As in the class.
+            The same as in the class.
         """
         X = check_matrix(X)
         lengths = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
@@ -382,7 +382,7 @@ class LDAPrior:
         )
 
     def hyperparameters(self) -> dict[str, Any]:
-        """The quantities that log C depends on, except the lengths of single documents."""
+        """The quantities that log C depends on, without the lengths of single documents."""
         return {
             "n_documents": self.n_documents,
             "n_words": self.n_words,
@@ -399,15 +399,15 @@ class LDAPrior:
     def log_mean_word(self, inverse: ArrayLike) -> NDArray[np.float64]:
         r"""Compute log E S of the explicit form at each b, in closed form.
 
-        The moments of the Dirichlet distribution give E theta_k^b = B(A, b) / B(alpha_k, b)
-        with A = sum_k alpha_k, and likewise for beta.  Minus the derivative at b = 1 is -L per
-        word, where L is the mean energy of documents that the prior generates: H(1) =
-        psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).
+        The moments of the Dirichlet distribution are E theta_k^b = B(A, b) / B(alpha_k, b) with
+        A = sum_k alpha_k, and similarly for beta.  Minus the derivative of log E S at b = 1 is
+        H(1) = psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).  H(1) is -L per
+        word, where L is the mean energy of documents that the prior generates.
 
         Parameters
         ----------
         inverse : array-like of shape (M,)
-            Positive.
+            Inverse temperatures b, which must be positive.
 
         Returns
         -------
@@ -415,7 +415,7 @@ class LDAPrior:
         """
         if self.form != "explicit":
             raise ValueError(
-                "log E S has a closed form for form='explicit'. Got form='collapsed' instead."
+                "log_mean_word needs an LDAPrior with form='explicit'. Got form='collapsed'."
             )
         b = check_inverses(inverse, "inverse")
         alpha, rows = self._alpha(), self._eta_rows()
@@ -426,12 +426,12 @@ class LDAPrior:
     # ---------------------------------------- the methods of annealvi.partition
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute log C exactly, for tiny problems: see :mod:`annealvi.models.lda_prior.prior`.
+        """Compute log C exactly, for tiny problems; see :mod:`annealvi.models.lda_prior.prior`.
 
         Raises
         ------
         OutOfReach
-            If it would cost too much, or if quadrature is not accurate enough.
+            If this would take too long, or if quadrature is not accurate enough.
         """
         b, rows = np.asarray(inverse, dtype=np.float64), self._eta_rows()
         eta = np.broadcast_to(rows, (self.n_components, rows.shape[1]))
@@ -441,11 +441,11 @@ class LDAPrior:
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
         """Compute log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
 
-        New theta are drawn for each beta and for each of G groups of documents.  If the budget
-        allows, each group is a single document; C is then unbiased.  Otherwise documents share
-        draws, and a product of means over the same draws is not the mean of the product.  C is
-        then overestimated by a relative D (D / G - 1) / (2 n_theta) times the relative
-        variance of S^n over theta, as long as that is small.
+        New theta are drawn for each beta and for each of G groups of documents.  If there are few
+        documents, each group is a single document, and the estimate of C is unbiased.  Otherwise
+        documents share draws.  A product of means over the same draws is not the mean of the
+        product, so C is too large.  The relative error is about D (D / G - 1) / (2 n_theta) times
+        the relative variance of S^n over theta, if this number is small.
         """
         grid = PowerGrid(inverse)
         return self._draw(grid, draws, *self._groups(grid, draws.n_theta))[0]
@@ -453,7 +453,7 @@ class LDAPrior:
     def _groups(
         self, grid: PowerGrid, n_theta: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Lengths of documents with words, and their number of each length in each group."""
+        """The lengths of documents that are not empty, and each group's number of each length."""
         lengths = self.document_lengths[self.document_lengths > 0]
         ends = np.cumsum(self._copies[self.document_lengths > 0])
         D = int(ends[-1])
@@ -471,9 +471,9 @@ class LDAPrior:
     ) -> NDArray[np.float64]:
         """Estimate N E log S and N log E S.
 
-        In the explicit form log E S has a closed form.  E log S is then computed as that
-        value less the difference of the two among the draws, because the difference varies
-        less than E log S and cannot have the wrong sign.
+        In the explicit form log E S is known exactly.  E log S is then computed as log E S minus
+        the difference of the two as estimated from the draws.  The difference varies less than
+        E log S itself, and cannot have the wrong sign.
         """
         # one document of one word
         one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
@@ -481,12 +481,12 @@ class LDAPrior:
         mean_log, log_mean = mean_logs.mean(axis=0), log_mean_exp(log_means)
         if self.form == "explicit":
             exact = self.log_mean_word(inverse)
-            exact -= inverse * exact[0]  # removes a rounding error, which N would multiply
+            exact -= inverse * exact[0]  # to remove a rounding error, which is multiplied by N
             mean_log, log_mean = exact - (log_mean - mean_log), exact
         return self.n_words * np.stack([np.minimum(mean_log, log_mean), log_mean])
 
     def map_log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute N log S at the prior's mode if that is inside the simplex, else at its mean."""
+        """Compute N log S at the prior's mode if it is inside the simplex, else at its mean."""
         log_theta = special.log(centre(self._alpha()))
         rows = self._eta_rows()
         log_beta = special.log(np.stack([centre(row, self.n_features) for row in rows]))
@@ -508,17 +508,17 @@ class LDAPrior:
         return np.broadcast_to(self.doc_topic_prior, (self.n_components,))
 
     def _eta_rows(self) -> NDArray[np.float64]:
-        """eta with shape (1 or K, 1 or V): values shared by topics or words are not repeated."""
+        """eta with shape (1 or K, 1 or V); values that topics or words share are not repeated."""
         return np.ascontiguousarray(np.atleast_2d(self.topic_word_prior))
 
     def _missing_words(self, log_beta: NDArray[np.float64]) -> float:
-        """The logarithm of the number of words that each column stands for."""
+        """The logarithm of the number of words that a column of log_beta represents: 1 or V."""
         return math.log(self.n_features / log_beta.shape[1])
 
     def _draw(
         self, grid: PowerGrid, draws: Draws, lengths: NDArray[np.int64], shares: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The logarithm of each draw's estimate of C, and its mean of log S, of shape (n, M)."""
+        """For each draw, the logarithm of the estimate of C and the mean log S, of shape (n, M)."""
         kernel = kernels.DrawsOfLDA(
             alpha=np.ascontiguousarray(self._alpha()),
             eta=self._eta_rows(),
@@ -543,31 +543,31 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
     array, name = as_array(lengths), "document_lengths"
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
         raise BadParameter(name, "a one-dimensional array of numbers", array)
-    array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 ends at 65504
+    array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 is too small
     wrong = array[~((array >= 0) & (array <= MOST_WORDS) & (array == np.floor(array)))]
     if wrong.size:
         raise BadParameter(name, f"integers in [0, {MOST_WORDS}]", wrong[0])
     if not np.any(array):
         raise ValueError(
-            "The 'document_lengths' parameter of LDAPrior must be of at least one word in all. "
+            "The 'document_lengths' parameter of LDAPrior must contain a length of at least 1. "
             f"Got {array.size} documents of length 0 instead."
         )
     distinct, copies = np.unique(array.astype(np.int64), return_counts=True)
     total = sum(int(n) * int(c) for n, c in zip(distinct, copies, strict=True))
     if total > MOST_WORDS:
-        raise BadParameter(name, f"of at most {MOST_WORDS} words in all", total)
+        raise BadParameter(name, f"integers whose sum is at most {MOST_WORDS}", total)
     return distinct, copies.astype(np.int64)
 
 
 def _log_beta(a: Any, b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log B(a, b); SciPy's differs in its last digits between versions."""
+    """Compute log B(a, b); the last digits of SciPy's function differ between versions."""
     return special.lgamma(b) - log_rising(a, b)
 
 
 def _log_sum_of_moments(
     prior: NDArray[np.float64], size: int, b: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """log sum_i E x_i^b for x ~ Dir(prior), with `prior` repeated to `size` numbers."""
+    """Compute log sum_i E x_i^b for x ~ Dir(prior), with `prior` repeated to `size` numbers."""
     values, counts = np.unique(prior, return_counts=True)
     shared = size / len(prior)
     logs = special.log(shared * counts)[:, None] - _log_beta(values[:, None], b)

@@ -1,1 +1,1 @@
-"""The parts of quality.py: what is fitted, where it is kept, how it is scored and reported."""
+"""The parts of quality.py: the methods, the store of fits, the scores and the report."""

@@ -1,4 +1,4 @@
-"""Quality against seconds: one panel for each corpus and number of topics."""
+"""A figure of quality against seconds, with one panel for each corpus and number of topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.studies.study.tables import (
     Results,
 )
 
-#: Colours that colour-blind readers can tell apart, and a shape for those who see no colours.
+#: Colours that colour-blind people can distinguish, and a shape for print without colours.
 STYLES = {
     SUBJECT: ("#d55e00", "o"),
     THOROUGH: ("#d55e00", "h"),
@@ -37,7 +37,7 @@ STYLES = {
 
 
 def draw(results: Results, path: Path) -> None:
-    """Write the figure, with a panel for each cell that has results."""
+    """Write the figure, with a panel for each corpus and K that have results."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""The fits of one cell, each in a process of its own; no fit is done twice."""
+"""The fits for one corpus and K, each in a separate process; existing fits are not repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pairs = Collection[tuple[str, str]]
 
 
 def apart(work: Callable[..., None], *args: Any) -> None:
-    """Call in a fork, so that what one library leaves in memory does not affect the next."""
+    """Call a function in a forked process, so that libraries do not affect each other."""
     process = multiprocessing.get_context("fork").Process(target=work, args=args)
     process.start()
     process.join()
@@ -28,7 +28,7 @@ def runs(store: Store, cell: Cell, method: str) -> list[Run]:
 
 
 def chosen(store: Store, cell: Cell, method: str) -> list[Run]:
-    """All seeds of a method at the configuration that validates best at seed 0."""
+    """All seeds of a method, with the configuration that is best on validation data at seed 0."""
     found = runs(store, cell, method)
     if not any(run.seed == 0 for run in found):
         return []
@@ -37,8 +37,8 @@ def chosen(store: Store, cell: Cell, method: str) -> list[Run]:
 
 
 def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
-    """Do the fits of a library, or of ours, that are missing; returns the methods that it has."""
-    documents(cell.corpus)  # read once, before the forks
+    """Make the missing fits of a library or of annealvi; return the names of its methods."""
+    documents(cell.corpus)  # to read the documents once, before the forks
     if name in OURS:
         for seed in seeds:
             if not store.has(Run(cell, name, "defaults", seed)):

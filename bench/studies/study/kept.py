@@ -1,4 +1,4 @@
-"""The results, kept from one report to the next where the fits are not."""
+"""A file of results, for reports on machines that do not have the fits."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 from bench.studies.study.store import Cell
 from bench.studies.study.summary import Result
 
-#: Results that are lists with a number for each seed.
+#: The results that are lists with one number for each seed.
 LISTS = ("seconds", "validation", "test", "npmi", "diversity", "elbo")
 Results = dict[Cell, dict[str, Result]]
 
 
 def write(path: Path, results: Results) -> None:
-    """Write the results; of each list its mean, sd and length."""
+    """Write the results, with the mean, the standard deviation and the length of each list."""
     kept = [_plain(result) for found in results.values() for _, result in sorted(found.items())]
     lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in kept)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def read(path: Path) -> Results:
-    """Return what :func:`write` has written; nothing if there is no such file."""
+    """Read the file that :func:`write` has written; return no results if there is no file."""
     results: Results = {}
     for item in json.loads(path.read_text(encoding="utf-8")) if path.exists() else []:
         cell = Cell(*item.pop("cell"))
@@ -50,7 +50,7 @@ def _plain(result: Result) -> dict[str, Any]:
 
 
 def _spread_of(values: Sequence[float]) -> tuple[float, float, int]:
-    """Mean, standard deviation and number of values."""
+    """The mean, the standard deviation and the number of values."""
     if not values:
         return 0.0, 0.0, 0
     sd = stdev(values) if len(values) > 1 else 0.0
@@ -58,7 +58,7 @@ def _spread_of(values: Sequence[float]) -> tuple[float, float, int]:
 
 
 def _of_spread(centre: float, sd: float, number: int) -> list[float]:
-    """As many values with this mean and standard deviation."""
+    """Make a list of `number` values with this mean and standard deviation."""
     if number < 2:
         return [centre] * number
     apart = sd * sqrt((number - 1) / 2)

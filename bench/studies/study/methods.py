@@ -1,8 +1,8 @@
-"""What is fitted: the configurations of every library, and ours.
+"""The configurations of every library and of annealvi that are fitted.
 
-Each library has a function that fits once and yields one or several results: for example after
-10, 30 and 100 passes, or the last sample and an average over samples.  Seconds are CPU seconds of
-the process in passes; parsing is not counted.
+Each library has a function that makes one fit and yields one or more results, for example after 10,
+30 and 100 passes, or the last sample and an average over samples.  Seconds are CPU seconds of the
+process in passes, without parsing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from bench.adapters import BY_NAME, Library, mean_topics
 from bench.problems import Problem
 from bench.studies.study.store import Cell
 
-#: Sweeps of tomotopy after which there are results; each second half's samples are averaged.
+#: Numbers of tomotopy's sweeps after which there are results.  Samples of the second half of the
+#: sweeps, at this interval, are averaged.
 SWEEPS, INTERVAL = (200, 2000), 10
 BATCH = 256
 
-#: The methods of the two lengths of tomotopy's chains.
+#: The names of tomotopy's methods, for chains of two lengths.
 LAST, AVERAGED = "tomotopy, last sample", "tomotopy, averaged"
 LONG_LAST, LONG_AVERAGED = "tomotopy, last of 2,000", "tomotopy, 2,000 averaged"
 
@@ -40,23 +41,23 @@ class Fitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration:
-    """One setting of a library; its priors are None where the library's own are kept."""
+    """One setting of a library.  A prior is None if the library's default prior is used."""
 
     name: str
     alpha: Callable[[int], float | None] = lambda _: None
     eta: Callable[[int], float | None] = lambda _: None
-    #: After how many passes there are results; none: a number that is fixed.
+    #: The numbers of passes after which there are results; empty if the number is fixed.
     passes: tuple[int, ...] = ()
-    #: Of the adapter.
+    #: Options of the adapter.
     options: dict[str, Any] = field(default_factory=dict)
-    most_topics: int = 10**6  # the largest K that it is tried at
+    most_topics: int = 10**6  # the largest K with which the setting is tried
 
     def problem(self, cell: Cell, X: sparse.csr_matrix) -> Problem:
         k = cell.n_topics
         return Problem(cell.corpus, X.shape[0], k, self.alpha(k), self.eta(k), BATCH)
 
     def names(self) -> list[str]:
-        """The names of what one fit yields."""
+        """The names of the results that one fit yields."""
         return [self.after(passes) for passes in self.passes] or [self.name]
 
     def after(self, passes: int) -> str:
@@ -64,7 +65,7 @@ class Configuration:
 
 
 def with_priors(prefix: str, passes: tuple[int, ...], **options: Any) -> list[Configuration]:
-    """The same with both priors 1/K, .1 and .01."""
+    """Make configurations in which both priors are 1/K, 0.1 or 0.01."""
     priors: list[tuple[str, Callable[[int], float]]] = [
         ("1 over K", lambda k: 1 / k),
         ("0.1", lambda _: 0.1),
@@ -87,12 +88,12 @@ def fixed(
     return Configuration(name, lambda _: alpha, lambda _: eta, passes, options, most_topics)
 
 
-# With more topics each has fewer words, which a smaller eta suits: at K = 500, .25 was behind by
-# .04 to .07 on both corpora where it was tried.
+# With more topics each topic has fewer words, and a smaller eta is better.  At K = 500, eta = 0.25
+# was worse by 0.04 to 0.07 nats per word on both corpora on which it was tried.
 GIBBS = [fixed(0.1, 0.1), fixed(0.1, 0.01), fixed(0.1, 0.25, most_topics=100)]
 ARTM = [
     Configuration("PLSA", passes=(20,), options={"smooth": False}),
-    # with eta = .01 it won 1 of 14 smaller cells, by .002
+    # with eta = 0.01 it was the best in 1 of 14 smaller cases, by 0.002
     fixed(0.1, 0.01, (20,), most_topics=100, smooth=True),
     fixed(0.1, 0.1, (20,), smooth=True),
 ]
@@ -118,7 +119,7 @@ TOPICA = [
     Configuration("OnlineLDA", options={"online": True, "sweeps": 100}),
 ]
 
-#: Ours: names and parameters of TemperedLDA.
+#: The names of annealvi's methods, and the parameters of TemperedLDA.
 OURS: dict[str, dict[str, Any]] = {
     "annealvi": {},
     "annealvi, n_init=16": {"n_init": 16},
@@ -134,7 +135,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 
 class Task(NamedTuple):
-    """One fit of a rival."""
+    """One fit of another library."""
 
     adapter: Any
     configuration: Configuration
@@ -143,14 +144,14 @@ class Task(NamedTuple):
     seed: int
 
     def start(self) -> Any:
-        """Prepare the fit, by the adapter of the library."""
+        """Prepare the fit with the adapter of the library."""
         problem = self.configuration.problem(self.cell, self.X)
         start = getattr(self.adapter, "start_fit", self.adapter.start)
         return start(problem, self.X, seed=self.seed, **self.configuration.options)
 
 
 def tomotopy(task: Task) -> Iterator[Fitted]:
-    """The last sample of chains of two lengths, and the mean of each second half's samples."""
+    """Yield the last sample of chains of two lengths, and the mean over the second half of each."""
     fit, name, seconds = task.start(), task.configuration.name, 0.0
     samples: dict[int, NDArray] = {}
     for done in range(INTERVAL, SWEEPS[-1] + 1, INTERVAL):
@@ -166,7 +167,7 @@ def tomotopy(task: Task) -> Iterator[Fitted]:
 
 
 def in_passes(method: str) -> Callable[[Task], Iterator[Fitted]]:
-    """Fits that go on from one number of passes to the next."""
+    """Return a function for fits that continue from one number of passes to the next."""
 
     def fits(task: Task) -> Iterator[Fitted]:
         fit, seconds, done = task.start(), 0.0, 0
@@ -180,7 +181,7 @@ def in_passes(method: str) -> Callable[[Task], Iterator[Fitted]]:
 
 
 def at_once(method: str) -> Callable[[Task], Iterator[Fitted]]:
-    """Fits that are one call, with its own number of passes."""
+    """Return a function for fits that are made by one call, with a fixed number of passes."""
 
     def fits(task: Task) -> Iterator[Fitted]:
         fit = task.start()
@@ -197,7 +198,7 @@ class Family:
     rival: Library
     fit: Callable[[Task], Iterator[Fitted]]
     configurations: list[Configuration]
-    methods: list[str]  # a configuration is chosen for each
+    methods: list[str]  # a configuration is chosen for each method
 
 
 def _family(
@@ -231,7 +232,7 @@ FAMILIES = dict(
 def ours(
     name: str, options: dict[str, Any], cell: Cell, X: sparse.csr_matrix, seed: int
 ) -> tuple[Fitted, float]:
-    """Our fit, and its ELBO per training word at T = 1."""
+    """Make a fit of annealvi, and compute its ELBO per training word at T = 1."""
     lda = TemperedLDA(cell.n_topics, random_state=seed, **options)
     seconds = _seconds(lambda: lda.fit(X))
     elbo = lda.score(X) / X.sum()

@@ -1,4 +1,4 @@
-"""Scores of topics; each is computed once and kept beside the topics."""
+"""Scores of topics.  Each score is computed once and stored with the topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def documents(corpus: str) -> splits.Split:
 
 
 def validation(store: Store, run: Run, settings: fold_in.FoldIn | None = None) -> float:
-    """The validation score of a run; the fold-in is chosen here unless it is given."""
+    """The validation score of a run; its settings are chosen here if `settings` is None."""
     scores = store.scores(run)
     if "validation" not in scores:
         topics = store.topics(run).astype(np.float64)
@@ -34,18 +34,18 @@ def validation(store: Store, run: Run, settings: fold_in.FoldIn | None = None) -
 
 
 def settings_of(store: Store, run: Run) -> fold_in.FoldIn:
-    """The fold-in with which a run was scored."""
+    """The settings with which a run was scored."""
     return fold_in.FoldIn(*store.scores(run)["fold_in"])
 
 
 def best(store: Store, method: str, runs: list[Run]) -> Run:
-    """The run at seed 0 whose configuration validates best."""
+    """The run at seed 0 whose configuration has the best validation score."""
     firsts = [run for run in runs if run.method == method and run.seed == 0]
     return max(firsts, key=lambda run: validation(store, run))
 
 
 def complete(store: Store, run: Run, settings: fold_in.FoldIn, again: bool = False) -> None:
-    """All scores of a run except stability; with `again`, coherence and diversity anew."""
+    """Compute all scores of a run except stability; `again` repeats coherence and diversity."""
     validation(store, run, settings)
     scores = store.scores(run)
     if "test" in scores and "npmi" in scores and not again:
@@ -61,7 +61,7 @@ def complete(store: Store, run: Run, settings: fold_in.FoldIn, again: bool = Fal
 
 
 def stability(store: Store, runs: list[Run], again: bool = False) -> float:
-    """The mean of topic_stability over pairs of seeds; NaN for one seed."""
+    """The mean of topic_stability over pairs of seeds, or NaN if there is only one seed."""
     first = store.scores(runs[0])
     known: dict[str, Any] = {} if again else first.setdefault("stability", {})
     values = []

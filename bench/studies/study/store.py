@@ -1,4 +1,4 @@
-"""Where fits and scores are kept: a folder per method and configuration, files per seed."""
+"""The store of fits and scores: a folder for each method and configuration, files for each seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True, order=True)
 class Run:
-    """One fit, which its files are named by."""
+    """One fit.  Its fields determine the names of its files."""
 
     cell: Cell
     method: str
@@ -51,7 +51,7 @@ class Store:
         return folder.joinpath(*map(_slug, names), f"seed{run.seed}{suffix}")
 
     def save(self, run: Run, topics: NDArray[np.floating], record: dict[str, Any]) -> None:
-        """Keep a fit.  The record is written last: if it is there, so are the topics."""
+        """Save a fit.  The record is written last, so if it exists, the topics exist too."""
         path = self.path(run, ".npy")
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, topics.astype(np.float32))
@@ -74,7 +74,7 @@ class Store:
         return json.loads(self.path(run, ".json").read_text(encoding="utf-8"))
 
     def scores(self, run: Run) -> dict[str, Any]:
-        """The scores so far, or an empty dictionary."""
+        """The scores that have been computed so far, or an empty dictionary."""
         path = self.path(run, ".scores.json")
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
@@ -82,7 +82,7 @@ class Store:
         self._write(run, ".scores.json", scores)
 
     def runs(self, cell: Cell) -> list[Run]:
-        """All fits of a cell that are kept, in order."""
+        """All stored fits for a corpus and K, in order."""
         found = []
         for path in (self.folder / cell.corpus / f"K{cell.n_topics}").glob("*/*/seed*.json"):
             if not path.name.endswith(".scores.json"):

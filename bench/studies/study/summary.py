@@ -1,4 +1,4 @@
-"""Results of a method in a cell: its chosen configuration, over seeds."""
+"""The results of a method for a corpus and K, with its chosen configuration and all seeds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.studies.study.store import Cell, Store
 
 
 class Result(NamedTuple):
-    """A method in a cell: lists have one value per seed."""
+    """The results of a method for a corpus and K; lists have one value for each seed."""
 
     cell: Cell
     method: str
@@ -41,7 +41,7 @@ class Result(NamedTuple):
 
 
 def result(store: Store, cell: Cell, method: str, again: bool = False) -> Result | None:
-    """Score a method in a cell if it was fitted there; the fold-in is that of seed 0."""
+    """Score a method if there are fits, with the settings that were chosen at seed 0."""
     found = chosen(store, cell, method)
     if not found:
         return None
@@ -68,7 +68,7 @@ def result(store: Store, cell: Cell, method: str, again: bool = False) -> Result
 
 
 def score(store: Store, cell: Cell, again: bool = False) -> dict[str, Result]:
-    """Score all that was fitted in a cell."""
+    """Score all methods that were fitted for a corpus and K."""
     scored = {
         method: result(store, cell, method, again)
         for method in sorted({run.method for run in store.runs(cell)})

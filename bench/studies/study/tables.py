@@ -1,4 +1,4 @@
-"""The tables of the study, and the bars to clear."""
+"""The tables of the study, and the targets ("bars") that annealvi should reach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.studies.study.methods import AVERAGED, LAST, LONG_AVERAGED
 from bench.studies.study.store import Cell
 from bench.studies.study.summary import Result
 
-#: By cell, the results of the methods that were fitted there.
+#: For each corpus and K ("cell"), the results of the methods that were fitted.
 Results = dict[Cell, dict[str, Result]]
 
 SUBJECT, ONE, THOROUGH = "annealvi", "annealvi, one run", "annealvi, n_init=16"
@@ -32,7 +32,7 @@ def _by_method(
     best: Callable[[Result], float] | None = None,
     methods: Sequence[str] = COLUMNS,
 ) -> str:
-    """One row per cell and one column per method; the best of a row is bold."""
+    """Make a table with a row for each cell and a column for each method; the best is bold."""
     columns = [name for name in methods if any(name in found for found in results.values())]
     rows = []
     for cell, found in results.items():
@@ -71,7 +71,7 @@ def topics(results: Results) -> str:
 
 
 def at_their_best(results: Results) -> str:
-    """The cells in which every library was tuned: a row for each method, the best first."""
+    """Make the table of cells in which every library was tuned; the best method comes first."""
     rows = []
     for cell, found in results.items():
         if MALLET not in found:
@@ -96,7 +96,7 @@ def at_their_best(results: Results) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """What our method has to reach against one rival."""
+    """A target for annealvi, compared with one other method."""
 
     text: str
     rival: str
@@ -119,12 +119,12 @@ def _gain(key: str) -> Callable[[Result, Result], float | None]:
 
 
 def _saving(a: Result, b: Result) -> float | None:
-    """Their seconds divided by ours."""
+    """The seconds of the other method divided by annealvi's."""
     return mean(b.seconds) / mean(a.seconds) if a.seconds and b.seconds else None
 
 
 def _times(a: Result, b: Result) -> float:
-    """Minus our seconds divided by theirs, so that more is better."""
+    """Minus annealvi's seconds divided by the other method's, so that more is better."""
     return -mean(a.seconds) / mean(b.seconds)
 
 
@@ -196,7 +196,7 @@ BARS = [
 
 
 def bars(results: Results) -> str:
-    """For each bar, the cells won and lost where both methods were fitted."""
+    """Make the table of targets, with the numbers of cells in which they are reached."""
     rows = []
     for bar in BARS:
         values = {}
@@ -216,7 +216,7 @@ def bars(results: Results) -> str:
         else:
             lost = len(values) - won
             met = won >= bar.cells
-            open_ = not met and lost <= len(results) - bar.cells  # cells are missing
+            open_ = not met and lost <= len(results) - bar.cells  # cells that were not run decide
             wanted = f"{bar.cells} of {7 * len(bar.topics)}"
             got = f"{won} of {len(values)}"
         worst = min(values, key=values.__getitem__)
@@ -228,7 +228,7 @@ def bars(results: Results) -> str:
 
 
 def sections(results: Results) -> Iterable[tuple[str, str, str]]:
-    """Heading, explanation and table of each section that is not empty."""
+    """Yield the heading, the explanation and the table of each section that is not empty."""
     shown = [r for found in results.values() for name, r in found.items() if name in COLUMNS]
     spreads = [np.std(r.test, ddof=1) for r in shown if len(r.test) > 1]
     for heading, text, make in (

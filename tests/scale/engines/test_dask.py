@@ -97,7 +97,7 @@ def test_no_workers_for_too_long(clients):
         deadline = time.monotonic() + 30
         while client.nthreads() and time.monotonic() < deadline:
             time.sleep(0.1)
-        with pytest.raises(RuntimeError, match=r"no workers for .* seconds: start some"):
+        with pytest.raises(RuntimeError, match=r"no workers for .* seconds. Start some"):
             engine.gather([engine.submit(jobs.add, 1)])
     refused(r"'client' parameter must be a client that is connected", DaskEngine, client)
 
@@ -118,5 +118,5 @@ def test_workers_of_another_version(workers, monkeypatch):
 
 def test_workers_without_annealvi(workers, monkeypatch):
     monkeypatch.setattr(engines, "_version", jobs.Broken())
-    with pytest.raises(ImportError, match=r"The worker .* cannot import annealvi: install"):
+    with pytest.raises(ImportError, match=r"The worker .* cannot import annealvi. Install"):
         DaskEngine(workers)
