@@ -61,7 +61,7 @@ def row_power_sums(
     const double[::1] steps,    # IN  (panels,) positive
     const double[:, ::1] weights,  # IN  (panels * n_points, n_pad), or (0, 0) for ones
     int n_threads,              # IN
-    double[:, ::1] scratch,     # OUT (n_threads, panels * n_points * LINE), see scratch_size
+    double[:, ::1] scratch,     # OUT (n_threads, panels * n_points * LINE)
     double[:, ::1] out,         # OUT (R, panels * n_points)
 ):
     """Set out[r, j] to sum_i weights[j, i] exp(b_j logs[r, i])."""
@@ -83,7 +83,7 @@ def column_power_sums(
     const double[::1] starts,    # IN  (panels,) positive
     const double[::1] steps,     # IN  (panels,) positive
     int n_threads,               # IN
-    double[:, ::1] scratch,      # OUT (n_threads, panels * n_points * LINE), see scratch_size
+    double[:, ::1] scratch,      # OUT (n_threads, panels * n_points * LINE)
     double[:, :, ::1] partial,   # OUT (blocks, panels * n_points, K_pad), see n_vocabulary_blocks
     double[:, ::1] out,          # IN/OUT (panels * n_points, K_pad)
 ):
@@ -180,7 +180,7 @@ cdef class DrawsOfLDA:
             n_words = shares.shape[1] * n_theta
             # logarithms are kept if b is so small that probabilities that underflow would matter
             audible = LEAST_WORD ** min(grid.inverses) * n_features > 1e-14
-        self.sums = separate_rows(n_threads, 2 * scratch_size(n_points))
+        self.sums = separate_rows(n_threads, 2 * n_points * LINE)
         self.topics = self.scratch(n_topics, n_features)
         self.theta = self.scratch(alpha.shape[0], n_words or n_theta)
         self.weights = np.empty((n_threads, 0 if collapsed else n_points, alpha.shape[0]))
@@ -339,11 +339,7 @@ cdef class DrawsOfLDA:
 
 
 SUMMED_ROWS = VOCABULARY_BLOCK
-
-
-def scratch_size(n_points):
-    """The size of the scratch that sums need for each thread, in numbers."""
-    return n_points * LINE
+LANES = LINE  # numbers of scratch for each point
 
 
 def n_vocabulary_blocks(n_features):

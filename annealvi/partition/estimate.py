@@ -268,7 +268,7 @@ class PowerGrid:
         """
         out = np.empty((len(logs), self.n_points))
         weights = np.empty((0, 0)) if weights is None else weights
-        scratch = separate_rows(n_threads, kernels.scratch_size(self.n_points))
+        scratch = separate_rows(n_threads, self.n_points * kernels.LANES)
         kernels.row_power_sums(logs, self._starts, self._steps, weights, n_threads, scratch, out)
         return out
 
@@ -292,7 +292,7 @@ class PowerGrid:
         if out is None:
             out = np.zeros((self.n_points, logs.shape[1]))
         partial = np.empty((kernels.n_vocabulary_blocks(len(logs)), *out.shape))
-        rooms = separate_rows(n_threads, kernels.scratch_size(self.n_points)), partial
+        rooms = separate_rows(n_threads, self.n_points * kernels.LANES), partial
         kernels.column_power_sums(logs, self._starts, self._steps, n_threads, *rooms, out)
         return out
 
