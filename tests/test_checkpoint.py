@@ -183,7 +183,7 @@ def test_one_checkpoint_in_two_fits(path):
 
     def fit_another(estimator, monitor):
         if monitor.step == 2:
-            refused("already in use by another fit", make(callback=checkpoint).fit, corpus())
+            refused("already used by another fit", make(callback=checkpoint).fit, corpus())
             seen.append(monitor.step)
 
     X = corpus()

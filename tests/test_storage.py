@@ -149,7 +149,7 @@ def test_what_cannot_be_saved(path):
     refused("not fitted", annealvi.save, TemperedLDA(), path, error=NotFittedError)
     generator = RandomState(np.random.PCG64(0))
     for words, other in (
-        *(("Only estimators of ann", one) for one in (Own(3).fit(X), "text", TemperedLDA)),
+        *(("must be an estimator of ann", one) for one in (Own(3).fit(X), "text", TemperedLDA)),
         ("'temperature' parameter cannot be written", make(temperature=OwnTemperature(2.0)).fit(X)),
         (r"'random_state' parameter: .*PCG64", make(random_state=generator).fit(X)),
     ):

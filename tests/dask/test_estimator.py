@@ -160,7 +160,7 @@ def test_to_local(paths, X, local, tmp_path):
     check_equal(lda, local)
     annealvi.save(lda.to_local(), tmp_path / "topics.safetensors")
     assert_array_equal(annealvi.load(tmp_path / "topics.safetensors").transform(X), found_before)
-    with pytest.raises(TypeError, match=r"Save what its to_local\(\) returns"):
+    with pytest.raises(TypeError, match=r"Save the estimator that its method to_local\(\)"):
         annealvi.save(lda, tmp_path / "other.safetensors")
 
 

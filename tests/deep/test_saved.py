@@ -56,7 +56,7 @@ def test_functions_are_given_when_a_file_is_loaded(tmp_path):
     annealvi.save(fitted, tmp_path / "a")
     for parameters, missing in (({}, "log_density"), (given("posterior"), "schedule")):
         message = (
-            rf"does not contain '{missing}', because a file .* function\. Pass it: annealvi\.load"
+            rf"does not contain '{missing}', because functions are .* saved\. Pass it .* annealvi\.load"
         )
         refused(message, annealvi.load, tmp_path / "a", **parameters)
     loaded = annealvi.load(tmp_path / "a", schedule=None, **given("posterior"))

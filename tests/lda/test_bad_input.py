@@ -67,7 +67,7 @@ def test_data(method, Z, message):
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
 def test_texts_belong_to_a_topic_model(method, kind):
     lda = TemperedLDA(3).fit(X)
-    message = rf"The X of TemperedLDA\.{method} must be a matrix of word counts\. Got texts"
+    message = rf"The 'X' parameter of TemperedLDA\.{method} must be a matrix of word counts\. Got texts"
     refused(message, getattr(lda, method), kind(["bread and butter", "stars"]), error=TypeError)
 
 

@@ -134,7 +134,7 @@ def test_a_new_fit_and_a_failed_one():
     (X[:1], WORDS, ValueError, "'X' .* at least two documents, with words. Got '1 documents"),
     (X * 0, WORDS, ValueError, "'X' .* with words. Got '40 documents with 0 words'"),
     (X[:0], WORDS, ValueError, "0 sample"),
-    (TEXTS, WORDS, TypeError, "Got texts: TopicModel.fit takes texts"),
+    (TEXTS, WORDS, TypeError, "Got texts instead. Fit a TopicModel"),
     ([[1, 2], [2, 1]], ["a", "b"], ValueError, "at most the number of words, 2. Got 3"),
 )
 def test_what_is_no_count_and_no_word(counts, words, kind, message):
