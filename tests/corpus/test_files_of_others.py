@@ -164,5 +164,9 @@ def test_completion_of_a_model_of_texts():
     message = "'estimator' .* must be a model of word counts.* `lda_`"
     refused(message, document_completion, model, model.counts(texts))
     refused(
-        "Got texts instead. Fit a TopicModel", document_completion, model.lda_, texts, error=TypeError
+        "Got texts instead. Fit a TopicModel",
+        document_completion,
+        model.lda_,
+        texts,
+        error=TypeError,
     )

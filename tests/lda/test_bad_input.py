@@ -67,7 +67,9 @@ def test_data(method, Z, message):
 @pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
 def test_texts_belong_to_a_topic_model(method, kind):
     lda = TemperedLDA(3).fit(X)
-    message = rf"The 'X' parameter of TemperedLDA\.{method} must be a matrix of word counts\. Got texts"
+    message = (
+        rf"The 'X' parameter of TemperedLDA\.{method} must be a matrix of word counts\. Got texts"
+    )
     refused(message, getattr(lda, method), kind(["bread and butter", "stars"]), error=TypeError)
 
 
@@ -179,8 +181,8 @@ def test_a_prior_must_not_underflow_in_the_dtype_of_the_fit(name):
     ("name", "value", "message"),
     ("random_state_", "a", "'a' cannot be used to seed"),
     ("components_", [[1.0], [1.0, 2.0]], "must be an array of numbers"),
-    ("exp_dirichlet_component_", "a", "so assign only"),
-    ("exp_dirichlet_component_", [[1.0], [1.0, 2.0]], "so assign only"),
+    ("exp_dirichlet_component_", "a", "Assign only"),
+    ("exp_dirichlet_component_", [[1.0], [1.0, 2.0]], "Assign only"),
 )
 def test_assignments(name, value, message):
     lda = TemperedLDA(3, random_state=0).fit(X)

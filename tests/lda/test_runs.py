@@ -376,7 +376,9 @@ def test_other_files_are_refused(checkpoint, tmp_path):
 
 def test_another_version_warns(checkpoint, monkeypatch):
     monkeypatch.setattr("annealvi.versions.__version__", "99.0")
-    with pytest.warns(UserWarning, match=r"was written by annealvi 0.* is now read by annealvi 99.0"):
+    with pytest.warns(
+        UserWarning, match=r"was written by annealvi 0.* is now read by annealvi 99.0"
+    ):
         quiet = make("all of it", evaluate_every=-1)
         refused("another 'evaluate_every'", quiet.fit, corpus(), resume=checkpoint)
 

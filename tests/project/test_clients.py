@@ -103,7 +103,7 @@ def test_topics_are_reordered_by_one_assignment(lda):
     model.components_ = lda.components_[order]
     assert_allclose(model.exp_dirichlet_component_, expected, rtol=1e-6)
     assert model.exp_dirichlet_component_ is model.exp_dirichlet_component_  # computed once
-    with pytest.raises(ValueError, match="so assign only 'components_'"):
+    with pytest.raises(ValueError, match="Assign only 'components_'"):
         model.exp_dirichlet_component_ = model.exp_dirichlet_component_[order]
 
 
