@@ -125,7 +125,7 @@ def test_transposed(adata):
     turned.obs_names = GENES + CELLS[:4]
     with pytest.warns(UserWarning, match="names of the rows look like regions of a genome"):
         corpus.read_cells(turned.T)
-    refused("that many rows: if it is transposed", fitted, X.T, GENES)
+    refused("rows. If X is transposed", fitted, X.T, GENES)
 
 
 def test_back_into_anndata(adata, tmp_path):
@@ -190,7 +190,7 @@ def test_a_folder_of_10x(folder):
     assert_array_equal(fitted(folder).components_, fitted(X, GENES).components_)
     assert_array_equal(corpus.open_corpus(folder).toarray(), X)
     (folder / "features.tsv").unlink()
-    refused("'words' .* must be a list of words, as X has no names", fitted, folder)
+    refused("'words' .* must be a list of words, because X has no column names", fitted, folder)
     assert_array_equal(fitted(folder, GENES).components_, fitted(X, GENES).components_)
 
 

@@ -290,7 +290,7 @@ def test_the_same_words_with_other_topics(model):
     refused("not fitted", model.with_lda, TemperedLDA(2), error=NotFittedError)
     with pytest.raises(TypeError, match=r"'lda' parameter of TopicModel.with_lda .* Got 'lda'"):
         model.with_lda("lda")
-    message = r"'seed_topics' .* must be a dict of names to topics b"
+    message = r"'seed_topics' .* must be a dict of names to topic numbers"
     for seed_words in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
         refused(message, model.with_lda, other, seed_words)
 
@@ -354,7 +354,7 @@ def test_functions_are_given_again(tmp_path):
 def test_files_of_other_estimators(model, tmp_path):
     path = tmp_path / "a"
     annealvi.save(model.lda_, path)
-    refused(r"must hold a TopicModel. Got a TemperedLDA: read it", TopicModel.load, path)
+    refused(r"must contain a TopicModel. Got a TemperedLDA. Read this", TopicModel.load, path)
     for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
         other = make(vectorizer=vectorizer).fit(TEXTS)
         with pytest.raises(TypeError, match=r"'vectorizer.* parameter.* cannot be w"):
