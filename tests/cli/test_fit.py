@@ -153,7 +153,7 @@ def test_words(call, jsonl, tmp_path):
     words = {word for words in TOPICS.values() for word in words}
     assert set.union(*topics_of(done.out)) == words - {"star", "bread", "ship"}
     assert "20 words" not in call("fit", jsonl, "--topics", 3, "--stop-words", "none").err
-    assert "are in fewer than 12" in call("fit", jsonl, "--topics", 2, "--min-df", 12).err
+    assert "are in fewer than 12 documents" in call("fit", jsonl, "--topics", 2, "--min-df", 12).err
 
 
 def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tmp_path):
@@ -186,7 +186,7 @@ def test_quiet_says_nothing(call, jsonl):
     (["--topics", "19"], "at most the number of words, 18. Got 19"),
     (["--topics", "0"], "--topics: must be an integer of at least 1, got '0'"),
     (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a fraction"),
-    (["--min-df", "12", "--max-df", "5"], "max_df corresponds to < documents than min_df"),
+    (["--min-df", "12", "--max-df", "5"], "max_df must be at least as many documents as min_df"),
     (["--min-df", "0.9", "--max-df", "0.95"], "Use a smaller 'min_df' or a larger 'max_df'"),
     (["--stop-words", "klingon"], "--stop-words must be 'none', a file, or one of arabic, bul"),
     (["--vocabulary", "x"], "--vocabulary needs counts of words"),

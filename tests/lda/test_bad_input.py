@@ -283,7 +283,7 @@ def test_all_words_held_out():
         try:
             lda.fit(Z)
         except ValueError as error:
-            assert "must have words" in str(error)
+            assert "must contain words" in str(error)
             failed += 1
         else:
             assert np.isfinite(lda.bound_)

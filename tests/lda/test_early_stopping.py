@@ -223,7 +223,7 @@ def test_too_few_documents(X, n_samples, fraction):
 
 def test_held_out_documents_without_words(X):
     lda = make(max_iter=1)
-    refused(r"held-out documents must have words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
+    refused(r"held-out documents must contain words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
     assert not hasattr(lda, "components_")
 
 

@@ -46,7 +46,7 @@ def test_counts_give_the_model_of_the_texts_they_come_from(counts, words):
     assert_array_equal(model.feature_names_, WORDS)
     assert model.top_words(3) == expected.top_words(3)
     assert (model.n_topics, model.vectorizer, model.lda) == (3, None, None)
-    assert model.vocabulary_note_ == f"{len(WORDS)} given words are counted."
+    assert model.vocabulary_note_ == f"{len(WORDS)} passed words are counted."
 
 
 def test_seeds_and_a_number_that_is_chosen():
@@ -60,8 +60,8 @@ def test_seeds_and_a_number_that_is_chosen():
     assert model.choice_.recommended == len(model.components_)
     assert_array_equal(model.topic_similarity_, expected.topic_similarity_)
     methods = describe(model, X).methods()
-    assert "vocabulary is that of" not in methods and "was chosen among" in methods
-    assert "Seed words were given for the topics first and second." in methods
+    assert "vocabulary was learned from" not in methods and "was chosen from" in methods
+    assert "Seed words were used for the topics first and second." in methods
 
 
 def test_all_given_words_are_counted_in_texts(tmp_path):

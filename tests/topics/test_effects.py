@@ -150,7 +150,7 @@ ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
 @cases(
     "formula, change, message",
     ("~ s(x)", {}, "'formula' parameter of estimate_effects must be a formula.*'s' is not"),
-    ("~ wing", {}, "Columns of 'data' are \\['x', 'party', 'n'\\]"),
+    ("~ wing", {}, "columns of 'data' are \\['x', 'party', 'n'\\]"),
     ("x ~ party", {}, "without a left side, such as '~ party'"),
     ("~ x +", {}, r"must be a formula such as[^\x1b]*$"),
     ("~ x + {2 * x}", {}, r"are linearly independent. Got \['2 \* x'\]"),
@@ -159,9 +159,9 @@ ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
     ("~ scale(x)", {"data": {"x": [2020] * N}}, r"Got \['x'\] .* constant"),
     ("~ land", {"data": {"land": ["Chile"] * N}}, r"Got \['land'\] .* constant"),
     ("~ C(x)", {"data": {"x": [True] * N}}, r"Got \['x'\] .* constant"),
-    ("~ x", {"data": {"x": [np.inf] + [1.0] * (N - 1)}}, r"values are finite. Got \['x'\]"),
-    ("~ label", {"data": {"label": range(N)}}, r"with other names. Got \['label'\]"),
-    ("~ {1 / n}", {}, r"values are finite. Got \['1 / n'\]"),
+    ("~ x", {"data": {"x": [np.inf] + [1.0] * (N - 1)}}, r"terms are finite. Got \['x'\]"),
+    ("~ label", {"data": {"label": range(N)}}, r"whose names are not in .* Got \['label'\]"),
+    ("~ {1 / n}", {}, r"terms are finite. Got \['1 / n'\]"),
     ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),
     ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got 1"),
     ("~ x", {"data": {"x": [1.0], "y": [1, 2]}}, "'data' parameter .* must be a DataFrame"),
@@ -324,7 +324,7 @@ def test_refits_do_not_depend_on_the_number_of_jobs():
     assert one.shares.shape == (3, 100, 3)
     assert_allclose(one.shares.sum(axis=2), 1, rtol=1e-5)
     assert (one.support == 1).all()
-    assert repr(one) == "<3 refits of 3 topics: 100% of the topics are found again>"
+    assert repr(one) == "<3 refits of 3 topics: on average a refit found 100% of the topics again>"
     assert not np.array_equal(refit(lda, X, 3, random_state=1).shares, one.shares)
 
 
@@ -365,7 +365,7 @@ def test_documents_without_words_are_left_out():
     lda = TemperedLDA(3, random_state=0).fit(X)
     effects = describe(lda, X).effects("~ group", {"group": group})
     assert effects.n_documents == 75
-    words = "<Effects of 2 terms on 3 topics in 75 documents, topics taken as given>"
+    words = "<Effects of 2 terms on 3 topics in 75 documents, topics treated as known>"
     assert repr(effects) == words
 
 

@@ -18,7 +18,7 @@ from tests.asserts import refusals, refused
 from tests.marks import cases
 from tests.topics.corpus import make_texts
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* texts have no word of the model")
+pytestmark = pytest.mark.filterwarnings("ignore:.* texts contain no word of the model")
 
 EARLY = {
     "en": "star planet orbit moon rocket comet galaxy bread butter flour oven sugar",

@@ -83,7 +83,7 @@ def test_dates_in_a_formula(kind, formula):
         effects = estimate_effects(np.column_stack([share, 1 - share]), formula, data)
         assert effects.terms[1] == "C(when)[T.2020-07-29]"
         return
-    with pytest.warns(UserWarning, match="'when' has dates, which are read as years"):
+    with pytest.warns(UserWarning, match="'when' contains dates, which are converted to years"):
         effects = estimate_effects(np.column_stack([share, 1 - share]), formula, data)
     if formula == "~ when":
         assert_allclose(effects.table.estimate[1], 0.2, atol=0.02)

@@ -176,4 +176,4 @@ def test_bad_keys_and_sheets(summary):
     refused("with other top words than topic 0", word_intrusion, alike, 1)
     for bounds in ([0.5, 0.2], [0, 0.5], ["a"], [1.5]):
         refused("bounds", document_sample, summary, bounds=bounds)
-    refused("which describe returns", word_intrusion, Given())
+    refused("the result of describe", word_intrusion, Given())

@@ -90,7 +90,7 @@ def test_labels_are_a_sequence_that_can_be_changed(labels):
     "given, message",
     (["a", "b"], r"'labels' .* must be one entry for each of the 3 topics. Got 2"),
     *(({1: wrong}, rf"'labels\[1\]' .* differs from all other .* Got {wrong!r}") for wrong in "a "),
-    ({1: 3}, r"'labels\[1\]' .* must be a str that is not empty.* Got 3"),
+    ({1: 3}, r"'labels\[1\]' .* must be a non-empty str.* Got 3"),
     *(
         ({wrong: "e"}, rf"'topic' .* an int from 0 to 2 or the label .* Got {wrong!r}")
         for wrong in (3, "d", -1, True)

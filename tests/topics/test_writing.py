@@ -202,7 +202,7 @@ def test_lists_of_words_in_a_stream():
 
 def test_texts_without_words_are_told_wherever_they_come_in():
     texts = ["stars planets moon", "bread butter jam"] * 7 + ["123", "the of", ""]
-    empty = r"3 of the 17 texts have no word .* \(numbers 14, 15, 16, from 0\)"
+    empty = r"3 of the 17 texts contain no word .* \(positions 14, 15, 16, counted from 0\)"
     model = TopicModel(2, random_state=0)
     names = ("fit", "fit_transform", "transform", "predict", "score", "describe", "partial_fit")
     for method in (
