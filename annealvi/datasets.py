@@ -177,8 +177,9 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     for key, array in images.items():
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
             raise ValueError(
-                f"The array {key!r} of {str(path)!r} must be images: bytes of shape (n_samples, "
-                f"height, width) or packed bits. Got shape {array.shape} and dtype {array.dtype}."
+                f"The file {str(path)!r} contains no images: its array {key!r} must be bytes of "
+                "shape (n_samples, height, width) or packed bits. "
+                f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
         raise ValueError(

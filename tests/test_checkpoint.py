@@ -68,7 +68,12 @@ def test_a_path_that_cannot_be_written(tmp_path):
     refused("PathLike", Checkpoint, 3, error=TypeError)
     steps = []
     lda = make(callback=[counting(steps), Checkpoint(tmp_path / "none" / "a")])
-    refused(r"There is no folder '.*none'", lda.fit, corpus(), error=FileNotFoundError)
+    refused(
+        r"cannot be written: there is no folder '.*none'",
+        lda.fit,
+        corpus(),
+        error=FileNotFoundError,
+    )
     assert not steps  # it is said before the fit
 
 

@@ -71,7 +71,10 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
     options = ("--topics", 3, "--random-state", 5, "--max-df", 0.5)
     done = call("fit", jsonl, *options, "--seed-words", given, "--model", "m")
     assert done.status == 0, done.err
-    assert "annealvi fit: warning: 1 seed words are not in the vocabulary: " in done.err
+    assert (
+        "annealvi fit: warning: 1 seed words are not in the vocabulary and have no effect: "
+        in done.err
+    )
     assert re.search(r"^ +0 .*  Meals: .*bread", done.out, re.MULTILINE)
     assert re.search(r"^ +1 .*  sailing: .*ship", done.out, re.MULTILINE)
     model, texts = annealvi.load("m"), [row["text"] for row in rows]
@@ -124,7 +127,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     ("{", "--seed-words must be JSON, such as"),
     ('{"sea": "ship"}', "a dict of names to lists of words, .* Got {'sea': 'ship'}"),
     ('{"sea": []}', "a dict of names to lists of words, .* Got {'sea': []}"),
-    ('{"a": ["keel", "mast"]}', "a word of the corpus for each topic"),
+    ('{"a": ["keel", "mast"]}', "at least one word of the corpus for each topic"),
     ('{"a": ["star"], "b": ["moon"], "c": ["ship"]}', "at most .* Got 3"),
 )
 def test_wrong_seed_words(refused, jsonl, seeds, words):
@@ -206,7 +209,7 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
 
 @cases(
     "options, words",
-    (["--time", "title"], "must be datetimes"),
+    (["--time", "title"], "must be a datetime"),
     (["--time", "date", "--freq", "fortnight"], "must be a period such as "),
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):

@@ -228,7 +228,7 @@ def test_folders_that_are_refused(folder, name, content, message):
 
 def test_what_has_no_names():
     refused("'source' .* must be an AnnData or the path", corpus.read_cells, X)
-    refused("'layer' .* must be None for a matrix", fitted, X, GENES, layer="counts")
+    refused("'layer' .* must be None if X is a matrix", fitted, X, GENES, layer="counts")
     refused(
         "'layer' .* must be None unless 'documents' is an AnnData",
         describe,

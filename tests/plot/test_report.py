@@ -119,9 +119,9 @@ def test_a_value_is_not_filled_in_again():
     "options, error, message",
     (dict(n_words=0), ValueError, "'n_words' parameter of write_report"),
     (dict(title=3), ValueError, "'title' parameter of write_report"),
-    (dict(times=[1, 2]), ValueError, "'times' .* TopicSummary.over_time must be one entry"),
-    (dict(groups=["a"]), ValueError, "'groups' .* TopicSummary.by_group must be one entry"),
-    (dict(times=["no"] * 60), ValueError, r"'times\[0\]' .*over_time must be datetimes"),
+    (dict(times=[1, 2]), ValueError, "'times' .* TopicSummary.over_time must be .* one entry"),
+    (dict(groups=["a"]), ValueError, "'groups' .* TopicSummary.by_group must be .* one entry"),
+    (dict(times=["no"] * 60), ValueError, r"'times\[0\]' .*over_time must be a datetime"),
     (dict(other=3), TypeError, "'other' must be a TopicSummary"),
 )
 def test_bad_input_writes_nothing(summary, tmp_path, options, error, message):

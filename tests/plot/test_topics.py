@@ -159,8 +159,8 @@ def test_fit(summary, monkeypatch):
     ("plot_topic_words", dict(n_words=0), "'n_words' parameter of plot_topic_words"),
     ("plot_topic_words", dict(topics=[9]), "from 0 to 2 or the label of a topic"),
     ("plot_topic_map", dict(documents="no"), "'documents' parameter of plot_topic_map"),
-    ("plot_topics_over_time", dict(times=[1]), "'times' parameter of .* must be one entry"),
-    ("plot_topics_by_group", dict(groups=[1]), "'groups' parameter of .* must be one entry"),
+    ("plot_topics_over_time", dict(times=[1]), "'times' parameter of .* must be .* one entry"),
+    ("plot_topics_by_group", dict(groups=[1]), "'groups' parameter of .* must be .* one entry"),
     ("plot_topic_heatmap", dict(ax=3), r"'ax' must be Axes of matplotlib\. Got 3"),
 )
 def test_what_cannot_be_drawn(summary, name, options, message):

@@ -137,12 +137,12 @@ test_documents_that_cannot_be = refusals(
     lambda documents: describe(Given(), documents),
     (COUNTS[:, :7], "documents has 7 features, but Given is expecting 8 features"),
     (-COUNTS, "Negative values in data passed to describe as documents"),
-    (COUNTS * 0, "'documents' .* vocabulary of Given, 8 words. Got '5 documents without'"),
+    (COUNTS * 0, "'documents' .* vocabulary of 8 words. Got '5 documents without such words'"),
     (COUNTS[:0], "Found array with 0 sample"),
     (COUNTS * 1e304, "counts in X must sum to at most"),
     (None, "Expected 2D array|could not convert|Unsupported|dtype"),
-    (TEXTS, "'documents' .* must be word counts, as Given takes. Got .*list"),
-    ([], "must be word counts, as Given takes"),
+    (TEXTS, "'documents' .* must be word counts, because the model is a Given. Got .*list"),
+    ([], "must be word counts, because the model is a Given"),
     ("moon", r"'documents' .* must be a list of texts .* Put a single text"),
 )
 
@@ -151,7 +151,7 @@ def test_texts_that_cannot_be():
     model = TopicModel(2, random_state=0).fit(TEXTS)
     with pytest.raises(TypeError, match=r"'documents\[1\]' parameter of describe must be a str"):
         describe(model, ["moon", None])
-    with pytest.raises(ValueError, match=r"'held_out' .* with words of the vocabulary"):
+    with pytest.raises(ValueError, match=r"'held_out' .* with words of the model's vocabulary"):
         describe(model, TEXTS, held_out=["nothing", "here"])
     refused("at least 1 document", describe, model, [])
 
@@ -187,8 +187,8 @@ def test_texts_titles_and_seeds_of_a_topic_model():
 
 test_descriptions_that_cannot_be = refusals(
     lambda options: describe(Given(), COUNTS, **options),
-    (dict(titles=["a"]), r"'titles' .* must be one entry .* 5 documents. Got 1"),
-    (dict(texts=["a"] * 6), r"'texts' .* must be one entry .* 5 documents. Got 6"),
+    (dict(titles=["a"]), r"'titles' .* one entry .* 5 documents. Got '1 entries"),
+    (dict(texts=["a"] * 6), r"'texts' .* one entry .* 5 documents. Got '6 entries"),
     (dict(titles=[None] * 5), r"'titles\[0\]' parameter of describe must be a str. Got None"),
     (dict(feature_names=["a"]), r"one name for each of the 8 features. Got shape \(1,\)"),
     (dict(other=3), "The 'other' parameter of describe must be a topic model"),

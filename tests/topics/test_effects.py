@@ -140,7 +140,7 @@ def test_documents_with_missing_values_are_left_out():
 def test_splines_and_levels():
     effects = estimate_effects(DRAWS, "~ bs(n, df=5) + C(n % 2)", DATA)
     assert len(effects.terms) == 7 and len(effects.shares("n")) == 25 * K
-    refused("as in the data", effects.shares, {"n": 0.5}, error=BadParameter)
+    refused("have in the data", effects.shares, {"n": 0.5}, error=BadParameter)
     assert estimate_effects(DRAWS, "~ y", {"y": [1, 2, 3, 4] * 10}).values("y") == [1, 2, 3, 4]
 
 
@@ -169,7 +169,7 @@ ALIKE = [0.1 + 0.2] * 9 + [0.3] * (N - 9)
     (np.ones((3, 1)), {"data": None}, "one row for each of the 40 documents. Got 3"),
     (np.ones(N), {"data": None}, "must be a formula such as"),
     (np.ones((N, 2)), {"data": None}, "are linearly independent"),
-    ("~ C(n)", {}, "fewer terms than the 40 documents"),
+    ("~ C(n)", {}, "fewer terms than documents; 40 documents"),
     ("~ x", {"clusters": [1] * N}, "at least two clusters"),
     ("~ x", {"clusters": [1]}, "one entry for each of the 40 documents"),
     ("~ x", {"clusters": [None, *range(1, N)]}, r"'clusters\[0\]' parameter"),

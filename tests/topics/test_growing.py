@@ -280,7 +280,7 @@ def test_a_callback_adds_no_words():
         lda.add_words(1)
 
     refused(
-        "after a fit, not in a callback",
+        "cannot be called in a callback",
         TemperedLDA(2, callback=add).partial_fit,
         np.eye(3, dtype=int),
     )

@@ -354,7 +354,11 @@ def test_functions_are_given_again(tmp_path):
     vectorizer, path = CountVectorizer(tokenizer=split, token_pattern=None), tmp_path / "a"
     model = make(vectorizer=vectorizer, stop_words=None).fit(TEXTS)
     model.save(path)
-    refused(r"The file does not contain 'vectorizer', .*load.path, vector", TopicModel.load, path)
+    refused(
+        r"The file does not contain the parameter 'vectorizer', .*load.path, vector",
+        TopicModel.load,
+        path,
+    )
     same(TopicModel.load(path, vectorizer=vectorizer), model)
 
 

@@ -237,4 +237,8 @@ def test_texts_of_numbers_and_limits_that_contradict():
     numbers = [*map(str, range(24))]
     refused("empty vocabulary: the 24 texts, such as '0'", TopicModel(2).fit, numbers)
     model = TopicModel(2, vectorizer=TopicVectorizer(min_df=20, max_df=0.5))
-    refused("max_df=0.5 to 12 of 24, min_df=20 to 20", model.fit, ["a star"] * 24)
+    refused(
+        "max_df=0.5, which is 12 of 24 documents, and min_df=20, which is 20",
+        model.fit,
+        ["a star"] * 24,
+    )
