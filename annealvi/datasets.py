@@ -177,13 +177,13 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     for key, array in images.items():
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
             raise ValueError(
-                f"The file {str(path)!r} contains no images: its array {key!r} must be bytes of "
-                "shape (n_samples, height, width) or packed bits. "
+                f"The file {str(path)!r} does not contain any images: its array {key!r} must be "
+                "bytes of shape (n_samples, height, width) or packed bits. "
                 f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
         raise ValueError(
-            f"The file {str(path)!r} contains no images: it must have an array 'X'. "
+            f"The file {str(path)!r} does not contain any images: it must have an array 'X'. "
             f"Got the arrays {sorted(arrays)}."
         )
     shape = images["X"].shape[1:]
@@ -350,5 +350,7 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
 def _read(path: Path) -> Bunch:
     X, arrays = read_npz(path, "corpus")
     if "vocab" not in arrays:
-        raise ValueError(f"The file {str(path)!r} is not a corpus: it has no words ('vocab').")
+        raise ValueError(
+            f"The file {str(path)!r} does not contain any corpus: it has no words ('vocab')."
+        )
     return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

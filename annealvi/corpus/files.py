@@ -70,7 +70,7 @@ def check_gaps(most: int, n: int, what: str) -> int:
     limit = max(MOST_GAPS, 10 * n)
     if most >= limit:
         raise ValueError(
-            f"{what} must be less than {limit}, because there are only {n}. Got {most}."
+            f"{what} must be less than {limit}, because there are only {n} entries. Got {most}."
         )
     return most + 1
 
@@ -101,7 +101,8 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
     if missing or kind not in ("csr", "csc"):
         found = f"it has no arrays {missing}" if missing else f"its format is {kind!r}"
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain {what} as a CSR or CSC matrix: {found}."
+            f"The file {os.fspath(path)!r} does not contain any {what} as a CSR or CSC matrix: "
+            f"{found}."
         )
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
@@ -110,8 +111,8 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
         return check_counts(sound_csr(made, os.fspath(path)).astype(np.float64)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain {what}: its arrays are not a matrix of "
-            f"counts. ({error})"
+            f"The file {os.fspath(path)!r} does not contain any {what}: its arrays are not a "
+            f"matrix of counts. ({error})"
         ) from error
 
 

@@ -104,8 +104,8 @@ def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
             raise
         except Exception as error:  # errors of zipfile, zlib, struct or NumPy
             raise ValueError(
-                f"The file {os.fspath(path)!r} does not contain {what}: it is not an archive of "
-                f"arrays, or it is damaged. ({type(error).__name__}: {error})"
+                f"The file {os.fspath(path)!r} does not contain any {what}: it is not an archive "
+                f"of arrays, or it is damaged. ({type(error).__name__}: {error})"
             ) from error
 
 

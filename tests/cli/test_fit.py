@@ -116,7 +116,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     counts = tmp_path / "counts.npz"
     sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
     seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
-    assert "--seed-words needs the words of counts" in refused("fit", counts, *seeds)
+    assert "--seed-words needs the words of the counts" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
     assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
 
@@ -184,17 +184,23 @@ def test_quiet_says_nothing(call, jsonl):
     (["--report", "no/topics.html"], "--report: 'no/topics.html' must be a file in a folder"),
     (["--model", "."], "--model: '.' must be a file in a folder"),
     (["--report", "x", "--model", "x"], "must be different files. Got 'x' for both"),
-    (["--time", "date"], "--time changes only the report: pass the report's file by --report"),
-    (["--second-fit"], "--second-fit changes only the report"),
+    (
+        ["--time", "date"],
+        "--time has an effect only on the report. Pass a file for the report by --report",
+    ),
+    (["--second-fit"], "--second-fit has an effect only on the report"),
     (["--topics", "19"], "at most the number of words, 18. Got 19"),
-    (["--topics", "0"], "--topics: must be an integer of at least 1, got '0'"),
-    (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a fraction"),
+    (["--topics", "0"], "--topics: must be an integer of at least 1. Got '0'"),
+    (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, a fraction"),
     (["--min-df", "12", "--max-df", "5"], "max_df must be at least as many documents as min_df"),
     (["--min-df", "0.9", "--max-df", "0.95"], "Use a smaller 'min_df' or a larger 'max_df'"),
     (["--stop-words", "klingon"], "--stop-words must be 'none', a file, or one of arabic, bul"),
-    (["--vocabulary", "x"], "--vocabulary needs counts of words"),
-    (["--files", "*.txt"], "--files needs a folder of texts"),
-    (["--encoding", "klingon"], "--encoding: unknown encoding 'klingon'"),
+    (["--vocabulary", "x"], "--vocabulary can only be used with word counts"),
+    (["--files", "*.txt"], "--files can only be used with a folder of texts"),
+    (
+        ["--encoding", "klingon"],
+        "--encoding: must be the name of an encoding, such as utf-8",
+    ),
     (["--topics", "3", "--jobs", "0"], "n_jobs == 0 in Parallel has no meaning"),
 )
 def test_wrong_options(refused, jsonl, options, words):
