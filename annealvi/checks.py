@@ -156,7 +156,6 @@ def check_width(
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """Check a parameter that switches something on or off."""
     if not isinstance(value, bool | np.bool_ | Integral):
         raise BadParameter(name, "a bool", value)
     return bool(value)

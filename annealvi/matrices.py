@@ -75,7 +75,6 @@ def check_matrix(
 
 
 def check_csr(X: Any, **options: Any) -> sparse.csr_matrix:
-    """Check a dense or sparse matrix by :func:`check_matrix`, and return it as a CSR matrix."""
     X = check_matrix(X, **options)
     return X if sparse.issparse(X) else sparse.csr_matrix(X)
 
@@ -268,7 +267,6 @@ def _plain(array: Any, kinds: str) -> NDArray:
 
 
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
-    """Return the number of words of each document in `rows`."""
     sums = np.zeros(rows.stop - rows.start)
     for first in range(0, len(sums), SUMMED):  # in parts: NumPy copies counts to sum in float64
         start = rows.start + first

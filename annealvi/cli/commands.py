@@ -114,7 +114,6 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def topics(text: str) -> int | str:
-    """Convert a text to a number of topics, or to auto."""
     return text if text == "auto" else at_least(1)(text)
 
 
@@ -150,12 +149,10 @@ Options = dict[str, dict[str, Any]]
 
 
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
-    """Return the settings of an option with a value."""
     return {"metavar": metavar, "help": text, "type": type, "default": default}
 
 
 def flag(text: str) -> dict[str, Any]:
-    """Return the settings of an option without a value."""
     return {"action": "store_true", "help": text}
 
 
@@ -317,7 +314,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> Parser:
-    """Return the parser of the command line."""
     plain = argparse.RawDescriptionHelpFormatter
     parser = Parser(
         prog="annealvi",

@@ -73,7 +73,6 @@ class Corpus:
 
 
 def read_corpus(chosen: argparse.Namespace) -> Corpus:
-    """Read the documents that the options name."""
     path = Path(chosen.path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")

@@ -98,7 +98,6 @@ def read_topics(path: str) -> Source:
 
 
 def say(chosen: argparse.Namespace, line: str) -> None:
-    """Write a line to stderr unless --quiet is set."""
     if not chosen.quiet:
         print(line, file=sys.stderr, flush=True)
 

@@ -221,7 +221,6 @@ def _of_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
 
 
 def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
-    """Return counts, features, cells and columns of a .h5ad file."""
     h5py = import_optional("h5py", "Reading a .h5ad file", "anndata")
     io = import_optional("anndata.io", "Reading a .h5ad file", "h5py")
     with naming(path, "AnnData"), h5py.File(path) as file:
@@ -249,7 +248,6 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
 
 
 def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
-    """Return an error that lists the existing layers."""
     there = sorted({*layers, *([RAW] if has_raw else ())})
     none = "None, because there are no layers"
     return BadParameter("layer", f"one of {there}" if there else none, layer)

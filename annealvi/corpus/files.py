@@ -161,7 +161,6 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, int], int]:
-    """Read the numbers of documents, words and entries at the beginning of a file of UCI."""
     n_documents, n_words, n_entries = (int(stream.readline()) for _ in range(3))
     return (n_documents, n_words), n_entries
 
@@ -242,7 +241,6 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
 
 
 def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
-    """Parse lines of a file of LDA-C."""
     # the format of SVMlight is similar: words are sorted, and a target replaces the number of words
     lines = (line.split() for line in content.split(b"\n"))
     sorted_lines = [b" ".join([*line[:1], *sorted(line[1:], key=_word)]) for line in lines]
@@ -260,7 +258,6 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
 
 
 def _word(entry: bytes) -> int:
-    """Return the number of the word in an entry of LDA-C."""
     word = entry.partition(b":")[0]
     return int(word) if word.isdigit() else -1
 

@@ -113,7 +113,6 @@ def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
 
 
 def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
-    """Write the files of a corpus."""
     shape, lengths = None, [np.zeros(1, np.int64)]
     with (
         closing(_Appended(folder / DATA, dtype)) as all_data,
@@ -168,7 +167,6 @@ class _Appended:
         npy.write_array_header_1_0(self._file, header)
 
     def append(self, array: NDArray) -> None:
-        """Append the numbers of an array."""
         self._file.write(np.ascontiguousarray(array, self.dtype).data)
         self.length += len(array)
 
@@ -217,7 +215,6 @@ def _appearing(path: Path) -> Iterator[Path]:
 
 
 def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
-    """Read the shape and the dtype of a corpus."""
     name = os.fspath(folder)
     try:
         text = (folder / DESCRIPTION).read_bytes()
@@ -238,7 +235,6 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
 
 
 def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDArray:
-    """Map the array in a file into memory."""
     path = folder / file
     if not path.is_file():
         raise FileNotFoundError(f"The corpus in {os.fspath(folder)!r} has no file {file}.")

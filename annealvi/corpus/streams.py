@@ -264,7 +264,6 @@ def _chunks(items: Iterable[Any], size: int, name: str) -> Iterator[list[Any]]:
 def _documents(
     stream: IO[bytes], n_words: int | None, block_size: int
 ) -> Iterator[sparse.csr_matrix]:
-    """Yield blocks of a file with a line for each document."""
     first = 0
     for chunk in _chunks((line for line in stream if line.strip()), block_size, "lines"):
         yield parse_lda_c(b"".join(chunk), n_words, first)
@@ -274,7 +273,6 @@ def _documents(
 def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
 ) -> Iterator[sparse.csr_matrix]:
-    """Yield blocks of a file with a line for each entry."""
     first, left = 0, np.empty((0, 3))  # the first document of the next block, and its entries
     # an additional entry after the last document, so that the loop yields the last block
     for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):

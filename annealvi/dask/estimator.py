@@ -149,9 +149,7 @@ class TemperedLDA(LocalLDA):
             If X consists of parts on workers.
         """
         if are_partitions(X):
-            hint = (
-                "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus."
-            )
+            hint = "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus."
             raise BadParameter("X", "a matrix in memory", X, hint)
         return super().partial_fit(X, y)
 

@@ -18,7 +18,6 @@ def as_engine(client: Any) -> SerialEngine:
 
 
 def is_array(X: Any) -> bool:
-    """Whether X is a dask array."""
     return type(X).__module__.startswith("dask.array")
 
 

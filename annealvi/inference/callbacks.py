@@ -103,7 +103,6 @@ class Callbacks:
 
 
 def as_list(callback: Any) -> list[Any]:
-    """Return the callbacks of a parameter `callback` as a list."""
     if isinstance(callback, list | tuple):
         return list(callback)
     return [] if callback is None else [callback]

@@ -152,13 +152,11 @@ class Fitted(Versioned, CallbackSupport):
     history_ = Found(lambda state: state.monitor.history)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the fitted state as a tree, for :func:`annealvi.save`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
-        """Set the fitted state from a tree, for :func:`annealvi.load`."""
         self._validate_params()  # type: ignore[attr-defined]
         found = FITTED.load(tree, way)
         state = self._state_of(found["fit"], f"{way}.fit")
@@ -169,7 +167,6 @@ class Fitted(Versioned, CallbackSupport):
         self._state, self.n_features_in_ = state, n_features
 
     def _state_of(self, tree: Mapping[str, Any], way: str) -> Any:
-        """Make a state from a tree."""
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -164,7 +164,6 @@ class Runs(Generic[F]):
 
     @property
     def resumed(self) -> bool:
-        """Whether the fit continues from a checkpoint."""
         return self._saved is not None
 
     def run(
@@ -244,7 +243,6 @@ class Runs(Generic[F]):
         n_runs: int,
         follow: Callable[[list[F]], F] | None,
     ) -> None:
-        """Restore the runs of a checkpoint."""
 
         def load(number: int, tree: Any, way: str, *, ended: bool) -> F:
             fit = follow([begin(0)]) if follow and number == n_runs else begin(number)

@@ -909,7 +909,6 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _bounded(
         self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool
     ) -> tuple[sparse.csr_matrix, dict[str, Any]]:
-        """Check documents, and return them with the options of their ELBO."""
         check_is_fitted(self)
         X, population = self._check_X(X, "perplexity"), None
         if doc_topic_distr is not None:

@@ -89,14 +89,12 @@ class Plan:
 
     @property
     def batch_size(self) -> int:
-        """The number of documents per step."""
         n_samples = self.training.shape[0]
         batch = self.settings.learning_method == "batch"
         return n_samples if batch else min(int(self.settings.batch_size), n_samples)
 
     @property
     def steps_per_pass(self) -> int:
-        """The number of steps per pass."""
         return -(-self.training.shape[0] // self.batch_size)
 
     def passes_of_run(self, number: int) -> Passes:
@@ -109,7 +107,6 @@ class Plan:
         return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.settings.merged)
 
     def passes_of_merged(self) -> Passes:
-        """Return the passes that follow the merge."""
         n_passes = 1 if self.steps_per_pass == 1 else -(-REFINING_STEPS // self.steps_per_pass)
         n, n_full = n_passes * self.steps_per_pass, int(self.settings.finish_iter)
         refining = full_step if n == 1 else LinearDecay(n, n * REFINING / 2, REFINING)
@@ -170,7 +167,6 @@ class Fit:
 
     @property
     def n_steps(self) -> int:
-        """The number of steps done."""
         return self.state.monitor.step
 
     def run(self) -> None:

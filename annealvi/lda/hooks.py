@@ -106,7 +106,6 @@ class Perplexity:
         return perplexity
 
     def _evaluate(self, X: Any) -> tuple[float, float]:
-        """Return the ELBO and perplexity of documents."""
         elbo = self.fit.state.elbo(X, out=self.gamma if X is self.fit.plan.documents else None)
         return elbo, perplexity_of(elbo, X)
 
@@ -120,7 +119,6 @@ class Perplexity:
         return self.latest
 
     def warn(self) -> None:
-        """Warn if the fit was still improving after its last pass."""
         plan, parameters = self.fit.plan, self.fit.plan.parameters
         if parameters["evaluate_every"] <= 0:
             return
@@ -273,7 +271,6 @@ class HeldOut:
         return score
 
     def warn(self) -> None:
-        """Warn if the fit was still improving after its last pass."""
         plan = self.fit.plan
         if self.improving and not plan.settings.merged:
             warn_user(

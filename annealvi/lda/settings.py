@@ -148,7 +148,6 @@ class Settings(NamedTuple):
         return shown | {"merged": self.merged}
 
     def wanted_temperature(self) -> Temperature:
-        """Return the temperature of the settings as an object."""
         return as_temperature(self.temperature, TEMPERATURES)
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:

@@ -217,7 +217,6 @@ class LDAState:
         return state
 
     def resume(self, settings: Settings, n_threads: int) -> None:
-        """Apply the settings to the model."""
         model = self.model
         model.documents.options = settings.local_options()
         model.topics.estimate = settings.estimate
@@ -257,7 +256,6 @@ class LDAState:
 
     @property
     def under_way(self) -> bool:
-        """Whether a fit is under way, in this process."""
         return self.model.buffers.in_use
 
     def components(self) -> NDArray:
@@ -273,7 +271,6 @@ class LDAState:
         return self._once("components", shown)
 
     def exp_e_log_topics(self) -> NDArray:
-        """Return exp(E log beta), of shape (K, V), read-only."""
         return self._once(
             "exp_e_log", lambda: self.model.topics.exp_e_log().astype(self.shown, copy=False)
         )
@@ -311,7 +308,6 @@ class LDAState:
 
     @property
     def topic_word_prior(self) -> Prior:
-        """eta in the form that the user sees."""
         if np.any(self.model.eta != self.eta):
             self.eta = float(self.model.eta)  # a learned eta is a number
         return self.eta
@@ -431,7 +427,6 @@ class LDAState:
 
     @classmethod
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
-        """Make a state from a tree that :meth:`state_dict` returned."""
         parts = PARTS.load(tree, way)
         place = f"{way}." if way else ""
         model = LDA.of(parts["model"], f"{place}model")
@@ -450,7 +445,6 @@ class LDAState:
 
 
 def _read_only(value: Any) -> Any:
-    """Make a prior read-only and return it."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return value

@@ -284,7 +284,6 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
 
 
 def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Count the bits that are set in each row."""
     if hasattr(np, "bitwise_count"):  # NumPy 2
         return np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
     return np.unpackbits(bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)

@@ -58,7 +58,6 @@ def _are_axes(axes: Iterable[Any], must: str) -> list[Any]:
 
 
 def _attribute(estimator: Any, name: str, caller: str) -> Any:
-    """Return an attribute of a fitted estimator, or raise an error if it does not exist."""
     if not hasattr(estimator, name):
         check_is_fitted(estimator)  # TypeError if it is not an estimator
         raise TypeError(

@@ -62,7 +62,6 @@ def _make_legible(figure: Any) -> None:
 
 
 def _characters(path: str) -> dict[int, int]:
-    """Return the characters of a font."""
     fonts = import_optional("matplotlib.font_manager", "annealvi.plot")
     try:
         return fonts.get_font(path).get_charmap()

@@ -120,12 +120,10 @@ def shorten(text: str, width: int = WIDTH) -> str:
 
 
 def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
-    """Return the number and label of each topic."""
     return [shorten(f"{topic} {label}", width) for topic, label in enumerate(summary.labels)]
 
 
 def by_size(summary: Any) -> list[int]:
-    """Return the numbers of all topics, largest first."""
     return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
 
 
@@ -208,7 +206,6 @@ def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) ->
 
 
 def tree(summary: Any) -> Tree:
-    """Return the hierarchy of topics."""
     if len(check_summary(summary).topics) < 2:
         raise ValueError("'summary' must contain at least two topics for a hierarchy. Got one.")
     drawn = dendrogram(summary.similar().linkage, no_plot=True)

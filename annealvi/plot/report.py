@@ -200,7 +200,6 @@ def _facts(summary: Any) -> str:
 
 
 def _table(summary: Any) -> str:
-    """Return the rows of the table of all topics, largest first."""
     table, trust = summary.table, summary.trust
     rows = []
     for k in pictures.by_size(summary):
@@ -230,7 +229,6 @@ def _short(value: float) -> str:
 
 
 def _quality(summary: Any) -> str:
-    """Return the rows of the table of measures: name, value and meaning."""
     rows = []
     for key, value in summary.quality.items():
         name, meaning = QUALITY.get(key, (key.replace("_", " "), ""))

@@ -31,7 +31,6 @@ def _axes(ax: Any, width: float, height: float) -> Any:
 
 
 def _tall(n_lines: int) -> float:
-    """Return the height in inches of a figure with a number of lines."""
     return max(3.0, 1 + n_lines * LINE / 72)
 
 
@@ -505,7 +504,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
     Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, starting
-    with the most similar pair.  :func:`annealvi.metrics.topic_stability` computes the mean.
+    with the most similar pair.  :func:`annealvi.metrics.topic_stability` computes a single number.
 
     Parameters
     ----------

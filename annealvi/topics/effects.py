@@ -200,7 +200,6 @@ class Effects:
         return found
 
     def _checked(self, at: Any, name: str) -> dict[str, Any]:
-        """Check that all covariates in `at` exist."""
         known = list(self._design.data)
         if not isinstance(at, Mapping) or not at or not all(key in known for key in at):
             raise BadParameter(name, f"values of some of the covariates {known}", at)

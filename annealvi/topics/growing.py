@@ -92,7 +92,6 @@ def with_dropped(vocabulary: Vocabulary, candidates: Candidates) -> Vocabulary:
 
 
 def _words_of(vectorizer: Any, texts: list[str]) -> list[list[str]]:
-    """Return the words of each text, found by the vectorizer."""
     return [*map(vectorizer.build_analyzer(), readable(vectorizer, texts))]
 
 

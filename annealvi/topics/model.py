@@ -122,7 +122,6 @@ PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
-    """Check texts and count their words."""
     return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, check_texts(texts))))
 
 
@@ -901,7 +900,6 @@ class TopicModel(
             return self.vectorizer_, self.lda_
 
     def _new_vectorizer(self) -> Any:
-        """Return a clone of the vectorizer, with the stop words."""
         vectorizer = TopicVectorizer() if self.vectorizer is None else copied(self.vectorizer)
         return with_stop_words(vectorizer, self.stop_words)
 

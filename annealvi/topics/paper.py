@@ -160,7 +160,6 @@ def methods(summary: Described) -> str:
 
 
 def _vocabulary(facts: dict[str, Any]) -> list[str]:
-    """Describe which words are counted, and how the number of topics was chosen."""
     said = []
     if (vocabulary := facts["vocabulary"]) is not None:
         limits, n = vocabulary.limits, vocabulary.n_dropped
@@ -221,7 +220,6 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
 
 
 def _temperature(facts: dict[str, Any]) -> str:
-    """Describe the temperature of the fit."""
     path, given = facts["path"], facts["settings"]["temperature"]
     kind = given if isinstance(given, str) else type(given).__name__
     first, last = float(path.max()), float(path[-1])
@@ -237,7 +235,6 @@ def _temperature(facts: dict[str, Any]) -> str:
 
 
 def _measured(summary: Described) -> list[str]:
-    """Describe the known measures of the topics."""
     said, quality = [], summary.quality
     if np.isfinite(quality["coherence"]):
         said.append(
@@ -269,5 +266,4 @@ def _measured(summary: Described) -> list[str]:
 
 
 def _joined(parts: list[str]) -> str:
-    """Join parts of a sentence as a, b and c."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

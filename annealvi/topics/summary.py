@@ -455,7 +455,6 @@ class TopicSummary:
         return self._rows(order, **{self._measure: self._unusual[order]})
 
     def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
-        """Make a DataFrame of some documents."""
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE

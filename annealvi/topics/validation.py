@@ -331,7 +331,6 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
 
 
 def _drawn(among: NDArray[np.bool_], n: int, rng: np.random.RandomState) -> list[int]:
-    """Draw at most n documents at random."""
     found = rng.permutation(np.flatnonzero(among))[: int(n)]
     return found.tolist()
 

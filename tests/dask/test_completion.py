@@ -41,5 +41,5 @@ def test_parts_add_up(workers, X, lda):
 
 def test_documents_without_a_word_to_hide(lda, X, tmp_path):
     annealvi.corpus.write(tmp_path / "part", [sparse.csr_matrix(np.eye(1, X.shape[1]))])
-    with pytest.raises(ValueError, match="X has no document with a word to hide"):
+    with pytest.raises(ValueError, match="X must contain documents of at least two words"):
         document_completion(lda, [tmp_path / "part"], client=SerialEngine())

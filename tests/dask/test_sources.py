@@ -28,7 +28,7 @@ test_what_is_no_source = refusals(
     (da.ones(4), r"Expected 2D array as X, got 1D array"),
     ("path", "a dask array .* or a list of paths, .*Got 'path'"),
     (sparse.eye(3, format="csr"), "a dask array whose blocks are CSR matrices"),
-    ([sparse.eye(3, format="csr")], "which workers can load again"),
+    ([sparse.eye(3, format="csr")], "or a list of paths, delayed blocks or futures"),
 )
 
 

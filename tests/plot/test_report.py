@@ -134,7 +134,7 @@ def test_bad_input_writes_nothing(summary, tmp_path, options, error, message):
 
 def test_places_that_cannot_be_written(summary, tmp_path):
     for wrong in (tmp_path, tmp_path / "none" / "topics.html"):
-        refused("cannot write the report", write_report, summary, wrong, error=OSError)
+        refused("The report cannot be written", write_report, summary, wrong, error=OSError)
     refused("'path' parameter of write_report", write_report, summary, 3)
 
 

@@ -112,7 +112,7 @@ def test_models_that_are_not_fitted(model):
 
 test_components_that_cannot_be = refusals(
     lambda components: describe(Given(components), COUNTS),
-    (-COMPONENTS, "'components_' .* must be non-negative. Got -90"),
+    (-COMPONENTS, "'components_' .* must be an array of non-negative numbers. Got -90"),
     (COMPONENTS * np.nan, "components_ contains NaN"),
     (COMPONENTS[0], "Expected 2D array"),
     (COMPONENTS * [[1], [0], [1]], r"'components_\[1\]' .* positive and finite sum. Got 0.0"),
@@ -122,7 +122,7 @@ test_components_that_cannot_be = refusals(
 
 @cases(
     "shares, message",
-    (SHARES[:, :2], r"numbers of shape \(5, 3\), one for each document .* Got shape \(5, 2\)"),
+    (SHARES[:, :2], r"shape \(5, 3\), one number for each document .* Got shape \(5, 2\)"),
     (SHARES[:4], r"Got shape \(4, 3\)"),
     (SHARES[0], r"Got shape \(3,\)"),
     (-SHARES, "returns shares. Got -0.9"),
