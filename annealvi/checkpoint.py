@@ -31,7 +31,7 @@ class Checkpoint:
     Parameters
     ----------
     path : path
-        The file to write.  It is replaced only when the new checkpoint is complete.
+        The file to write.  An existing file is replaced only when the new checkpoint is complete.
     seconds : float, default=60
         Minimum time between two checkpoints, in seconds.
 

@@ -119,7 +119,7 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     """Read a corpus of word counts stored as ``<name>.npz``.
 
     The file contains a CSR matrix as the arrays ``data``, ``indices``, ``indptr`` and ``shape``,
-    and the words as the array ``vocab``.  It may contain other arrays.
+    and the words as the array ``vocab``.  The file may contain other arrays.
 
     Parameters
     ----------

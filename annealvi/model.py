@@ -127,12 +127,12 @@ class LocalStep:
         them to ``global_step``.
     energy : ndarray of shape (n_samples,), float or None
         +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and without the
-        base measure h(x, z), which is not tempered.  It has the sign of a log-likelihood, unlike an
-        energy in physics: larger is better.  A model that can compute the energy cheaply makes it a
-        property, which uses the globals at the time when it is read.
+        base measure h(x, z), which is not tempered.  Unlike an energy in physics, this energy has
+        the sign of a log-likelihood: larger is better.  A model that can compute it cheaply makes a
+        property of it, which uses the globals at the time when it is read.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, minus the contribution of their
-        untempered priors.  Their part of the annealed ELBO is ``b * energy + entropy``.
+        untempered priors.  The data's part of the annealed ELBO is ``b * energy + entropy``.
     log_partition : ndarray of shape (M,) or None
         log C(T) of the batch at the current q, at the inverse temperatures passed to
         :meth:`LocallyNormalised.normalise_at`.
@@ -172,7 +172,7 @@ class Normalised(Protocol):
     """A model that computes log C(T), for temperatures that are learned from the data."""
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log C(T) of all the data at each inverse temperature b, up to a constant.
+        """Return log C(T) of all data at each inverse temperature b, except for a constant.
 
         C(T) normalises the tempered likelihood: it is h(x, z) p(beta) exp(b (beta t - a(beta))),
         summed and integrated over beta, z and x.  The optimiser calls this method at every step, so
@@ -186,7 +186,7 @@ class Critical(Protocol):
     """A model that computes its critical temperature."""
 
     def critical_temperature(self, form: Form) -> float:
-        """The temperature above which the tempered objective has a single optimum."""
+        """Return the temperature above which the tempered objective has a single optimum."""
 
 
 @runtime_checkable
@@ -196,16 +196,16 @@ class BinaryFactors(Protocol):
     n_samples: int
 
     def factors(self) -> NDArray:
-        """The current q(z = 1) of each factor and datum, of shape (K, n).
+        """Return the current q(z = 1) of each factor and datum, of shape (K, n).
 
         Some of the columns may be padding.
         """
 
     def prior_logit(self) -> NDArray[np.float64]:
-        """logit p(z = 1) of each factor, of shape (K,)."""
+        """Return logit p(z = 1) of each factor, of shape (K,)."""
 
     def energy(self) -> float:
-        """E_q[log p(x, z | globals)] of all data, see :class:`LocalStep`.
+        """Return E_q[log p(x, z | globals)] of all data, see :class:`LocalStep`.
 
         This method can also be called before the first step.
         """
@@ -219,7 +219,7 @@ class LocallyNormalised(Protocol):
         """Set the values of b at which local steps also return log C; None switches this off."""
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log C(T) of one unit over the prior, at each inverse temperature."""
+        """Return log C(T) of one unit over the prior, at each inverse temperature."""
 
     def hyperparameters(self) -> dict[str, Any]:
-        """The quantities that log C(T) depends on, by name; an unknown quantity is None."""
+        """Return the quantities that log C(T) depends on, by name; unknown ones are None."""

@@ -44,7 +44,7 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     Parameters
     ----------
     estimator : estimator of annealvi or annealvi.deep
-        The estimator to save.  It must be fitted.
+        The fitted estimator to save.
     path : path
         The file to write.  An existing file is replaced only when the new one is complete.
 
@@ -123,7 +123,7 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     Returns
     -------
     estimator
-        The estimator.  Its `callback` is None unless you pass a callback.
+        The fitted estimator, whose `callback` is None unless you pass a callback.
 
     Raises
     ------
@@ -148,7 +148,8 @@ def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "
     for name in given:
         if name not in possible:
             raise TypeError(
-                f"{cls.__name__} has no parameter {name!r}. Its parameters are {list(possible)}."
+                f"{cls.__name__} has no parameter {name!r}. The parameters of {cls.__name__} are "
+                f"{list(possible)}."
             )
     inner = f"{way}." if way else ""
     parameters = parameters_of(values["parameters"], cls, f"{inner}parameters") | dict(given)

@@ -57,8 +57,8 @@ examples:
   annealvi label topics.safetensors letters/ --name name --shares --output labels.csv
   annealvi label topics.safetensors cells.h5ad --output with_topics.h5ad
 
-The table has a row for each document.  It contains the number or name of the document, the one
-topic to which the document is assigned, and the label and share of that topic.  A document without
+Each row of the table contains the number or name of a document, the one topic to which the
+document is assigned, and the label and share of that topic.  A document without
 words of the model has no topic.  If the name of --output ends in .h5ad, an AnnData with the shares,
 topics and labels is written instead of a table.
 """

@@ -215,7 +215,8 @@ def compare(chosen: argparse.Namespace) -> None:
     _, mine, yours = np.intersect1d(first.words, second.words, return_indices=True)
     if not len(mine):
         raise ValueError(
-            f"The models {paths[0]!r} and {paths[1]!r} must have common words. Got no common word."
+            f"The models {paths[0]!r} and {paths[1]!r} must have words in common. Got no common "
+            "word."
         )
     matches = list(zip(*pairs(first.topics[:, mine], second.topics[:, yours]), strict=True))
     n_words = (len(first.words), len(second.words))

@@ -80,8 +80,8 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     source : AnnData or path
         An AnnData, in memory or backed, or
 
-        - a .h5ad file.  It is read in blocks of rows and written to a temporary folder, which is
-          mapped into memory and deleted with the matrix; see :func:`open_corpus`.  The folder needs
+        - a .h5ad file.  The file is read in blocks of rows and written to a temporary folder, which
+          is mapped into memory and deleted with the matrix (:func:`open_corpus`).  The folder needs
           8 bytes for each entry.  The environment variable ``TMPDIR`` sets where the folder is
           created.  Reading a .h5ad file requires anndata;
         - a .mtx file, which may be compressed by gzip.  Names are read from files in the same

@@ -199,7 +199,7 @@ def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> sparse.cs
 def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
     """Read word counts in the format of Blei's program LDA-C.
 
-    Each line is a document.  It contains the number of distinct words, followed by ``word:count``
+    Each line is a document, and contains the number of distinct words, followed by ``word:count``
     for each word.  Words are numbered from 0.
 
     Parameters

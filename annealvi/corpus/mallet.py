@@ -68,8 +68,8 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         documents, words, topics = numbers.T
         if numbers.min() < 0 or topics.max() >= len(alpha):
             raise ValueError(
-                "numbers must be >= 0, and numbers of topics must be less than the number of "
-                f"topics, {len(alpha)}."
+                f"all numbers must be >= 0, and topic numbers must be less than {len(alpha)}, the "
+                "number of topics."
             )
         names = {int(word): name for word, name in zip(words, (t[2] for t in tokens), strict=True)}
         size = check_gaps(int(documents.max()), len(tokens), "numbers of documents")
@@ -127,8 +127,8 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        The file that MALLET writes for ``--output-doc-topics``.  It can be from an older version,
-        which lists the topics of a document in decreasing order with their numbers.
+        The file that MALLET writes for ``--output-doc-topics``.  Files of older versions, which
+        list the topics of a document in decreasing order with their numbers, are also accepted.
 
     Returns
     -------

@@ -202,7 +202,7 @@ def stream_texts(
     Parameters
     ----------
     texts : iterable of str
-        Texts, or other items that the vectorizer accepts.  They are read once.
+        Texts, or other items that the vectorizer accepts.  The iterable is read once.
     vectorizer : estimator
         Either a fitted vectorizer, for example fitted to a sample of the texts, or a vectorizer
         that does not need to be fitted, such as scikit-learn's `HashingVectorizer` or a

@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 from annealvi._version import __version__
 from annealvi.files.schema import Integer, Schema, Text, Tree
 
-#: The version of the format.  It increases when an older version of annealvi would read a file
+#: The version of the format, which increases when an older version of annealvi would read a file
 #: wrongly.  Version 1 was never released.
 FORMAT = 3
 #: The names of the entries in the header of the file.

@@ -220,8 +220,8 @@ class Generator(Field):
         state = value.get_state(legacy=False)
         if state["bit_generator"] != "MT19937":
             raise TypeError(
-                f"A RandomState of {state['bit_generator']} cannot be written to a file. It must "
-                "be a RandomState of MT19937, NumPy's default."
+                f"A RandomState of {state['bit_generator']} cannot be written to a file. Only a "
+                "RandomState of MT19937, NumPy's default, can be written."
             )
         return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 

@@ -53,11 +53,11 @@ class LinearDecay:
     n_steps : int
         Number of steps S.
     memory_spans : float
-        F, the number of times that the fit forgets its earlier state.  It is about the sum of the
+        F, the number of times that the fit forgets its earlier state.  F is about the sum of the
         step sizes, if `largest` does not limit them.  In a longer fit the steps are smaller and
         less noisy, and their sum is the same.
     largest : float, default=0.2
-        Largest step size.  It is limited because a single minibatch does not represent all data.
+        Upper limit of step sizes, because a single minibatch does not represent all data.
     """
 
     n_steps: int

@@ -45,8 +45,8 @@ class Run:
 class Callbacks:
     """The callbacks of an estimator, which are called one after another.
 
-    A callback is called as ``callback(estimator, monitor)`` after each step.  It may also have
-    these methods:
+    A callback is called as ``callback(estimator, monitor)`` after each step.  A callback may also
+    have these methods:
 
     - ``during_fit(estimator)`` returns a context manager in which `fit` runs, so that the callback
       can act at the end of the fit, like :class:`annealvi.checkpoint.Checkpoint`.  After each step,

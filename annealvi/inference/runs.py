@@ -62,7 +62,7 @@ class Fit(Protocol):
     score : float
         The score that is reported to the user after the fit has ended.
     goodness : float
-        The number by which fits are compared; higher is better.  It is -infinity until it is known.
+        The number by which fits are compared (higher is better), or -infinity if it is unknown.
     stopped : bool
         Whether the callback raised StopIteration, so that no more runs follow.
     in_callback : bool

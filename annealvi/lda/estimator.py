@@ -85,8 +85,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         number.  None means :math:`110 D^{-1/4}`, limited to 2 to 40 (sklearn: 10).  If the topics
         of several runs are merged, None means 3 passes, or as many as are needed for 25 steps.
     n_jobs : int, default=None
-        Number of threads.  It does not change the result, bit for bit.  None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.  -1 means all processors.
+        Number of threads.  The result is identical, bit for bit, for any number of threads.  None
+        means 1 unless in a :obj:`joblib.parallel_backend` context.  -1 means all processors.
     random_state : int, RandomState instance or None, default=None
         Seed for the initial topics and for the choice of held-out documents.
     verbose : int, default=0
@@ -184,7 +184,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     device : str, default="cpu"
         Where `fit`, `transform` and `score` compute: ``"cpu"`` is the processor, ``"cuda"`` the
         first NVIDIA GPU that CuPy finds, ``"cuda:1"`` the second.  A GPU is useful if the corpus is
-        large.  It computes in float32, for up to 2,048 topics, and makes one run after the other.
+        large.  GPUs compute in float32, for up to 2,048 topics, and make one run after the other.
         Two fits on the same GPU are identical, bit for bit; fits on the processor differ from them
         by rounding errors.  To use a fitted estimator without a GPU, set ``device="cpu"``.
         docs/do/gpu.md lists the parts of a fit that the processor computes.
@@ -235,8 +235,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         q(y) of a :class:`Variational` temperature, after the last step that learned it and after
         each such step.
     document_temperatures_ : ndarray of shape (n_samples,)
-        The temperature of each training document; see `document_temperatures`.  It exists after
-        `fit` with a :class:`LocalVariational` temperature.
+        The temperature of each training document; see `document_temperatures`.  This attribute
+        exists after `fit` with a :class:`LocalVariational` temperature.
     history_ : dict of str to ndarray
         Records of the fit: one after each pass, each call of `partial_fit`, and each step at which
         a callback recorded something.  Each record has ``pass``, ``step``, ``temperature`` and
@@ -313,11 +313,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Word counts of the documents.  They must be non-negative, but need not be integers.
+            Word counts of the documents.  Counts must be non-negative, but need not be integers.
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            A checkpoint from which the fit is resumed.  It must be written by
+            A checkpoint from which the fit is resumed.  The checkpoint must be written by
             :class:`annealvi.checkpoint.Checkpoint` or `save_state` in a fit to the same X with the
             same parameters.
 
@@ -485,7 +485,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ) -> Fit:
         """Make all runs, show the merged topics or those of the best run, and return that fit.
 
-        `prepared` is a function of an estimator and X, by default :func:`prepare`.  It sets the
+        `prepared` is a function of an estimator and X, by default :func:`prepare`, that sets the
         number and names of the features, and returns the checked X in the dtype of the fit, the
         dtype that the user sees and the parameters of the fit.  `others` are more callbacks.
         """
@@ -601,8 +601,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         r"""Return the most probable topic of each document, if each document has only one topic.
 
         The prediction is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) +
-        \sum_v x_{dv} \log p(v \mid k)`.  It agrees better with known labels than the topic with the
-        largest share in `transform`, which is often a topic of common words.  A mixture that is
+        \sum_v x_{dv} \log p(v \mid k)`.  `predict` agrees better with known labels than the topic
+        of largest share in `transform`, which is often a topic of common words.  A mixture that is
         fitted to the same documents, ``TemperedMultinomialMixture(K, init=lda.components_)``,
         agrees even better; docs/record/classes.md compares the three.
 

@@ -1,8 +1,8 @@
 """Hooks, which run after each pass of a fit: evaluation, early stopping and convergence tests.
 
-A hook is created with an :class:`annealvi.lda.fit.Fit`.  After each pass it records values and
-returns whether the fit should end.  It warns if the fit ended too early.  Its `SCHEMA` lists the
-attributes that are stored in a checkpoint.
+A hook is created with an :class:`annealvi.lda.fit.Fit`.  After each pass a hook records values and
+returns whether the fit should end.  A hook warns if the fit ended too early.  The `SCHEMA` of a
+hook lists the attributes that are stored in a checkpoint.
 """
 
 from __future__ import annotations

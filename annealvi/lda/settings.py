@@ -428,7 +428,7 @@ def fit_dtype(
     """Return the dtype of a fit: the `dtype` parameter or, if that is ``"auto"``, float32.
 
     ``"auto"`` means float64 if float32 cannot represent the priors, or the numbers of an array
-    `init`.  It means the dtype of X if float32 cannot represent the counts, or with
+    `init`.  ``"auto"`` means the dtype of X if float32 cannot represent the counts, or with
     ``preset="sklearn"``.
     """
     wanted = _wanted_dtype(parameters, X.dtype)

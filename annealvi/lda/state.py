@@ -1,8 +1,8 @@
 """The state of a fit of TemperedLDA: what it has learned, and methods that apply it to documents.
 
 The estimator has the parameters.  The state has the model, the temperature, the history and the
-current priors.  It has no reference to the estimator, and consists of arrays, numbers, strings and
-objects made of these.  Therefore it can be copied, written to a file or sent to another process.
+current priors.  A state has no reference to the estimator, and consists of arrays, numbers, strings
+and objects made of these, so a state can be copied, written to a file or sent to another process.
 """
 
 from __future__ import annotations

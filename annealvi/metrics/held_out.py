@@ -185,18 +185,18 @@ def document_completion(
     ----------
     estimator : fitted topic model
         A model with ``components_`` of shape (n_components, n_features), whose rows are
-        proportional to E[beta].  It must also have ``transform``, whose rows sum to 1, unless
-        `method` is set.  Examples are :class:`annealvi.TemperedLDA` and scikit-learn's
+        proportional to E[beta].  Unless `method` is set, the model must also have ``transform``,
+        whose rows sum to 1.  Examples are :class:`annealvi.TemperedLDA` and scikit-learn's
         ``LatentDirichletAllocation``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that were not fitted.  They must be integers.
+        Word counts of documents that were not fitted.  The counts must be integers.
     observed : float, default=0.5
         Share of each document's tokens that are observed.
     random_state : int, RandomState instance or None, default=0
         Random seed of the split.
     per_document : bool, default=False
         Whether to return the log-likelihood per word of each document instead of the mean
-        over all hidden words.  It is NaN for documents without hidden words.
+        over all hidden words.  The value of a document without hidden words is NaN.
     temperature : float or "learned", default=None
         The `temperature` of :meth:`annealvi.TemperedLDA.transform`.  None means its default, T = 1.
         This parameter must be None if `method` is set.

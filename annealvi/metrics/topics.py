@@ -307,8 +307,8 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
     Returns
     -------
     float
-        The diversity.  It is 1 if no two topics share a top word, and 1 / n_topics if all topics
-        have the same top words.  It cannot exceed n_features / (n_topics n_words).
+        The diversity, which is 1 if no two topics share a top word, and 1 / n_topics if all topics
+        have the same top words.  The diversity cannot exceed n_features / (n_topics n_words).
 
     Raises
     ------
@@ -360,8 +360,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     Returns
     -------
     float
-        A number between 0 and 1, which is the same for (b, a).  It is 1 if both fits have the same
-        topics.
+        A number between 0 and 1, which is the same for (b, a).  The stability is 1 if both fits
+        have the same topics.
 
     Raises
     ------

@@ -131,7 +131,7 @@ def plot_learning_curves(
             for wanted in (value, over):
                 if wanted not in history:
                     raise ValueError(
-                        f"The history of {name!r} does not contain {wanted!r}. It contains "
+                        f"The history of {name!r} must contain {wanted!r}. Got a history with "
                         f"{sorted(history)}."
                     )
             taken = np.isfinite(history[value])

@@ -47,16 +47,17 @@ QUALITY = {
     "coherence": (
         "Coherence (NPMI)",
         "How often the top words of a topic occur in the same documents, as the mean over topics. "
-        "It is 1 if they always do, and 0 if they do as often as by chance.",
+        "The coherence is 1 if they always do, and 0 if they do as often as by chance.",
     ),
     "diversity": (
         "Diversity",
-        "Share of distinct words among the top words of all topics. It is 1 if no two topics "
-        "share a top word.",
+        "Share of distinct words among the top words of all topics. The diversity is 1 if no two "
+        "topics share a top word.",
     ),
     "stability": (
         "Stability",
-        "How similar the topics of a second fit are. It is 1 if both fits have the same topics.",
+        "How similar the topics of a second fit are. The stability is 1 if both fits have the same "
+        "topics.",
     ),
 }
 

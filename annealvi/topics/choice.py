@@ -201,7 +201,7 @@ def choose_n_topics(
 ) -> Choice:
     """Compare fits with several numbers of topics, and recommend a number.
 
-    Each run has another random seed.  It holds out a tenth of the documents, and fits the other
+    Each run has another random seed, holds out a tenth of the documents, and fits the other
     documents with every number of topics.
 
     Parameters
@@ -216,12 +216,12 @@ def choose_n_topics(
     criterion : {"quality", "held_out_log_likelihood"}, default="quality"
         The measure on which the recommendation is based.
 
-        - ``"quality"``: for topics that people read.  It recommends the number with the highest
-          quality, which is the mean coherence of the ten most probable words of topics, times the
+        - ``"quality"`` is for topics that people read.  The recommended number of topics has the
+          highest quality: the mean coherence of the ten most probable words of topics, times the
           share of distinct words among them.  With too few topics a topic mixes several themes and
           is less coherent; with too many, topics repeat each other.
-        - ``"held_out_log_likelihood"``: for prediction, or for topic proportions as features.  It
-          recommends the smallest number of topics with 95% of the largest gain in held-out
+        - ``"held_out_log_likelihood"`` is for prediction, or for topic proportions as features.
+          The recommended number is the smallest with 95% of the largest gain in held-out
           log-likelihood over word frequencies.  On large corpora this is often the largest of `ks`.
     max_documents : int, default=5000
         If X has more documents, this number of documents is drawn at random.  None means all.
@@ -232,8 +232,8 @@ def choose_n_topics(
     random_state : int, RandomState instance or None, default=None
         Random seed of the sample, of the held-out documents and of the fits.
     n_jobs : int, default=None
-        Number of processes, each of which makes one fit at a time.  It does not change the result.
-        None means 1, or the setting of a :obj:`joblib.parallel_config` context, such as
+        Number of processes, each of which makes one fit at a time.  The result is the same for any
+        number.  None means 1, or the setting of a :obj:`joblib.parallel_config` context, such as
         ``backend="dask"``.  -1 means all processors.
     checkpoints : path, default=None
         A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same X,
@@ -453,9 +453,9 @@ def _by_likelihood(
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
         f"{ks[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the largest "
-        "gain in held-out log-likelihood per word over word frequencies. Its gain is "
-        f"{_told(measures['gain'][row])} nats; the largest gain is {gain[best]:.3f} nats, with "
-        f"{ks[best]} topics."
+        "gain in held-out log-likelihood per word over word frequencies. The gain is "
+        f"{_told(measures['gain'][row])} nats with {ks[row]} topics, and at most "
+        f"{gain[best]:.3f} nats, with {ks[best]} topics."
     )
 
 

@@ -30,9 +30,9 @@ REFINING_PASSES = 10
 def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     r"""Merge groups of topics: the topics of each group become one topic.
 
-    The word counts of a merged topic are the sum over the topics of its group.  Its share in a
-    document is about the sum of their shares.  A merged topic has the position of the first topic
-    of its group, and the order of the other topics does not change.
+    The word counts of a merged topic are the sum over the topics of its group, and the share of a
+    merged topic in a document is about the sum of their shares.  A merged topic has the position of
+    the first topic of its group, and the order of the other topics does not change.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     Returns
     -------
     model
-        A new fitted model of the same class.  Its parameters are those of `model`, except the
-        number of topics.
+        A new fitted model of the same class, with the parameters of `model` except the number of
+        topics.
 
     Raises
     ------
@@ -216,8 +216,7 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     Returns
     -------
     model
-        A new fitted model of the same class.  Its parameters are those of `model`, except
-        `n_components`.
+        A new fitted model of the same class, with the parameters of `model` except `n_components`.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from html import unescape
 from html.parser import HTMLParser
 
-#: What is removed after HTML tags and entities; the names of the groups are used in notes.
+#: A pattern for markup that is removed after HTML; notes contain the names of its groups.
 MARKUP = re.compile(
     r"(?P<links>(?:https?://|www\.)\S+)"
     r"|(?P<retweets>\b(?:RT|rt)(?=\s+@\w))"

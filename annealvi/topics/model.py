@@ -128,7 +128,7 @@ def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
     """Count the words of texts; warn about texts without words, whose result is `what`."""
     X = _counts(vectorizer, texts)
-    warn_of_empty(X, f"Their result is {what}, which does not depend on these texts.")
+    warn_of_empty(X, f"The result for these texts is {what}, which does not depend on the texts.")
     return X
 
 
@@ -191,8 +191,8 @@ class TopicModel(
         The `topic_word_prior` of a seed word in its topic is increased by half the number of times
         that the word occurs in the texts.  Rare and frequent seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
-        Words to exclude.  They are ignored if `vectorizer` has stop words.  ``"english"`` means the
-        list of scikit-learn.  Another language, such as ``"german"``, means the list of the package
+        Words to exclude, unless `vectorizer` has its own stop words.  ``"english"`` means the list
+        of scikit-learn.  Another language, such as ``"german"``, means the list of the package
         stop-words (``pip install stop-words``); the error for an unknown str lists the languages.
         Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
@@ -200,8 +200,8 @@ class TopicModel(
     clusters : bool, default=True
         Whether `fit` also learns a cluster of documents for each topic, which `predict` uses.  The
         clusters are a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.
-        They add about a fifth to the time of the fit, and take twice the memory of the topics in
-        float64.
+        Clusters increase the time of the fit by about a fifth, and need twice the memory of the
+        topics in float64.
 
     Attributes
     ----------
@@ -234,7 +234,8 @@ class TopicModel(
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
         The cosine of each topic to its match in each run of `choice_`, where topics are matched one
-        to one.  It exists after `fit` with ``n_topics="auto"``; :attr:`TopicSummary.trust` uses it.
+        to one.  This attribute, which :attr:`TopicSummary.trust` uses, exists after `fit` with
+        ``n_topics="auto"``.
 
     See Also
     --------
@@ -561,9 +562,9 @@ class TopicModel(
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """Return the cluster of each text, which is the number of a topic.
 
-        Clusters are predicted by `mixture_` or, if it does not exist, by
-        :meth:`TemperedLDA.predict`.  It does not exist with ``clusters=False``, after
-        `partial_fit` and after topics are edited.
+        Clusters are predicted by `mixture_`.  With ``clusters=False``, after `partial_fit` and
+        after topics are edited, `mixture_` does not exist, and clusters are predicted by
+        :meth:`TemperedLDA.predict`.
 
         Parameters
         ----------

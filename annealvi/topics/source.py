@@ -235,7 +235,7 @@ class Source:
             wanted = f"documents with words of the model's vocabulary of {n_features} words"
             raise BadParameter(name, wanted, f"{counts.shape[0]} documents without such words")
         if texts is not None:
-            warn_of_empty(counts, "Their topic shares do not depend on these texts.")
+            warn_of_empty(counts, "The topic shares of these texts do not depend on the texts.")
         return Documents(documents, counts, texts, index)
 
     def transform(self, X: Any) -> NDArray[np.float64]:

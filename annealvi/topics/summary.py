@@ -610,9 +610,9 @@ class TopicSummary:
             NaT are excluded.  A pandas Series is matched by its index; see `by_group`.
         freq : str, timedelta or pandas.DateOffset, default="year"
             Length of a period: "year", "quarter", "month", "week", "day", or a multiple, such as "5
-            years".  It can also be a name that pandas uses, such as "5YE", or an offset, such as
-            ``pandas.DateOffset(months=30)``.  Periods whose offset has no name in pandas start on
-            the day of the first document.
+            years".  Names that pandas uses, such as "5YE", and offsets, such as
+            ``pandas.DateOffset(months=30)``, are also accepted.  Periods whose offset has no name
+            in pandas start on the day of the first document.
         return_std : bool, default=False
             Whether to also return the standard errors of the shares, as in `by_group`.
 
@@ -656,8 +656,8 @@ class TopicSummary:
         Parameters
         ----------
         formula : str, or array-like of shape (D, n_terms)
-            A formula in the syntax of the package formulaic, such as ``"~ party * day"``.  It can
-            contain covariates, interactions and splines: B-splines ``bs(day, df=5)`` or natural
+            A formula in the syntax of the package formulaic, such as ``"~ party * day"``.  Formulas
+            can contain covariates, interactions and splines: B-splines ``bs(day, df=5)`` or natural
             splines ``cr(day, df=5, constraints="center")``.  A matrix of numbers is used unchanged,
             so include a column of ones.
         data : pandas.DataFrame or dict of str to array-like, optional
@@ -817,13 +817,14 @@ class TopicSummary:
               topic with a share of runs below 1/3 is weak, unless its stability is at least 0.7;
             - ``stability``: the median cosine of the topic to its match in `refits` or, without
               refits, in the fits of ``TopicModel("auto")`` and in `other` of :func:`describe`.
-              Topics are matched one to one.  It is NaN without other fits, and weak below 0.7;
+              Topics are matched one to one.  The stability is NaN without other fits, and weak
+              below 0.7;
             - ``coherence``: how often the most probable words of the topic occur in the same
               documents, as NPMI.  If the model has at least ten words for each topic, a coherence
               below 0.08 is weak; ten random words, drawn by their frequency, seldom reach it;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
-              words) to 1 (no common word).  It is weak below 0.35.  Unlike ``exclusivity``, it does
-              not decrease merely because there are many topics;
+              words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
+              ``exclusivity``, it does not decrease merely because there are many topics;
             - ``weak``: whether the topic is weak;
             - ``reason``: the reason in words, or an empty string if the topic is not weak.
         """
@@ -944,7 +945,7 @@ def describe(
     feature_names : array-like of shape (V,), default=None
         The words.  None means the words of the model or, if it has no words, column numbers.
     texts : iterable of str, default=None
-        The texts of the documents, for display.  They are not needed if `documents` are texts.
+        The texts of the documents, for display; not needed if `documents` are texts.
     titles : iterable of str, default=None
         Titles of the documents, for display.
     held_out : iterable of str, or {array-like, sparse matrix}, default=None
@@ -1015,7 +1016,7 @@ def describe(
         second = Source(other, "other")
         one, two = source.known_names, second.known_names
         if one is not None and two is not None and not np.array_equal(one, two):
-            raise BadParameter("other", "a fit of the same words", other)
+            raise BadParameter("other", "a fitted model with the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
         found = trust.match(source.components_, second.components_)
         source.similarity = np.vstack([source.similarity, found])

@@ -92,7 +92,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     """Yield blocks of checked texts: one block if `texts` contains str, otherwise each item.
 
     An iterator is read only as far as needed.  A text can also be a list of words, so a list of
-    lists of str is ambiguous.  It is read as lists of words if no str contains a space, and as
+    lists of str is ambiguous.  Lists are read as lists of words if no str contains a space, and as
     blocks of texts if most do.
     """
     items = iter(_items(texts, "texts"))
@@ -128,8 +128,8 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
 def are_texts(documents: Any, name: str) -> bool:
     """Whether documents are texts instead of a matrix of counts.
 
-    One-dimensional data are texts.  Their items are not checked here: :func:`check_texts` raises an
-    error if they are numbers.
+    One-dimensional data are texts.  The items of the data are not checked here:
+    :func:`check_texts` raises an error if they are numbers.
     """
     if isinstance(documents, str | bytes | bytearray):
         wanted = "a list of texts or a matrix of counts"

@@ -81,7 +81,7 @@ def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.
     r"""Compute how rare the most probable words of each topic are in other topics.
 
     The exclusivity is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most
-    probable words.  It is 1 if no other topic contains these words, and 1 / K if they are equally
+    probable words: 1 if no other topic contains these words, and 1 / K if these words are equally
     probable in all topics.
     """
     top = top_columns(topics, n)

@@ -67,7 +67,7 @@ def test_weights_proportions_and_keys(tmp_path):
     (
         read_mallet_state,
         STATE.replace("star 1", "star 2"),
-        "topics must be less than the number of topics, 2",
+        "topic numbers must be less than 2",
     ),
     (read_mallet_state, STATE.replace("star 1", "star x"), "a state of MALLET: "),
     (read_mallet_weights, "", "a weight for each word"),

@@ -43,7 +43,7 @@ def test_learning_curves(fits, over):
 
 
 def test_a_value_that_was_not_recorded(fits):
-    message = r"'both' does not contain 'perplexity'. It contains \['held_out_log_likelihood'"
+    message = r"'both' must contain 'perplexity'. Got a history with \['held_out_log_likelihood'"
     refused(message, plot.plot_learning_curves, {"both": fits}, value="perplexity")
 
 

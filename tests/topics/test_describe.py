@@ -179,7 +179,9 @@ def test_texts_titles_and_seeds_of_a_topic_model():
     held_out = describe(model, TEXTS, held_out=TEXTS[:7]).quality["held_out_log_likelihood"]
     assert held_out == pytest.approx(document_completion(model.lda_, model.counts(TEXTS[:7])))
     second = TopicModel(2, random_state=0).fit(TEXTS[1:3] * 5)
-    with pytest.raises(ValueError, match=r"'other' .* must be a fit of the same words\. Got Topic"):
+    with pytest.raises(
+        ValueError, match=r"'other' .* must be a fitted model with the same words\. Got Topic"
+    ):
         describe(model, TEXTS, other=second)
     given = describe(Given(), COUNTS, WORDS, texts=pd.Series(list("abcde")))
     assert given.documents(0, 1).text.tolist() == ["a"]
