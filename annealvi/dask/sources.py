@@ -12,7 +12,7 @@ from annealvi.scale.engines import DaskEngine, SerialEngine
 
 def as_engine(client: Any) -> SerialEngine:
     """Return an engine for the parameter `client`, which can itself be an engine."""
-    if hasattr(client, "gather") and hasattr(client, "threads"):  # an engine: clients lack this
+    if hasattr(client, "gather") and hasattr(client, "threads"):  # a client has no `threads`
         return client  # type: ignore[no-any-return]
     return DaskEngine(client)
 

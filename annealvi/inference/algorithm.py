@@ -76,10 +76,10 @@ class OverRelaxed:
     A step of batch inference moves each parameter to the optimum for the current local variables.
     Near an optimum of the objective, each step is shorter than the previous one by a constant
     factor, which is close to 1 if the local variables are uncertain.  If all steps are `factor`
-    times as long, the fit needs about 1 / `factor` as many passes.  Near an optimum it converges if
-    the factor is below 2 (Salakhutdinov and Roweis 2003, *Adaptive Overrelaxed Bound Optimization
-    Methods*).  Over-relaxed steps do not always increase the objective.  The last step has size 1,
-    so that it does.
+    times as long, the fit needs about 1 / `factor` as many passes.  Near an optimum such a fit
+    converges if the factor is below 2 (Salakhutdinov and Roweis 2003, *Adaptive Overrelaxed Bound
+    Optimization Methods*).  Over-relaxed steps do not always increase the objective.  The last step
+    of a fit has size 1, and increases the objective.
 
     Parameters
     ----------

@@ -49,8 +49,8 @@ class Callbacks:
     have these methods:
 
     - ``during_fit(estimator)`` returns a context manager in which `fit` runs, so that the callback
-      can act at the end of the fit, like :class:`annealvi.checkpoint.Checkpoint`.  After each step,
-      callbacks with this method are called after the other callbacks, so they see their records.
+      can act at the end of the fit, like :class:`annealvi.checkpoint.Checkpoint`.  Callbacks with
+      this method are called after other callbacks, so that they can read the others' records.
     - ``begin(estimator, run)`` is called with a :class:`Run` before the first step of each run of
       `fit`.
 

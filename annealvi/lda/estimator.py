@@ -371,8 +371,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         annealed only with ``Annealed(passes=...)``, where a pass is `total_samples` documents;
         ``"auto"`` and ``"annealed"`` mean T = 1.  With ``Annealed("auto", passes=...)``, the first
         T is computed from the documents of the first call if there are at least 100; otherwise it
-        is 3.7.  A learned temperature continues from call to call, as fast as in a fit of one pass
-        over `total_samples` documents, without a last phase at T = 1.  `n_init` and
+        is 3.7.  A learned temperature changes from call to call at the same rate as in a fit of one
+        pass over `total_samples` documents, and has no last phase at T = 1.  `n_init` and
         `validation_fraction` apply only to `fit`.
 
         The estimator keeps work buffers for the next call: for each word of a minibatch at most 2 K

@@ -193,7 +193,7 @@ def hold_out(
 
 
 class HeldOut:
-    """Scores a fit on held-out documents, stores its best topics, and ends it if they stay best."""
+    """Scores a fit on held-out documents, stores the best topics, and ends the fit after them."""
 
     SCHEMA = Schema(
         score=Number(finite=False),
