@@ -11,7 +11,7 @@ PACKAGES = {"cupy": "cupy-cuda12x[ctk]", "dask": "dask[array]", "stop_words": "s
 
 
 def import_optional(module: str, purpose: str, *others: str) -> ModuleType:
-    """Import a module; if it or one of the `others` is missing, raise an error that names all."""
+    """Import a module, or raise an error that names all modules needed, including `others`."""
     try:
         modules = [importlib.import_module(name) for name in (module, *others)]
     except ImportError as error:

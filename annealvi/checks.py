@@ -49,7 +49,7 @@ class Interval(_param_validation.Interval):
 def checked(function: Function) -> Function:
     """Make a public method or function add its name to a BadParameter error that it raises.
 
-    The error names ``Class.method`` for a parameter of the method, and ``Class`` for others.
+    The error names ``Class.method`` for a parameter of the method, and otherwise ``Class``.
     """
     own = signature(function).parameters
     method = next(iter(own), None) == "self"
@@ -111,7 +111,7 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs < 0:
         n_jobs = max(1, joblib.cpu_count() + 1 + n_jobs)
     if n_jobs <= MAX_THREADS:
-        return n_jobs  # no need to count processors: that takes a tenth of a document's transform
+        return n_jobs  # processors are not counted: this would take a tenth of a small `transform`
     return min(n_jobs, max(joblib.cpu_count(), MAX_THREADS))
 
 

@@ -34,7 +34,7 @@ class BadParameter(InvalidParameterError):  # noqa: N818
     got : object
         The value that was passed.
     hint : str, default=""
-        A sentence that tells the user what to do instead.
+        A sentence that recommends what to do instead.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
     ----------
     estimator_name : str
     current_sklearn_version, original_sklearn_version : str
-        Versions of annealvi.  The names are those of scikit-learn's warning.
+        Versions of annealvi.  scikit-learn's warning has parameters with the same names.
     """
 
     def __str__(self) -> str:

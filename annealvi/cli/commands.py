@@ -28,7 +28,7 @@ documents (PATH):
   .txt                  each line is a document
   .npz .mtx             word counts, as a sparse matrix of documents x words
   .h5ad                 counts of genes or regions in cells, in the format of AnnData; needs
-                        pip install anndata; the columns are those of obs
+                        pip install anndata; the columns are the columns of obs
   a folder of 10x       counts of genes or regions in cells, as matrix.mtx, features.tsv and
                         barcodes.tsv
   docword.*.txt         word counts in UCI's bag-of-words format

@@ -21,7 +21,7 @@ from annealvi.topics import estimate_effects, write_table
 #: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
 SHOWN = ("label", "words", "share", "coherence", "support")
 OF_EFFECTS = ("label", "term", "estimate", "std_error", "low", "high")
-#: Formats of the beginning or end of a period, of which the first is used in which all differ.
+#: Formats of the beginning or end of a period; the first is used in which all periods differ.
 DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 

@@ -2,7 +2,7 @@
 
 Each step samples a minibatch, fits its local variables at the current temperature, and updates the
 global variables along the tempered natural gradient.  The result is passed to the temperature,
-which may learn from it.  At T = 1 the algorithm is that of Hoffman, Blei, Wang, Paisley (2013).
+which may learn from it.  At T = 1 it is the algorithm of Hoffman, Blei, Wang, Paisley (2013).
 """
 
 from __future__ import annotations

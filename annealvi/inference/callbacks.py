@@ -50,7 +50,7 @@ class Callbacks:
 
     - ``during_fit(estimator)`` returns a context manager in which `fit` runs, so that the callback
       can act at the end of the fit, like :class:`annealvi.checkpoint.Checkpoint`.  Callbacks with
-      this method are called after other callbacks, so that they can read the others' records.
+      this method are called last, so that they can read the records of the other callbacks.
     - ``begin(estimator, run)`` is called with a :class:`Run` before the first step of each run of
       `fit`.
 
@@ -203,7 +203,7 @@ class Tasks:
         task.call_on_fit_task_begin(estimator=self._estimator, **self._shown)
 
     def _end(self, fitted: bool) -> bool:
-        """End the innermost task; return whether a callback wants to stop."""
+        """End the innermost task; return whether a callback requests that the fit stops."""
         made = {"reconstruction_attributes": self._fitted} if fitted else {}
         task = self._path.pop()
         return task.call_on_fit_task_end(estimator=self._estimator, **self._shown, **made)

@@ -93,8 +93,8 @@ class Fitted(Versioned, CallbackSupport):
         """Write a checkpoint of the running fit.  Call this method in a callback.
 
         To resume from the checkpoint, call ``fit(X, resume=path)`` on an estimator with the same
-        parameters and with the same X.  The result is identical, bit for bit, to that of a fit that
-        was never stopped.  :class:`annealvi.checkpoint.Checkpoint` calls this method regularly.
+        parameters and with the same X.  The result is identical, bit for bit, to the result without
+        an interruption.  :class:`annealvi.checkpoint.Checkpoint` calls this method regularly.
 
         Parameters
         ----------

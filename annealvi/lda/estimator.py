@@ -164,7 +164,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
         Initial value of `components_`.  ``"random"`` draws from Gamma(100, 0.01).
         ``"documents"`` uses the counts of 5 random documents for each topic.  ``"kmeans++"`` uses 5
-        similar documents for each topic that are different from those of other topics.  An array
+        similar documents for each topic that differ from the documents of other topics.  An array
         must have the shape (n_components, n_features).  ``"auto"`` is ``"kmeans++"``
         (sklearn: ``"random"``).
     learning_decay, learning_offset : float, default=None
@@ -243,8 +243,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ``seconds``.  The other values are NaN if they were not computed: ``perplexity``, ``elbo``
         (at T = 1), ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
         ``validation`` (the score) and ``topic_change`` (how much a batch pass at the end changed
-        the topics).  If runs are merged, the records are those of the first run and of the steps
-        after the merge.
+        the topics).  If runs are merged, there are records of the first run and of the steps after
+        the merge.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of words, and their names if X has string column names.
 
@@ -483,7 +483,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> Fit:
-        """Make all runs, show the merged topics or those of the best run, and return that fit.
+        """Make all runs, show the merged topics or the topics of the best run, and return the fit.
 
         `prepared` is a function of an estimator and X, by default :func:`prepare`, that sets the
         number and names of the features, and returns the checked X in the dtype of the fit, the
@@ -491,7 +491,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         under_way = self._fit_under_way(X, y, others)
         with naming(type(self).__name__), writing(self), under_way as callbacks:
-            self.release_buffers()  # those of a `partial_fit` that this fit replaces
+            self.release_buffers()  # buffers of a `partial_fit` that this fit replaces
             before, columns = shallow(self), shallow(self)  # other threads do not see the copies
             documents, shown, parameters = (prepared or prepare)(columns, X)
             threads, seed = n_threads(self.n_jobs), parameters["random_state"]

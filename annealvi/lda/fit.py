@@ -279,7 +279,7 @@ class Fit:
                 raise damaged(f"{way}.largest", f"numbers of {V} words and their weights", words)
 
     def _told(self) -> Run:
-        """Return what callbacks need to know about a run, or about the passes after the merge."""
+        """Return facts for callbacks about a run, or about the passes after the merge."""
         plan, passes, X = self.plan, self.passes, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
         return Run(
@@ -474,7 +474,7 @@ def fit_portion(
     """Fit the next documents of a stream, in place, after :func:`prepare_portion`."""
 
     def on_step() -> None:
-        state.results = no_results()  # removes those of an earlier `fit`
+        state.results = no_results()  # removes results of an earlier `fit`
         if callbacks:
             callbacks(state.monitor)
             with changing:

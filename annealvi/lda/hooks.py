@@ -178,7 +178,7 @@ def hold_out(
     if not 1 <= size < n_samples:
         raise ValueError(
             f"validation_fraction={fraction!r} must result in at least one training document and "
-            f"one held-out document. Got n_samples={n_samples}, of which {size} would be held out."
+            f"one held-out document. Got n_samples={n_samples}: {size} documents would be held out."
         )
     held_out = np.zeros(n_samples, dtype=bool)
     held_out[rng.permutation(n_samples)[:size]] = True

@@ -259,7 +259,7 @@ def resolve(
 
 
 def _steps(preset: Values, given: Values, corpus: Corpus) -> Values:
-    """A single minibatch is a batch; step sizes of the user replace those of the preset."""
+    """A single minibatch is a batch; step sizes of the user replace the preset's step sizes."""
     values = preset | given
     method = values["learning_method"]
     if is_open(method):

@@ -465,8 +465,8 @@ def some_documents(X: Any) -> sparse.csr_matrix:
 def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
     """Return exp(-ELBO per word) for the ELBO, in nats, of documents X.
 
-    If `population` is set, the ELBO is that of a number of documents of which X is a sample.  The
-    perplexity of documents without words is 1.
+    If `population` is set, it is the number of documents of the ELBO, and X is a sample of them.
+    The perplexity of documents without words is 1.
     """
     n_words = X.sum(dtype=np.float64)
     if n_words == 0:

@@ -44,7 +44,7 @@ def proportions(
         alpha = check_prior(doc_topic_prior, "doc_topic_prior", ((n_topics,),), dtype, summed=True)
     beta = np.array(topic_weights(components, "components_"), dtype=dtype)
     beta /= beta.sum(axis=1, keepdims=True)
-    np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # because the model computes logarithms
+    np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # positive: the model computes logarithms
     options = LocalOptions(MOST_SWEEPS, token_tolerance=TOLERANCE)
     model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, topic_estimate="map")
     model.topics.assign(beta)

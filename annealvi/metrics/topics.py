@@ -201,8 +201,8 @@ def topic_coherence(
 
     Notes
     -----
-    The values are equal to those of gensim's ``CoherenceModel`` with ``"u_mass"``, or with
-    ``"c_npmi"`` and a window that is longer than every document.  The NPMI of a pair that never
+    gensim's ``CoherenceModel`` computes equal values with ``"u_mass"``, or with ``"c_npmi"`` and a
+    window that is longer than every document.  The NPMI of a pair that never
     occurs together is :math:`-1 + \log(p_i p_j) / \log \epsilon`, which exceeds -1, most for rare
     words.  With ``epsilon=0`` the NPMI of such a pair is -1, and the UMass is -inf.
     If documents are short, `epsilon` can change the mean over topics by more than 0.1, so compare

@@ -111,7 +111,7 @@ def write_report(
     n_documents : int, default=10
         Number of documents shown for each topic.
     relevance : float, optional
-        The initial position of the slider; the default is that of :meth:`TopicSummary.words`.
+        The initial position of the slider; by default the default of :meth:`TopicSummary.words`.
 
     Raises
     ------

@@ -406,7 +406,7 @@ def plot_words_by_group(
     n_columns: int = 3,
     axes: Any = None,
 ) -> NDArray[Any]:
-    """Draw the words that each group of documents uses more often than others, within a topic.
+    """Draw the words of a topic that each group of documents uses more often than other groups.
 
     A dot shows the difference of a word's log-odds between the group and all other groups, and a
     line shows its 95% interval.  The title of each Axes contains the group and its number of

@@ -137,7 +137,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     r"""Merge topics, two at a time, until n topics remain.
 
     Each step merges the two topics whose merger loses the least information about words.  These
-    are topics with similar words, and small topics rather than large ones.
+    are topics with similar words, and small topics rather than large topics.
 
     Parameters
     ----------

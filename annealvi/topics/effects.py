@@ -25,7 +25,7 @@ from annealvi.topics.vectorizer import of_each
 #: `Effects.shares` uses at most the first number of values of a numeric covariate that has more
 #: distinct values than the second number.
 POINTS, FEW_VALUES = 25, 10
-#: A column depends on the others if its part orthogonal to them has a smaller relative length.
+#: A column depends on other columns if the relative length of its orthogonal part is smaller.
 _DEPENDENT = 1e-9
 #: Standard deviation that is assumed for shares that are the same in all documents.
 _ROUNDING = 1e-12
@@ -125,8 +125,8 @@ class Effects:
         Parameters
         ----------
         first, second : dict of str to object
-            Values of some covariates, such as ``{"party": "left"}``.  All documents get these
-            values; their other covariates are not changed.
+            Values of some covariates, such as ``{"party": "left"}``, which are set in all
+            documents.  The other covariates of documents are not changed.
 
         Returns
         -------
@@ -151,8 +151,8 @@ class Effects:
         at : str or dict of str to object
             The name of a covariate, or a dict of names to a value, a list of values, or None.  A
             name or None means all values of the covariate.  For a numeric covariate with more than
-            ten values it means at most 25 of them, about evenly spaced.  All documents get these
-            values; their other covariates are not changed.
+            ten values it means at most 25 of them, about evenly spaced.  The values are set in all
+            documents; the other covariates of documents are not changed.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class Effects:
         except TypeError:  # the values have different types
             found.sort(key=str)
         if column.dtype.kind in "iuf" and len(found) > FEW_VALUES:
-            # only values in the data, because others are not a level of C(year)
+            # only values in the data, because a value between them is not a level of C(year)
             points = np.linspace(found[0], found[-1], POINTS)
             nearest = np.abs(np.array(found)[:, np.newaxis] - points).argmin(axis=0)
             return [found[number] for number in np.unique(nearest)]
@@ -334,8 +334,8 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             column = 1970 + days / 365.2425
             warn_user(
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
-                f"becomes 2020.5. The effect is that of one year. Write C({name}) in the formula "
-                "to make each date a category."
+                f"becomes 2020.5. The estimated effect is the effect of one year. Write C({name}) "
+                "in the formula to make each date a category."
             )
         found[name] = column.set_axis(frame.index)
     return found
@@ -379,7 +379,7 @@ def _solvable(design: Design) -> Design:
     dependent = np.array(design.terms)[own <= _DEPENDENT * lengths].tolist()
     if dependent:
         wanted = "a formula whose terms are linearly independent"
-        hint = "These terms depend on the others. Remove them."
+        hint = "These terms depend on the other terms. Remove them."
         raise BadParameter("formula", wanted, dependent, hint)
     return design
 
@@ -456,8 +456,8 @@ def estimate_effects(
 
     Notes
     -----
-    Each draw of the shares of a topic is regressed on the covariates by least squares.  Draw s of S
-    draws has the estimate :math:`\hat b_s` with the covariance :math:`V_s`.  The pooled estimate is
+    Each draw of the shares of a topic is regressed on the covariates by least squares.  For draw s
+    of S, the estimate is :math:`\hat b_s` with the covariance :math:`V_s`.  The pooled estimate is
     the mean of :math:`\hat b_s`, and its covariance is
 
     .. math::

@@ -170,7 +170,7 @@ class Source:
         return keep
 
     def _of(self, name: str, default: Any) -> Any:
-        """What a TopicModel has, and others have not."""
+        """Return an attribute of a TopicModel, or the default for other models."""
         return getattr(self.given, name, default)
 
     def _facts(self) -> dict[str, Any]:
@@ -263,7 +263,7 @@ class Source:
         return clusters if inside else found.argmax(axis=1)
 
     def names(self, given: Any, documents: Any) -> NDArray:
-        """Return the words that the user passed, or those of the model or documents, or numbers."""
+        """Return the words of the user, the model or the documents, or otherwise column numbers."""
         n_features = self.components_.shape[1]
         known = given, self.known_names, getattr(documents, "columns", None), range(n_features)
         names = next(found for found in known if found is not None)

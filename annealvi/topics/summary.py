@@ -47,7 +47,8 @@ class Similarity(NamedTuple):
 def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Place topics in a plane by metric multidimensional scaling of their distances.
 
-    The first places are those of classical scaling, not random ones, so the result is reproducible.
+    The iterations start from classical scaling instead of random places, so the result is
+    reproducible.
     Classical scaling alone puts many topics in the same place, because it keeps only two of many
     dimensions.
     """
@@ -87,8 +88,8 @@ _WORDS = {"n": COUNT, "relevance": SHARE}
 class TopicSummary:
     """A summary of a fitted topic model and of its documents, returned by `describe`.
 
-    A summary contains arrays, which do not change when the model is fitted further.  You can set
-    only the labels.  In methods, pass a topic as its number or its label.
+    A summary contains arrays, which do not change when the model is fitted further.  Only the
+    labels of a summary can be set.  In methods, pass a topic as its number or its label.
 
     Parameters
     ----------
@@ -584,7 +585,7 @@ class TopicSummary:
         Notes
         -----
         Document d has :math:`n_d` words and the share :math:`\theta_d` of a topic.  Its group has m
-        documents, N words and the share :math:`\bar\theta`.  The squared error of the latter is
+        documents, N words and the share :math:`\bar\theta`.  The squared error of this share is
 
         .. math::
             \frac{m}{m - 1} \sum_d \frac{n_d^2}{N^2} (\theta_d - \bar\theta)^2

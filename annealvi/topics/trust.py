@@ -67,7 +67,7 @@ def stability_of(found: Judged) -> NDArray[np.float64]:
 
 
 def support_of(found: Judged) -> tuple[str, int | None, NDArray | None]:
-    """Return the kind of fits that support is computed from, their number, and the support."""
+    """Return "refits" or "runs", the number of these fits, and the share that found each topic."""
     if found.refits is not None:
         return "refits", len(found.refits.similarity), found.refits.support
     settings = found.facts.get("settings")

@@ -633,7 +633,7 @@ def check_given(words: Any, n_words: int) -> NDArray:
     seen: dict[str, None] = {}
     for column, word in enumerate(of_each(words, n_words, "words", "column")):
         if not isinstance(word, str) or word in seen:
-            wanted = "a str that differs from those of all other columns"
+            wanted = "a str that differs from the words of all other columns"
             raise BadParameter(f"words[{column}]", wanted, word)
         seen[str(word)] = None
     return np.array([*seen], dtype=object)
