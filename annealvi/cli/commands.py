@@ -23,7 +23,7 @@ documents (PATH):
   a folder              each file is a document, also in subfolders; the columns are text, name
                         and folder
   .csv .tsv             each row is a document; the first line contains the names of the columns
-  .jsonl .ndjson        each line is a JSON object
+  .jsonl .ndjson        each line is a document, as a JSON object
   .parquet              each row is a document; needs pip install pandas pyarrow
   .txt                  each line is a document
   .npz .mtx             word counts, as a sparse matrix of documents x words
@@ -33,9 +33,9 @@ documents (PATH):
                         barcodes.tsv
   docword.*.txt         word counts in UCI's bag-of-words format
   .ldac                 word counts in the format of LDA-C
-  All files except .npz and .parquet can be compressed by gzip (.gz).  Tables (.csv to .parquet)
-  need pandas (pip install pandas).  The words of counts are read from the file --vocabulary, or
-  from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
+  All files except .npz, .parquet and .h5ad can be compressed by gzip (.gz).  Tables (.csv to
+  .parquet) need pandas (pip install pandas).  The words of counts are read from the file
+  --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
 """
 FIT = f"""\
 {_DOCUMENTS}
@@ -57,10 +57,10 @@ examples:
   annealvi label topics.safetensors letters/ --name name --shares --output labels.csv
   annealvi label topics.safetensors cells.h5ad --output with_topics.h5ad
 
-Each row of the table contains the number or name of a document, the one topic to which the
-document is assigned, and the label and share of that topic.  A document without
-words of the model has no topic.  If the name of --output ends in .h5ad, an AnnData with the shares,
-topics and labels is written instead of a table.
+Each row of the table contains the number or name of a document, the one topic to which the document
+is assigned, and the label and share of that topic.  A document without words of the model has no
+topic.  If the name of --output ends in .h5ad, an AnnData with the shares, topics and labels is
+written instead of a table.
 """
 SHOW = """\
 examples:
@@ -213,7 +213,9 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
-            "--clean": flag("remove links, @-mentions, HTML tags and entities, LaTeX commands"),
+            "--clean": flag(
+                "remove links, @-mentions, HTML tags and entities, and LaTeX commands from texts"
+            ),
         },
         "how to fit": {
             "--passes": value(

@@ -297,7 +297,8 @@ class Fit:
         passes, n, ends = self.passes, self.passes.n_passes, False
         line = f"{passes.label}iteration: {index + 1} of {passes.of}{n}"
         if index >= n:
-            line = f"{passes.label}iteration: {index + 1 - n} of at most {passes.n_full} at the end"
+            n_batch = f"{index + 1 - n} of at most {passes.n_full}"
+            line = f"{passes.label}iteration: {n_batch} batch passes at the end"
         self.state.monitor.record()
         self.state.n_passes += 1
         for hook in self.hooks:

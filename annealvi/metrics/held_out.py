@@ -246,7 +246,7 @@ def document_completion(
         components = as_array(estimator.components_)
         rows = components.size and components.shape[1:] == seen.shape[1:]
         if components.dtype.kind not in "fiu" or not rows:
-            wanted = f"numbers of shape (n_components, {seen.shape[1]})"
+            wanted = f"an array of numbers of shape (n_components, {seen.shape[1]})"
             raise BadParameter("components_", wanted, components)
         if method is not None:
             check_names(estimator, X, "estimator", "X")

@@ -207,7 +207,9 @@ def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) ->
 
 def tree(summary: Any) -> Tree:
     if len(check_summary(summary).topics) < 2:
-        raise ValueError("'summary' must contain at least two topics for a hierarchy. Got one.")
+        raise ValueError(
+            "'summary' must contain at least two topics for a hierarchy. Got one topic."
+        )
     drawn = dendrogram(summary.similar().linkage, no_plot=True)
     names = topic_names(summary)
     return Tree(

@@ -202,7 +202,7 @@ class Effects:
     def _checked(self, at: Any, name: str) -> dict[str, Any]:
         known = list(self._design.data)
         if not isinstance(at, Mapping) or not at or not all(key in known for key in at):
-            raise BadParameter(name, f"values of some of the covariates {known}", at)
+            raise BadParameter(name, f"a dict with values of some of the covariates {known}", at)
         return dict(at)
 
     def _mean_row(self, at: Any, name: str) -> NDArray[np.float64]:
@@ -353,7 +353,8 @@ def _is_constant(column: Any) -> bool:
 def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
     """Return the rows of documents that contain words."""
     if len(frame) != len(known):
-        raise BadParameter(name, f"one row for each of the {len(known)} documents", len(frame))
+        wanted = f"a table with one row for each of the {len(known)} documents"
+        raise BadParameter(name, wanted, f"{len(frame)} rows")
     return frame[known]
 
 

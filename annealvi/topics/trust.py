@@ -96,9 +96,9 @@ def reasons(found: Judged) -> list[str]:
             )  # the median is between two of them
             own.append(f"found by {of}" + f" (stability {stability[k]:.3f})" * exactly_half)
         if unstable and not of_refits:
-            own.append(f"other fits have no topic like it (cosine {stability[k]:.2f})")
+            own.append(f"other fits found no similar topic (cosine {stability[k]:.2f})")
         if coherence[k] < LEAST_COHERENCE and not few_words:
-            own.append("its words occur together hardly more than by chance")
+            own.append("its words occur together hardly more often than by chance")
         if distances[k] < LEAST_DISTINCTNESS:
             own.append(f"nearly the same words as topic {others[k]} ({labels[others[k]]})")
     return ["; ".join(own) for own in said]

@@ -86,7 +86,7 @@ def test_weak_topics_have_their_reason(summary, monkeypatch, tmp_path):
     write_report(summary, tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     cells = dict(re.findall(r'<tr data-topic="(\d)">.*?<p class="weak">(.*?)</p>', text))
-    other = "other fits have no topic like it (cosine {:.2f})".format
+    other = "other fits found no similar topic (cosine {:.2f})".format
     why = f"found by 1 of 4 runs; {other(0.5)}", other(0.12)
     assert cells == {"1": f"Weak: {why[0]}.", "2": f"Weak: {why[1]}."}
     assert '<td class="number">0.25</td><td class="number">0.50</td></tr>' in text
