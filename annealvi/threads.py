@@ -1,9 +1,9 @@
 """The locks of estimators, and shallow copies.  docs/look_up/threads.md explains the policy.
 
-:func:`writing`: only one thread at a time may fit or change an estimator, possibly for hours.
-:func:`reading`: any number of threads may read it.  :func:`changing`: while a step of a fit or an
-assignment stores its result, no other thread may read.  Locks are not stored as attributes of the
-estimators, so copies and pickles do not include them.
+With :func:`writing`, one thread at a time fits or changes an estimator, possibly for hours.  With
+:func:`reading`, any number of threads read an estimator.  With :func:`changing`, a step of a fit or
+an assignment stores its result while no other thread reads.  Locks are not stored as attributes of
+the estimators, so copies and pickles do not include them.
 """
 
 from __future__ import annotations

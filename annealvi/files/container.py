@@ -42,8 +42,8 @@ LONGEST_EMPTY = 1 << 16
 def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     """Write a tree to a file; `read` must be called with the same `kind`.
 
-    A temporary file in the same folder is written and then moved to `path`, so that an existing
-    file is replaced only when the new one is complete, and is not changed by an error.  TypeError
+    A temporary file in the same folder is written and then moved to `path`.  Therefore an existing
+    file is replaced only when the new one is complete, and an error does not change it.  TypeError
     is raised if the tree contains an object that cannot be written.
     """
     tensors: dict[str, NDArray] = {}

@@ -109,9 +109,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         run, ``"auto"`` means fewer runs, but at least 2.  For a thorough fit set 16: with many
         topics it predicts better, but takes at least three times the CPU time.
 
-        The topics of all runs are merged into K topics.  Then the merged topics are improved by at
-        least ten small steps and one pass, and by batch passes at T = 1 if the corpus is large for
-        the number of topics (docs/look_up/defaults.md).  Each run needs memory for its topics.
+        The topics of all runs are merged into K topics.  The merged topics are improved by at least
+        ten small steps and one pass.  If the corpus is large for the number of topics, batch passes
+        at T = 1 follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
 
         Topics cannot be merged if they have different priors, if priors are learned, if `init` is
         an array, or if T neither is 1 throughout nor decreases to 1 by a schedule.  In these cases
@@ -485,9 +485,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ) -> Fit:
         """Make all runs, show the merged topics or the topics of the best run, and return the fit.
 
-        `prepared` is a function of an estimator and X, by default :func:`prepare`, that sets the
-        number and names of the features, and returns the checked X in the dtype of the fit, the
-        dtype that the user sees and the parameters of the fit.  `others` are more callbacks.
+        The function `prepared` of an estimator and X is by default :func:`prepare`.  The function
+        sets the number and names of features, and returns the checked X in the dtype of the fit,
+        the dtype that the user sees and the parameters of the fit.  `others` are more callbacks.
         """
         under_way = self._fit_under_way(X, y, others)
         with naming(type(self).__name__), writing(self), under_way as callbacks:

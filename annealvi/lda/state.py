@@ -2,7 +2,7 @@
 
 The estimator has the parameters.  The state has the model, the temperature, the history and the
 current priors.  A state has no reference to the estimator, and consists of arrays, numbers, strings
-and objects made of these, so a state can be copied, written to a file or sent to another process.
+and objects made of these.  So a state can be copied, written to a file or sent to another process.
 """
 
 from __future__ import annotations

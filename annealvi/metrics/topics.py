@@ -211,8 +211,8 @@ def topic_coherence(
 
     If a word does not occur in X, the equation is undefined, and the pair has the worst value: -1
     for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in every document, the value
-    is 0, because the words are independent.  (gensim returns inf or 0 in the first case and,
-    because of a rounding error, -1 in the second case.)
+    is 0, because the words are independent.  gensim returns inf or 0 in the first case and, because
+    of a rounding error, -1 in the second case.
 
     References
     ----------

@@ -92,9 +92,9 @@ class Effects:
         Number of documents in the regression.
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
-        ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval,
-        ``p_value`` (two-sided, for no effect) and, with refits, ``support``, the share of refits
-        that found the topic.
+        ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, and
+        ``p_value`` (two-sided, for no effect).  With refits, the column ``support`` is the share of
+        refits that found the topic.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Access to fitted topic models of any kind: their topics, words, and methods for documents.
 
-The kind of a model is recognised by its attributes, not by its class: a TopicModel by `counts`,
-`lda_` and `feature_names_`, a pipeline by its steps, and all other models by `components_` and
-`transform`.  No other module does this.
+The kind of a model is recognised by its attributes instead of its class.  A TopicModel has
+`counts`, `lda_` and `feature_names_`, a pipeline has steps, and all other models have
+`components_` and `transform`.  No other module checks the kind of a model.
 """
 
 from __future__ import annotations

@@ -592,10 +592,10 @@ class TopicSummary:
             + 2 \sum_d \frac{n_d^2}{N^2} \mathrm{Var}(\theta_d)
             + (1 + 1/r) \mathrm{Var}_\mathrm{refits}(\bar\theta) .
 
-        The first term allows for the choice of documents, the second for the uncertainty of the
-        shares of each document, and the third, if the summary has r refits, for the uncertainty of
-        the topics.  The second term is the limit of the method of composition for infinitely many
-        draws; see :meth:`effects`.
+        The first term allows for the choice of documents, and the second term for the uncertainty
+        of the shares of each document.  The third term, which requires a summary with r refits,
+        allows for the uncertainty of the topics.  The second term is the limit of the method of
+        composition for infinitely many draws; see :meth:`effects`.
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -753,9 +753,9 @@ class TopicSummary:
         pandas.DataFrame
             The rows are sorted by group, and within a group by ``z``, largest first.  The columns
             are ``group``, ``word``, ``log_odds`` (the difference), ``std_error`` of the difference,
-            ``z``, the limits ``low`` and ``high`` of the 95% interval, ``count`` (y), and the share
-            of the word in all words of the topic, in the group (``share``) and in the other groups
-            (``others``).
+            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).  The
+            column ``share`` is the share of the word in the words of the topic in the group, and
+            ``others`` is its share in the other groups.
 
         Raises
         ------

@@ -270,9 +270,9 @@ def score_answers(key: Any, answers: Any) -> Scores:
     Scores
         For intrusions, ``table`` has a row for each topic.  The columns are ``label``, the number
         of ``answers``, ``precision`` (the share of right answers), the limits ``low`` and ``high``
-        of Wilson's 95% interval, which assumes independent answers, and ``chance`` (the precision
-        of random answers).  For samples of documents, ``table`` has a row for each topic and
-        stratum, with the share of ``yes`` instead of ``precision``, and without ``chance``.
+        of Wilson's 95% interval, and ``chance`` (the precision of random answers).  The interval
+        assumes independent answers.  For samples of documents, ``table`` has a row for each topic
+        and stratum, with the share of ``yes`` instead of ``precision``, and without ``chance``.
 
     Raises
     ------

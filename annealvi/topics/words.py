@@ -31,7 +31,7 @@ def shares_of_words(
 ) -> NDArray[np.float64]:
     r"""Compute :math:`p(w) = \sum_k p(k) p(w \mid k)`.
 
-    Unlike the frequency of a word in the documents, p(w) is positive for each word of a topic, and
+    Unlike the frequency of a word in the documents, p(w) is positive for each word of a topic.  And
     words that occur only once or twice do not have a very large lift p(w | k) / p(w).
     """
     weights = np.maximum(topic_shares, _LEAST_SHARE)
