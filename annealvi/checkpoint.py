@@ -16,7 +16,7 @@ from annealvi.exceptions import BadParameter
 
 
 class Checkpoint:
-    """A callback that writes the whole state of a fit to a file from time to time.
+    """A callback that regularly writes the whole state of a fit to a file.
 
     To resume from the last checkpoint, call ``fit(X, resume=path)`` on an estimator with the same
     parameters and with the same X.  The result is bit for bit identical to the result of a fit that

@@ -276,7 +276,7 @@ def check_prior(
     """Check a Dirichlet prior: a positive finite number, or an array of one of the `shapes`.
 
     The prior must not underflow in the dtype that the model computes in.  If it is `summed`, its
-    sum must not overflow either, by the factor :data:`HEADROOM`.
+    sum times :data:`HEADROOM` must not overflow either.
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu":
@@ -316,8 +316,8 @@ def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.
 def _check_positive(array: NDArray, name: str, dtype: np.dtype, n_summed: int) -> None:
     """Check that all values are positive and in the range of the model's dtype.
 
-    If `n_summed` is not 0, a sum of `n_summed` values must also be in that range, by the factor
-    :data:`HEADROOM`.
+    If `n_summed` is not 0, the sum of `n_summed` values, multiplied by :data:`HEADROOM`, must also
+    be in that range.
     """
     least, most = array.min(), array.max()  # NaN if the array contains NaN
     if not (least > 0 and most < np.inf):

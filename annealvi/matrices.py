@@ -177,8 +177,8 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     """Whether a matrix of counts needs no check and no conversion.
 
     This reads the arrays of a CSR matrix once.  :func:`check_matrix` and the check for negative
-    numbers read them a dozen times, which takes as long as a step with a few documents.  A matrix
-    that these checks may convert or reject, or warn about, is left to them.
+    numbers read them a dozen times, which takes as long as a step with a few documents.  The result
+    is False if these checks might convert or reject the matrix, or warn about it.
     """
     if type(X) is not sparse.csr_matrix or hasattr(estimator, "feature_names_in_"):
         return False

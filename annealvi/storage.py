@@ -108,8 +108,8 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     Nothing in the file is executed, and all contents are checked before they are used.  The file is
     mapped into memory: large arrays, such as the topics of an LDA, are read-only views of the file
     until the first step of `partial_fit` copies them.  Do not modify the file in place while the
-    estimator is used.  To save another estimator to the same path is safe, because the old contents
-    remain readable as long as they are used.
+    estimator is used.  Saving another estimator to the same path is safe: the old contents remain
+    readable as long as they are used.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class TemperedLDA(LocalLDA):
         RuntimeError
             If there are no workers for too long, or if workers die repeatedly in the same step.
         TypeError, ValueError
-            If X or a parameter is not allowed.  In this case the estimator is unchanged.
+            If X or a parameter is not allowed.  Such an error leaves the estimator unchanged.
         """
         others: tuple[Any, ...] = ()
         if self.checkpoint is not None:

@@ -328,8 +328,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or differs from the checkpoint.  In this case the
-            estimator is unchanged.
+            If X or a parameter is out of range, or differs from the checkpoint.  Such an error
+            leaves the estimator unchanged.
 
         Warns
         -----
@@ -393,7 +393,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  In this case the estimator is unchanged.
+            If X or a parameter is out of range.  Such an error leaves the estimator unchanged.
         """
         with writing(self):
             # scikit-learn checks the parameters only at the first call

@@ -439,8 +439,8 @@ class TopicModel(
         Set `lda__total_samples` to the number of texts in all blocks together.
 
         The first block determines which words are counted, and later blocks add words.  A word is
-        added when the number of texts that contain it, among all texts so far, is within the limits
-        of the vectorizer; from that block on it is counted.  Words are never removed, and keep
+        added, and counted from that block on, when the number of texts that contain the word, among
+        all texts so far, is within the limits of the vectorizer.  Words are never removed, and keep
         their positions in `feature_names_`.  Words that do not yet occur in enough texts are in
         `dropped_words_`; the model stores at most 200,000 of them.  The first block must contain at
         least as many words as there are topics.

@@ -138,7 +138,7 @@ class Source:
         self.similarity: NDArray[np.float64] = self._of("topic_similarity_", none)
         # only some models of other libraries have a prior
         prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
-        #: The sum of the prior of shares, in words.
+        #: The sum of the Dirichlet prior of topic shares.
         self.prior = float(np.broadcast_to(prior, len(weights)).sum())
         #: The words of the model, or None.
         self.known_names = known_names
