@@ -103,11 +103,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         classes can also be passed.  ``"auto"`` means ``Annealed("auto", length=1.0)``, with which
         T decreases until the end of the fit (sklearn: 1).
     n_init : "auto" or int, default="auto"
-        Number of runs in `fit`, up to `n_jobs` of them in parallel.  ``"auto"`` means 8 runs if
-        the corpus has at least 2.5 words for each entry of `components_`, and otherwise 5
-        (sklearn: 1).  If all runs together would make more than three times the passes of a single
-        run, ``"auto"`` means fewer runs, but at least 2.  For a thorough fit set 16: with many
-        topics it predicts better, but takes at least three times the CPU time.
+        Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are made in
+        parallel.  ``"auto"`` means 8 if the corpus has at least 2.5 words for each entry of
+        `components_`, and otherwise 5 (sklearn: 1).  If all runs together would make more than
+        three times the passes of a single run, ``"auto"`` means fewer runs, but at least 2.  With
+        16 runs and many topics, a fit predicts better, but takes at least three times the CPU time.
 
         The topics of all runs are merged into K topics.  The merged topics are improved by at least
         ten small steps and one pass.  If the corpus is large for the number of topics, batch passes
@@ -144,8 +144,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         `doc_topic_prior`.  ``"learn"`` learns a single number, which differs from that value by at
         most a factor of 10.
     learning_method : {"auto", "batch", "online"}, default="auto"
-        Whether a step of `fit` uses all documents (``"batch"``) or a minibatch (``"online"``).
-        ``"auto"`` is ``"online"`` if there is more than one minibatch (sklearn: ``"batch"``).
+        Whether a step of `fit`, which is one update of the topics, uses all documents
+        (``"batch"``) or a minibatch (``"online"``).  ``"auto"`` is ``"online"`` if there is more
+        than one minibatch (sklearn: ``"batch"``).
     batch_size : int, default=None
         Number of documents in a minibatch.  None means :math:`5 \sqrt{D}`, limited to 100 to 1000,
         or up to a quarter more if the last minibatch would be small (sklearn: 128).  In
