@@ -106,7 +106,7 @@ class Checkpoint:
 
 
 class _Signals:
-    """Holds signals to stop until a checkpoint is written."""
+    """Delays signals that stop the process until a checkpoint is written."""
 
     def __init__(self) -> None:
         self.received: int | None = None

@@ -251,7 +251,7 @@ def _compressed(X: Any, own: Any, data: NDArray) -> Any:
     out whether int32 is large enough.
     """
     own.data, own.indices, own.indptr = data, _plain(X.indices, "i"), _plain(X.indptr, "i")
-    # compared, because differences can overflow; SciPy does not check it if the last entry is 0
+    # compared, because differences can overflow; SciPy skips this check if the last entry is 0
     if np.any(own.indptr[1:] < own.indptr[:-1]):
         raise ValueError("indptr must be a non-decreasing sequence")
     own.check_format(full_check=True)

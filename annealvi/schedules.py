@@ -78,7 +78,7 @@ class Exponential:
 class Relaxing:
     r"""The value is :math:`v = v_0^{\exp(-4 s)}` when the fraction s of the fit is done.
 
-    Its logarithm decays exponentially with the time constant 1/4.
+    The logarithm of the value decays exponentially with the time constant 1/4.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class RobbinsMonro:
 class LinearDecay:
     """Step sizes that decrease linearly in a fit of known length: 2 F / S (1 - (t - 1/2) / S).
 
-    They are at least a twentieth of 2 F / S, and at most `largest`.
+    Step sizes are at least a twentieth of 2 F / S, and at most `largest`.
 
     Parameters
     ----------

@@ -647,7 +647,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Returns
         -------
         float
-            Higher is better.
+            The ELBO in nats; higher is better.
         """
         check_is_fitted(self)
         tempering = self._state.tempering(temperature)

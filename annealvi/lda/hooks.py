@@ -236,7 +236,7 @@ class HeldOut:
         return self.waited >= PATIENCE, text
 
     def finish(self) -> float:
-        """Restore the best topics, and return their score; an unfinished last pass counts too."""
+        """Restore the best topics, maybe of an unfinished last pass, and return their score."""
         state = self.fit.state
         if state.monitor.step != self.step:
             self._score()

@@ -339,8 +339,9 @@ def minibatch(n_samples: int) -> int:
 def largest_step(size: int) -> float:
     """Return the largest step size of minibatches of `size` documents.
 
-    It is 0.2 for up to 4,096 documents.  For larger minibatches it is proportional to the square
-    root of their size, up to 0.8: a fit then has fewer steps, and each represents the data better.
+    The step size is 0.2 for up to 4,096 documents.  For larger minibatches it is proportional to
+    the square root of `size`, up to 0.8: a fit then has fewer steps, each of which represents the
+    data better.
     """
     return float(np.clip(0.2 * np.sqrt(size / 4096), 0.2, 0.8))
 

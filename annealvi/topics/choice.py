@@ -199,7 +199,7 @@ def choose_n_topics(
     checkpoints: str | os.PathLike | None = None,
     verbose: int = 0,
 ) -> Choice:
-    """Compare fits with several numbers of topics, and recommend a number.
+    """Compare fits with several numbers of topics, and recommend one of these numbers.
 
     Each run has another random seed, holds out a tenth of the documents, and fits the other
     documents with every number of topics.

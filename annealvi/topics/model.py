@@ -613,7 +613,7 @@ class TopicModel(
         Returns
         -------
         float
-            Higher is better.
+            The score; higher is better.
         """
         vectorizer, lda = self._parts()
         return lda.score(_known_counts(vectorizer, texts, "a score of 0"))

@@ -268,8 +268,8 @@ LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 50
 def fewest_documents(n_documents: int) -> int:
     r"""Return the default of `min_df`: words in fewer documents are excluded.
 
-    It is :math:`\sqrt{D} / 10` for D documents, rounded up, and at least 2 if there are at least 20
-    documents: 2 for 100 documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
+    The default is :math:`\sqrt{D} / 10` for D documents, rounded up, and at least 2 if there are at
+    least 20 documents: 2 for 100 documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
     """
     return max(1 if n_documents < 20 else 2, math.ceil(n_documents**0.5 / 10))
 
@@ -277,7 +277,7 @@ def fewest_documents(n_documents: int) -> int:
 def most_documents(n_documents: int) -> int:
     """Return the default of `max_df`: words in more documents are excluded.
 
-    It is a fifth of the documents, or 50 if that is more.
+    The default is a fifth of the documents, or 50 if that is more.
     """
     return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
 
