@@ -73,7 +73,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     to consider are `max_iter`, `validation_fraction`, `n_init` and `temperature`.
 
     If a parameter is None or ``"auto"``, its value is computed from the size of the corpus
-    (docs/look_up/defaults.md).  With ``preset="sklearn"`` it is scikit-learn's default instead,
+    (docs/look_up/defaults.md).  With ``preset="sklearn"`` the value is scikit-learn's default,
     written below as "(sklearn: ...)", and the results are equal to scikit-learn's.
 
     Parameters
@@ -82,8 +82,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Number of topics K.
     max_iter : int, default=None
         Number of passes over the D documents in each run; with `validation_fraction`, the maximum
-        number.  None means :math:`110 D^{-1/4}`, limited to 2 to 40 (sklearn: 10).  If the topics
-        of several runs are merged, None means 3 passes, or as many as are needed for 25 steps.
+        number.  None means :math:`110 D^{-1/4}`, but at least 2 and at most 40 (sklearn: 10).  If
+        topics of several runs are merged, None means 3 passes, or more if 3 have fewer than 25
+        steps.
     n_jobs : int, default=None
         Number of threads.  The result is identical, bit for bit, for any number of threads.  None
         means 1 unless in a :obj:`joblib.parallel_backend` context.  -1 means all processors.
@@ -120,12 +121,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     validation_fraction : float, default=None
         Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass the
         held-out documents are scored by :func:`annealvi.metrics.document_completion`, in nats per
-        word.  If their tokens cannot be split, the score is their part of the bound.  The topics
-        with the highest score are kept.  `fit` ends when the score has not improved by 0.001 within
-        three passes at the final T.  If runs are merged, only the merged topics are scored.  With
-        one run and ``max_iter=None`` the fit continues at T = 1 while the score improves, up to 5
-        times the usual number of passes.  With ``temperature="auto"``, T reaches 1 within the usual
-        number of passes.
+        word.  If tokens of documents cannot be split, the score is the documents' part of the
+        bound.  The topics with the highest score are kept.  `fit` ends when the score has not
+        improved by 0.001 within three passes at the final T.  If runs are merged, only the merged
+        topics are scored.  With one run and ``max_iter=None``, the fit continues at T = 1 while the
+        score improves, up to 5 times the usual number of passes.  With ``temperature="auto"``, T
+        reaches 1 within the usual number of passes.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator with the topics learned so far.  The monitor is an
@@ -141,16 +142,16 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     topic_word_prior : float, array-like or "learn", default=None
         Dirichlet prior :math:`\eta` of the words of topics: one number, an array of shape
         (n_features,) or one of shape (n_components, n_features).  None means the same number as for
-        `doc_topic_prior`.  ``"learn"`` learns a single number, which differs from that value by at
+        `doc_topic_prior`.  ``"learn"`` learns a single number, which differs from the default by at
         most a factor of 10.
     learning_method : {"auto", "batch", "online"}, default="auto"
         Whether a step of `fit`, which is one update of the topics, uses all documents
         (``"batch"``) or a minibatch (``"online"``).  ``"auto"`` is ``"online"`` if there is more
         than one minibatch (sklearn: ``"batch"``).
     batch_size : int, default=None
-        Number of documents in a minibatch.  None means :math:`5 \sqrt{D}`, limited to 100 to 1000,
-        or up to a quarter more if the last minibatch would be small (sklearn: 128).  In
-        `partial_fit`, D is `total_samples`.
+        Number of documents in a minibatch.  None means :math:`5 \sqrt{D}`, but at least 100 and at
+        most 1000 (sklearn: 128).  If the last minibatch would be small, minibatches have up to a
+        quarter more documents.  In `partial_fit`, D is `total_samples`.
     total_samples : int, default=1e6
         Number of documents in the whole stream, if the model is fitted by `partial_fit`.
     evaluate_every, perp_tol : int, default=-1, and float, default=0.1
@@ -160,14 +161,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     dtype : {"auto", "float32", "float64"} or NumPy dtype, default="auto"
         The dtype that `fit` computes in.  ``"auto"`` means float32.  If float32 cannot represent
         the counts, ``"auto"`` means the dtype of X (sklearn: always the dtype of X).  If float32
-        cannot represent the priors or `init`, it means float64.  The results of `transform` and
+        cannot represent the priors or `init`, ``"auto"`` means float64.  Results of `transform` and
         `components_` are float32 if X is float32, and otherwise float64.
     init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
         Initial value of `components_`.  ``"random"`` draws from Gamma(100, 0.01).
-        ``"documents"`` uses the counts of 5 random documents for each topic.  ``"kmeans++"`` uses 5
-        similar documents for each topic that differ from the documents of other topics.  An array
-        must have the shape (n_components, n_features).  ``"auto"`` is ``"kmeans++"``
-        (sklearn: ``"random"``).
+        ``"documents"`` uses the counts of 5 random documents for each topic.  ``"kmeans++"`` uses
+        the counts of 5 similar documents for each topic, which differ from the documents of other
+        topics.  An array must have the shape (n_components, n_features).  ``"auto"`` is
+        ``"kmeans++"`` (sklearn: ``"random"``).
     learning_decay, learning_offset : float, default=None
         These two parameters and all that follow are for experts.  :math:`\kappa` and :math:`\tau`
         of the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If
@@ -217,7 +218,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     topic_support_ : ndarray of shape (n_components,)
         The share of runs that found each topic.  A run has found a topic if its most similar topic
         has a cosine of at least 0.8 with it over the 50 largest words.  A new fit usually finds
-        topics with high support again, and often does not find those with low support
+        topics with high support again, and often does not find topics with low support
         (docs/record/runs.md).  This attribute exists only if runs are merged, and is removed when
         topics are assigned or `partial_fit` changes them.
     settings_ : dict

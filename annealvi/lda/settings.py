@@ -319,7 +319,7 @@ def _falls(values: Values, corpus: Corpus) -> bool:
 
 
 def batch_size(n_samples: int) -> int:
-    """Return 5 sqrt(D), limited to 100 to 1000.
+    """Return 5 sqrt(D), but at least 100 and at most 1000.
 
     Small corpora need many steps.  Large corpora need steps with little noise.
     """
@@ -347,7 +347,7 @@ def largest_step(size: int) -> float:
 
 
 def passes(n_samples: int) -> int:
-    """Return 110 / D^(1/4), limited to 2 to 40."""
+    """Return 110 / D^(1/4), but at least 2 and at most 40."""
     return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
 
 
