@@ -186,8 +186,8 @@ class TopicModel(
         the model by, for example, ``set_params(lda__temperature=1)``.
     seed_words : dict of str to list of str, default=None
         Topics that you look for, as a dict of names to some words of the topic, for example
-        ``{"space": ["nasa", "orbit"]}``.  These topics become the first topics of the model.  They
-        start from documents with seed words, unless `lda` has an `init` or makes several runs.
+        ``{"space": ["nasa", "orbit"]}``.  Topics with seed words are the first topics of the model.
+        They start from documents with seed words, unless `lda` has an `init` or makes several runs.
         The `topic_word_prior` of a seed word in its topic is increased by half the number of times
         that the word occurs in the texts.  Rare and frequent seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
