@@ -236,7 +236,7 @@ def test_a_fit_of_counts(call, tmp_path):
     assert call("label", "m", tmp_path / "t.txt", "--shares").out.splitlines()[:3] == labels[:3]
     (tmp_path / "vocab.txt").write_text("a\nb\nb\nc\n")
     failed = call("fit", path, "--topics", 2)
-    assert "'--vocabulary[2]'" in failed.err and "differs from those of all other" in failed.err
+    assert "'--vocabulary[2]'" in failed.err and "differs from the words of all other" in failed.err
     assert "Got 'b' instead" in failed.err
     (tmp_path / "vocab.txt").unlink()
     assert (
