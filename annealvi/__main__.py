@@ -1,4 +1,4 @@
-"""``python -m annealvi``."""
+"""Run the command line interface with ``python -m annealvi``."""
 
 import sys
 

@@ -6,12 +6,12 @@ import importlib
 import shlex
 from types import ModuleType
 
-#: What pip calls a module that has another name.
+#: The names that pip uses for modules whose import name is different.
 PACKAGES = {"cupy": "cupy-cuda12x[ctk]", "dask": "dask[array]", "stop_words": "stop-words"}
 
 
 def import_optional(module: str, purpose: str, *others: str) -> ModuleType:
-    """Import a module, or raise an error that names all that the purpose needs, others too."""
+    """Import a module, or raise an error that names all modules needed, including `others`."""
     try:
         modules = [importlib.import_module(name) for name in (module, *others)]
     except ImportError as error:

@@ -1,3 +1,3 @@
-"""The version, in a file of its own so that the build can read it without the kernels."""
+"""The version, in a separate file, which the build can read without the compiled kernels."""
 
 __version__ = "0.1.0.dev1"

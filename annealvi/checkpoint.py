@@ -16,24 +16,24 @@ from annealvi.exceptions import BadParameter
 
 
 class Checkpoint:
-    """A callback that writes the whole state of a fit to a file from time to time.
+    """A callback that regularly writes the whole state of a fit to a file.
 
-    ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, resumes from
-    the last checkpoint.  It ends identically to a fit that was never stopped, bit for bit; only the
-    times in `history_` differ.
+    To resume from the last checkpoint, call ``fit(X, resume=path)`` on an estimator with the same
+    parameters and with the same X.  The result is bit for bit identical to the result of a fit that
+    was never stopped; only the times in `history_` differ.
 
-    A checkpoint is written after a step, if `seconds` have passed since the last one, and at the
-    end of the fit.  If a signal to stop, SIGINT (Ctrl-C) or SIGTERM, arrives, the current step is
-    finished first.  Then a checkpoint is written and the signal takes effect: SIGINT raises
-    KeyboardInterrupt, SIGTERM ends the process.  A second signal takes effect at once.  This
-    requires that `fit` runs in the main thread and the program does not ignore the signal.
+    A checkpoint is written at the end of the fit, and after each step that ends at least `seconds`
+    after the last checkpoint.  If the process receives SIGINT (Ctrl-C) or SIGTERM, the fit first
+    completes the current step and writes a checkpoint.  Then SIGINT raises KeyboardInterrupt, and
+    SIGTERM ends the process.  A second signal takes effect immediately.  Signals are handled only
+    if `fit` runs in the main thread and the program does not ignore the signal.
 
     Parameters
     ----------
     path : path
-        The file to write.  It is replaced only once a new checkpoint is complete.
+        The file to write.  An existing file is replaced only when the new checkpoint is complete.
     seconds : float, default=60
-        Minimum time between two checkpoints.
+        Minimum time between two checkpoints, in seconds.
 
     Raises
     ------
@@ -54,17 +54,17 @@ class Checkpoint:
             raise BadParameter("seconds", str(allowed), seconds)
         self.path: str = os.fsdecode(path)
         self.seconds: float = seconds
-        self._written: float | None = None  # when, during a fit
+        self._written: float | None = None  # time of the last checkpoint; None outside of a fit
         self._signals = _Signals()
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
-        """Write a checkpoint if it is time; called after each step."""
+        """Write a checkpoint if enough time has passed; the fit calls this after each step."""
         if self._written is None:
             raise ValueError(
-                "A Checkpoint works only in `fit`. To keep a model between calls of "
+                "A Checkpoint works only in `fit`. To save a model between calls of "
                 "`partial_fit`, use annealvi.save."
             )
-        self._signals.catch()  # from the first step on: before it there is nothing to write
+        self._signals.catch()  # only now: before the first step there is nothing to write
         if self._signals.received or time.monotonic() - self._written >= self.seconds:
             self._write(estimator)
 
@@ -78,11 +78,13 @@ class Checkpoint:
         """
         if self._written is not None:
             raise ValueError(
-                "This Checkpoint is already in use by another fit: create one for each fit."
+                "This Checkpoint is already used by another fit. Create a Checkpoint for each fit."
             )
         folder = os.path.dirname(os.path.realpath(self.path))
-        if not os.path.isdir(folder):  # not after hours
-            raise FileNotFoundError(f"There is no folder {folder!r} for the file {self.path!r}.")
+        if not os.path.isdir(folder):  # checked now, not at the first write, hours later
+            raise FileNotFoundError(
+                f"The checkpoint {self.path!r} cannot be written: there is no folder {folder!r}."
+            )
         self._written = time.monotonic()
         try:
             yield
@@ -104,14 +106,14 @@ class Checkpoint:
 
 
 class _Signals:
-    """Signals to stop, which wait until a checkpoint is written."""
+    """Delays signals that stop the process until a checkpoint is written."""
 
     def __init__(self) -> None:
         self.received: int | None = None
         self._before: dict[int, Any] = {}  # the program's handlers
 
     def catch(self) -> None:
-        """Handle the signals from now on, in the main thread, which alone may do so."""
+        """Handle the signals from now on.  Only the main thread may set signal handlers."""
         if self._before or threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -126,10 +128,10 @@ class _Signals:
             self.deliver()
 
     def deliver(self) -> None:
-        """Let a signal that waits take effect, with the program's handlers.
+        """Let a waiting signal take effect, with the program's own handlers.
 
-        They are remembered until the end: another Checkpoint, which has noted this one's handler
-        as the program's, may set it back after this.
+        These handlers are stored until the end of the fit: another Checkpoint, which has taken this
+        one's handler for the program's, may restore it after this call.
         """
         number, self.received = self.received, None
         if number is None:
@@ -137,11 +139,11 @@ class _Signals:
         for each, handler in self._before.items():
             signal.signal(each, handler)
         signal.raise_signal(number)
-        for each in self._before:  # the program's handler let the fit go on
+        for each in self._before:  # the program's handler returned, and the fit continues
             signal.signal(each, self._note)
 
     def end(self) -> None:
-        """Set the program's handlers back, and let a signal that waits take effect."""
+        """Restore the program's handlers, and let a waiting signal take effect."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}

@@ -1,4 +1,4 @@
-"""Checks that scikit-learn does not offer: of priors and arrays."""
+"""Checks of priors, arrays and other parameters that scikit-learn does not offer."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The dtypes that the kernels compute in.
 FLOATS = (np.float64, np.float32)
-#: At most this many threads are started, or as many as there are processors if that is more.
+#: Upper limit of the number of threads, unless the machine has more processors than this.
 MAX_THREADS = 64
-#: Sums of counts, of priors and of topics stay below the largest number of their dtype by this
-#: factor.  It leaves room for what they are multiplied by: logarithms and step sizes.
+#: Sums of counts, priors and topics must be smaller than the largest number of their dtype by this
+#: factor, because they are later multiplied by logarithms and step sizes.
 HEADROOM = 1e8
-#: The same for sums of squares, which are only added up and divided by variances.
+#: The same factor for sums of squares, which are only added up and divided by variances.
 SQUARES_HEADROOM = 1e3
-#: Numbers that are looked at together, where that takes memory.
+#: How many numbers of an array are checked at a time, to limit memory.
 PART = 1 << 18
 
 
 class Interval(_param_validation.Interval):
-    """scikit-learn's interval, which answers for every number.
+    """scikit-learn's interval, extended to all numbers.
 
-    Numbers that no float can hold, such as ``10**400``, are outside; scikit-learn's own
-    interval, and the code behind it, raise an error of NumPy's for these.  Of other numbers,
-    such as fractions, the float counts.
+    A number that no float can represent, such as ``10**400``, is outside of the interval.
+    scikit-learn's own interval raises one of NumPy's errors for it.  Other numbers, such as
+    fractions, are compared after they are converted to float.
     """
 
     def __contains__(self, value: Any) -> bool:
@@ -47,9 +47,9 @@ class Interval(_param_validation.Interval):
 
 
 def checked(function: Function) -> Function:
-    """Let a public method or function add its name to the errors of its bad parameters.
+    """Make a public method or function add its name to a BadParameter error that it raises.
 
-    A parameter of the method itself is said to be of ``Class.method``, another one of ``Class``.
+    The error names ``Class.method`` for a parameter of the method, and otherwise ``Class``.
     """
     own = signature(function).parameters
     method = next(iter(own), None) == "self"
@@ -61,7 +61,7 @@ def checked(function: Function) -> Function:
         except BadParameter as error:
             if error.owner is None:
                 owner = type(args[0]).__name__ if method else function.__name__
-                name = error.name.partition("[")[0]  # of texts[3] it is texts
+                name = error.name.partition("[")[0]  # "texts" if the error is about texts[3]
                 inner = method and name in own and function.__name__ != "__init__"
                 error.owner = f"{owner}.{function.__name__}" if inner else owner
             raise
@@ -69,16 +69,16 @@ def checked(function: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
-#: Constraints of parameters that count something, or are a part of a whole.
+#: Constraints for parameters that are counts, and for parameters that are fractions of a whole.
 COUNT = [Interval(Integral, 1, None, closed="left")]
 SHARE = [Interval(Real, 0, 1, closed="both")]
 
 
 def validated(**constraints: Any) -> Callable[[Function], Function]:
-    """Check the parameters of a function by scikit-learn's constraints, and :func:`checked` too."""
+    """Check the parameters of a function by scikit-learn's constraints, and apply `checked`."""
 
     def decorate(function: Function) -> Function:
-        # `checked` inside: scikit-learn words errors of its kind anew
+        # `checked` must be the inner one: scikit-learn rewrites the messages of such errors
         check = _param_validation.validate_params(constraints, prefer_skip_nested_validation=True)
         return check(checked(function))
 
@@ -87,7 +87,7 @@ def validated(**constraints: Any) -> Callable[[Function], Function]:
 
 @contextmanager
 def naming(owner: str) -> Iterator[None]:
-    """Say in errors of bad parameters whose these are."""
+    """Add the name of the parameter's owner to errors about bad parameters."""
     try:
         yield
     except BadParameter as error:
@@ -96,10 +96,10 @@ def naming(owner: str) -> Iterator[None]:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """The number of threads for `n_jobs`; None means 1 unless in a joblib context.
+    """Return the number of threads for `n_jobs`; None means 1 unless in a joblib context.
 
-    Only None is passed on to joblib.  Its answers for numbers depend on whether processes
-    could be started here, which does not matter for threads.
+    Only None is passed on to joblib.  For a number, joblib's result depends on whether processes
+    can be started here, which does not matter for threads.
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
@@ -111,13 +111,13 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs < 0:
         n_jobs = max(1, joblib.cpu_count() + 1 + n_jobs)
     if n_jobs <= MAX_THREADS:
-        return n_jobs  # counting processors takes as long as a tenth of a document's transform
+        return n_jobs  # processors are not counted: this would take a tenth of a small `transform`
     return min(n_jobs, max(joblib.cpu_count(), MAX_THREADS))
 
 
 @contextmanager
 def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
-    """Restore the attributes of an estimator after an error."""
+    """Restore the attributes of an estimator if an error occurs."""
     before: dict[str, Any] | None = dict(vars(estimator))
 
     def commit() -> None:
@@ -137,9 +137,9 @@ def unchanged_on_error(estimator: Any) -> Iterator[Callable[[], None]]:
 
 
 def as_array(value: Any) -> NDArray:
-    """A parameter as an array.
+    """Convert a parameter to an array.
 
-    If rows have different lengths it is an array of dtype object, which all checks reject.
+    Rows of different lengths result in an array of dtype object, which all checks reject.
     """
     try:
         return np.asarray(value)
@@ -150,13 +150,12 @@ def as_array(value: Any) -> NDArray:
 def check_width(
     X: Any, n: int, owner: str, what: str = " features as input", name: str = "X"
 ) -> None:
-    """Raise scikit-learn's error if a matrix has another number of features."""
+    """Raise scikit-learn's error if the number of features of a matrix is not n."""
     if X.shape[1] != n:
         raise ValueError(f"{name} has {X.shape[1]} features, but {owner} is expecting {n}{what}.")
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """Check a parameter that switches something on or off."""
     if not isinstance(value, bool | np.bool_ | Integral):
         raise BadParameter(name, "a bool", value)
     return bool(value)
@@ -170,7 +169,7 @@ def check_count(value: Any, name: str) -> int:
 
 
 def as_float(value: Any) -> float:
-    """A number as a float; infinite where no float can hold it."""
+    """Convert a number to float, or to infinity if it is too large for a float."""
     try:
         return float(value)
     except OverflowError:
@@ -178,7 +177,7 @@ def as_float(value: Any) -> float:
 
 
 def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
-    """An argument as an array of float64; an error if it does not hold numbers."""
+    """Convert an argument to an array of float64; raise an error if it is not numeric."""
     array = as_array(value)
     if array.dtype.kind not in "fiub":
         raise BadParameter(name, "a float or an array of floats", _shown(value, array))
@@ -186,12 +185,12 @@ def as_numbers(value: Any, name: str) -> NDArray[np.float64]:
 
 
 def _shown(value: Any, array: NDArray) -> Any:
-    """What an error shows of a parameter: an array's shape, another value itself."""
+    """Return what an error message shows: an array itself, or a value that is not an array."""
     return array if array.ndim else value
 
 
 def check_inverses(value: ArrayLike, name: str, least: int = 1) -> NDArray[np.float64]:
-    """Check inverse temperatures in any order: at least so many positive numbers."""
+    """Check an array of at least `least` inverse temperatures, which may be in any order."""
     array = as_array(value)
     if array.dtype.kind not in "fiu" or array.ndim != 1 or len(array) < least:
         several = f"at least {least} " * (least > 1)
@@ -206,9 +205,9 @@ def check_inverses(value: ArrayLike, name: str, least: int = 1) -> NDArray[np.fl
 def check_numbers(
     value: Any, name: str, *shapes: tuple[int, ...], positive: bool = False
 ) -> NDArray[np.float64]:
-    """Check that a parameter is a finite array; ``()`` is the shape of a number.
+    """Check that a parameter is a finite array of one of the `shapes`; a number has shape ``()``.
 
-    Without shapes any one is allowed.
+    If no shapes are passed, any shape is allowed.
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu" or (shapes and array.shape not in shapes):
@@ -223,27 +222,27 @@ def check_numbers(
 
 
 def check_squares(X: NDArray, name: str = "X") -> float:
-    """The sum of squares of an array; ValueError if its dtype could not hold their products."""
+    """Return the sum of squares of an array, or raise ValueError if it is too large."""
     with np.errstate(over="ignore"):
         square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
     most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= most:
         raise ValueError(
-            f"The squares of {name} must be finite in {X.dtype} and sum to at most {most:.3g}: "
-            f"rescale it. Got values up to {np.max(np.abs(X)):.3g}."
+            f"The sum of the squares of {name} must be at most {most:.3g} in {X.dtype}. "
+            f"Got values up to {np.max(np.abs(X)):.3g}. Rescale {name}."
         )
     return square
 
 
 def check_counts(X: Any, population: float = 1.0, method: str = "", *, dtype: Any = None) -> float:
-    """Check that sums of word counts stay in the range of a dtype; return the sum of all."""
+    """Check that the sum of all word counts is in the range of a dtype, and return the sum."""
     with np.errstate(over="ignore"):
         total = float(X.data.sum(dtype=np.float64))
     return check_total(total, X.dtype if dtype is None else np.dtype(dtype), population, method)
 
 
 def least_positive(counts: NDArray) -> float:
-    """The least positive number of an array, a part at a time; infinity if there is none."""
+    """Return the smallest positive number of an array, or infinity if there is none."""
     least = np.inf
     for start in range(0, len(counts), PART):
         part = counts[start : start + PART]
@@ -252,7 +251,7 @@ def least_positive(counts: NDArray) -> float:
 
 
 def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: str = "") -> float:
-    """Check that a sum of word counts stays in the range of a dtype, and return it."""
+    """Check that a sum of word counts is in the range of a dtype, and return the sum."""
     most = float(np.finfo(dtype).max) / HEADROOM
     if not total <= most:
         raise ValueError(
@@ -274,10 +273,10 @@ def check_prior(
     *,
     summed: bool = False,
 ) -> float | NDArray[np.float64]:
-    """Check a Dirichlet prior: a positive finite number, or an array of one of some shapes.
+    """Check a Dirichlet prior: a positive finite number, or an array of one of the `shapes`.
 
-    It must not underflow in the dtype that the model computes in; if it is `summed`, sums of it
-    must not overflow, with :data:`HEADROOM`.
+    The prior must not underflow in the dtype that the model computes in.  If it is `summed`, its
+    sum times :data:`HEADROOM` must not overflow either.
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu":
@@ -297,7 +296,7 @@ def check_priors(
     *,
     suffix: str = "",
 ) -> tuple[float | NDArray[np.float64], float | NDArray[np.float64]]:
-    """The two priors of LDA for K topics and V words; `suffix` is "_" for fitted attributes."""
+    """Check the two priors of LDA, where `shape` is (K, V); `suffix` ends their names in errors."""
     K, V = shape
     first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
     found = check_prior(alpha, first, ((K,),), dtype, summed=True)
@@ -305,7 +304,7 @@ def check_priors(
 
 
 def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.dtype) -> NDArray:
-    """Check topics given as an array: lambda, positive and finite, of a given shape."""
+    """Check that topics are an array of the given shape, with positive and finite values."""
     array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape != shape or not array.size:
         wanted = f"an array of numbers of shape {shape}, (n_components, n_features)"
@@ -315,16 +314,16 @@ def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.
 
 
 def _check_positive(array: NDArray, name: str, dtype: np.dtype, n_summed: int) -> None:
-    """Check that all are positive and in the range of the model's dtype.
+    """Check that all values are positive and in the range of the model's dtype.
 
-    Unless `n_summed` is 0, a sum of so many of them must be in the range too, with
-    :data:`HEADROOM`.
+    If `n_summed` is not 0, the sum of `n_summed` values, multiplied by :data:`HEADROOM`, must also
+    be in that range.
     """
-    least, most = array.min(), array.max()  # NaN if there is one; no array of their size
+    least, most = array.min(), array.max()  # NaN if the array contains NaN
     if not (least > 0 and most < np.inf):
         wrong = array[~(np.isfinite(array) & (array > 0))]
         raise BadParameter(name, "positive and finite", wrong.flat[0])
-    # scalars of float64, to which NumPy casts numbers of float32 that they are compared with
+    # scalars of float64, because NumPy then compares numbers of float32 in float64
     tiny = np.float64(np.finfo(dtype).tiny)
     huge = np.float64(np.finfo(dtype).max) / (HEADROOM * n_summed if n_summed else 1.0)
     if least < tiny or most > huge:

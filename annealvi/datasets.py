@@ -20,12 +20,12 @@ from annealvi.corpus.files import read_npz
 from annealvi.files import read_archive
 from annealvi.matrices import check_matrix
 
-#: The environment variable with the folder of the data, and the folder if it is not set.
+#: The environment variable that names the data folder, and the folder that is used without it.
 DATA_VARIABLE = "ANNEALVI_DATA"
 DEFAULT_DATA = "../shared/data"
 
 _MODULE = "annealvi.data"
-#: Largest mean length of the documents that are drawn.
+#: Largest mean length of synthetic documents.
 MOST_WORDS = 10**9
 
 
@@ -39,15 +39,15 @@ def load_arxiv_abstracts(*, return_X_y: bool = False, texts: bool = False) -> An
     Parameters
     ----------
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch, or ``(texts, target)`` if `texts`
-        is true.
+        Whether to return ``(data, target)`` instead of a Bunch.  If `texts` is true, the result is
+        ``(texts, target)``.
     texts : bool, default=False
-        Whether to read the texts too, with their titles and dates.
+        Whether to also read the texts, with their titles and dates.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
-        With the attributes
+        A Bunch with the following attributes.
 
         data : csr_matrix of shape (3000, 3000), float64
             Word counts.
@@ -58,16 +58,16 @@ def load_arxiv_abstracts(*, return_X_y: bool = False, texts: bool = False) -> An
         target_names : ndarray of shape (15,)
             The categories.
         texts : list of str
-            Title and abstract of each document.  This and the next three exist only if `texts` is
-            true.
+            Title and abstract of each document.  The attributes `texts`, `titles`, `ids` and
+            `created` exist only if the parameter `texts` is true.
         titles, ids : list of str
-            The titles, and the names of the documents at arXiv.
+            The titles of the documents, and their identifiers at arXiv.
         created : list of str
             The dates of the documents, such as ``"2019-01-20"``.
         DESCR : str
             The source of the corpus and how it was prepared.
         filename, data_module : str
-            The file, and the module whose folder contains it.
+            The name of the file, and the module whose folder contains the file.
 
     Examples
     --------
@@ -101,8 +101,8 @@ def load_arxiv_abstracts(*, return_X_y: bool = False, texts: bool = False) -> An
 
 
 def _texts() -> dict[str, list[str]]:
-    """The bundled texts, with titles, names and dates; in the order of the counts."""
-    import bz2  # a Python may be built without it
+    """Read the bundled texts with their titles, names and dates, in the order of the counts."""
+    import bz2  # here, because Python can be built without bz2
 
     packed = (resources.files(_MODULE) / "arxiv_abstracts.jsonl.bz2").read_bytes()
     rows = [json.loads(line) for line in bz2.decompress(packed).splitlines()]
@@ -118,8 +118,8 @@ def _texts() -> dict[str, list[str]]:
 def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read a corpus of word counts stored as ``<name>.npz``.
 
-    The file holds a CSR matrix as ``data``, ``indices``, ``indptr`` and ``shape``, and the
-    words as ``vocab``.  It may contain other arrays.
+    The file contains a CSR matrix as the arrays ``data``, ``indices``, ``indptr`` and ``shape``,
+    and the words as the array ``vocab``.  The file may contain other arrays.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data`` (csr_matrix, float64), ``feature_names``, and the other arrays under
-        their own names.
+        The attributes are ``data`` (csr_matrix, float64), ``feature_names``, and the other arrays
+        of the file under their own names.
 
     Raises
     ------
@@ -147,9 +147,9 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
 def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read images stored as ``<name>.npz``.
 
-    The file holds the images as ``X``.  They are bytes of shape (n_samples, height, width), or the
-    bits of square images, packed by :func:`numpy.packbits` into rows of bytes.  The file may
-    contain test images in the same format as ``X_test``, and other arrays.
+    The file contains the images as the array ``X``: either bytes of shape (n_samples, height,
+    width), or the bits of square images, packed by :func:`numpy.packbits` into one row of bytes for
+    each image.  The array ``X_test``, if present, contains test images in the same format.
 
     Parameters
     ----------
@@ -162,8 +162,9 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data`` (float32 of shape (n_samples, height * width), pixels in [0, 1]), ``shape`` (of an
-        image), ``data_test`` if there are test images, and the other arrays under their own names.
+        The images are ``data``: float32 of shape (n_samples, height * width), pixels in [0, 1].
+        ``data_test`` contains the test images, if any, and ``shape`` is the shape of an image.
+        The other arrays of the file have their own names.
 
     Raises
     ------
@@ -176,11 +177,15 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     for key, array in images.items():
         if array.dtype != np.uint8 or array.ndim not in (2, 3):
             raise ValueError(
-                f"{str(path)!r} holds no images: {key!r} must be bytes of shape (n_samples, "
-                f"height, width) or packed bits. Got shape {array.shape} and dtype {array.dtype}."
+                f"The file {str(path)!r} does not contain any images: its array {key!r} must be "
+                "bytes of shape (n_samples, height, width) or packed bits. "
+                f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
-        raise ValueError(f"{str(path)!r} holds no images: its arrays are {sorted(arrays)}.")
+        raise ValueError(
+            f"The file {str(path)!r} does not contain any images: it must have an array 'X'. "
+            f"Got the arrays {sorted(arrays)}."
+        )
     shape = images["X"].shape[1:]
     if len(shape) == 1:
         side = isqrt(8 * shape[0])
@@ -215,7 +220,7 @@ def make_topic_corpus(
     n_documents, n_features, n_topics : int
         Numbers of documents, words and topics: D, V and K.
     document_length : float, default=100
-        Mean number of words in a document; the number is Poisson distributed.
+        Mean number of words in a document.  The lengths of documents are Poisson distributed.
     doc_topic_prior, topic_word_prior : float
         Dirichlet priors alpha and eta.
     random_state : int, RandomState instance or None, default=None
@@ -223,8 +228,8 @@ def make_topic_corpus(
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data`` (csr_matrix of counts, float64), ``topics`` of shape
-        (n_topics, n_features), ``document_topics`` of shape (n_documents, n_topics).
+        The attributes are ``data`` (csr_matrix of counts, float64), ``topics`` of shape
+        (n_topics, n_features) and ``document_topics`` of shape (n_documents, n_topics).
     """
     rng = check_random_state(random_state)
     topics = _dirichlet(rng, topic_word_prior, n_topics, n_features, "topic_word_prior")
@@ -242,23 +247,23 @@ def make_topic_corpus(
 def _dirichlet(
     rng: np.random.RandomState, prior: float, n_rows: int, n_columns: int, name: str
 ) -> NDArray[np.float64]:
-    """Draw from a symmetric Dirichlet distribution; ValueError if NumPy cannot at this prior."""
+    """Draw from a symmetric Dirichlet distribution; raise ValueError if NumPy's draws are wrong."""
     rows = rng.dirichlet(np.full(int(n_columns), float(prior)), int(n_rows))
     if not np.allclose(rows.sum(axis=1), 1):
         raise ValueError(
-            f"NumPy cannot draw from a Dirichlet distribution at {name}={prior!r}: its draws do "
-            "not sum to 1. Use a prior that is less extreme."
+            f"NumPy cannot draw from a Dirichlet distribution with {name}={prior!r}: the draws do "
+            f"not sum to 1. Use a less extreme {name}."
         )
     return rows
 
 
 def load_shapes() -> NDArray[np.float64]:
-    """Load eight binary images of 4 x 4 pixels, made by hand: blocks, lines and a frame.
+    """Load eight binary images of 4 x 4 pixels, drawn by hand: blocks, lines and a frame.
 
     Returns
     -------
     ndarray of shape (8, 16)
-        One image in each row, of 0 and 1; ``reshape(8, 4, 4)`` gives the images.
+        Each row is one image of zeros and ones; ``reshape(8, 4, 4)`` returns the images.
     """
     text = (resources.files(_MODULE) / "shapes.txt").read_text(encoding="utf-8")
     lines = [line.split() for line in text.splitlines() if not line.startswith("# ") and line]
@@ -287,15 +292,15 @@ def make_shape_mixture(
 ) -> Bunch:
     """Draw images that are sums of random subsets of a few shapes, plus noise.
 
-    This is the toy problem of Mandt et al. (2016).  Each component is a shape times a weight
-    from U[0.5, 1].  An image contains it with probability `prior_probability`.
+    This is the toy problem of Mandt et al. (2016).  Each component is a shape times a weight that
+    is drawn from U[0.5, 1].  An image contains each component with probability `prior_probability`.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of images N.
     shapes : array-like of shape (n_components, n_features), optional
-        By default :func:`load_shapes` is used.
+        The shapes, one in each row.  By default the images of :func:`load_shapes` are used.
     prior_probability : float, default=0.3
         Probability pi that an image contains a component.
     noise_variance : float, default=0.1
@@ -305,9 +310,9 @@ def make_shape_mixture(
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        ``data`` of shape (n_samples, n_features), ``components`` of shape
-        (n_components, n_features), ``factors`` of shape (n_samples, n_components): 1 for
-        the components in each image, else 0.
+        The attributes are ``data`` of shape (n_samples, n_features), ``components`` of shape
+        (n_components, n_features) and ``factors`` of shape (n_samples, n_components), which is 1 if
+        the image contains the component and 0 otherwise.
     """
     rng = check_random_state(random_state)
     images = load_shapes()
@@ -316,26 +321,26 @@ def make_shape_mixture(
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))
     n_samples = int(n_samples)
     factors = (rng.random_sample((n_samples, len(images))) < prior_probability).astype(float)
-    scale = np.sqrt(abs(float(noise_variance)))  # NumPy refuses -0.0
+    scale = np.sqrt(abs(float(noise_variance)))  # NumPy does not accept -0.0 as a scale
     noise = rng.normal(0.0, scale, (n_samples, images.shape[1]))
     return Bunch(data=factors @ components + noise, components=components, factors=factors)
 
 
 def _path(name: str, data_home: str | os.PathLike | None, kind: str) -> Path:
-    """The path of a data file; FileNotFoundError if there is none."""
+    """Return the path of a data file; raise FileNotFoundError if there is no such file."""
     if data_home is None:
         data_home = os.environ.get(DATA_VARIABLE, DEFAULT_DATA)
     path = Path(data_home, f"{name}.npz")
     if not path.is_file():
         raise FileNotFoundError(
-            f"There is no {kind} {name!r} in {data_home!s}: set the environment variable "
-            f"{DATA_VARIABLE} to the folder that holds {path.name}."
+            f"There is no {kind} {name!r} in {data_home!s}. Set the environment variable "
+            f"{DATA_VARIABLE} to the folder that contains {path.name}."
         )
     return path
 
 
 def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.float32]:
-    """Images as rows, from bytes or from packed bits."""
+    """Convert images stored as bytes or packed bits to rows of pixels."""
     if stored.ndim == 2:
         bits = np.unpackbits(stored, axis=1, count=shape[0] * shape[1])
         return bits.astype(np.float32)
@@ -345,5 +350,7 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
 def _read(path: Path) -> Bunch:
     X, arrays = read_npz(path, "corpus")
     if "vocab" not in arrays:
-        raise ValueError(f"{str(path)!r} holds no corpus: it has no words ('vocab').")
+        raise ValueError(
+            f"The file {str(path)!r} does not contain any corpus: it has no words ('vocab')."
+        )
     return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

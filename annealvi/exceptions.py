@@ -1,4 +1,4 @@
-"""Errors that a fit may raise, besides Python's and scikit-learn's."""
+"""The errors and warnings of annealvi, in addition to Python's and scikit-learn's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 
 def warn_user(text: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the user's code: the last that is neither ours nor scikit-learn's."""
+    """Issue a warning that points to the line of the user's code, outside of our library."""
     level, frame, is_own = 1, inspect.currentframe(), re.compile(r"(annealvi|sklearn)\b").match
     while frame and frame.f_back and is_own(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
@@ -23,18 +23,18 @@ def warn_user(text: str | Warning, category: type[Warning] = UserWarning) -> Non
 class BadParameter(InvalidParameterError):  # noqa: N818
     """A parameter has a value that is not allowed.
 
-    It is both a ValueError and a TypeError, as scikit-learn's errors of parameters are.
+    Like scikit-learn's errors about parameters, it is both a ValueError and a TypeError.
 
     Parameters
     ----------
     name : str
-        The parameter.
+        The name of the parameter.
     must_be : str
-        What is allowed; it follows "must be" in the message.
+        What is allowed; this text follows "must be" in the message.
     got : object
-        What was passed.
+        The value that was passed.
     hint : str, default=""
-        A sentence on what to do instead.
+        A sentence that recommends what to do instead.
 
     Attributes
     ----------
@@ -58,19 +58,21 @@ def _shown(value: Any) -> str:
         return f"shape {value.shape} and dtype {value.dtype}"
     try:
         return repr(value.item() if isinstance(value, np.generic) else value)
-    except Exception:  # of an object that somebody has damaged
+    except Exception:  # the object is damaged, and its __repr__ fails
         return f"a damaged {type(value).__name__}"
 
 
 class DivergenceError(ArithmeticError):
-    """A gradient-based fit reached infinite or NaN values; the last finite state is kept.
+    """A gradient-based fit reached infinite or NaN values.
+
+    The estimator or the attribute `state` contains the last finite state.
 
     Parameters
     ----------
     message : str
         The step, the objective and what to change.
     state : object, optional
-        The last finite state, if no estimator keeps it.
+        The last finite state, if no estimator contains it.
 
     Attributes
     ----------
@@ -89,12 +91,13 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
     ----------
     estimator_name : str
     current_sklearn_version, original_sklearn_version : str
-        Versions of annealvi; scikit-learn's warning has these names.
+        Versions of annealvi.  scikit-learn's warning has parameters with the same names.
     """
 
     def __str__(self) -> str:
         return (
-            f"This {self.estimator_name} comes from annealvi {self.original_sklearn_version} and "
-            f"is read by annealvi {self.current_sklearn_version}. A pickle may not work, and a "
-            "continued fit may give other results. Later versions read files of annealvi.save."
+            f"This {self.estimator_name} was written by annealvi {self.original_sklearn_version} "
+            f"and is now read by annealvi {self.current_sklearn_version}. A pickle may not work, "
+            "and a continued fit may give other results. Use annealvi.save instead: its files can "
+            "be read by later versions."
         )

@@ -1,7 +1,7 @@
-"""The one door for sparse input: its structure is checked before anything reads it.
+"""Checks of sparse input: the structure of a matrix is checked before any other code reads it.
 
-A sparse matrix of SciPy is a few arrays that anyone can change.  SciPy, scikit-learn and the
-kernels trust them: with an index out of range they read or write outside of an array.
+A sparse matrix of SciPy consists of arrays that any code can change.  SciPy, scikit-learn and the
+kernels do not check these arrays: if an index is out of range, they access memory outside of them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_non_negative, validate_data
 from annealvi.checks import FLOATS
 from annealvi.exceptions import BadParameter
 
-#: Entries that are compared or hashed at a time.
+#: How many entries are compared or hashed at a time.
 CHUNK = 1 << 20
-#: Documents whose words are summed at a time.
+#: How many documents' words are summed at a time.
 SUMMED = 1024
-#: What SciPy and NumPy raise for arrays that make no matrix, and Python for attributes of none.
+#: Errors that a damaged matrix can cause in SciPy, NumPy and Python.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 _INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
@@ -39,26 +39,26 @@ def check_matrix(
     accept_sparse: bool = True,
     name: str = "X",
 ) -> Any:
-    """Check a dense or sparse matrix by scikit-learn's rules, a sparse one by SciPy's as well.
+    """Check a matrix by scikit-learn's rules, and a sparse matrix also by SciPy's rules.
 
-    Every function of the library that takes a matrix begins with this.  The arrays of a sparse
-    matrix must not change, from another thread or a callback, until that function has returned.
+    Every function of the library that takes a matrix calls this first.  Until that function has
+    returned, no other thread and no callback may change the arrays of a sparse matrix.
     """
     dtype = list(dtype) if isinstance(dtype, tuple) else dtype
     if _are_pairs(X):
         raise ValueError(
-            f"{name} must be a matrix of counts. Got lists of pairs, as gensim uses them: "
-            f"annealvi.corpus.from_gensim({name}).data is the matrix."
+            f"{name} must be a matrix of counts. Got lists of (word, count) pairs, the format of "
+            f"gensim. Pass annealvi.corpus.from_gensim({name}).data instead."
         )
     if sparse.issparse(X):
-        if not accept_sparse:  # scikit-learn may print the matrix, and so read its arrays
+        if not accept_sparse:  # scikit-learn's own error may print, and so read, the arrays
             raise TypeError(
                 f"Sparse data was passed for {name}, but dense data is required. "
                 "Use '.toarray()' to convert to a dense numpy array."
             )
         X = sound_csr(X, name)
     elif hasattr(X, "dtypes") and 0 in getattr(X, "shape", ()):
-        X = np.asarray(X)  # scikit-learn before 1.7 looks for the common dtype of no columns
+        X = np.asarray(X)  # scikit-learn before 1.7 fails on a DataFrame without columns
     if estimator is None:
         X = check_array(X, accept_sparse="csr", dtype=dtype, order=order, input_name=name)
     else:
@@ -74,20 +74,19 @@ def check_matrix(
 
 
 def check_csr(X: Any, **options: Any) -> sparse.csr_matrix:
-    """Check a dense or sparse matrix, see :func:`check_matrix`, and return it as a CSR matrix."""
     X = check_matrix(X, **options)
     return X if sparse.issparse(X) else sparse.csr_matrix(X)
 
 
 def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
-    """Check word counts and return them as a canonical CSR matrix, of float32 if X is, or float64.
+    """Check word counts, and return them as a canonical CSR matrix of float32 or float64.
 
-    Whether their sums are in range is for the caller to check.
+    The caller must check that the sums of the counts are in range.
     """
     if _are_texts(X):
         raise TypeError(
-            f"The X of {type(estimator).__name__}.{method} must be a matrix of word counts. "
-            "Got texts. To fit texts, use annealvi.TopicModel."
+            f"The 'X' parameter of {type(estimator).__name__}.{method} must be a matrix of word "
+            "counts. Got texts instead. To fit texts, use annealvi.TopicModel."
         )
     if not reset and are_plain_counts(X, estimator):
         return X
@@ -100,22 +99,26 @@ def check_whole(X: Any, method: str) -> sparse.csr_matrix:
     """Check counts of whole words and return them as a canonical CSR matrix."""
     if _are_texts(X):
         raise TypeError(
-            f"The X of {method} must be a matrix of word counts. Got texts: TopicModel.fit takes "
-            "texts. Once it is fitted, `counts` counts them, and `lda_` is the model of counts."
+            f"The 'X' parameter of {method} must be a matrix of word counts. Got texts instead. "
+            "Fit a TopicModel to the texts: its method `counts` returns the counts of texts, and "
+            "its attribute `lda_` is the model that was fitted to counts."
         )
     X = check_csr(X)
     check_non_negative(X, method)
     for first in range(0, X.nnz, CHUNK):  # the matrix may be larger than memory
         some = X.data[first : first + CHUNK]
         for broken in some[some != np.floor(some)]:
-            hint = "Logarithms or normalised values are not counts. A layer may hold counts."
+            hint = (
+                "Logarithms and normalised values are not counts. "
+                "In an AnnData object, the counts may be in one of the layers."
+            )
             raise BadParameter("X", "integer counts", broken, hint)
     return X
 
 
 def _are_texts(X: Any) -> bool:
     """Whether X is a list, a Series or an array of str, or of lists of str."""
-    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is read only once it is checked
+    if isinstance(X, str) or sparse.issparse(X):  # a sparse array is not read before its checks
         return False
     one_dimensional = isinstance(X, Sequence) or getattr(X, "ndim", 0) == 1
     first = next(iter(X), None) if one_dimensional else None
@@ -133,9 +136,9 @@ def _are_pairs(X: Any) -> bool:
 
 
 def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
-    """Return a sparse matrix as a CSR matrix that SciPy may read, whatever was done to X.
+    """Return a sparse matrix as a CSR matrix that is safe to read, even if X may be damaged.
 
-    Its entries may come in any order and more than once.
+    The entries of the result may be in any order and may be repeated.
     """
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 2:
@@ -145,20 +148,20 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     try:
         return _checked(X)
     except DAMAGE as error:
-        # what Python says of objects that are no arrays tells nothing of the matrix
+        # Python's messages about objects that are not arrays do not help the user
         why = error if isinstance(error, ValueError) else "its shape or its arrays are unusable"
         raise ValueError(f"The sparse matrix {name} is damaged: {why}") from error
 
 
 def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse.csr_matrix:
-    """A CSR matrix of sound arrays; SciPy would look through int64 indices for int32's range."""
+    """Make a CSR matrix from checked arrays, without SciPy's search for a smaller index dtype."""
     X = sparse.csr_matrix(shape, dtype=data.dtype)
     X.data, X.indices, X.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
     return X
 
 
 def digest(X: Any) -> str:
-    """SHA-256 of an array or a CSR matrix; the dtype of indices makes no difference."""
+    """Return the SHA-256 of an array or a CSR matrix; the dtype of indices has no influence."""
     total = hashlib.sha256(str(X.dtype).encode())
     for part in (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,):
         dtype = part.dtype if part is X or part is X.data else np.int64
@@ -172,9 +175,9 @@ def digest(X: Any) -> str:
 def are_plain_counts(X: Any, estimator: Any) -> bool:
     """Whether a matrix of counts needs no check and no conversion.
 
-    One look at the arrays of a CSR matrix tells what :func:`check_matrix` and the check for
-    negative numbers find out in a dozen, which takes as long as a step with a few documents.  What
-    they may convert, refuse or warn of is left to them.
+    This reads the arrays of a CSR matrix once.  :func:`check_matrix` and the check for negative
+    numbers read them a dozen times, which takes as long as a step with a few documents.  The result
+    is False if these checks might convert or reject the matrix, or warn about it.
     """
     if type(X) is not sparse.csr_matrix or hasattr(estimator, "feature_names_in_"):
         return False
@@ -197,21 +200,21 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
 
 
 def _is_plain(array: Any) -> bool:
-    """Whether a kernel can read an array as it is."""
+    """Whether a kernel can read an array without conversion."""
     if type(array) is not np.ndarray or array.ndim != 1:
         return False
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
 def _in_order(X: sparse.csr_matrix) -> bool:
-    """Whether the columns of each row rise; SciPy only notes whether they did."""
+    """Whether the column indices of each row increase.  SciPy's own flag may be out of date."""
     n_entries = len(X.indices)
     for first in range(0, n_entries, CHUNK):  # the matrix may be larger than memory
         stop = min(first + CHUNK, n_entries - 1)
         ascending = X.indices[first + 1 : stop + 1] > X.indices[first:stop]
-        # of its own dtype: NumPy would copy indptr to compare
+        # values of the dtype of indptr: otherwise NumPy would copy indptr
         begin, end = np.searchsorted(X.indptr, X.indptr.dtype.type([first + 1, stop + 1]))
-        ends = X.indptr[begin:end]  # of rows, whose next entry need not be larger
+        ends = X.indptr[begin:end]  # ends of rows: the next entry belongs to another row
         ascending[ends - 1 - first] = True
         if not ascending.all():
             return False
@@ -219,19 +222,19 @@ def _in_order(X: sparse.csr_matrix) -> bool:
 
 
 def _checked(X: Any) -> sparse.csr_matrix:
-    """A matrix in CSR format; nothing is read at an index that has not been checked."""
+    """Convert a matrix to CSR format; no index is used before it has been checked."""
     if X.format == "lil":
         lengths = [len(row) for row in X.rows]
         if len(lengths) != X.shape[0] or lengths != [len(row) for row in X.data]:
             raise ValueError("each row must have a list of columns and a list of as many values")
-        X = X.tocsr()  # which reads the lists only by their lengths
+        X = X.tocsr()  # it relies only on the lengths of the lists
     elif X.format == "dok":
         X = X.tocoo()
     data = _plain(X.data, "biuf")
     if X.format == "csr":
         return _compressed(X, sparse.csr_matrix(X.shape), data)
     if data.dtype.kind != "f" or data.itemsize < 4:
-        data = data.astype(np.float64)  # in which sums of entries do not overflow
+        data = data.astype(np.float64)  # sums of entries do not overflow in float64
     if X.format == "csc":
         return _compressed(X, sparse.csc_matrix(X.shape), data).tocsr()
     if X.format == "bsr":
@@ -248,13 +251,13 @@ def _checked(X: Any) -> sparse.csr_matrix:
 
 
 def _compressed(X: Any, own: Any, data: NDArray) -> Any:
-    """Give the arrays of X to an empty matrix of its format and shape, once they are sound.
+    """Check the arrays of X, and assign them to an empty matrix of the same format and shape.
 
-    The matrix is not made from the arrays: SciPy would look through int64 indices for whether
-    int32 will do.
+    The matrix is not made from the arrays, because SciPy would then search int64 indices to find
+    out whether int32 is large enough.
     """
     own.data, own.indices, own.indptr = data, _plain(X.indices, "i"), _plain(X.indptr, "i")
-    # compared, because differences wrap; SciPy does not look if the last entry is 0
+    # compared, because differences can overflow; SciPy skips this check if the last entry is 0
     if np.any(own.indptr[1:] < own.indptr[:-1]):
         raise ValueError("indptr must be a non-decreasing sequence")
     own.check_format(full_check=True)
@@ -262,21 +265,20 @@ def _compressed(X: Any, own: Any, data: NDArray) -> Any:
 
 
 def _plain(array: Any, kinds: str) -> NDArray:
-    """The array itself, or a copy that is contiguous, aligned and in native byte order."""
+    """Return the array or, if need be, a contiguous, aligned copy in native byte order."""
     if array.dtype.kind not in kinds:
         wanted = "of a signed integer type" if kinds == "i" else "real numbers"
-        raise ValueError(f"its arrays must be {wanted}. Got {array.dtype}")
+        raise ValueError(f"its arrays must be {wanted}. Got an array of dtype {array.dtype}")
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
 
 
 def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
-    """Number of words of each document."""
     sums = np.zeros(rows.stop - rows.start)
-    for first in range(0, len(sums), SUMMED):  # NumPy copies counts to sum them in float64
+    for first in range(0, len(sums), SUMMED):  # in parts: NumPy copies counts to sum in float64
         start = rows.start + first
         ends = X.indptr[start : min(start + SUMMED, rows.stop) + 1]
         written = ends[1:] > ends[:-1]
-        if written.any():  # reduceat returns the first number of an empty stretch
+        if written.any():  # empty documents are left out: reduceat does not return 0 for them
             counts, begins = X.data[ends[0] : ends[-1]], ends[:-1][written] - ends[0]
             found = np.add.reduceat(counts, begins, dtype=np.float64)
             sums[first : first + SUMMED][written] = found

@@ -1,9 +1,9 @@
-"""The protocol between inference and models: what a model must offer.
+"""The protocol between inference and models: the methods that a model must have.
 
 A conditionally conjugate model has local variables (one set for each datum) and global
-variables with a conjugate prior.  Tempering raises the likelihood to the inverse
-temperature b = 1/T.  A class with the methods of :class:`Model` can be fitted by the
-stochastic variational inference and the annealing of :mod:`annealvi.inference`.
+variables with a conjugate prior.  Tempering raises the likelihood to the power b = 1/T, the inverse
+temperature.  A class with the methods of :class:`Model` can be fitted by the stochastic variational
+inference and the annealing of :mod:`annealvi.inference`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Form = Literal["likelihood", "posterior"]
 
 
 class LocalRule(Protocol):
-    """A rule that gives each datum a temperature, from how well the model explains it.
+    """A rule that computes a temperature for each datum from how well the model explains it.
 
     Attributes
     ----------
     inverses : ndarray of shape (M,)
-        Inverse temperatures at which the rule needs log C.
+        Inverse temperatures at which the rule requires log C.
     rounds : int
-        How many times local variables are fitted, and then temperatures.
+        The number of rounds.  Each round fits the local variables and then the temperatures.
     """
 
     inverses: NDArray[np.float64]
@@ -41,19 +41,20 @@ class LocalRule(Protocol):
 
 
 class FactorLimits(NamedTuple):
-    """Limits of binary factors; beyond its limits a factor has its own temperature.
+    """Limits of binary factors; a factor beyond its limits has its own temperature.
 
-    Let a be the best logit of a factor at T = 1.  Within the limits the logit is a.  Beyond them it
-    is the limit or ``centre + inverse * (a - centre)``, whichever lies further out.
+    Let a be the best logit of a factor at T = 1.  If a is within the limits, the logit is a.
+    Otherwise the logit is the limit or ``centre + inverse * (a - centre)``, whichever is further
+    from the centre.
 
     Attributes
     ----------
     inverse : float
-        b of the factors that lie furthest out.
+        The inverse temperature b of the factors that are furthest from their centre.
     centre : ndarray of shape (K,)
         The logit towards which each factor is pulled.
     lower, upper : ndarray of shape (K, n)
-        Limits on either side of the centre, as logits; they may be infinite.  There is one
+        Limits below and above the centre, as logits; they may be infinite.  There is one
         column for each column of :meth:`BinaryFactors.factors`.
     """
 
@@ -69,12 +70,12 @@ class Tempering(NamedTuple):
     Attributes
     ----------
     inverse : float or ndarray of shape (n_samples,)
-        b = 1/T, one number or one for each datum of the batch.
+        b = 1/T, either one number or one for each datum of the batch.
     form : {"likelihood", "posterior"}
-        Raised to the power b: the likelihood alone (Mandt et al. 2016) or likelihood and
-        priors (Abrol et al. 2014).
+        What is raised to the power b: the likelihood alone (Mandt et al. 2016), or the likelihood
+        and the priors (Abrol et al. 2014).
     rule : LocalRule or None
-        Finds a temperature for each datum; it starts from `inverse`.
+        A rule that finds a temperature for each datum, starting from `inverse`.
     limits : FactorLimits or None
         Limits on binary factors in the local step, for a model with the methods of
         :class:`BinaryFactors`.
@@ -92,7 +93,7 @@ class Tempering(NamedTuple):
 
     @property
     def of_priors(self) -> float:
-        """b of the priors: 1, or in the posterior form the mean of b."""
+        """The power b of the priors: the mean of b if `form` is "posterior", otherwise 1."""
         return self.mean if self.form == "posterior" else 1.0
 
 
@@ -101,7 +102,7 @@ UNTEMPERED = Tempering()
 
 
 class Batch(NamedTuple):
-    """Rows of the data.  The model uses views of them, never copies.
+    """Some rows of the data.  The model uses views of these rows, never copies.
 
     Attributes
     ----------
@@ -122,22 +123,22 @@ class LocalStep:
     Attributes
     ----------
     statistics : object
-        Expected sufficient statistics, weighted by b.  The optimiser does not look into
-        them, and passes them to ``global_step``.
+        Expected sufficient statistics, weighted by b.  The optimiser does not read them; it passes
+        them to ``global_step``.
     energy : ndarray of shape (n_samples,), float or None
         +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and without the
-        base measure h(x, z), which is not tempered.  It has the sign of a log-likelihood, unlike an
-        energy in physics: larger is better.  A model that can compute it cheaply makes it a
-        property, evaluated at the current globals when it is read.
+        base measure h(x, z), which is not tempered.  Unlike an energy in physics, this energy has
+        the sign of a log-likelihood: larger is better.  A model that can compute it cheaply makes a
+        property of it, which uses the globals at the time when it is read.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, minus the contribution of their
-        untempered priors: ``b * energy + entropy`` is the share of the annealed ELBO.
+        untempered priors.  The data's part of the annealed ELBO is ``b * energy + entropy``.
     log_partition : ndarray of shape (M,) or None
         log C(T) of the batch at the current q, at the inverse temperatures passed to
         :meth:`LocallyNormalised.normalise_at`.
     n_units : float or None
-        Number of terms in the sum that is the batch's energy, if these are not its data but,
-        for example, words.
+        Number of terms in the sum that is the energy of the batch, if the terms are not the data
+        themselves (for example, if they are words).
     inverse : ndarray of shape (n_samples,) or (K, n_samples) or None
         The inverse temperatures that a :class:`LocalRule` found, or that result from
         :class:`FactorLimits`.
@@ -149,12 +150,12 @@ class LocalStep:
     log_partition: NDArray[np.float64] | None = None
     n_units: float | None = None
     inverse: NDArray | None = None
-    #: Name of a unit, for messages.
+    #: The name of a unit in messages.
     unit: ClassVar[str] = "datum"
 
 
 class Model(Protocol):
-    """A conditionally conjugate model, as the optimiser uses it."""
+    """The methods of a conditionally conjugate model that the optimiser calls."""
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> LocalStep:
         """Fit the local variables of a batch; with `moments`, return energies and entropies."""
@@ -162,51 +163,51 @@ class Model(Protocol):
     def global_step(self, statistics: Any, rho: float, scale: float, tempering: Tempering) -> None:
         """Update the globals by a step of size rho along the tempered natural gradient.
 
-        `scale` is the number of data in the population over the number in the batch.
+        `scale` is the number of data in the population divided by the number in the batch.
         """
 
 
 @runtime_checkable
 class Normalised(Protocol):
-    """A model that offers log C(T), for temperatures that are learned from the data."""
+    """A model that computes log C(T), for temperatures that are learned from the data."""
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log C(T) of all the data at each inverse temperature b, up to a constant.
+        """Return log C(T) of all data at each inverse temperature b, except for a constant.
 
-        C(T) normalises the tempered likelihood: h(x, z) p(beta) exp(b (beta t - a(beta)))
-        summed and integrated over beta, z and x.  It is called again at every step, so it may
-        depend on hyperparameters that the model learns.  If the integral over the prior of
-        beta cannot be computed, it may use beta at the current q instead.
+        C(T) normalises the tempered likelihood: it is h(x, z) p(beta) exp(b (beta t - a(beta))),
+        summed and integrated over beta, z and x.  The optimiser calls this method at every step, so
+        the result may depend on hyperparameters that the model learns.  If the integral over the
+        prior of beta cannot be computed, the method may use beta at the current q instead.
         """
 
 
 @runtime_checkable
 class Critical(Protocol):
-    """A model that knows its critical temperature."""
+    """A model that computes its critical temperature."""
 
     def critical_temperature(self, form: Form) -> float:
-        """The temperature above which the tempered objective has a single optimum."""
+        """Return the temperature above which the tempered objective has a single optimum."""
 
 
 @runtime_checkable
 class BinaryFactors(Protocol):
-    """A model of binary factors, fitted in batch, that can have a proximity temperature."""
+    """A model of binary factors for which proximity temperatures can be used in batch fits."""
 
     n_samples: int
 
     def factors(self) -> NDArray:
-        """The present q(z = 1) of each factor and datum, of shape (K, n).
+        """Return the current q(z = 1) of each factor and datum, of shape (K, n).
 
         Some of the columns may be padding.
         """
 
     def prior_logit(self) -> NDArray[np.float64]:
-        """logit p(z = 1) of each factor, of shape (K,)."""
+        """Return logit p(z = 1) of each factor, of shape (K,)."""
 
     def energy(self) -> float:
-        """E_q[log p(x, z | globals)] of all data, see :class:`LocalStep`.
+        """Return E_q[log p(x, z | globals)] of all data, see :class:`LocalStep`.
 
-        It can also be called before the first step.
+        This method can also be called before the first step.
         """
 
 
@@ -215,10 +216,10 @@ class LocallyNormalised(Protocol):
     """A model that computes log C(T) from batches, at the current q or over its prior."""
 
     def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
-        """Set the b at which local steps with energies also return log C; None for no b."""
+        """Set the values of b at which local steps also return log C; None switches this off."""
 
     def log_mean_unit(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log C(T) of one unit over the prior, at each inverse temperature."""
+        """Return log C(T) of one unit over the prior, at each inverse temperature."""
 
     def hyperparameters(self) -> dict[str, Any]:
-        """The quantities that log C(T) depends on, by name; None for unknown ones."""
+        """Return the quantities that log C(T) depends on, by name; unknown ones are None."""

@@ -9,27 +9,27 @@ from typing import Any
 
 from annealvi._optional import import_optional
 
-#: Least seconds between two bounds, and the share of the time that they may take.
+#: Minimum seconds between two evaluations of the bound, and the share of time they may take.
 PAUSE, SHARE = 0.5, 0.02
 
 
 class ProgressBar:
-    """A callback that shows the progress of `fit` in a bar of tqdm.
+    """A callback that shows the progress of `fit` as a tqdm progress bar.
 
     The bar counts the steps of all runs, and shows the time left, the temperature and the current
-    bound: for LDA the perplexity of up to 200 training documents, for a mixture the ELBO per
-    sample, for a deep model the ELBO of the last step.  The bound is computed at most twice a
-    second, which takes about two percent of the time.  The result of the fit stays identical, bit
-    for bit.
+    bound.  For LDA the bound is the perplexity of up to 200 training documents, for a mixture the
+    ELBO per sample, and for a deep model the ELBO of the last step.  The bound is computed at most
+    twice a second, which takes about two percent of the time.  A fit with a progress bar has the
+    same result, bit for bit, as a fit without.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
-    shows scikit-learn's own bars instead, which need the package rich.  `partial_fit` shows
-    nothing: put a bar around your own loop.
+    shows scikit-learn's own bars instead, which require the package rich.  `partial_fit` shows no
+    bar: create one around your own loop.
 
     Parameters
     ----------
     desc : str, default=None
-        Text in front of the bar.  None means the name of the estimator.
+        The text in front of the bar.  None means the name of the estimator.
     file : file-like, default=None
         Where the bar is drawn.  None means standard error, or a widget in a notebook.
 
@@ -55,7 +55,7 @@ class ProgressBar:
                 "The 'file' parameter of ProgressBar must be None or have a method 'write'. "
                 f"Got {file!r} instead."
             )
-        import_optional("tqdm", "ProgressBar")  # not after the data have been read
+        import_optional("tqdm", "ProgressBar")  # an error now, not after the data have been read
         self.desc = desc
         self.file = file
         self._outside_a_fit()
@@ -66,10 +66,10 @@ class ProgressBar:
         self._start: Any = None
         self._monitor: Any = None
         self._due = 0.0
-        self._before = 0  # steps of earlier runs
+        self._before = 0  # number of steps of earlier runs
 
     def begin(self, estimator: Any, run: Any) -> None:
-        """Draw the bar, or continue with the next run; called before the first step of a run.
+        """Draw the bar, or continue it with the next run; called before each run's first step.
 
         Parameters
         ----------
@@ -86,13 +86,13 @@ class ProgressBar:
             self._before += self._start.n_steps
         self._bar.total = self._before + run.n_steps * (run.n_runs - run.number)
         done = self._before + run.n_done
-        self._bar.initial += done - self._bar.n  # they took no time: runs may end early
+        self._bar.initial += done - self._bar.n  # skipped steps of a run that ended early
         self._bar.n = done
         self._bar.refresh()
         self._start, self._due = run, time.monotonic()
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
-        """Show one more step; called after each."""
+        """Show that one more step is done; the fit calls this after each step."""
         if self._bar is None:  # in partial_fit
             return
         self._monitor, now = monitor, time.monotonic()
@@ -103,7 +103,7 @@ class ProgressBar:
 
     @contextmanager
     def during_fit(self, estimator: Any) -> Iterator[None]:
-        """Return the context that `fit` runs in; at its end the bar is closed.
+        """Return the context that `fit` runs in; the bar is closed at the end of the context.
 
         Parameters
         ----------
@@ -111,7 +111,8 @@ class ProgressBar:
         """
         if self._in_use:
             raise ValueError(
-                "This ProgressBar is already in use by another fit: create one for each fit."
+                "This ProgressBar is already used by another fit. "
+                "Create a ProgressBar for each fit."
             )
         self._in_use = True
         try:

@@ -1,9 +1,8 @@
-r"""Schedules: how a number falls or rises over a fit.
+r"""Schedules, which define how a number decreases or increases during a fit.
 
-A schedule maps the fraction of the fit that is done to a value.  Schedules are used for
-temperatures (:class:`annealvi.temperature.Annealed`), for the magnitudes of proximity
-penalties (:mod:`annealvi.proximity`), both of which fall, and for the weight beta of deep
-annealed objectives, which rises.
+A schedule maps the fraction of the fit that is done to a value.  The values of temperatures
+(:class:`annealvi.temperature.Annealed`) and of the magnitudes of proximity penalties
+(:mod:`annealvi.proximity`) decrease.  The weight beta of deep annealed objectives increases.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from annealvi.exceptions import BadParameter
 
 
 class Schedule(Protocol):
-    """A value for each fraction done, from 0 (the start) to 1 (the end)."""
+    """A function of the fraction of the fit that is done, from 0 (the start) to 1 (the end)."""
 
     def __call__(self, done: float) -> float:
-        """Return the value when this fraction is done."""
+        """Return the value when the fraction `done` of the fit is done."""
 
 
 @dataclass(frozen=True)
 class Linear:
-    r""":math:`v = v_0 + (v_1 - v_0) s` when the fraction s is done.
+    r"""The value is :math:`v = v_0 + (v_1 - v_0) s` when the fraction s of the fit is done.
 
     Parameters
     ----------
     first, last : float
-        :math:`v_0` and :math:`v_1`.
+        :math:`v_0` and :math:`v_1`, the values at the start and at the end.
     """
 
     first: float
@@ -48,19 +47,19 @@ class Linear:
 
 @dataclass(frozen=True)
 class Exponential:
-    r""":math:`v = v_0 \gamma^s` when the fraction s is done.
+    r"""The value is :math:`v = v_0 \gamma^s` when the fraction s of the fit is done.
 
     Parameters
     ----------
     first : float
-        :math:`v_0`.
+        :math:`v_0`, the value at the start.
     decay : float
-        :math:`\gamma > 0`, the fraction of :math:`v_0` that is left at the end.
+        :math:`\gamma > 0`, the value at the end divided by the value at the start.
 
     Raises
     ------
     ValueError
-        If `decay` is not positive: powers of it would not be real.
+        If `decay` is not positive.
     """
 
     first: float
@@ -77,17 +76,19 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Relaxing:
-    r""":math:`v = v_0^{\exp(-4 s)}`: the logarithm decays with time constant 1/4.
+    r"""The value is :math:`v = v_0^{\exp(-4 s)}` when the fraction s of the fit is done.
+
+    The logarithm of the value decays exponentially with the time constant 1/4.
 
     Parameters
     ----------
     first : float
-        :math:`v_0 > 0`.  The value at the end is :math:`v_0^{0.018}`, close to 1.
+        :math:`v_0 > 0`, the value at the start.  At the end it is :math:`v_0^{0.018}`, close to 1.
 
     Raises
     ------
     ValueError
-        If `first` is not positive: powers of it would not be real.
+        If `first` is not positive.
     """
 
     first: float

@@ -1,4 +1,4 @@
-"""Fitted estimators in files: save and load, without pickle."""
+"""Functions that save fitted estimators to files and load them, without pickle."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from annealvi.files.parameters import (
 from annealvi.files.schema import Listed, Schema, Text, Tree
 from annealvi.threads import reading
 
-#: The kind of these files.
+#: The kind of file that these functions write and read.
 KIND = "estimator"
-#: The estimators that a file can hold.
+#: The names of the estimators that can be saved.
 ESTIMATORS = (
     *("HierarchicalPosterior", "PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
     *("TemperedFMM", "TemperedGaussianMixture", "TemperedLDA"),
@@ -37,37 +37,37 @@ ESTIMATOR = Schema(
 def save(estimator: Any, path: str | os.PathLike) -> None:
     """Write a fitted estimator to a file.
 
-    The file is in the safetensors format and contains only arrays, numbers and strings, so reading
-    it executes nothing.  The loaded estimator predicts, scores and continues with `partial_fit`
-    exactly as this one does.
+    The file is in the safetensors format and contains only arrays, numbers and strings, so no code
+    is executed when it is read.  The loaded estimator returns the same predictions and scores as
+    the saved one, and continues identically with `partial_fit`.
 
     Parameters
     ----------
     estimator : estimator of annealvi or annealvi.deep
-        It must be fitted.
+        The fitted estimator to save.
     path : path
-        The file to write.  An existing file is replaced only once the new one is complete.
+        The file to write.  An existing file is replaced only when the new one is complete.
 
     Raises
     ------
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If it is of another class, or if a parameter cannot be written.  None, numbers, strings,
-        arrays or lists of these, temperatures and schedules of annealvi, a LogPartition, a
-        RandomState and functions are allowed.
+        If the estimator is of another class, or if a parameter cannot be written.  A parameter can
+        be None, a number, a string, an array or list of these, a temperature or schedule of
+        annealvi, a LogPartition, a RandomState or a function.
     OSError
         If the file cannot be written.
 
     Notes
     -----
-    Functions, such as the `log_density` of a HierarchicalPosterior, are not written.  Pass
-    them again when the file is loaded.  This also holds for a ProximityPenalty whose statistic or
-    distance is a function: ``load(path, proximity=penalty)``.
+    Functions, such as the `log_density` of a HierarchicalPosterior, are not written.  Pass them
+    again when you load the file.  A ProximityPenalty whose statistic or distance is a function must
+    also be passed again: ``load(path, proximity=penalty)``.
 
     Callbacks are not written: the loaded estimator has ``callback=None``.  A RandomState is written
-    in its present state, in which the loaded estimator has its own generator.  The choice made with
-    ``set_output`` is not written.
+    in its current state, and the loaded estimator has a copy of it.  The setting of ``set_output``
+    is not written.
 
     Examples
     --------
@@ -78,57 +78,62 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     >>> annealvi.save(lda, "topics.safetensors")  # doctest: +SKIP
     """
     if type(estimator).__name__ not in ESTIMATORS or not is_object(estimator):
-        hint = " Save what its to_local() returns." if hasattr(estimator, "to_local") else ""
-        raise TypeError(f"Only estimators of annealvi can be saved. Got {estimator!r}.{hint}")
+        local = " Save the estimator that its method to_local() returns."
+        hint = local if hasattr(estimator, "to_local") else ""
+        raise TypeError(
+            "The 'estimator' parameter of save must be an estimator of annealvi. "
+            f"Got {estimator!r} instead.{hint}"
+        )
     check_is_fitted(estimator)
-    with reading(estimator):  # the tree has its arrays
+    with reading(estimator):  # the tree contains the estimator's own arrays
         write(path, KIND, tree_of(estimator))
 
 
 def tree_of(estimator: Any) -> dict[str, Any]:
-    """A fitted estimator as a tree."""
+    """Return a fitted estimator as a tree of dicts, lists and arrays."""
     parts = contents(estimator)
     functions = [name for name, value in parts.items() if has_function(value)]
     kept = {name: parts[name] for name in parts if name not in functions}
     return {
         "estimator": type(estimator).__name__,
         "parameters": {name: parameter_tree(value, name) for name, value in kept.items()},
-        "functions": functions,  # they are to be passed when the file is loaded
+        "functions": functions,  # their names: the user passes them when the file is loaded
         "state": estimator.state_dict(),
     }
 
 
 def load(path: str | os.PathLike, **parameters: Any) -> Any:
-    """Read an estimator that :func:`save` wrote.
+    """Read an estimator from a file that :func:`save` wrote.
 
-    Nothing in the file is executed, and everything in it is checked before it is used.  Large
-    arrays, such as the topics of an LDA, are read-only views of the file, which is mapped into
-    memory; the first step of `partial_fit` copies them.  Do not change the file in place while the
-    estimator is used.  Saving to the same path is safe: the old contents stay as long as they are
-    used.
+    Nothing in the file is executed, and all contents are checked before they are used.  The file is
+    mapped into memory: large arrays, such as the topics of an LDA, are read-only views of the file
+    until the first step of `partial_fit` copies them.  Do not modify the file in place while the
+    estimator is used.  Saving another estimator to the same path is safe: the old contents remain
+    readable as long as they are used.
 
     Parameters
     ----------
     path : path
+        The file to read.
     **parameters : objects
         Parameters that replace those in the file.  Functions must be passed, because a file cannot
-        contain them: ``load(path, log_density=f)``.  With ``device="cpu"``, an estimator fitted on
-        a GPU can be used on a CPU.
+        contain them: ``load(path, log_density=f)``.  Pass ``device="cpu"`` to use an estimator on a
+        CPU that was fitted on a GPU.
 
     Returns
     -------
     estimator
-        With ``callback=None``, unless one is passed.
+        The fitted estimator, whose `callback` is None unless you pass a callback.
 
     Raises
     ------
     ValueError
-        If the file is not an estimator, is damaged, has a newer format, or needs a function that
-        was not passed.
+        If the file does not contain an estimator, is damaged, has a newer format, or requires a
+        function that was not passed.
     TypeError
-        If the estimator does not have a parameter that was passed.
+        If a parameter was passed that the estimator does not have.
     ImportError
-        If it is an estimator of annealvi.deep, and PyTorch is not installed.
+        If the file contains an estimator of annealvi.deep, and PyTorch is not installed.
     OSError
         If the file cannot be read.
     """
@@ -136,21 +141,24 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
 
 
 def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "") -> Any:
-    """The estimator of a tree from a file; parameters that are `given` replace those in it."""
+    """Make an estimator from the tree of a file; `given` parameters replace those in the file."""
     values, given = ESTIMATOR.load(tree, way), given or {}
     cls = class_of(values["estimator"])
     possible = inspect.signature(cls).parameters
     for name in given:
         if name not in possible:
-            raise TypeError(f"{cls.__name__} has no parameter {name!r}. It has {list(possible)}.")
+            raise TypeError(
+                f"{cls.__name__} has no parameter {name!r}. The parameters of {cls.__name__} are "
+                f"{list(possible)}."
+            )
     inner = f"{way}." if way else ""
     parameters = parameters_of(values["parameters"], cls, f"{inner}parameters") | dict(given)
     for name, parameter in possible.items():
         needed = name in values["functions"] or parameter.default is parameter.empty
         if needed and name not in parameters:
             raise ValueError(
-                f"The file does not contain {name!r}, because a file cannot hold a function. Pass "
-                f"it: annealvi.load(path, {name}=...)."
+                f"The file does not contain the parameter {name!r}, because functions are not "
+                f"saved. Pass it when you load the file: annealvi.load(path, {name}=...)."
             )
     estimator = cls(**parameters)
     estimator.load_state_dict(values["state"], f"{inner}state")

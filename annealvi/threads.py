@@ -1,9 +1,9 @@
-"""One lock for each estimator, and light copies.  docs/look_up/threads.md has the policy.
+"""The locks of estimators, and shallow copies.  docs/look_up/threads.md explains the policy.
 
-Threads that change an estimator take turns (:func:`writing`), maybe for hours.  Readers share the
-estimator (:func:`reading`); a step of a fit, or an assignment, has it alone for a moment
-(:func:`changing`).  Locks are not stored as attributes of the estimators, so copies and pickles do
-not include them.
+With :func:`writing`, one thread at a time fits or changes an estimator, possibly for hours.  With
+:func:`reading`, any number of threads read an estimator.  With :func:`changing`, a step of a fit or
+an assignment stores its result while no other thread reads.  Locks are not stored as attributes of
+the estimators, so copies and pickles do not include them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ T = TypeVar("T")
 
 
 class _Lock:
-    """Shared by readers, or held alone; whoever waits gets it in turn.
+    """A lock that is either shared by readers or held by one thread; no thread waits for ever.
 
-    A thread that holds it may take it again.  One that reads may not wait for another reader.
+    A thread that holds the lock may take it again.  A thread that reads must not wait for another
+    reader.
     """
 
     def __init__(self) -> None:
         self.turn = threading.RLock()
         self._changed = threading.Condition()
-        self._readers: dict[int, int] = {}  # how often each thread reads
-        self._owner: int | None = None  # the thread that has it alone
-        self._depth = self._waiting = 0  # of the owner; readers that wait
-        self._admitted = self._hopeful = 0  # readers that go next; threads that wait to be alone
+        self._readers: dict[int, int] = {}  # how many times each thread has taken it to read
+        self._owner: int | None = None  # the thread that holds it alone
+        # how many times the owner has taken the lock, and how many readers wait
+        self._depth = self._waiting = 0
+        # how many readers come before the next owner, and how many threads wait to be the owner
+        self._admitted = self._hopeful = 0
 
     def shared(self) -> _Side:
         return _Side(self._read, self._read_no_more)
@@ -54,7 +57,7 @@ class _Lock:
                 self._changed.notify_all()
 
     def _wait_to_read(self) -> None:
-        """Wait while a thread is alone or waits for it, for one such turn at most."""
+        """Wait until no thread holds the lock alone; at most one owner comes before a reader."""
         self._waiting += 1
         try:
             while self._owner is not None or (self._hopeful and not self._admitted):
@@ -91,7 +94,7 @@ class _Lock:
 
 
 class _Side:
-    """A context, which may be entered many times."""
+    """A context manager that can be used many times."""
 
     def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
         self._enter, self._leave = enter, leave
@@ -119,22 +122,22 @@ def _lock_of(owner: Any) -> _Lock:
 
 
 def writing(owner: Any) -> Any:
-    """The reentrant lock of whoever changes an object; others wait, maybe for hours."""
+    """Return the reentrant lock for threads that change an object, possibly for hours."""
     return _lock_of(owner).turn
 
 
 def reading(owner: Any) -> Any:
-    """The context in which no other thread changes an object."""
+    """Return a context in which no other thread changes an object."""
     return _lock_of(owner).shared()
 
 
 def changing(owner: Any) -> Any:
-    """The context in which no other thread reads or changes an object; for a moment only."""
+    """Return a context, for short use, in which no other thread reads or changes an object."""
     return _lock_of(owner).alone()
 
 
 def _in_child() -> None:
-    """Make all locks again: the threads that held them are not there."""
+    """Create all locks again: the threads that held them do not exist in a forked process."""
     global _adding
     _adding = threading.RLock()
     _locks.clear()
@@ -145,7 +148,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def shallow(original: T) -> T:
-    """A copy that shares all attributes, whatever pickling would leave out."""
+    """Return a copy that shares all attributes, even those that pickling would leave out."""
     copied = object.__new__(type(original))
     vars(copied).update(vars(original))
     return copied

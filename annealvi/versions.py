@@ -1,4 +1,4 @@
-"""Pickles of estimators carry the version of annealvi, and another version warns."""
+"""Pickles of estimators contain the version of annealvi; another version warns when it reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEY = "_annealvi_version"
 
 
 class Versioned:
-    """Base class of estimators, before scikit-learn's `BaseEstimator` in the order of bases."""
+    """A base class of estimators; it must precede scikit-learn's `BaseEstimator` in the bases."""
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[misc, assignment]
@@ -25,7 +25,7 @@ class Versioned:
 
 
 def warn_of_version(owner: str, version: str) -> None:
-    """Warn if another version of annealvi wrote what is read."""
+    """Warn if another version of annealvi wrote the file or pickle."""
     if version != __version__:
         warning = InconsistentVersionWarning(
             estimator_name=owner,

@@ -66,7 +66,12 @@ def test_a_path_that_cannot_be_written(tmp_path):
     refused("PathLike", Checkpoint, 3, error=TypeError)
     steps = []
     lda = make(callback=[counting(steps), Checkpoint(tmp_path / "none" / "a")])
-    refused(r"There is no folder '.*none'", lda.fit, corpus(), error=FileNotFoundError)
+    refused(
+        r"cannot be written: there is no folder '.*none'",
+        lda.fit,
+        corpus(),
+        error=FileNotFoundError,
+    )
     assert not steps  # it is said before the fit
 
 
@@ -172,7 +177,7 @@ def test_one_checkpoint_in_two_fits(path):
 
     def fit_another(estimator, monitor):
         if monitor.step == 2:
-            refused("already in use by another fit", make(callback=checkpoint).fit, corpus())
+            refused("already used by another fit", make(callback=checkpoint).fit, corpus())
             seen.append(monitor.step)
 
     X = corpus()

@@ -116,22 +116,27 @@ def test_priors_that_numpy_cannot_draw_from(prior):
 
 @cases(
     "arrays, message",
-    ({}, "it has no .'data', 'indices', 'indptr', 'shape'"),
-    (dict(indices=[0, 7, 1]), "not a count matrix. .*indices"),
-    (dict(indptr=[0, 2, 2**40]), "not a count matrix"),
-    (dict(shape=[-1, 3]), "not a count matrix"),
-    (dict(data=[1, -2, 3]), "not a count matrix"),
+    ({}, "it has no arrays .'data', 'indices', 'indptr', 'shape'"),
+    (dict(indices=[0, 7, 1]), "not a matrix of counts. .*indices"),
+    (dict(indptr=[0, 2, 2**40]), "not a matrix of counts"),
+    (dict(shape=[-1, 3]), "not a matrix of counts"),
+    (dict(data=[1, -2, 3]), "not a matrix of counts"),
 )
 def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):
     whole = dict(data=[1, 2, 3], indices=[0, 2, 1], indptr=[0, 2, 3], shape=[2, 3], vocab=["a"] * 3)
     np.savez(tmp_path / "mine.npz", **(whole | arrays if arrays else {"a": 1}))
-    refused(rf"mine.npz' holds no corpus.*{message}", load_corpus, "mine", data_home=tmp_path)
+    refused(
+        rf"mine.npz' does not contain any corpus.*{message}",
+        load_corpus,
+        "mine",
+        data_home=tmp_path,
+    )
 
 
 def test_image_files_with_wrong_arrays_and_damaged_ones(tmp_path):
     for arrays in (dict(X=np.ones((2, 3))), dict(X=np.uint8(1)), dict(Y=[1])):
         np.savez(tmp_path / "mine.npz", **arrays)
-        refused(r"mine.npz' holds no images: ", load_images, "mine", data_home=tmp_path)
+        refused(r"mine.npz' does not contain any images: ", load_images, "mine", data_home=tmp_path)
     np.savez(tmp_path / "mine.npz", X=np.zeros((4, 8), dtype=np.uint8))
     whole = (tmp_path / "mine.npz").read_bytes()
     for place in (*range(0, len(whole), 7), len(whole) - 1):
@@ -142,4 +147,4 @@ def test_image_files_with_wrong_arrays_and_damaged_ones(tmp_path):
             try:
                 load_images("mine", data_home=tmp_path)
             except ValueError as error:
-                assert "mine.npz' holds no images" in str(error)
+                assert "mine.npz' does not contain any images" in str(error)

@@ -63,7 +63,7 @@ def test_a_bar_can_be_used_again_and_copied_but_not_twice_at_once():
     for _ in range(2):
         TemperedLDA(2, max_iter=1, callback=bar).fit(COUNTS)
     assert file.getvalue().count("100%") >= 2
-    with bar.during_fit(None), pytest.raises(ValueError, match="already in use by another fit"):
+    with bar.during_fit(None), pytest.raises(ValueError, match="already used by another fit"):
         TemperedLDA(2, max_iter=1, callback=bar).fit(COUNTS)
     assert repr(pickle.loads(pickle.dumps(ProgressBar("mine")))) == "ProgressBar(desc='mine')"
 

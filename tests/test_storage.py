@@ -142,7 +142,7 @@ def test_what_cannot_be_saved(path):
     refused("not fitted", annealvi.save, TemperedLDA(), path, error=NotFittedError)
     generator = RandomState(np.random.PCG64(0))
     for words, other in (
-        *(("Only estimators of ann", one) for one in (Own(3).fit(X), "text", TemperedLDA)),
+        *(("must be an estimator of ann", one) for one in (Own(3).fit(X), "text", TemperedLDA)),
         ("'temperature' parameter cannot be written", make(temperature=OwnTemperature(2.0)).fit(X)),
         (r"'random_state' parameter: .*PCG64", make(random_state=generator).fit(X)),
     ):
@@ -171,10 +171,10 @@ def tree(tmp_path_factory):
     ("state.fit.model.n_features", 2**50, "stored' must be an array of float64 of shape"),
     ("state.fit.model.dtype", "float32", "stored' must be an array of float32"),
     ("state.fit.model.topics.stored", np.ones((60, 8)), "stored' must be positive, and 0 in"),
-    ("state.fit.model.topics.stored", np.zeros((2**40, 0)), "array without elements has shape"),
-    ("state.fit.model.topics.sums", np.zeros(4), "sums' must be positive and finite"),
+    ("state.fit.model.topics.stored", np.zeros((2**40, 0)), "array without elements has the shape"),
+    ("state.fit.model.topics.sums", np.zeros(4), "sums' must be an array of positive and finite"),
     ("state.fit.model.topics.now", 2.0, "now' must be a finite float in the range"),
-    ("state.fit.model.alpha", np.full(4, np.nan), "alpha' must be positive and finite"),
+    ("state.fit.model.alpha", np.full(4, np.nan), "alpha' must be an array of positive and finite"),
     ("state.fit.model.options.max_iter", 2**40, "max_iter' must be an int in the range"),
     ("state.fit.model.partition", None, "partition' must be there if and only if T needs it"),
     ("state.fit.model.rng.pos", 625, "pos' must be an int in the range"),

@@ -36,7 +36,7 @@ def test_another_version_warns(fitted, monkeypatch):
     name = type(fitted).__name__
     with pytest.warns(
         exceptions.InconsistentVersionWarning,
-        match=rf"{name} comes from annealvi 0.* and is read by annealvi 99\.0",
+        match=rf"{name} was written by annealvi 0.* and is now read by annealvi 99\.0",
     ) as caught:
         loaded = pickle.loads(data)
     assert isinstance(caught[0].message, InconsistentVersionWarning)

@@ -1,4 +1,4 @@
-"""The command line: ``annealvi fit``, ``label``, ``show`` and others."""
+"""The command line interface: ``annealvi fit``, ``label``, ``show`` and other commands."""
 
 from annealvi.cli.commands import main
 

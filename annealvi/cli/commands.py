@@ -1,4 +1,4 @@
-"""The command ``annealvi``: its options, which command was called, and how its errors are told."""
+"""The program ``annealvi``: its commands and options, and how it reports errors."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from annealvi.exceptions import BadParameter
 
 _DOCUMENTS = """\
 documents (PATH):
-  a folder              one document in each file, also in folders within; columns: text, name,
-                        folder
-  .csv .tsv             one in each row; the first line names the columns
-  .jsonl .ndjson        a JSON object on each line
-  .parquet              one in each row; needs pandas and pyarrow: pip install pandas pyarrow
-  .txt                  one on each line
-  .npz .mtx             counts of words: a sparse matrix, documents x words
-  .h5ad                 counts of cells by genes or regions, as AnnData keeps them (pip install
-                        anndata); columns: those of obs
-  a folder of 10x       the same: matrix.mtx, features.tsv and barcodes.tsv
-  docword.*.txt         counts in UCI's bag-of-words format
-  .ldac                 counts in the format of LDA-C
-  Texts and counts, except .npz and .parquet, may be packed by gzip (.gz).  Tables (.csv to
-  .parquet) need pandas (pip install pandas).  The words of counts are read from --vocabulary, or
-  from a file vocab.txt (UCI: vocab.*.txt) beside them.
+  a folder              each file is a document, also in subfolders; the columns are text, name
+                        and folder
+  .csv .tsv             each row is a document; the first line contains the names of the columns
+  .jsonl .ndjson        each line is a document, as a JSON object
+  .parquet              each row is a document; needs pip install pandas pyarrow
+  .txt                  each line is a document
+  .npz .mtx             word counts, as a sparse matrix of documents x words
+  .h5ad                 counts of genes or regions in cells, in the format of AnnData; needs
+                        pip install anndata; the columns are the columns of obs
+  a folder of 10x       counts of genes or regions in cells, as matrix.mtx, features.tsv and
+                        barcodes.tsv
+  docword.*.txt         word counts in UCI's bag-of-words format
+  .ldac                 word counts in the format of LDA-C
+  All files except .npz, .parquet and .h5ad can be compressed by gzip (.gz).  Tables (.csv to
+  .parquet) need pandas (pip install pandas).  The words of counts are read from the file
+  --vocabulary, or from a file vocab.txt (UCI: vocab.*.txt) in the same folder.
 """
 FIT = f"""\
 {_DOCUMENTS}
 examples:
-  annealvi fit letters/                         20 topics of a folder of text files
+  annealvi fit letters/                         find 20 topics in a folder of text files
   annealvi fit papers.csv --text abstract --topics 50 --model topics.safetensors
   annealvi fit papers.jsonl.gz --text title --text abstract --time created --group category \\
       --topics 50 --report topics.html --model topics.safetensors
   annealvi fit docword.kos.txt.gz --vocabulary vocab.kos.txt
   annealvi fit papers.csv --seed-words '{{"space": ["nasa", "orbit"], "networks": ["wireless"]}}'
 
-The topics are printed, largest first.  The report is one HTML file for a browser.  The model is
-for annealvi label, show and compare, and for annealvi.load in Python.
+The topics are printed, the largest topic first.  The report is an HTML file, which a browser can
+open.  The model can be used by annealvi label, show and compare, and by annealvi.load in Python.
 """
 LABEL = f"""\
 {_DOCUMENTS}
@@ -56,9 +57,10 @@ examples:
   annealvi label topics.safetensors letters/ --name name --shares --output labels.csv
   annealvi label topics.safetensors cells.h5ad --output with_topics.h5ad
 
-The table has a row for each document: its number or name, the topic that it belongs to if it
-belongs to one only, that topic's label and share.  A document without a word of the model has no
-topic.  An --output whose name ends in .h5ad gets an AnnData with the shares, topics and labels.
+Each row of the table contains the number or name of a document, the one topic to which the document
+is assigned, and the label and share of that topic.  A document without words of the model has no
+topic.  If the name of --output ends in .h5ad, an AnnData with the shares, topics and labels is
+written instead of a table.
 """
 SHOW = """\
 examples:
@@ -71,16 +73,18 @@ example:
   annealvi paper topics.safetensors papers.csv --text abstract --group field --time year \\
       --formula '~ field + bs(year, df=4)' --refits 10 --folder paper
 
-The folder gets the topics, their shares by group and over time, and the effects of --formula, as
-.csv (all digits) and .tex (for the LaTeX package booktabs), figures as .pdf, and methods.txt: how
-the topics were found, and what to cite.  All this needs pandas and matplotlib, and --formula needs
-formulaic: pip install pandas matplotlib formulaic
+These tables are written to the folder, as .csv (with all digits) and .tex (for the LaTeX package
+booktabs): the topics, their shares by group and over time, and the effects of --formula.  Figures
+are written as .pdf.  The file methods.txt describes how the topics were found, with references.
+The command needs pandas and matplotlib, and --formula needs formulaic:
+pip install pandas matplotlib formulaic
 """
 LABEL_TOPICS = """\
 example:
   annealvi label-topics topics.safetensors 3=robots "7=black holes"
 
-The labels are written into the file of the model.  label, show and the report show them.
+The labels are written to the file of the model.  annealvi label, annealvi show and reports use the
+labels.
 """
 COMPARE = """\
 example:
@@ -88,9 +92,9 @@ example:
   annealvi fit papers.csv --random-state 2 --model two.safetensors
   annealvi compare one.safetensors two.safetensors
 
-Each topic of one model is matched with a topic of the other.  The similarity is the cosine of
-their probabilities of words: 1 if they are the same.  A topic that recurs only weakly depends on
-the random state: do not build on it.
+Each topic of one model is matched with a topic of the other model.  The similarity is the cosine
+of their word probabilities, which is 1 if the topics are equal.  A topic of low similarity depends
+on the random state: do not rely on it.
 """
 
 
@@ -98,11 +102,11 @@ the random state: do not build on it.
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """A type of whole numbers that are not smaller than `least`."""
+    """Return a function that converts a text to an integer of at least `least`."""
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            wanted = f"must be an integer of at least {least}, got {text!r}"
+            wanted = f"must be an integer of at least {least}. Got {text!r}"
             raise argparse.ArgumentTypeError(wanted)
         return int(text)
 
@@ -110,118 +114,127 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def topics(text: str) -> int | str:
-    """A number of topics, or auto."""
     return text if text == "auto" else at_least(1)(text)
 
 
 def refits(text: str) -> int:
-    """A number of refits: none, or enough to tell how they differ."""
+    """Convert a text to a number of refits: 0, or at least 2, so that they can be compared."""
     return at_least(0)(text) if text == "0" else at_least(2)(text)
 
 
 def documents(text: str) -> int | float | str:
-    """A number of documents, a share of them, or auto: 5 or 0.2."""
+    """Convert a text to a number of documents (5), a fraction of them (0.2), or auto."""
     try:
         return text if text == "auto" else int(text) if text.isdecimal() else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            "must be a number of documents, such as 5, or a fraction of them, such as 0.2, got "
-            f"{text!r}"
+            "must be a number of documents, such as 5, a fraction of the documents, such as 0.2, "
+            f"or auto. Got {text!r}"
         ) from None
 
 
 def encoding(text: str) -> str:
-    """The name of an encoding, for Python."""
+    """Convert the name of an encoding to the name that Python uses."""
     try:
         name = codecs.lookup(text).name
     except LookupError:
         raise argparse.ArgumentTypeError(
-            f"unknown encoding {text!r}; common ones are utf-8, cp1252, latin-1, utf-16"
+            "must be the name of an encoding, such as utf-8, cp1252, latin-1 or utf-16. "
+            f"Got {text!r}"
         ) from None
-    return "utf-8-sig" if name == "utf-8" else name  # a mark at the beginning is no text
+    return "utf-8-sig" if name == "utf-8" else name  # without the byte-order mark
 
 
 Options = dict[str, dict[str, Any]]
 
 
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
-    """An option with a value."""
     return {"metavar": metavar, "help": text, "type": type, "default": default}
 
 
 def flag(text: str) -> dict[str, Any]:
-    """An option without a value."""
     return {"action": "store_true", "help": text}
 
 
 QUIET: Options = {"--quiet": flag("write only errors to stderr")}
-MODEL: Options = {"model": value("MODEL", "file that annealvi fit --model wrote")}
-PATH: Options = {"path": value("PATH", "file or folder of documents, see below")}
+MODEL: Options = {"model": value("MODEL", "a file that annealvi fit --model wrote")}
+PATH: Options = {"path": value("PATH", "a file or folder of documents, see below")}
 READING: Options = {
     "--text": value(
         "COLUMN",
-        "column of the texts (default: text, or the only column); give it twice to join two",
+        "column of the texts (default: text, or the only column); use this option twice to join "
+        "two columns",
         default=[],
     )
     | {"action": "append"},
-    "--format": {"choices": FORMATS, "help": "if the file's name does not tell"},
-    "--encoding": value("ENCODING", "of texts (default: utf-8)", encoding, "utf-8"),
-    "--files": value("PATTERN", "files of a folder, such as '*.txt'"),
-    "--vocabulary": value("FILE", "words of counts, one on each line"),
-    "--layer": value("NAME", "layer of a .h5ad file that has the counts, or raw (default: X)"),
+    "--format": {"choices": FORMATS, "help": "format, if the name of the file does not show it"},
+    "--encoding": value("ENCODING", "encoding of texts (default: utf-8)", encoding, "utf-8"),
+    "--files": value("PATTERN", "pattern of the files to read in a folder, such as '*.txt'"),
+    "--vocabulary": value("FILE", "file with the words of counts, one word on each line"),
+    "--layer": value("NAME", "layer of a .h5ad file that contains the counts, or raw (default: X)"),
 }
-SEEDS = """topics to be found, each by a name and some of its words: a file of JSON, or JSON such as
-'{"space": ["nasa", "orbit"]}'"""
-PERIODS = """periods of time: year, quarter, month, week or day, or several of them, such as
+SEEDS = """topics that you look for, as names with some words of each topic: a JSON file, or JSON
+such as '{"space": ["nasa", "orbit"]}'"""
+PERIODS = """length of periods of time: year, quarter, month, week, day, or a multiple such as
 '5 years' (default: year)"""
-FORMULA = """effects of columns on shares, such as '~ party + bs(day, df=5)': bs is a spline, and
-party * day has their interaction too"""
-REFITS = "fit N more times, so that intervals allow for it; 10 are enough (default: 0)"
+FORMULA = """estimate effects of columns on topic shares, such as '~ party + bs(day, df=5)', where
+bs is a spline; party * day includes the interaction of both columns"""
+REFITS = """fit the model N more times, so that intervals allow for the uncertainty of the topics;
+10 are enough (default: 0)"""
 STOP_WORDS = """english, none, another language such as german (needs pip install stop-words),
 or a file with a word on each line (default: english)"""
-RARE = "leave out words in fewer documents (default: by the size of the corpus)"
-FREQUENT = "leave out words in more documents (default: a fifth of them)"
-#: The options of each command, in groups that its help shows; the first has no headline.
+RARE = """exclude words in fewer than N documents, or in a smaller fraction of documents (default:
+computed from the number of documents)"""
+FREQUENT = """exclude words in more than N documents, or in a larger fraction of documents (default:
+a fifth of the documents)"""
+#: The options of each command, in groups that its help shows; the first group has no headline.
 OPTIONS: dict[str, dict[str, Options]] = {
     "fit": {
         "": {
             **PATH,
-            "--topics": value("K", "how many; auto compares several (default: 20)", topics, 20),
+            "--topics": value(
+                "K", "number of topics; auto compares several numbers (default: 20)", topics, 20
+            ),
             "--seed-words": value("SEEDS", SEEDS),
-            "--model": value("FILE", "write the model, as .safetensors"),
-            "--words": value("N", "words to print (default: 8)", at_least(1), 8),
+            "--model": value("FILE", "write the model to this .safetensors file"),
+            "--words": value("N", "number of words to print (default: 8)", at_least(1), 8),
             **QUIET,
         },
         "how to read the documents": READING,
         "report (needs pip install plotly pandas)": {
-            "--report": value("FILE", "write a report, as .html"),
-            "--title": value("COLUMN", "titles (default: title, if it is there)"),
-            "--time": value("COLUMN", "dates or years, for the course over time"),
-            "--group": value("COLUMN", "groups, to compare them"),
+            "--report": value("FILE", "write a report to this .html file"),
+            "--title": value("COLUMN", "column of titles (default: title, if it exists)"),
+            "--time": value("COLUMN", "column of dates or years, to show shares over time"),
+            "--group": value("COLUMN", "column of groups, to compare the groups"),
             "--freq": value("PERIOD", PERIODS, default="year"),
-            "--second-fit": flag("fit twice, to show which topics recur"),
+            "--second-fit": flag("fit a second model, to show which topics both fits found"),
         },
         "which words are counted": {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
-            "--clean": flag("remove links, @-mentions, HTML tags and entities, LaTeX commands"),
+            "--clean": flag(
+                "remove links, @-mentions, HTML tags and entities, and LaTeX commands from texts"
+            ),
         },
         "how to fit": {
             "--passes": value(
-                "N", "over the documents, from one run (default: by their number)", at_least(1)
+                "N",
+                "number of passes over the documents in each run (default: computed from the "
+                "number of documents)",
+                at_least(1),
             ),
-            "--random-state": value("N", "seed (default: 0)", at_least(0), 0),
-            "--jobs": value("N", "threads; -1 means all (default: 1)", int),
+            "--random-state": value("N", "random seed (default: 0)", at_least(0), 0),
+            "--jobs": value("N", "number of threads; -1 means all processors (default: 1)", int),
         },
     },
     "label": {
         "": {
             **MODEL,
             **PATH,
-            "--name": value("COLUMN", "names of the documents (default: numbers from 0)"),
-            "--shares": flag("add the shares of all topics"),
-            "--output": value("FILE", "write there and not to stdout"),
+            "--name": value("COLUMN", "column of document names (default: numbers from 0)"),
+            "--shares": flag("add columns with the shares of all topics"),
+            "--output": value("FILE", "write to this file instead of stdout"),
             **QUIET,
         },
         "how to read the documents": READING,
@@ -229,17 +242,17 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "show": {
         "": {
             **MODEL,
-            "--topic": value("K", "one topic, in more detail", at_least(0)),
-            "--words": value("N", "how many words of a topic", at_least(1)),
+            "--topic": value("K", "show only this topic, in more detail", at_least(0)),
+            "--words": value("N", "number of words of a topic", at_least(1)),
         }
     },
     "paper": {
         "": {
             **MODEL,
             **PATH,
-            "--folder": value("FOLDER", "where to write (default: paper)", default="paper"),
-            "--time": value("COLUMN", "dates or years, for shares over time"),
-            "--group": value("COLUMN", "groups, for shares of each"),
+            "--folder": value("FOLDER", "folder to write to (default: paper)", default="paper"),
+            "--time": value("COLUMN", "column of dates or years, for shares over time"),
+            "--group": value("COLUMN", "column of groups, for shares in each group"),
             "--freq": value("PERIOD", PERIODS, default="year"),
             "--formula": value("FORMULA", FORMULA),
             "--refits": value("N", REFITS, refits, 0),
@@ -250,37 +263,40 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "label-topics": {
         "": {
             **MODEL,
-            "assignment": value("TOPIC=LABEL", "number of a topic and its label") | {"nargs": "+"},
-            "--words": value("N", "words to print (default: 8)", at_least(1), 8),
+            "assignment": value("TOPIC=LABEL", "the number of a topic and its label")
+            | {"nargs": "+"},
+            "--words": value("N", "number of words to print (default: 8)", at_least(1), 8),
         }
     },
     "compare": {
         "": {
             **MODEL,
-            "other": value("MODEL", "another"),
-            "--words": value("N", "of each topic (default: 4)", at_least(1), 4),
+            "other": value("MODEL", "another such file"),
+            "--words": value("N", "number of words of each topic (default: 4)", at_least(1), 4),
         }
     },
     "demo": {
         "": {
             "--output": value(
-                "FILE", "report (default: annealvi_demo.html)", default="annealvi_demo.html"
+                "FILE",
+                "file of the report (default: annealvi_demo.html)",
+                default="annealvi_demo.html",
             ),
             **QUIET,
         }
     },
 }
-#: What each command runs, and what its help says.
+#: The function of each command, and the texts of its help.
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
-    "fit": (fit, "find topics, write a report and a model", FIT),
+    "fit": (fit, "find topics, and write a report and a model", FIT),
     "label": (label, "assign topics to documents", LABEL),
     "show": (show, "print the topics of a model", SHOW),
     "paper": (paper, "write tables, figures and methods for a paper", PAPER),
-    "label-topics": (label_topics, "set labels of topics, in the file of a model", LABEL_TOPICS),
+    "label-topics": (label_topics, "set labels of topics in the file of a model", LABEL_TOPICS),
     "compare": (compare, "match the topics of two models", COMPARE),
-    "demo": (demo, "find topics of 3,000 abstracts, write a report", ""),
+    "demo": (demo, "find topics in 3,000 abstracts, and write a report", ""),
 }
-#: The options that are parameters of the library under another name.
+#: Parameters of the library and the options that set them, if their names differ.
 PARAMETERS = {
     "n_topics": "topics",
     "n_components": "topics",
@@ -293,23 +309,22 @@ PARAMETERS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def make_parser() -> Parser:
-    """Return the parser of the command line."""
     plain = argparse.RawDescriptionHelpFormatter
     parser = Parser(
         prog="annealvi",
-        description="Find the topics of texts, by annealed variational inference.",
+        description="Find topics in texts by annealed variational inference.",
         epilog="examples:\n"
-        "  annealvi demo                              3,000 abstracts, to see what comes out\n"
+        "  annealvi demo                              show the topics of 3,000 abstracts\n"
         "  annealvi fit letters/ --report topics.html --model topics.safetensors\n"
         "  annealvi label topics.safetensors more_letters/ > labels.csv\n\n"
-        "annealvi fit --help tells which files can be read.",
+        "annealvi fit --help lists the kinds of files that can be read.",
         formatter_class=plain,
         allow_abbrev=False,
     )
@@ -335,7 +350,7 @@ def make_parser() -> Parser:
 
 # ------------------------------------------------------------------------ the command
 
-#: Exit statuses: of wrong input, and of an interrupt.
+#: Exit statuses after wrong input, and after an interrupt.
 WRONG, INTERRUPTED = 2, 130
 
 
@@ -349,20 +364,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as deprecations, for those who write Python
+            warnings.simplefilter("ignore")  # warnings for programmers, such as deprecations
             if not vars(chosen).get("quiet"):
                 warnings.simplefilter("always", UserWarning)
             warnings.showwarning = show_warning
             COMMANDS[chosen.command][0](chosen)
         sys.stdout.flush()
-    except BrokenPipeError:  # as in annealvi show MODEL | head
+    except BrokenPipeError:  # for example in annealvi show MODEL | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print(f"\n{name}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except (ImportError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         if isinstance(error, BadParameter):
-            parameter, *place = error.name.partition("[")  # of texts[3] it is texts
+            parameter, *place = error.name.partition("[")  # "texts" if the error is about texts[3]
             option = PARAMETERS.get(parameter, parameter)
             if option in vars(chosen):
                 option = option.replace("_", "-")
@@ -373,12 +388,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _in_a_line(error: Any) -> str:
-    """An error or a warning in one line."""
+    """Return the message of an error or a warning in one line."""
     message = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         message = f"{os.fsdecode(error.filename)!r}: {error.strerror}"
     elif isinstance(error, MemoryError):
         message = f"there is not enough memory. {error}"
     elif isinstance(error, ValueError) and isinstance(error.__cause__, UnicodeError):
-        message = f"{message}. Pass its encoding by --encoding, such as cp1252 or utf-16."
+        message = f"{message}. Set the encoding by --encoding, for example to cp1252 or utf-16."
     return " ".join(message.split())

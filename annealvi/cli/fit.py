@@ -1,4 +1,4 @@
-"""``annealvi fit``: topics of documents, a report and a model; and ``annealvi demo``."""
+"""The commands ``annealvi fit``, which finds topics in documents, and ``annealvi demo``."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from annealvi.topics.vectorizer import LANGUAGES
 
 
 def fit(chosen: argparse.Namespace) -> None:
-    """Fit topics, print them, and write what is asked for."""
+    """Fit topics, print them, and write the files that the options name."""
     _check_outputs(chosen)
     estimator = _estimator(chosen)
     corpus = read(chosen)
-    if "time" in corpus.columns:  # not after the fit
+    if "time" in corpus.columns:  # checks the times before the fit
         one = np.ones((len(corpus), 1))
         rows: Any = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"], index=None)
         over_time(rows, corpus.columns["time"], chosen.freq)
@@ -64,7 +64,7 @@ def fit(chosen: argparse.Namespace) -> None:
 
 
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
-    """The TopicModel that the options describe."""
+    """Return the unfitted TopicModel that the options describe."""
     stop_words: Any = None if chosen.stop_words == "none" else chosen.stop_words
     if chosen.stop_words not in {"none", *LANGUAGES}:
         if not Path(chosen.stop_words).is_file():
@@ -81,7 +81,7 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
         seeds = None if seeds is None else json.loads(seeds)
     except (ValueError, RecursionError) as error:
         example = '{"space": ["nasa", "orbit"]}'
-        raise ValueError(f"--seed-words must be JSON, such as {example} ({error}).") from error
+        raise ValueError(f"--seed-words must be JSON, such as {example}. ({error})") from error
     return TopicModel(
         chosen.topics,
         vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df, clean=chosen.clean),
@@ -93,7 +93,7 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
 
 
 def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:
-    """A TopicModel, or the TemperedLDA of counts whose words are not known."""
+    """Fit a model; return it, or its TemperedLDA if the words of counts are unknown."""
     model, bar = clone(estimator), None
     if sys.stderr.isatty() and not chosen.quiet and find_spec("tqdm") is not None:
         bar = ProgressBar("fitting")
@@ -105,18 +105,24 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     elif known:
         model.fit_counts(corpus.counts, corpus.words)
     elif model.seed_words:
-        raise ValueError("--seed-words needs the words of counts: pass them by --vocabulary.")
+        raise ValueError(
+            "--seed-words needs the words of the counts. Pass a file of words by --vocabulary."
+        )
     else:
-        say(chosen, "the words are not known: pass a file of words by --vocabulary")
+        say(
+            chosen,
+            "the words of the counts are unknown, so numbers are shown instead; pass a file of "
+            "words by --vocabulary",
+        )
         numbers = map(str, range(corpus.counts.shape[1]))
         model.set_params(clusters=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
-        say(chosen, f"chose {len(model.components_)} topics: {model.choice_.rule}")
+        say(chosen, f"{len(model.components_)} topics were chosen: {model.choice_.rule}")
     return model if known else model.lda_
 
 
 def _check_outputs(chosen: argparse.Namespace) -> None:
-    """Raise an error before the fit if what is asked for cannot be written after it."""
+    """Raise an error before the fit if an output file cannot be written after it."""
     used = {os.path.realpath(chosen.path): "PATH"}
     for option, path in {"--report": chosen.report, "--model": chosen.model}.items():
         if path is not None:
@@ -135,7 +141,9 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
     if chosen.report is not None:
         import_optional("plotly", "--report", "pandas")
     elif given := [option for option, value in for_report.items() if value]:
-        raise ValueError(f"{given[0]} changes only the report: pass the report's file by --report.")
+        raise ValueError(
+            f"{given[0]} has an effect only on the report. Pass a file for the report by --report."
+        )
 
 
 # ------------------------------------------------------------------------------- demo
@@ -147,7 +155,7 @@ def demo(chosen: argparse.Namespace) -> None:
     if not Path(chosen.output).parent.is_dir():
         raise OSError(f"--output: {chosen.output!r} must be a file in a folder that exists.")
     abstracts = load_arxiv_abstracts(texts=True)
-    print(f"{len(abstracts.texts):,} abstracts of arXiv, 30 topics", flush=True)
+    print(f"fitting 30 topics to {len(abstracts.texts):,} abstracts of arXiv", flush=True)
     chosen.topics, corpus = 30, Corpus("the abstracts", {}, abstracts.texts)
     model = _fitted(TopicModel(30, random_state=0), corpus, chosen)
     groups = abstracts.target_names[abstracts.target]
@@ -159,14 +167,14 @@ def demo(chosen: argparse.Namespace) -> None:
         times=abstracts.created,
         groups=groups,
     )
-    print(f"\nReport: {chosen.output}, to be opened in a browser.")
-    print("For your own texts: annealvi fit --help")
+    print(f"\nThe report is {chosen.output}. Open it in a browser.")
+    print("To find topics in your own texts, see annealvi fit --help")
 
 
 def _print(summary: Any, groups: Any, times: Any) -> None:
-    """Print the topics, largest first: share, course over the years, main group, words."""
+    """Print the share, shares over the years, main group and words of each topic."""
     over, by = summary.over_time(times), summary.by_group(groups)
-    over = over[over["n_documents"] >= 20]  # the first years have few
+    over = over[over["n_documents"] >= 20]  # without the first years, which have few documents
     head = f"{over.index.year[0]} to {over.index.year[-1]}"
     width, wide = max(len(over), len(head)), max(map(len, by.index))
     print(f"\ntopic  share  {head:<{width}}  {'mostly in':<{wide + 5}}  words")

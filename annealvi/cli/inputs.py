@@ -1,4 +1,4 @@
-"""Reads the input of a command: texts in a folder or a table, or counts of words."""
+"""Readers of the input of commands: texts in a folder or a table, or word counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from annealvi.corpus.files import (
     with_words,
 )
 
-#: The format that the ending of a name tells.
+#: The formats of files by the endings of their names.
 ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -39,32 +39,33 @@ ENDINGS = {
 }
 COUNTS = ("npz", "mtx", "h5ad", "10x", "uci", "lda-c")
 FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
-#: Endings of packed files, which come after the ending of the format.
+#: Endings of compressed files, which follow the ending of the format.
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
-#: What may separate the columns of a .csv file.
+#: Characters that can separate the columns of a .csv file.
 SEPARATORS = ",;\t|"
-#: The separator of a single column, which no text has; and the rows that decide what it is.
+#: The separator for a single column, which does not occur in texts, and the number of rows that
+#: are used to find the separator.
 ALONE, LOOKED_AT = "\x1f", 1000
-#: Names of the words in an .npz file, and of files of words beside other counts.
+#: Names of the array of words in an .npz file, and of files of words in the folder of counts.
 WORDS = ("vocab", "feature_names", "vocabulary", "words")
 BESIDE = ("vocab.txt", "vocabulary.txt")
-#: Most names that a message lists.
+#: The maximum number of names in a message.
 LISTED = 40
 
 
 @dataclass
 class Corpus:
-    """Documents of a file or a folder: texts, or counts of words."""
+    """Documents of a file or a folder: texts or word counts."""
 
-    #: Where they are from, for messages.
+    #: The source of the documents, for messages.
     origin: str
-    #: Further columns, by the options that name them: title, time, group, name.
+    #: Additional columns by the options that name them: title, time, group, name.
     columns: dict[str, list]
     texts: list[str] | None = None
     counts: Any = None
-    #: The words of the counts, where they are known.
+    #: The words of the counts, or None if they are unknown.
     words: Any = None
-    #: All columns by their names, with None for what is missing.
+    #: All columns by their names, with None for missing values.
     table: Any = None
 
     def __len__(self) -> int:
@@ -72,7 +73,6 @@ class Corpus:
 
 
 def read_corpus(chosen: argparse.Namespace) -> Corpus:
-    """Read the documents that the options name."""
     path = Path(chosen.path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")
@@ -81,47 +81,47 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
     needs = {
         "files": (kind == "folder", "a folder of texts"),
         "format": (kind != "folder", "a file"),
-        "vocabulary": (kind in COUNTS, "counts of words"),
+        "vocabulary": (kind in COUNTS, "word counts"),
         "text": (kind not in COUNTS, "texts"),
         "layer": (kind == "h5ad", "a .h5ad file"),
     }
     for option, (there, what) in needs.items():
         if getattr(chosen, option) and not there:
-            raise ValueError(f"--{option} needs {what}. Got {chosen.path!r}.")
+            raise ValueError(f"--{option} can only be used with {what}. Got {chosen.path!r}.")
     corpus = (_counts if kind in COUNTS else _texts)(path, kind, chosen)
     if not len(corpus):
-        raise ValueError(f"{corpus.origin} has no documents.")
+        raise ValueError(f"{corpus.origin} must contain documents. Got no documents.")
     return corpus
 
 
 def kind_of(path: Path) -> str:
-    """The format that belongs to the name of a file."""
+    """Return the format of a file, which is determined by its name."""
     name = Path(path.name.lower())
     name = name.with_suffix("") if name.suffix in PACKED else name
     if name.name.startswith("docword."):
         return "uci"
     if name.suffix not in ENDINGS:
         raise ValueError(
-            f"The name of {str(path)!r} does not show its format: choose one by --format "
+            f"The name of {str(path)!r} does not show its format. Set the format by --format "
             f"{{{','.join(FORMATS)}}}."
         )
     return ENDINGS[name.suffix]
 
 
 def read_text(path: str | Path, encoding: str) -> str:
-    """Read a file of text, which may be packed by gzip."""
+    """Read a text file, which may be compressed by gzip."""
     with opened(path, "text") as stream, io.TextIOWrapper(stream, encoding) as file:
         text = file.read()
     return _is_text(text, path, encoding)
 
 
 def _is_text(text: str, path: str | Path, encoding: str) -> str:
-    """What was read, if it is text, without a byte-order mark."""
+    """Check that the content of a file is text, and remove the byte-order mark."""
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         raise ValueError(
             f"{str(path)!r} is not a text file in the encoding {encoding}: it contains NUL "
-            "characters, as binary files and texts in UTF-16 do."
+            "characters, like a binary file or a text in UTF-16."
         )
     if text.startswith("#doc source pos typeindex type topic"):
         raise ValueError(
@@ -147,7 +147,7 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
         return Corpus(origin, {}, [])
     if not chosen.text and "text" not in names and len(names) != 1:
         raise ValueError(
-            f"{origin} has no column 'text': name the column of the texts by --text. "
+            f"{origin} has no column 'text'. Name the column of the texts by --text. "
             f"{_listed(names)}"
         )
     taken = chosen.text or ["text" if "text" in names else names[0]]
@@ -165,14 +165,16 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
 
 
 def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, list]:
-    """The columns that options name; ValueError, which lists all, if one is not there."""
+    """Return the columns that options name; the error about a missing column lists all columns."""
     names, origin = list(table), repr(chosen.path)
     given = {option: vars(chosen).get(option) for option in ("title", "time", "group", "name")}
     if given["title"] is None and "title" in names:
         given["title"] = "title"
     for option, name in [*(("text", name) for name in chosen.text), *given.items()]:
         if name is not None and name not in names:
-            raise ValueError(f"{origin} has no column {name!r} for --{option}. {_listed(names)}")
+            raise ValueError(
+                f"--{option} must be a column of {origin}. Got {name!r}. {_listed(names)}"
+            )
     columns = {}
     for option, name in given.items():
         if name is not None:
@@ -188,7 +190,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
-    """The files of a folder and of the folders in it, except hidden ones."""
+    """Read the files of a folder and of its subfolders, except hidden files."""
     within = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
     shown = [file for file in within if not any(part.startswith(".") for part in file.parts)]
     files = sorted(shown, key=Path.as_posix)
@@ -197,7 +199,7 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
         try:
             texts.append(read_text(path / file, encoding))
         except ValueError as error:
-            hint = "Use --files to read only the text files, such as --files '*.txt'."
+            hint = "To read only text files, use --files, for example --files '*.txt'."
             raise ValueError(f"{error} {hint}") from error
     return {
         "text": texts,
@@ -207,12 +209,12 @@ def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
 
 
 def _table(path: Path, kind: str, encoding: str) -> Any:
-    """The DataFrame of a file, with None for what is missing."""
+    """Read a file as a DataFrame, with None for missing values."""
     if kind == "parquet":
         import_optional("pyarrow", "Reading a .parquet file", "pandas")
     pandas = import_optional("pandas", f"Reading a .{kind} file")
     with naming(path, f"a .{kind} file"), warnings.catch_warnings():
-        warnings.simplefilter("error", pandas.errors.ParserWarning)  # of a row that is cut
+        warnings.simplefilter("error", pandas.errors.ParserWarning)  # a row would be truncated
         if kind == "parquet":
             table = pandas.read_parquet(path, dtype_backend="numpy_nullable")
         elif kind == "jsonl":
@@ -228,7 +230,7 @@ def _table(path: Path, kind: str, encoding: str) -> Any:
                 text = _is_text(handle.handle.read(), path, encoding)
             separator = "\t" if kind == "tsv" else _separator(text)
             _check_rows(text, separator)
-            options["skip_blank_lines"] = separator != ALONE  # else they are empty cells
+            options["skip_blank_lines"] = separator != ALONE  # in a single column they are cells
             table = pandas.read_csv(io.StringIO(text), sep=separator, **options)
     return table.astype(object).where(table.notna(), None)
 
@@ -239,7 +241,7 @@ def _rows(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def _separator(text: str) -> str:
-    """What separates the columns: the first rows agree with the header.  ALONE if nothing does."""
+    """Find the separator for which most rows have as many columns as the header, or ALONE."""
 
     def agreement(separator: str) -> tuple[float, int]:
         rows = list(islice(_rows(text, separator), LOOKED_AT))
@@ -263,7 +265,7 @@ def _check_rows(text: str, separator: str) -> None:
         if len(row) > n and any(row[n:]):
             raise ValueError(
                 f"the row that ends on line {rows.line_num} has {len(row)} columns, but the "
-                f"header has {n}: a text that contains {separator!r} must be in quotation marks."
+                f"header has {n} columns. Put texts that contain {separator!r} in quotation marks."
             )
 
 
@@ -274,7 +276,7 @@ def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
     words, names = None, None
     arrays: dict[str, Any] = {}
     if kind == "npz":
-        X, arrays = read_npz(path, "counts of words")
+        X, arrays = read_npz(path, "word counts")
         words = next((arrays.pop(name) for name in WORDS if name in arrays), None)
     elif kind in ("mtx", "h5ad", "10x"):
         cells = read_cells(path, layer=chosen.layer)

@@ -1,4 +1,4 @@
-"""A model as the commands see it; ``annealvi label``, ``show`` and ``compare``."""
+"""Models in the commands ``annealvi label``, ``show``, ``label-topics`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from annealvi.topics.source import Source, in_columns, lda_in
 from annealvi.topics.trust import pairs, reasons, stability_of
 
 LEGENDS = {
-    "support": "support: the share of the fit's runs that found the topic; a topic of low support "
-    "may not come back in a new fit",
-    "stability": "stability: how similar the topics of other fits are (cosine); these fits chose "
-    "the number of topics",
+    "support": "support: the share of the fit's runs that found the topic; a new fit may not find "
+    "topics of low support again",
+    "stability": "stability: how similar the topic is to its match in other fits (cosine); these "
+    "are the fits that were made to choose the number of topics",
 }
-WEAK = "* weak: read its documents before you rely on it"
+WEAK = "* weak topic: read its documents before you rely on it"
 
 
 def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
-    """Counts of the model's words in documents."""
+    """Return the counts of the model's words in documents."""
     if corpus.texts is not None and source.count is None:
         raise ValueError(
-            f"{origin} was fitted to counts without words, so it cannot read the texts of "
-            f"{corpus.origin}: pass counts with the same columns."
+            f"{origin} was fitted to counts without words, so it cannot be applied to the texts of "
+            f"{corpus.origin}. Pass counts with the same columns."
         )
     if corpus.texts is not None:
         return source.count(corpus.texts)
@@ -45,8 +45,8 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
         X = in_columns(X, corpus.words, source.words)
     if X.shape[1] != len(source.words):
         raise ValueError(
-            f"{corpus.origin} has counts of {X.shape[1]:,} words, but {origin} has "
-            f"{len(source.words):,}: both must have the same words."
+            f"{corpus.origin} must have counts of the same {len(source.words):,} words as "
+            f"{origin}. Got counts of {X.shape[1]:,} words."
         )
     return X
 
@@ -54,7 +54,7 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
 def described(
     source: Source, corpus: Corpus, X: sparse.csr_matrix, other: Any = None, refits: int = 0
 ) -> TopicSummary:
-    """A summary of documents and their counts, with the labels that the commands show."""
+    """Summarise documents and their counts, with the labels that the commands show."""
     titles = corpus.columns.get("title")
     options = {"texts": corpus.texts, "titles": titles, "other": other, "refits": refits}
     summary = describe(source.given, X, source.words, **options)
@@ -63,9 +63,9 @@ def described(
 
 
 def print_topics(source: Source, n_words: int) -> None:
-    """Print the topics, largest first: number, share, what is known of others, and words.
+    """Print the topics, largest first: number, share, support or stability, and words.
 
-    Weak ones have a star, and below it says why.
+    Weak topics are marked by a star, and the reasons are printed below the table.
     """
     weak, stability = reasons(source), stability_of(source)
     known = {} if source.support is None else {"support": source.support}
@@ -91,22 +91,23 @@ def read_topics(path: str) -> Source:
     """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
     model = load(path)
     if lda_in(model) is None:
-        raise ValueError(f"{path!r} holds no topic model: it holds a {type(model).__name__}.")
+        raise ValueError(
+            f"The file {path!r} must contain a topic model. Got a {type(model).__name__}."
+        )
     return Source(model)
 
 
 def say(chosen: argparse.Namespace, line: str) -> None:
-    """Write a line to stderr."""
     if not chosen.quiet:
         print(line, file=sys.stderr, flush=True)
 
 
 def read(chosen: argparse.Namespace) -> Corpus:
-    """Read the documents that the options name, and say how many there are."""
+    """Read the documents that the options name, and report their number."""
     corpus = read_corpus(chosen)
     n_empty = sum(not text.strip() for text in corpus.texts or ())
-    note = f"; {n_empty:,} of them have no text" if n_empty else ""
-    say(chosen, f"read {len(corpus):,} document{'s' * (len(corpus) != 1)} of {chosen.path}{note}")
+    note = f"; {n_empty:,} of them are empty" if n_empty else ""
+    say(chosen, f"read {len(corpus):,} document{'s' * (len(corpus) != 1)} from {chosen.path}{note}")
     return corpus
 
 
@@ -114,7 +115,7 @@ def read(chosen: argparse.Namespace) -> Corpus:
 
 
 def label(chosen: argparse.Namespace) -> None:
-    """Write a table of the cluster of each document, which is a topic, and its share."""
+    """Write a table with the topic to which each document is assigned, and the topic's share."""
     source = read_topics(chosen.model)
     corpus = read(chosen)
     X = counts_of(source, corpus, repr(chosen.model))
@@ -134,7 +135,11 @@ def label(chosen: argparse.Namespace) -> None:
         writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
     if not known.all():
         n = int((~known).sum())
-        say(chosen, f"{n:,} of them have no word of the model's vocabulary and get no topic")
+        say(
+            chosen,
+            f"{n:,} documents contain no word of the model's vocabulary and are assigned to no "
+            "topic",
+        )
     if chosen.output is None:
         sys.stdout.write(table.getvalue())
         return
@@ -146,7 +151,7 @@ def label(chosen: argparse.Namespace) -> None:
 def _annotate(
     source: Source, corpus: Corpus, X: sparse.csr_matrix, chosen: argparse.Namespace
 ) -> None:
-    """Write an AnnData with what the model has found: that which was read, or a new one."""
+    """Write an AnnData with the results, which is the AnnData that was read or a new one."""
     anndata = import_optional("anndata", "Writing a .h5ad file")
     given = anndata.read_h5ad(chosen.path) if chosen.path.endswith(".h5ad") else None
     adata = described(source, corpus, X).to_anndata(given)
@@ -164,7 +169,7 @@ def show(chosen: argparse.Namespace) -> None:
         k, n_topics = chosen.topic, len(source.labels)
         if k >= n_topics:
             raise ValueError(
-                f"--topic: {chosen.model!r} has topics from 0 to {n_topics - 1}. Got {k}."
+                f"--topic must be a topic of {chosen.model!r}, from 0 to {n_topics - 1}. Got {k}."
             )
         found = "" if source.support is None else f", support {source.support[k]:.2f}"
         print(f"topic {k}: {source.labels[k]} ({source.sizes[k]:.1%} of the words{found})")
@@ -180,7 +185,7 @@ def show(chosen: argparse.Namespace) -> None:
     if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
         print(facts["vocabulary"].note())
     if facts["bound"] is not None:
-        print(f"bound {-np.log(facts['bound']):.3f} nats a word")
+        print(f"bound: {-np.log(facts['bound']):.3f} nats per word")
     print_topics(source, chosen.words or 8)
 
 
@@ -189,13 +194,14 @@ def label_topics(chosen: argparse.Namespace) -> None:
     source, labels = read_topics(chosen.model), {}
     if source.count is None:
         raise ValueError(
-            f"{chosen.model!r} was fitted to counts without words, so topics cannot have labels."
+            f"{chosen.model!r} was fitted to counts without words, so its topics cannot have "
+            "labels."
         )
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")
         if not equals or not topic.strip().isdecimal():
             raise ValueError(
-                f"a label must be given as TOPIC=LABEL, such as 3=robots. Got {text!r}."
+                f"A label must be passed as TOPIC=LABEL, such as 3=robots. Got {text!r}."
             )
         labels[int(topic)] = name.strip()
     save(source.given.set_labels(labels), chosen.model)
@@ -203,16 +209,22 @@ def label_topics(chosen: argparse.Namespace) -> None:
 
 
 def compare(chosen: argparse.Namespace) -> None:
-    """Print which topics of two models are alike."""
+    """Match the topics of two models, and print how similar they are."""
     paths = chosen.model, chosen.other
     first, second = map(read_topics, paths)
     _, mine, yours = np.intersect1d(first.words, second.words, return_indices=True)
     if not len(mine):
-        raise ValueError(f"{paths[0]!r} and {paths[1]!r} have no word in common.")
+        raise ValueError(
+            f"The models {paths[0]!r} and {paths[1]!r} must have words in common. Got no common "
+            "word."
+        )
     matches = list(zip(*pairs(first.topics[:, mine], second.topics[:, yours]), strict=True))
     n_words = (len(first.words), len(second.words))
     if len(mine) < max(n_words):
-        print(f"of {n_words[0]:,} and {n_words[1]:,} words {len(mine):,} are in both models")
+        print(
+            f"the models have {n_words[0]:,} and {n_words[1]:,} words, and {len(mine):,} words are "
+            "in both models"
+        )
     width = max(len(" ".join(first.top(k, chosen.words))) for k, *_ in matches)
     print("similarity  topic  words" + " " * max(1, width - 3) + "topic  words")
     for k, m, cosine in sorted(matches, key=lambda match: -match[2]):
@@ -223,4 +235,4 @@ def compare(chosen: argparse.Namespace) -> None:
             words = " ".join(source.top(k, chosen.words))
             print(f"{'':>10}  {k:>5}  {words}  only in {path!r}")
     mean = sum(match[2] for match in matches) / max(len(first.sizes), len(second.sizes))
-    print(f"stability {mean:.2f}: the mean similarity, 1 if all topics recur")
+    print(f"stability (mean similarity, 1 if both models have the same topics): {mean:.2f}")

@@ -1,4 +1,4 @@
-"""``annealvi paper``: tables, figures and a paragraph on methods, for a paper."""
+"""The command ``annealvi paper``: tables, figures and a paragraph on methods, for a paper."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from annealvi.cli.models import counts_of, described, read, read_topics, say
 from annealvi.files import replacing
 from annealvi.topics import estimate_effects, write_table
 
-#: Columns of the table of topics in LaTeX, which is not as wide as that in .csv.
+#: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
 SHOWN = ("label", "words", "share", "coherence", "support")
 OF_EFFECTS = ("label", "term", "estimate", "std_error", "low", "high")
-#: Ways to write the beginning or end of a period; the first that tells all periods apart is taken.
+#: Formats of the beginning or end of a period; the first is used in which all periods differ.
 DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 
@@ -35,10 +35,14 @@ def paper(chosen: argparse.Namespace) -> None:
         raise OSError(f"--folder: {chosen.folder!r} must be a folder whose parent folder exists.")
     source, corpus = read_topics(chosen.model), read(chosen)
     n_refits, covariates = chosen.refits, _covariates(corpus.table)
-    if chosen.formula is not None:  # what is wrong with it is said before the refits
+    if chosen.formula is not None:  # checks the formula before the refits
         estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
     if n_refits:
-        say(chosen, f"fits {n_refits} more times, so that intervals allow for uncertain topics")
+        say(
+            chosen,
+            f"fitting the model {n_refits} more times, so that intervals allow for the uncertainty "
+            "of the topics",
+        )
     X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, refits=n_refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
@@ -85,11 +89,11 @@ def paper(chosen: argparse.Namespace) -> None:
     with replacing(folder / "methods.txt") as partial:
         partial.write_text(summary.methods(), encoding="utf-8")
     written = [f"{name}.csv, {name}.tex" for name in tables] + [f"{name}.pdf" for name in figures]
-    say(chosen, f"wrote {', '.join([*written, 'methods.txt'])} in {chosen.folder}")
+    say(chosen, f"wrote {', '.join([*written, 'methods.txt'])} to {chosen.folder}")
 
 
 def _covariates(table: Any) -> Any:
-    """The columns of a table, those of numbers as numbers."""
+    """Return a table as a DataFrame, in which columns of numbers are converted to numbers."""
     pandas = import_optional("pandas", "annealvi paper")
     frame = pandas.DataFrame({} if table is None else dict(table)).replace("", None)
     for name in frame:
@@ -99,7 +103,7 @@ def _covariates(table: Any) -> Any:
 
 
 def _across(shares: Any, names: Any) -> Any:
-    """Shares with a row for each topic, if there are more topics than groups."""
+    """Transpose shares to a row for each topic if there are more topics than groups."""
     if len(shares) >= shares.shape[1] - 1:
         return shares
     counts = shares["n_documents"]
@@ -108,7 +112,7 @@ def _across(shares: Any, names: Any) -> Any:
 
 
 def _save(axes: Any, path: Path) -> None:
-    """Write a figure without the time, so that the same picture is the same file."""
+    """Write a figure without a time stamp, so that equal figures result in equal files."""
     figure = np.ravel(axes)[0].figure
     with replacing(path) as partial:
         metadata = {"CreationDate": None}

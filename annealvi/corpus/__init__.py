@@ -1,5 +1,5 @@
-"""Word counts of other programs and on disk: files of UCI, LDA-C, Matrix Market and MALLET,
-AnnData, gensim's corpora, texts in blocks, and corpora that are larger than memory."""
+"""Readers of word counts from other programs (UCI, LDA-C, Matrix Market, MALLET, AnnData, gensim),
+readers of texts in blocks, and corpora on disk that are larger than memory."""
 
 from annealvi.corpus.cells import open_corpus, read_cells
 from annealvi.corpus.files import read_lda_c, read_uci

@@ -1,5 +1,5 @@
-"""Counts whose rows and columns have names: cells by genes or regions, as AnnData, .h5ad, Matrix
-Market or a folder of 10x."""
+"""Readers of counts with names of rows and columns, such as cells by genes: from AnnData objects,
+.h5ad files, Matrix Market files and folders of 10x."""
 
 from __future__ import annotations
 
@@ -24,88 +24,91 @@ from annealvi.corpus.mapped import DESCRIPTION, open_folder, write
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 
-#: What a folder of 10x has beside its matrix: the names of columns here, and of rows.
+#: Files of a folder of 10x: the names of features, and the names of cells.
 FEATURES, BARCODES = ("features.tsv", "genes.tsv", "peaks.bed"), ("barcodes.tsv",)
 MATRIX = "matrix.mtx"
-#: Names that tell what a row or a column is, and how many are looked at.
+#: Patterns of the names of cells and of genome regions, and the number of names that are checked.
 BARCODE, REGION, LOOKED_AT = re.compile("[ACGT]{10}"), re.compile(r"chr\w+[:_-]\d+"), 200
-#: Entries that are read from a .h5ad file at a time.
+#: The number of entries that are read from a .h5ad file at a time.
 ENTRIES = 1 << 20
-#: The name for the counts that an AnnData keeps beside its X, with genes of their own.
+#: The name of the counts in the attribute `raw` of an AnnData, which can have other genes than X.
 RAW = "raw"
 
 
 def open_corpus(path: str | os.PathLike, *, layer: str | None = None) -> sparse.csr_matrix:
     """Return a corpus on disk as a matrix, without reading it into memory.
 
-    The arrays of the matrix are read-only views of files mapped into memory: parts are read from
-    the disk when they are used, and dropped when memory is needed.  Methods that learn or predict
-    accept the matrix like any other and read it in blocks; a fit is identical, bit for bit.  An
-    operation that makes a new matrix, such as `X[:1000]` or `2 * X`, reads all that it needs.
+    The arrays of the matrix are read-only views of files that are mapped into memory.  Parts are
+    read from the disk when they are used, and removed from memory when memory is needed.  Methods
+    such as `fit` and `transform` accept the matrix and read it in blocks, with bit for bit the same
+    results as for a matrix in memory.  An operation that makes a new matrix, such as `X[:1000]` or
+    `2 * X`, reads all entries that it needs.
 
     Parameters
     ----------
     path : path
-        A folder written by :func:`write`, or anything that :func:`read_cells` reads.  Do not change
-        its files while the matrix is used.
+        A folder written by :func:`write`, or a file or folder that :func:`read_cells` can read.  Do
+        not change the files while the matrix is used.
     layer : str, default=None
         The layer of a .h5ad file; see :func:`read_cells`.
 
     Returns
     -------
     csr_matrix of shape (n_documents, n_words)
-        In float32 or float64, as written.
+        The counts, in the dtype in which they were written, float32 or float64.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such folder, or a file in it is missing.
+        If the folder does not exist, or if a file in it is missing.
     ValueError
-        If it does not contain a corpus, or one of a later version.
+        If the folder does not contain a corpus, or if a later version wrote it.
 
     Notes
     -----
-    The indices are int32 with fewer than 2^31 entries, and int64 otherwise.  The contents of the
-    arrays are checked by the methods that use the matrix, as for any matrix.
+    The indices are int32 if there are fewer than 2^31 entries, and int64 otherwise.  The contents
+    of the arrays are checked by the methods that use the matrix.
     """
     return read_cells(path, layer=layer).data if has_names(Path(path)) else open_folder(path)
 
 
 def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
-    """Read counts with the names of their rows and columns: cells by genes or by regions.
+    """Read counts of genes or regions in cells, with the names of cells and of genes or regions.
 
     Parameters
     ----------
     source : AnnData or path
         An AnnData, in memory or backed, or
 
-        - a .h5ad file.  It is read in blocks of rows and written to a temporary folder, which is
-          mapped into memory and deleted with the matrix; see :func:`open_corpus`.  The folder needs
-          8 bytes for each entry; the variable ``TMPDIR`` sets its place.  This needs anndata;
+        - a .h5ad file.  The file is read in blocks of rows and written to a temporary folder, which
+          is mapped into memory and deleted with the matrix (:func:`open_corpus`).  The folder needs
+          8 bytes for each entry.  The environment variable ``TMPDIR`` sets where the folder is
+          created.  Reading a .h5ad file requires anndata;
         - a .mtx file, which may be compressed by gzip.  Names are read from files in the same
           folder, if they exist: ``features.tsv``, ``genes.tsv`` or ``peaks.bed``, and
-          ``barcodes.tsv``, with the same prefix that the matrix has before ``matrix.mtx``;
+          ``barcodes.tsv``.  If the name of the matrix has a prefix before ``matrix.mtx``, these
+          files must have the same prefix;
         - a folder of 10x with these files.
 
-        A matrix whose rows are the features, as 10x writes it, is transposed.
+        A .mtx matrix with features as rows, the format of 10x, is transposed.
     layer : str, default=None
         The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
-        `raw`.  None means X.
+        attribute `raw`.  None means its attribute `X`.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `data`, a CSR matrix of cells by features; `feature_names`, an ndarray of str or None;
-        `document_names`, the same for the cells; and `columns`, a dict of the columns that describe
-        the cells of an AnnData.  A number is added to repeated names of features.
+        The attributes are `data`, a CSR matrix of cells by features; `feature_names`, an ndarray of
+        str or None; `document_names`, the names of the cells; and `columns`, a dict of the columns
+        that describe the cells of an AnnData.  A number is added to repeated names of features.
 
     Raises
     ------
     OSError
         If a file cannot be opened.
     ValueError
-        If a file is not valid, if there is no such layer, or if the counts are negative
-        or not finite.
+        If a file is not valid, if the layer does not exist, or if counts are negative or not
+        finite.
 
     Examples
     --------
@@ -140,20 +143,20 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     changed = [] if words is None else words[words != np.array([*features], dtype=object)]
     if len(changed):
         warn_user(
-            f"{len(changed)} names of features repeat an earlier one: a number is added to each, "
-            f"as in {changed[0]!r}."
+            f"{len(changed)} names of features repeat an earlier name. A number was added to each, "
+            f"for example {changed[0]!r}."
         )
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
 
 
 def is_named(source: Any) -> bool:
-    """Whether this may be read by :func:`read_cells`: an AnnData or a path, and no matrix."""
+    """Whether `read_cells` accepts an object: an AnnData or a path, but not a matrix."""
     return hasattr(source, "obs_names") or isinstance(source, str | os.PathLike)
 
 
 def _is_hdf5(path: Path) -> bool:
-    """Whether a file is one of HDF5, or called so."""
+    """Whether a file is an HDF5 file, or its name ends in .h5ad."""
     if path.is_dir():
         return False
     with path.open("rb") as file:
@@ -161,14 +164,14 @@ def _is_hdf5(path: Path) -> bool:
 
 
 def has_names(path: Path) -> bool:
-    """Whether a path is one of :func:`read_cells`: a .h5ad or .mtx file, or a folder of 10x."""
+    """Whether `read_cells` can read a path: a .h5ad or .mtx file, or a folder of 10x."""
     if path.is_dir():
         return not (path / DESCRIPTION).exists() and _there(path / MATRIX) is not None
     return path.suffix == ".h5ad" or path.name.removesuffix(".gz").endswith(".mtx")
 
 
 def unique(names: Iterable[str]) -> NDArray:
-    """Names, with a number added to those that are there before, as AnnData does it."""
+    """Return names with a number added to repeated names, in the same way as AnnData."""
     names = [str(name) for name in names]
     taken, numbers, found = set(names), dict[str, int](), []
     for name in names:
@@ -182,7 +185,7 @@ def unique(names: Iterable[str]) -> NDArray:
 
 
 def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
-    """Warn if the names tell that rows and columns have changed places."""
+    """Warn if the names suggest that the matrix is transposed."""
     for names, pattern, what, hint in (
         (features, BARCODE, "columns", "barcodes of cells"),
         (documents, REGION, "rows", "regions of a genome"),
@@ -190,8 +193,9 @@ def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
         some = [str(name) for name in list(names)[:LOOKED_AT]]
         if 2 * sum(bool(pattern.search(name)) for name in some) > len(some):
             warn_user(
-                f"The names of the {what} look like {hint}: rows must be cells, and columns genes "
-                "or regions. If they are not, pass the transpose, such as adata.T."
+                f"The names of the {what} look like {hint}. Rows must be cells, and columns must "
+                "be genes or regions. If the matrix is transposed, pass its transpose, for example "
+                "adata.T."
             )
             return
 
@@ -200,7 +204,7 @@ def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
 
 
 def _of_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
-    """Counts, features, cells and columns of an AnnData; one on disk is read from there."""
+    """Return counts, features, cells and columns of an AnnData, which can be on disk."""
     if getattr(adata, "isbacked", False):
         if not adata.is_view:
             return _of_h5ad(Path(adata.filename), layer)
@@ -217,7 +221,6 @@ def _of_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
 
 
 def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
-    """The same of a .h5ad file."""
     h5py = import_optional("h5py", "Reading a .h5ad file", "anndata")
     io = import_optional("anndata.io", "Reading a .h5ad file", "h5py")
     with naming(path, "AnnData"), h5py.File(path) as file:
@@ -231,33 +234,37 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(f"{os.fspath(path)!r} is stored by columns, so it is read as a whole.")
+            warn_user(
+                f"The counts in {os.fspath(path)!r} are stored by columns, so the whole matrix is "
+                "read into memory."
+            )
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
-                f"it has {len(obs)} cells and {len(var)} features, but counts of shape {X.shape}."
+                f"it has {len(obs)} cells and {len(var)} features, but its counts have the shape "
+                f"{X.shape}."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 
 
 def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
-    """An error that lists what there is."""
     there = sorted({*layers, *([RAW] if has_raw else ())})
-    return BadParameter("layer", f"one of {there}" if there else "None (it has no layers)", layer)
+    none = "None, because there are no layers"
+    return BadParameter("layer", f"one of {there}" if there else none, layer)
 
 
 def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
-    """Rows of a matrix on disk, with about ENTRIES at a time."""
+    """Yield rows of a matrix on disk, with about ENTRIES entries at a time."""
     step = max(1, ENTRIES * X.shape[0] // max(1, n_entries))
     for first in range(0, max(1, X.shape[0]), step):
         block = sparse.csr_matrix(X[first : first + step])
-        # float32 has all counts that are likely; of fractions it keeps seven digits
+        # float32 represents all likely counts exactly, and fractions with seven digits
         fractions = block.dtype == np.float64 and (block.data != np.floor(block.data)).any()
         yield block.astype(np.float32) if fractions else block
 
 
 def _mapped(blocks: Iterator[sparse.csr_matrix]) -> sparse.csr_matrix:
-    """A matrix whose files are gone from their folder, and stay on the disk while it is used."""
+    """Write a matrix to deleted files, which remain on the disk as long as the matrix is used."""
     with TemporaryDirectory(prefix="annealvi-", ignore_cleanup_errors=True) as folder:
         write(Path(folder) / "cells", blocks)
         return open_folder(Path(folder) / "cells")
@@ -267,13 +274,13 @@ def _mapped(blocks: Iterator[sparse.csr_matrix]) -> sparse.csr_matrix:
 
 
 def _there(path: Path) -> Path | None:
-    """A file, or the same compressed by gzip, if one is there."""
+    """Return the path of a file, or of its version compressed by gzip, if one of them exists."""
     packed = path.with_name(f"{path.name}.gz")
     return path if path.is_file() else packed if packed.is_file() else None
 
 
 def _names_beside(path: Path, kinds: Iterable[str]) -> list[str] | None:
-    """The names in one of some files beside a matrix."""
+    """Read names from the first file of `kinds` that exists in the folder of a matrix."""
     start = path.name.removesuffix(".gz").removesuffix(MATRIX)
     start = "" if start.endswith(".mtx") else start
     file = next(filter(None, (_there(path.with_name(start + kind)) for kind in kinds)), None)
@@ -283,15 +290,15 @@ def _names_beside(path: Path, kinds: Iterable[str]) -> list[str] | None:
         rows = [line.split("\t") for line in read_lines(stream)]
     if ".bed" in file.suffixes:
         return [f"{row[0]}:{row[1]}-{row[2]}" for row in rows]
-    return [row[min(1, len(row) - 1)] for row in rows]  # an identifier may be before the name
+    return [row[min(1, len(row) - 1)] for row in rows]  # the first column may be an identifier
 
 
 def _of_mtx(path: Path) -> tuple[Any, ...]:
-    """Counts, features and cells of a file of Matrix Market, or of a folder that has one."""
+    """Return counts, features and cells of a Matrix Market file, or of a folder that has one."""
     path = (_there(path / MATRIX) or path / MATRIX) if path.is_dir() else path
     with opened(path, "Matrix Market counts") as stream, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # SciPy 1.20 will return an array
-        # SciPy ends the process where a file that Python has opened is damaged
+        # a path, because SciPy ends the process if a file opened by Python is damaged
         source = stream if isinstance(stream, GzipFile) else path
         X = check_counts(sparse.csr_matrix(mmread(source), dtype=np.float64))
     features, documents = _names_beside(path, FEATURES), _names_beside(path, BARCODES)
@@ -302,9 +309,10 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
     )
     if not (as_it_is or transposed):
         raise ValueError(
-            f"{os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, but the files "
-            f"beside it have {shape[0]} names of cells and {shape[1]} of features."
+            f"The matrix in {os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
+            f"but the files of names in the same folder have {shape[0]} names of cells and "
+            f"{shape[1]} names of features."
         )
-    if transposed and shape != [None, None]:  # a square one too: 10x writes features as rows
+    if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
         X = sparse.csr_matrix(X.T)
     return X, features, documents, {}

@@ -1,4 +1,4 @@
-"""Files of word counts: UCI's bag of words, and LDA-C."""
+"""Readers of files of word counts in the formats of UCI and LDA-C."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from sklearn.utils import Bunch
 from annealvi.files import read_archive
 from annealvi.matrices import sound_csr
 
-#: So many numbers of words or documents may always have gaps; see :func:`check_gaps`.
+#: Numbers of words or documents below this limit may always have gaps; see :func:`check_gaps`.
 MOST_GAPS = 10**7
-#: Lines that are parsed at a time, of files with a line for each entry.
+#: The number of lines that are parsed at a time in files with a line for each entry.
 LINES = 1 << 20
 
 
 @contextmanager
 def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
-    """Let errors of a parser name its file."""
+    """Add the name of the file to errors of a parser."""
     try:
         yield
     except MemoryError:
         raise
-    except Exception as error:  # each parser and each compression has its own
-        if isinstance(error, OSError) and error.errno is not None:  # of the disk
+    except Exception as error:  # each parser and each compression has its own errors
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{os.fspath(path)!r} cannot be read as {kind}: {first}") from error
@@ -41,7 +41,7 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
 
 @contextmanager
 def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
-    """Open a file that may be compressed by gzip; its parser's errors name it."""
+    """Open a file that may be compressed by gzip, and add its name to errors of the parser."""
     with open(path, "rb") as file, naming(path, kind):
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -49,34 +49,36 @@ def opened(path: str | os.PathLike, kind: str) -> Iterator[IO[bytes]]:
 
 
 def read_lines(stream: IO[bytes]) -> list[str]:
-    """The lines of a text in UTF-8, without those that are empty; only a line feed ends one."""
+    """Return the non-empty lines of a text in UTF-8; only a line feed ends a line."""
     lines = stream.read().decode("utf-8-sig").split("\n")
     return [line.removesuffix("\r") for line in lines if line.strip()]
 
 
 def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matrix:
-    """Return counts, which must be finite and not negative."""
+    """Check that counts are finite and not negative, and return them."""
     wrong = ~(np.isfinite(X.data) & (X.data >= 0))
     if wrong.any():
-        raise ValueError(f"{name} must be finite and not negative. Got {X.data[wrong][0]:g}.")
+        raise ValueError(f"{name} must be finite and non-negative. Got {X.data[wrong][0]:g}.")
     return X
 
 
 def check_gaps(most: int, n: int, what: str) -> int:
-    """Return the number of words or documents, which must not be far more than there are.
+    """Check the largest number of a word or document, and return this number plus one.
 
-    What is returned to the user has a place for each number, used or not.
+    The result for the user contains a row or column for each number, even for unused numbers.
     """
     limit = max(MOST_GAPS, 10 * n)
     if most >= limit:
-        raise ValueError(f"{what} must be below {limit}, because there are {n}. Got {most}.")
+        raise ValueError(
+            f"{what} must be less than {limit}, because there are only {n} entries. Got {most}."
+        )
     return most + 1
 
 
 def read_vocabulary(
     path: str | os.PathLike | None, n_words: int, encoding: str = "utf-8", *, exact: bool = True
 ) -> NDArray | None:
-    """Read the words of a corpus, one on each line: `exact`-ly so many, or perhaps more."""
+    """Read the words of a corpus, one on each line: at least `n_words`, or `exact`-ly `n_words`."""
     if path is None:
         return None
     with opened(path, "a vocabulary") as stream:
@@ -85,20 +87,23 @@ def read_vocabulary(
         while words and not words[-1]:
             words.pop()
         if len(words) < n_words or (exact and len(words) > n_words):
-            first = f" Its first line is {words[0]!r}: is that a header?" if words else ""
+            first = f" Its first line, {words[0]!r}, may be a header." if words else ""
             first = first if len(words) > n_words else ""
             raise ValueError(f"it has {len(words)} words, but the counts have {n_words}.{first}")
     return np.array(words, dtype=object)
 
 
 def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dict[str, NDArray]]:
-    """Read counts as SciPy's save_npz writes them, and the further arrays of the file."""
+    """Read counts from a file in the format of SciPy's save_npz, and other arrays of the file."""
     arrays = read_archive(path, what)
     kind = np.asarray(arrays.pop("format", "csr")).astype(str).item()
     missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
     if missing or kind not in ("csr", "csc"):
-        found = f"it has no {missing}" if missing else f"its format is {kind!r}"
-        raise ValueError(f"{os.fspath(path)!r} holds no {what} as a CSR or CSC matrix: {found}.")
+        found = f"it has no arrays {missing}" if missing else f"its format is {kind!r}"
+        raise ValueError(
+            f"The file {os.fspath(path)!r} does not contain any {what} as a CSR or CSC matrix: "
+            f"{found}."
+        )
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
         parts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
@@ -106,15 +111,16 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
         return check_counts(sound_csr(made, os.fspath(path)).astype(np.float64)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"{os.fspath(path)!r} holds no {what}: its arrays are not a count matrix. ({error})"
+            f"The file {os.fspath(path)!r} does not contain any {what}: its arrays are not a "
+            f"matrix of counts. ({error})"
         ) from error
 
 
 def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
     """Read word counts in the format of the UCI machine learning repository.
 
-    The first three lines hold the number of documents, the number of words in the vocabulary,
-    and the number of entries.  Each line after them holds one entry: document, word, count.
+    The first three lines contain the number of documents, the number of words in the vocabulary,
+    and the number of entries.  Each of the other lines contains one entry: document, word, count.
     Documents and words are numbered from 1.
 
     Parameters
@@ -127,8 +133,8 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `data`, a CSR matrix of shape (n_documents, n_words), and `feature_names`, an
-        ndarray of the words or None.
+        The attributes are `data`, a CSR matrix of shape (n_documents, n_words), and
+        `feature_names`, an ndarray of the words or None.
 
     Raises
     ------
@@ -155,7 +161,6 @@ def read_uci(path: str | os.PathLike, vocabulary: str | os.PathLike | None = Non
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, int], int]:
-    """The numbers of documents, words and entries, with which a file of UCI begins."""
     n_documents, n_words, n_entries = (int(stream.readline()) for _ in range(3))
     return (n_documents, n_words), n_entries
 
@@ -163,14 +168,14 @@ def read_header(stream: IO[bytes]) -> tuple[tuple[int, int], int]:
 def triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int
 ) -> Iterator[NDArray[np.float64]]:
-    """The entries of a matrix, some at a time: document and word, from 0, and count."""
+    """Yield the entries of a matrix in parts: document and word, counted from 0, and count."""
     lines, n_read = (line for line in stream if line.strip()), 0
     while chunk := list(islice(lines, LINES)):
         entries = np.loadtxt(chunk, comments=None, ndmin=2)
         if entries.shape[1] != 3:
             raise ValueError(
-                f"each line must have a document, a word and a count. Got {entries.shape[1]} "
-                "numbers in a line."
+                "each line must contain a document, a word and a count. Got a line with "
+                f"{entries.shape[1]} numbers."
             )
         for what, numbers, most in zip(("Documents", "Words"), entries.T, shape, strict=False):
             wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
@@ -181,12 +186,11 @@ def triples(
         n_read += len(entries)
         yield entries - [1, 1, 0]
     if n_read != n_entries:
-        raise ValueError(f"it must have {n_entries} entries. Got {n_read}.")
+        raise ValueError(f"it must contain {n_entries} entries. Got {n_read} entries.")
     yield np.empty((0, 3))
 
 
 def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> sparse.csr_matrix:
-    """The counts of some entries."""
     documents, words, counts = entries.T
     places = (documents.astype(np.int64), words.astype(np.int64))
     return check_counts(sparse.csr_matrix((counts, places), shape=shape))
@@ -195,22 +199,23 @@ def matrix_of(entries: NDArray[np.float64], shape: tuple[int, int]) -> sparse.cs
 def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = None) -> Bunch:
     """Read word counts in the format of Blei's program LDA-C.
 
-    Each line is a document: the number of its distinct words, then ``word:count`` for each of them.
-    Words are numbered from 0.
+    Each line is a document, and contains the number of distinct words, followed by ``word:count``
+    for each word.  Words are numbered from 0.
 
     Parameters
     ----------
     path : path
         The file, such as ``ap.dat``; it may be compressed by gzip.
     vocabulary : path, default=None
-        A file with a word on each line, such as ``vocab.txt``.  There is then a column for each of
-        its words; without it the largest word number decides how many there are.
+        A file with a word on each line, such as ``vocab.txt``.  The matrix has a column for each
+        word of this file.  Without a vocabulary, the largest word number determines the number of
+        columns.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `data`, a CSR matrix of shape (n_documents, n_words), and `feature_names`, an
-        ndarray of the words or None.
+        The attributes are `data`, a CSR matrix of shape (n_documents, n_words), and
+        `feature_names`, an ndarray of the words or None.
 
     Raises
     ------
@@ -236,8 +241,7 @@ def read_lda_c(path: str | os.PathLike, vocabulary: str | os.PathLike | None = N
 
 
 def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> sparse.csr_matrix:
-    """Parse lines of a file of LDA-C."""
-    # SVMlight's lines are the same, with a target in the place of the number of words, and sorted
+    # the format of SVMlight is similar: words are sorted, and a target replaces the number of words
     lines = (line.split() for line in content.split(b"\n"))
     sorted_lines = [b" ".join([*line[:1], *sorted(line[1:], key=_word)]) for line in lines]
     X, n_different = load_svmlight_file(
@@ -247,20 +251,19 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
     if len(wrong):
         row = int(wrong[0])
         raise ValueError(
-            f"document {first + row} must list {n_different[row]:g} different words, the number "
-            f"at the start of its line. It lists {X.indptr[row + 1] - X.indptr[row]}."
+            f"document {first + row} must contain {n_different[row]:g} different words, the number "
+            f"at the beginning of its line. Got {X.indptr[row + 1] - X.indptr[row]} words."
         )
     return check_counts(sparse.csr_matrix(X))
 
 
 def _word(entry: bytes) -> int:
-    """The number of the word of an entry of LDA-C."""
     word = entry.partition(b":")[0]
     return int(word) if word.isdigit() else -1
 
 
 def with_words(X: sparse.csr_matrix, words: Any) -> tuple[sparse.csr_matrix, NDArray | None]:
-    """Counts with a column for each word; the last words may be in no document."""
+    """Return counts with a column for each word, even for words that do not occur."""
     if words is None:
         return X, None
     words = np.array([str(word) for word in words], dtype=object)

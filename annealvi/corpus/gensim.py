@@ -1,4 +1,4 @@
-"""Corpora of gensim: documents as lists of (word id, count), and a Dictionary of the words."""
+"""Conversion of gensim corpora, where documents are lists of (word id, count), and Dictionaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annealvi.corpus.files import check_counts, check_gaps
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr
 
-#: No id of a word is larger.
+#: Ids of words must be smaller than this number.
 MOST_WORDS = 2**31 - 1
 
 
@@ -31,16 +31,16 @@ def from_gensim(
     Parameters
     ----------
     corpus : iterable of iterables of (int, float)
-        For each document the ids and counts of its words, as ``Dictionary.doc2bow`` returns
-        them.  It is read once, so it may be a stream.
+        The ids and counts of the words of each document, in the form that ``Dictionary.doc2bow``
+        returns.  The corpus is read once, so it can be a stream.
     dictionary : gensim.corpora.Dictionary or mapping of int to str, default=None
-        The word of each id.  Without it the largest id decides how many words there are.
+        The word of each id.  Without a dictionary, the largest id determines the number of words.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `data`, a CSR matrix of shape (n_documents, n_words), and `feature_names`, an
-        ndarray of the words, or None without a dictionary.
+        The attributes are `data`, a CSR matrix of shape (n_documents, n_words), and
+        `feature_names`, an ndarray of the words, or None without a dictionary.
 
     Raises
     ------
@@ -58,14 +58,14 @@ def from_gensim(
            [0., 5., 0.]])
     """
     words = None if dictionary is None else words_of(dictionary)
-    if getattr(corpus, "ndim", 1) == 0:  # an array of one number
+    if getattr(corpus, "ndim", 1) == 0:  # an array without dimensions
         raise BadParameter("corpus", "an iterable of lists of (id, count)", corpus)
     X = counts_of(corpus, None if words is None else len(words))
     return Bunch(data=X, feature_names=words)
 
 
 def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
-    """The counts of documents; without `n_words` as many columns as the largest id says."""
+    """Return the counts of documents; without `n_words` the largest id determines the columns."""
     documents = []
     for number, document in enumerate(corpus):
         try:
@@ -84,7 +84,8 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
     if wrong.any():
         of = "" if n_words is None else ", the number of words"
         raise ValueError(
-            f"Ids of 'corpus' must be integers >= 0 below {most}{of}. Got {ids[wrong][0]:g}."
+            f"Ids in 'corpus' must be integers >= 0 and less than {most}{of}. "
+            f"Got {ids[wrong][0]:g}."
         )
     indptr = np.cumsum([0, *map(len, documents)])
     shape = (len(documents), int(ids.max(initial=-1)) + 1 if n_words is None else n_words)
@@ -106,7 +107,7 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     Returns
     -------
     corpus : list of lists of (int, int or float)
-        For each document the ids and counts of its words.  Integer counts are ints.
+        The ids and counts of the words of each document.  Integer counts are ints.
     dictionary : gensim.corpora.Dictionary
 
     Raises
@@ -129,8 +130,8 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
     words = [str(word) for word in np.asarray(feature_names).ravel()]
     if len(words) != X.shape[1]:
         raise ValueError(
-            f"'feature_names' must have a word for each of the {X.shape[1]} columns of X. "
-            f"Got {len(words)}."
+            f"'feature_names' must contain a word for each of the {X.shape[1]} columns of X. "
+            f"Got {len(words)} words."
         )
     data = X.data.astype(np.int64) if np.all(X.data == np.floor(X.data)) else X.data
     pairs = list(zip(X.indices.tolist(), data.tolist(), strict=True))
@@ -140,12 +141,12 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
 
 
 def words_of(dictionary: Mapping[int, str]) -> np.ndarray:
-    """The words of a dictionary in the order of their ids; an id without a word gets its number."""
+    """Return words in the order of their ids; an id without a word is represented by itself."""
     try:
         found = {int(number): dictionary[number] for number in dictionary}
     except (TypeError, ValueError) as error:
-        raise ValueError(f"Ids of 'dictionary' must be integers >= 0. {error}.") from error
+        raise ValueError(f"Ids in 'dictionary' must be integers >= 0. {error}.") from error
     if min(found, default=0) < 0:
-        raise ValueError(f"Ids of 'dictionary' must be >= 0. Got {min(found)}.")
-    size = check_gaps(max(found, default=-1), len(found), "Ids of 'dictionary'")
+        raise ValueError(f"Ids in 'dictionary' must be >= 0. Got {min(found)}.")
+    size = check_gaps(max(found, default=-1), len(found), "Ids in 'dictionary'")
     return np.array([str(found.get(number, number)) for number in range(size)], dtype=object)

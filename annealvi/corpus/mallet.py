@@ -1,4 +1,4 @@
-"""Files that MALLET's ``train-topics`` writes."""
+"""Readers of the files that MALLET's ``train-topics`` writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from annealvi.exceptions import warn_user
 
 
 def read_mallet_state(path: str | os.PathLike) -> Bunch:
-    """Read the whole state of a model: counts, topics and priors.
+    """Read the complete state of a MALLET model: counts, topics and priors.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With
+        A Bunch with the following attributes.
 
         data : CSR matrix of shape (n_documents, n_words)
             Word counts.
@@ -34,7 +34,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         components : ndarray of shape (n_topics, n_words)
             How often each topic is assigned to each word, plus `topic_word_prior`.
         doc_topic : ndarray of shape (n_documents, n_topics)
-            Topic proportions, with `doc_topic_prior`.
+            Topic proportions, including `doc_topic_prior`.
         doc_topic_prior : ndarray of shape (n_topics,)
             The prior of topic proportions.
         topic_word_prior : float
@@ -45,11 +45,11 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not such a state.
+        If the file is not a state of MALLET.
 
     See Also
     --------
-    read_mallet_weights : Topics without the documents.
+    read_mallet_weights : Reads the topics without the documents.
     """
     with opened(path, "a state of MALLET") as stream:
         head = stream.readline().split()
@@ -63,11 +63,14 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
                 if len(line.split()) < 6:
                     raise ValueError(f"line {number} must have six parts. Got {line.decode()!r}.")
         if not tokens:
-            raise ValueError("it has no words.")
+            raise ValueError("the file contains no words.")
         numbers = np.array([(doc, word, topic) for doc, word, _, topic in tokens], dtype=np.int64)
         documents, words, topics = numbers.T
         if numbers.min() < 0 or topics.max() >= len(alpha):
-            raise ValueError(f"numbers must be >= 0, and topics below {len(alpha)}.")
+            raise ValueError(
+                f"all numbers must be >= 0, and topic numbers must be less than {len(alpha)}, the "
+                "number of topics."
+            )
         names = {int(word): name for word, name in zip(words, (t[2] for t in tokens), strict=True)}
         size = check_gaps(int(documents.max()), len(tokens), "numbers of documents")
         n_words = check_gaps(int(words.max()), len(names), "numbers of words")
@@ -85,7 +88,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
 
 
 def read_mallet_weights(path: str | os.PathLike) -> Bunch:
-    """Read the weight of each word in each topic.
+    """Read the weight of each word in each topic of a MALLET model.
 
     Parameters
     ----------
@@ -95,15 +98,15 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `components`, an ndarray of shape (n_topics, n_words), and `feature_names`, an
-        ndarray of shape (n_words,).
+        The attributes are `components`, an ndarray of shape (n_topics, n_words), and
+        `feature_names`, an ndarray of shape (n_words,).
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not such a file.
+        If the file does not have this format.
     """
     with opened(path, "topic-word weights of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
@@ -111,7 +114,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
         words = [row[1] for row in rows[: len(rows) // n_topics]]
         pairs = ([str(topic), word] for topic in range(n_topics) for word in dict.fromkeys(words))
         if not words or [row[:2] for row in rows] != list(pairs):
-            raise ValueError("it must have one weight for each word in each topic, topic by topic.")
+            raise ValueError("it must contain a weight for each word in each topic, in this order.")
         components = np.array([float(row[2]) for row in rows]).reshape(n_topics, -1)
         if not np.all((components > 0) & np.isfinite(components)):
             raise ValueError("weights must be positive and finite.")
@@ -119,48 +122,49 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
 
 
 def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
-    """Read the topic proportions of documents.
+    """Read the topic proportions of documents that MALLET writes.
 
     Parameters
     ----------
     path : path
         The file that MALLET writes for ``--output-doc-topics``.  Files of older versions, which
-        list the topics of a document in decreasing order with their numbers, can be read too.
+        list the topics of a document in decreasing order with their numbers, are also accepted.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `doc_topic`, an ndarray of shape (n_documents, n_topics), and `names`, a list of
-        MALLET's names of the documents.
+        The attributes are `doc_topic`, an ndarray of shape (n_documents, n_topics), and `names`, a
+        list of MALLET's names of the documents.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not such a file.
+        If the file does not have this format.
     """
     with opened(path, "document topics of MALLET") as stream:
         rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
         if not any(row[2:] for row in rows):
-            raise ValueError("it has no documents.")
+            raise ValueError("the file contains no documents.")
         in_pairs = all(part.isdigit() for row in rows for part in row[2::2])
         values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
         if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
             raise ValueError(
-                "the proportions of a document must sum to 1, or each must come after the number "
-                "of its topic."
+                "the proportions of each document must sum to 1, or each proportion must follow "
+                "the number of its topic."
             )
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
-            f"{os.fspath(path)!r} was written with a threshold: shares below it are read as 0, "
-            f"and the last topic is taken to be {values.shape[1] - 1}, the largest one there."
+            f"The file {os.fspath(path)!r} was written with a threshold. Smaller shares are read "
+            f"as 0, and the number of topics is assumed to be {values.shape[1]}, because "
+            f"{values.shape[1] - 1} is the largest topic number in the file."
         )
     return Bunch(doc_topic=values, names=[row[1] for row in rows])
 
 
 def _of_pairs(rows: list[list[str]]) -> NDArray[np.float64]:
-    """The proportions of documents, each of which follows the number of its topic."""
+    """Parse proportions of documents, where each proportion follows the number of its topic."""
     n_topics = 1 + max(int(topic) for row in rows for topic in row[2::2])
     n_topics = check_gaps(n_topics - 1, sum(map(len, rows)), "numbers of topics")
     values = np.zeros((len(rows), n_topics))
@@ -168,15 +172,15 @@ def _of_pairs(rows: list[list[str]]) -> NDArray[np.float64]:
         topics, shares = list(map(int, parts[::2])), np.array(parts[1::2], dtype=np.float64)
         if len(topics) != len(shares) or len(set(topics)) < len(topics) or shares.sum() > 1.001:
             raise ValueError(
-                f"document {number}, {name!r}, must have pairs of a topic and its proportion. No "
-                "topic may occur twice, and the proportions must sum to at most 1."
+                f"document {number}, {name!r}, must contain pairs of a topic and its proportion. "
+                "All topics must differ, and the proportions must sum to at most 1."
             )
         own[topics] = shares
     return values
 
 
 def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
-    """Read the most frequent words of each topic.
+    """Read the most frequent words of each topic of a MALLET model.
 
     Parameters
     ----------
@@ -186,7 +190,7 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `words`, a list of words for each topic, as `top_words` returns them, and
+        The attributes are `words`, which contains a list of words for each topic, and
         `doc_topic_prior`, an ndarray of shape (n_topics,).
 
     Raises
@@ -194,22 +198,22 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not such a file.
+        If the file does not have this format.
     """
     with opened(path, "topic keys of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
         if not rows or any(int(row[0]) != number for number, row in enumerate(rows)):
-            raise ValueError("its lines must begin with the numbers of the topics, from 0.")
+            raise ValueError("its lines must begin with the numbers of topics, counted from 0.")
         prior = np.array([float(row[1]) for row in rows])
         words = [row[2].split() for row in rows]
     return Bunch(words=words, doc_topic_prior=prior)
 
 
 def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
-    """The numbers of a line such as ``#alpha : 0.1 0.2``."""
+    """Read the numbers of a line such as ``#alpha : 0.1 0.2``."""
     found, _, *numbers = stream.readline().split()
     if found != name or not numbers:
-        raise ValueError(f"the line of {name.decode()!r} must follow, with its numbers.")
+        raise ValueError(f"its next line must begin with {name.decode()!r} and contain numbers.")
     prior = np.array(numbers, dtype=np.float64)
     if not np.all((prior > 0) & np.isfinite(prior)):
         raise ValueError(f"the numbers of {name.decode()!r} must be positive and finite.")
@@ -219,6 +223,5 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
 def _count(
     rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]
 ) -> sparse.csr_matrix:
-    """How often each pair occurs."""
     ones = np.ones(len(rows))
     return sparse.coo_matrix((ones, (rows, columns)), shape=shape).tocsr()

@@ -1,4 +1,4 @@
-"""Word counts on disk, mapped into memory, for corpora that are larger than memory."""
+"""Word counts on disk that are mapped into memory, for corpora that are larger than memory."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from annealvi.corpus.files import check_counts
 from annealvi.files.schema import Integer, Listed, Schema, Text
 from annealvi.matrices import check_csr, sound_csr
 
-#: Version of the format, in the description.
+#: The version of the format, which is stored in the description.
 FORMAT = 1
 DESCRIPTION, DATA, INDICES, INDPTR = "corpus.json", "data.npy", "indices.npy", "indptr.npy"
 DESCRIBED = Schema(
     format=Integer(FORMAT, FORMAT), shape=Listed(Integer()), dtype=Text("float32", "float64")
 )
-#: Entries that are converted at a time.
+#: The number of entries that are converted at a time.
 CHUNK = 1 << 22
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -40,38 +40,38 @@ def write(
     *,
     dtype: Literal["float32", "float64"] = "float32",
 ) -> None:
-    """Write a corpus to disk block by block, for :func:`open_corpus`.
+    """Write a corpus to disk in blocks of documents, to be read by :func:`open_corpus`.
 
-    Only one block at a time is in memory, so the corpus may be larger than memory.  The corpus is a
-    folder with the three arrays of a CSR matrix, as NumPy files, and a description.  The folder
-    appears at `path` only once it is complete.
+    Only one block at a time is in memory, so the corpus can be larger than memory.  The result is a
+    folder with a description and the three arrays of a CSR matrix as NumPy files.  The folder does
+    not exist at `path` until it is complete.
 
     Parameters
     ----------
     path : path
-        The folder.  It must not exist yet.
+        The folder to write, which must not exist.
     blocks : iterable of {array-like, sparse matrix} of shape (n_documents, n_words)
-        Matrices of word counts of some documents, all with the same words.
-        :mod:`annealvi.corpus.streams` reads files and texts in such blocks.
+        Matrices of word counts of some documents, all with the same words.  The functions of
+        :mod:`annealvi.corpus.streams` read files and texts in such blocks.
     dtype : {"float32", "float64"}, default="float32"
-        Dtype of the counts in the file. float32 takes 8 bytes for each entry and holds integers up
-        to 16,777,216; float64 takes 12 bytes.
+        Dtype of the counts in the file. float32 takes 8 bytes for each entry and represents
+        integers up to 16,777,216 exactly; float64 takes 12 bytes for each entry.
 
     Raises
     ------
     FileExistsError
         If `path` already exists.
     OSError
-        If it cannot be written.
+        If the folder cannot be written.
     TypeError
         If `blocks` is not an iterable.
     ValueError
-        If a block is not a matrix of counts or has another number of words than the first, if
-        float32 cannot represent one of the counts, or if there is no block.
+        If a block is not a matrix of counts, if the numbers of words of blocks differ, if float32
+        cannot represent a count exactly, or if there is no block.
 
     See Also
     --------
-    annealvi.corpus.open_corpus : Use the corpus.
+    annealvi.corpus.open_corpus : Opens the corpus as a matrix.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def write(
 
 
 def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
-    """The corpus that :func:`write` has written: its arrays are views of mapped files."""
+    """Open a corpus that :func:`write` has written; its arrays are views of mapped files."""
     folder = Path(path)
     shape, dtype = _described(folder)
     indptr = _mapped(folder, INDPTR, (np.int32, np.int64), shape[0] + 1)
@@ -113,7 +113,6 @@ def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
 
 
 def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
-    """Write the files of a corpus."""
     shape, lengths = None, [np.zeros(1, np.int64)]
     with (
         closing(_Appended(folder / DATA, dtype)) as all_data,
@@ -126,8 +125,9 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             shape = X.shape if shape is None else shape
             if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:
                 raise ValueError(
-                    "All blocks must have the same number of words. The first one has "
-                    f"{shape[1]}, and {name} has {X.shape[1]}; at most {_INT32_MAX} are allowed."
+                    "All blocks must have the same number of words, which must be at most "
+                    f"{_INT32_MAX}. Block 0 has {shape[1]} words, and {name} has {X.shape[1]} "
+                    "words."
                 )
             check_counts(X, f"{name}: counts")
             with np.errstate(over="ignore", under="ignore"):
@@ -135,14 +135,14 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             wrong = data != X.data
             if wrong.any():
                 raise ValueError(
-                    f"{name} has the count {X.data[wrong][0]!r}, which float32 cannot represent "
-                    "exactly: pass dtype='float64'."
+                    f"{name} contains the count {X.data[wrong][0]!r}, which float32 cannot "
+                    "represent exactly. Pass dtype='float64'."
                 )
             all_data.append(data)
             all_indices.append(X.indices.astype(np.int32, copy=False))
             lengths.append(np.diff(X.indptr))
     if shape is None:
-        raise ValueError("'blocks' has no block, so the number of words is not known.")
+        raise ValueError("'blocks' must contain at least one block. Got no blocks.")
     indptr = np.concatenate(lengths).cumsum(dtype=np.int64)
     if indptr[-1] > _INT32_MAX:
         _widen(folder / INDICES, int(indptr[-1]))
@@ -154,12 +154,12 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
 
 
 class _Appended:
-    """A file of NumPy with one array, to which numbers are appended."""
+    """A NumPy file with one array, to which numbers are appended."""
 
     def __init__(self, path: Path, dtype: np.dtype) -> None:
         self.dtype, self.length = dtype, 0
         self._file: IO[bytes] = path.open("wb")
-        self._write_header()  # NumPy leaves room in it, for a longer array
+        self._write_header()  # NumPy reserves space in it for a larger length
 
     def _write_header(self) -> None:
         described = npy.dtype_to_descr(self.dtype)
@@ -167,19 +167,18 @@ class _Appended:
         npy.write_array_header_1_0(self._file, header)
 
     def append(self, array: NDArray) -> None:
-        """Append the numbers of an array."""
         self._file.write(np.ascontiguousarray(array, self.dtype).data)
         self.length += len(array)
 
     def close(self) -> None:
-        """Write the length."""
+        """Write the length of the array to the header, and close the file."""
         with self._file:
             self._file.seek(0)
             self._write_header()
 
 
 def _widen(path: Path, length: int) -> None:
-    """Make a file of int32 one of int64, a part at a time."""
+    """Convert a file of int32 to int64, a part at a time."""
     narrow = np.load(path, mmap_mode="r")
     with closing(_Appended(path.with_suffix(".wide"), np.dtype(np.int64))) as wide:
         for first in range(0, length, CHUNK):
@@ -189,17 +188,17 @@ def _widen(path: Path, length: int) -> None:
 
 @contextmanager
 def _appearing(path: Path) -> Iterator[Path]:
-    """A new folder beside `path`, which is moved there at the end, or removed after an error."""
+    """Yield a new folder, which is moved to `path` at the end, or removed after an error."""
     if path.exists() or path.is_symlink():
         raise FileExistsError(
-            f"{os.fspath(path)!r} already exists: remove it, or write to another path."
+            f"The path {os.fspath(path)!r} already exists. Remove it, or write to another path."
         )
-    # a name has a greatest length
+    # shortened, because the length of file names is limited
     partial = path.with_name(f".{path.name[:40]}.{uuid4().hex}.partial")
     try:
         partial.mkdir()
     except OSError as error:
-        error.filename = os.fspath(path)  # the folder that was asked for, not the one beside it
+        error.filename = os.fspath(path)  # the user's path instead of the temporary one
         raise
     try:
         yield partial
@@ -216,40 +215,40 @@ def _appearing(path: Path) -> Iterator[Path]:
 
 
 def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
-    """The shape and the dtype of a corpus."""
     name = os.fspath(folder)
     try:
         text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
         raise FileNotFoundError(
-            f"There is no corpus at {name!r}. A corpus is a folder that contains {DESCRIPTION}, "
-            "as annealvi.corpus.write makes it."
+            f"There is no corpus at {name!r}. A corpus is a folder that annealvi.corpus.write has "
+            f"written, with a file {DESCRIPTION}."
         ) from error
     try:
         described = DESCRIBED.load(json.loads(text))
         n_documents, n_words = described["shape"]
     except ValueError as error:
         raise ValueError(
-            f"{DESCRIPTION} in {name!r} is not the description of a corpus of format {FORMAT}: "
-            f"{error}"
+            f"The file {DESCRIPTION} in {name!r} is not the description of a corpus of format "
+            f"{FORMAT}: {error}"
         ) from error
     return (n_documents, n_words), np.dtype(described["dtype"])
 
 
 def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDArray:
-    """The array in a file, mapped into memory."""
     path = folder / file
     if not path.is_file():
         raise FileNotFoundError(f"The corpus in {os.fspath(folder)!r} has no file {file}.")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         found = f"shape {array.shape} and dtype {array.dtype}"
-    except Exception as error:  # a header is a text of Python, which may be wrong in many ways
-        raise ValueError(f"{os.fspath(path)!r} is not a NumPy file, or is incomplete.") from error
+    except Exception as error:  # a damaged header can cause many kinds of errors
+        raise ValueError(
+            f"The file {os.fspath(path)!r} is not a NumPy file, or it is incomplete."
+        ) from error
     if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
         allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
         raise ValueError(
-            f"{os.fspath(path)!r} must hold {length} numbers of dtype {allowed}. Got an array of "
-            f"{found}."
+            f"The file {os.fspath(path)!r} must contain {length} numbers of dtype {allowed}. Got "
+            f"an array of {found}."
         )
     return np.asarray(array)

@@ -1,7 +1,7 @@
-"""Corpora in blocks of documents: for files and texts that are larger than memory.
+"""Readers that yield a corpus in blocks of documents, for data that are larger than memory.
 
-Each function yields CSR matrices of some documents, in order, all with the same words.  They can be
-written to disk with :func:`annealvi.corpus.write`, or passed to `partial_fit` one after the other.
+Each function yields CSR matrices of some documents, in order, all with the same words.  Pass the
+result to :func:`annealvi.corpus.write` to write it to disk, or pass each block to `partial_fit`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from annealvi.checks import COUNT, validated
 from annealvi.corpus.files import matrix_of, opened, parse_lda_c, read_header, triples
 from annealvi.corpus.gensim import counts_of, words_of
 
-#: Documents in a block.
+#: The default number of documents in a block.
 BLOCK = 10_000
 
 
@@ -29,27 +29,27 @@ BLOCK = 10_000
 def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[sparse.csr_matrix]:
     """Read a file of the UCI machine learning repository in blocks of documents.
 
-    The format is described in :func:`annealvi.corpus.read_uci`.  The entries of a document must
-    follow one another, and documents must come in the order of their numbers.
+    The format is described in :func:`annealvi.corpus.read_uci`.  The entries of each document must
+    be on consecutive lines, and documents must be in the order of their numbers.
 
     Parameters
     ----------
     path : path
         The file, such as ``docword.pubmed.txt.gz``; it may be compressed by gzip.
     block_size : int, default=10000
-        Documents in a block.
+        Number of documents in a block.
 
     Yields
     ------
     csr_matrix of shape (block_size, n_words)
-        The last one may have fewer rows.
+        The word counts of a block.  The last block may have fewer rows.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not valid.
+        If the file is not valid.
 
     Examples
     --------
@@ -72,28 +72,29 @@ def stream_matrix_market(
 ) -> Iterator[sparse.csr_matrix]:
     """Read a Matrix Market file in blocks of documents.
 
-    It must be a general matrix in coordinates, with a row for each document, such as gensim's
-    ``MmCorpus.serialize`` writes.  The entries of a row must follow one another, and rows must come
-    in order.  SciPy's ``mmread`` reads whole files with entries in any order.
+    The file must contain a general matrix in coordinate format with a row for each document, like
+    files that gensim's ``MmCorpus.serialize`` writes.  The entries of each row must be on
+    consecutive lines, and rows must be in order.  To read a whole file with entries in any order,
+    use SciPy's ``mmread``.
 
     Parameters
     ----------
     path : path
         The file, such as ``corpus.mm``; it may be compressed by gzip.
     block_size : int, default=10000
-        Documents in a block.
+        Number of documents in a block.
 
     Yields
     ------
     csr_matrix of shape (block_size, n_words)
-        The last one may have fewer rows.
+        The word counts of a block.  The last block may have fewer rows.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not valid.
+        If the file is not valid.
     """
     with opened(path, "Matrix Market") as stream:
         banner = stream.readline().decode("ascii", "replace").lower().split()
@@ -101,7 +102,8 @@ def stream_matrix_market(
             raise ValueError("it must begin with '%%MatrixMarket matrix coordinate'.")
         if banner[3:] not in (["real", "general"], ["integer", "general"]):
             raise ValueError(
-                f"it must be real or integer, and general. Got {' '.join(banner[3:])!r}."
+                "its first line must end in 'real general' or 'integer general'. "
+                f"Got {' '.join(banner[3:])!r}."
             )
         line = stream.readline()
         while line.startswith(b"%") or (line and not line.strip()):
@@ -123,22 +125,22 @@ def stream_lda_c(
     path : path
         The file, such as ``ap.dat``; it may be compressed by gzip.
     n_words : int, default=None
-        The number of words of the vocabulary.  Without it the file is first read once more to find
-        the largest word number.
+        The number of words of the vocabulary.  With None the file is read twice, because the first
+        reading finds the largest word number.
     block_size : int, default=10000
-        Documents in a block.
+        Number of documents in a block.
 
     Yields
     ------
     csr_matrix of shape (block_size, n_words)
-        The last one may have fewer rows.
+        The word counts of a block.  The last block may have fewer rows.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is not valid.
+        If the file is not valid.
     """
     if n_words is None:
         with opened(path, "LDA-C counts") as stream:
@@ -161,16 +163,16 @@ def stream_gensim(
     Parameters
     ----------
     corpus : iterable of iterables of (int, float)
-        For each document the ids and counts of its words.  It is read once.
+        The ids and counts of the words of each document.  The corpus is read once.
     words : gensim.corpora.Dictionary, mapping of int to str or int
         The dictionary of the corpus, or the number of its words.
     block_size : int, default=10000
-        Documents in a block.
+        Number of documents in a block.
 
     Yields
     ------
     csr_matrix of shape (block_size, n_words)
-        The last one may have fewer rows.
+        The word counts of a block.  The last block may have fewer rows.
 
     Raises
     ------
@@ -200,26 +202,26 @@ def stream_texts(
     Parameters
     ----------
     texts : iterable of str
-        Texts, or other items that the vectorizer reads.  They are read once.
+        Texts, or other items that the vectorizer accepts.  The iterable is read once.
     vectorizer : estimator
-        A vectorizer that needs no fit, such as scikit-learn's `HashingVectorizer` or a
-        `CountVectorizer` with a `vocabulary`, or one that was fitted, for example to a sample of
-        the texts.
+        Either a fitted vectorizer, for example fitted to a sample of the texts, or a vectorizer
+        that does not need to be fitted, such as scikit-learn's `HashingVectorizer` or a
+        `CountVectorizer` with a `vocabulary`.
     block_size : int, default=10000
-        Documents in a block.
+        Number of documents in a block.
 
     Yields
     ------
     csr_matrix of shape (block_size, n_words)
-        The last one may have fewer rows.
+        The word counts of a block.  The last block may have fewer rows.
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
-        If the vectorizer needs a fit and is not fitted.
+        If the vectorizer must be fitted but is not fitted.
     TypeError
         If `texts` is not an iterable, is a single str, or contains an item that the vectorizer
-        cannot read.
+        does not accept.
 
     Examples
     --------
@@ -230,7 +232,7 @@ def stream_texts(
     [[[0, 1], [1, 0]]]
     """
     if isinstance(texts, str | bytes):
-        raise TypeError("'texts' must be an iterable of texts. Got a single one.")
+        raise TypeError("'texts' must be an iterable of texts. Got a single text.")
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
     for some in _chunks(texts, block_size, "texts"):
@@ -238,7 +240,9 @@ def stream_texts(
             counts = vectorizer.transform(some)
         except AttributeError as error:  # raised by a text that is not a str
             kinds = ", ".join(sorted({type(text).__name__ for text in some}))
-            raise TypeError(f"The vectorizer cannot read these 'texts'. Got {kinds}.") from error
+            raise TypeError(
+                f"The items of 'texts' must be objects that the vectorizer accepts. Got {kinds}."
+            ) from error
         yield sparse.csr_matrix(counts)
 
 
@@ -246,7 +250,7 @@ def stream_texts(
 
 
 def _chunks(items: Iterable[Any], size: int, name: str) -> Iterator[list[Any]]:
-    """Lists of so many items, the last one perhaps of fewer."""
+    """Yield lists of `size` items; the last list may be shorter."""
     try:
         stream = iter(items)
     except TypeError as error:
@@ -260,7 +264,6 @@ def _chunks(items: Iterable[Any], size: int, name: str) -> Iterator[list[Any]]:
 def _documents(
     stream: IO[bytes], n_words: int | None, block_size: int
 ) -> Iterator[sparse.csr_matrix]:
-    """Blocks of a file with a line for each document."""
     first = 0
     for chunk in _chunks((line for line in stream if line.strip()), block_size, "lines"):
         yield parse_lda_c(b"".join(chunk), n_words, first)
@@ -270,14 +273,13 @@ def _documents(
 def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
 ) -> Iterator[sparse.csr_matrix]:
-    """Blocks of a file with a line for each entry."""
-    first, left = 0, np.empty((0, 3))  # the first document of the next block, and entries from it
-    # one entry beyond the last document sends off all blocks but the last
+    first, left = 0, np.empty((0, 3))  # the first document of the next block, and its entries
+    # an additional entry after the last document, so that the loop yields the last block
     for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):
         left = np.concatenate([left, entries])
         if np.any(np.diff(left[:, 0]) < 0) or left[0, 0] < first:
             raise ValueError(
-                "its documents must come in the order of their numbers, to be read in blocks."
+                "its documents must be in the order of their numbers, because it is read in blocks."
             )
         while first < shape[0] and left[-1, 0] >= min(first + block_size, shape[0]):
             size = min(block_size, shape[0] - first)

@@ -1,6 +1,6 @@
-"""Fits on Dask workers, for documents that are too many for one machine.
+"""Fits on Dask workers, for corpora that are too large for one machine.
 
-It needs dask and distributed, on the workers too: ``pip install 'dask[array]' distributed``.
+This module and all workers need dask and distributed: ``pip install 'dask[array]' distributed``.
 docs/do/scale.md shows how to start workers.
 """
 

@@ -1,4 +1,4 @@
-"""Document completion over the parts of a corpus."""
+"""Document completion of a corpus that is in parts on Dask workers."""
 
 from __future__ import annotations
 
@@ -29,35 +29,34 @@ def document_completion(
     method: Method | None = None,
     doc_topic_prior: ArrayLike | None = None,
 ) -> float:
-    """Compute :func:`annealvi.metrics.document_completion` on the workers, part by part.
+    """Compute :func:`annealvi.metrics.document_completion` on Dask workers, for each part of X.
 
-    The tokens of each part of X are split with a seed made from `random_state` and the part's
-    number.
+    The tokens of each part of X are split with a random seed that is drawn from `random_state`.
 
     Parameters
     ----------
     estimator : fitted topic model
-        A local one, or one of this module.
+        A topic model of this module, or any model that the local function accepts.
     X : dask array, or list of delayed, futures or paths
         Documents that were not fitted.
     client : distributed.Client, Engine or None, default=None
-        By default the current client.
+        The client whose workers are used.  None means the current client.
     observed : float, default=0.5
     random_state : int, RandomState instance or None, default=0
     temperature : float or "learned", default=None
     method : {"variational", "cvb0"}, default=None
     doc_topic_prior : float or array-like of shape (n_components,), default=None
-        As in the local function.
+        The same parameters as in the local function.
 
     Returns
     -------
     float
-        In nats per word of all parts together; higher is better.
+        The log-likelihood per word of all parts together, in nats; higher is better.
 
     Raises
     ------
     ValueError
-        If no document has two or more words, and what the local function raises.
+        If no document has two or more words, or if the local function raises an error.
     """
     local = estimator.to_local() if hasattr(estimator, "to_local") else estimator
     options = dict(temperature=temperature, method=method, doc_topic_prior=doc_topic_prior)
@@ -80,7 +79,7 @@ def document_completion(
 def _completion(
     model: Any, X: sparse.csr_matrix, observed: float, seed: int, options: dict[str, Any]
 ) -> tuple[float, float]:
-    """The log-likelihood of the hidden words of a part, and their number."""
+    """Return the log-likelihood of the hidden words of a part, and the number of these words."""
     _, hidden = held_out.split_tokens(X, observed=observed, random_state=seed)
     n_words = float(hidden.sum())
     if not n_words:

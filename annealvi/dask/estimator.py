@@ -1,4 +1,4 @@
-"""TemperedLDA on many processes."""
+"""The estimator TemperedLDA that is fitted by Dask workers."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ from annealvi.scale.corpus import Partitions, ShardedCorpus, minibatch_order
 from annealvi.scale.engines import SerialEngine
 from annealvi.threads import reading
 
-#: Documents in a shard, and in a minibatch where the corpus has enough of them.
+#: Default numbers of documents in a shard, and in a minibatch of a large corpus.
 SHARD, BATCH = 4096, 65_536
 #: Parameters that the local estimator does not have.
 OWN = ("client", "checkpoint", "shard_size")
-#: A pass has at least about so many steps, and a fit.
+#: The approximate minimum numbers of steps of a pass, and of a fit.
 LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TemperedLDA(LocalLDA):
-    """:class:`annealvi.TemperedLDA`, fitted by the workers of Dask.
+    """The estimator :class:`annealvi.TemperedLDA`, fitted by Dask workers.
 
-    The topics are identical, bit for bit, for any number of workers, even if some of them die.  A
-    fit in memory, without a client, finds the same topics if the documents have the order that
-    :func:`document_order` returns, and `shard_size` and `batch_size` are the same.
+    The topics are identical, bit for bit, for any number of workers, even if some workers die.  A
+    fit in memory, without a client, finds the same topics if `shard_size` and `batch_size` are the
+    same, and the documents have the order that :func:`document_order` returns.
 
-    A step sends the topics to all workers, and each worker fits its shards of the minibatch.  The
-    results are summed over a tree, and this process updates the topics. docs/record/scale.md lists
-    the costs.
+    In each step the topics are sent to all workers, and each worker fits some shards, which are
+    parts of the minibatch.  The results of the workers are summed, and this process updates the
+    topics.  docs/record/scale.md lists the costs.
 
     Parameters
     ----------
     client : distributed.Client, Engine or None, default=None
-        The client whose workers are used; None means the current one.  An engine of
-        :mod:`annealvi.scale.engines` can take its place.
+        The client whose workers are used.  None means the current client.  An engine of
+        :mod:`annealvi.scale.engines` can be passed instead of a client.
     checkpoint : path, default=None
-        A file for :class:`annealvi.checkpoint.Checkpoint`, written every minute.  If it exists when
-        `fit` begins, `fit` resumes from it, with any number of workers.
+        A file to which a :class:`annealvi.checkpoint.Checkpoint` is written every minute.  If the
+        file exists when `fit` begins, `fit` resumes from it, with any number of workers.
     shard_size : int, default=None
-        Documents that a worker fits at a time, on all of its threads; None means 4,096.  Another
-        shard size gives slightly different numbers; another number of workers does not.
+        Number of documents in a shard, which a worker fits on all of its threads.  None means
+        4,096.  The shard size changes the results slightly; the number of workers does not.
     batch_size : int, default=None
-        Documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or less, so that a
-        pass has about eight steps and a fit about thirty.
+        Number of documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or fewer
+        so that a pass has about eight steps and a fit about thirty steps.
     n_jobs : int, default=None
-        Threads of a task; None means as many as the workers have.
+        Number of threads of a task.  None means all threads of the worker.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional
         For these and the parameters below, see :class:`annealvi.TemperedLDA`.
     learning_offset, max_iter, total_samples, perp_tol, mean_change_tol, evaluate_every : optional
@@ -73,18 +73,18 @@ class TemperedLDA(LocalLDA):
     device : {"cpu"}, default="cpu"
         Workers compute on their processors.
     validation_fraction : optional
-        Only for documents in this process; it raises an error if they are elsewhere.
+        This parameter can be used only if the documents are in the memory of this process.
 
     See Also
     --------
-    annealvi.TemperedLDA : Its attributes, and methods for documents in memory.
+    annealvi.TemperedLDA : Describes the attributes, and methods for documents in memory.
     """
 
     _parameter_constraints: ClassVar[dict] = CONSTRAINTS | {
-        "client": "no_validation",  # as_engine has the messages
+        "client": "no_validation",  # as_engine checks it
         "checkpoint": [None, str, os.PathLike],
         "shard_size": [None, Interval(Integral, 1, 2**31 - 1, closed="both")],
-        "device": [StrOptions({"cpu"})],  # of the workers
+        "device": [StrOptions({"cpu"})],
     }
 
     client: Any = None
@@ -99,12 +99,12 @@ class TemperedLDA(LocalLDA):
         Parameters
         ----------
         X : dask array, or list of delayed, futures or paths; or documents in memory
-            An array's blocks, or the parts of a list, are CSR matrices with all words.  A path
-            names a corpus of :func:`annealvi.corpus.write`, which workers open.  Documents in
-            memory are fitted in this process, without a client.
+            The blocks of an array, or the items of a list, must be CSR matrices with all words.  A
+            path is the folder of a corpus that :func:`annealvi.corpus.write` wrote and that workers
+            can open.  Documents in memory are fitted in this process, without a client.
         y : Ignored
         resume : path, optional
-            See the local estimator; by default `checkpoint`, if there is such a file.
+            A checkpoint from which the fit is resumed; by default `checkpoint`, if the file exists.
 
         Returns
         -------
@@ -115,7 +115,7 @@ class TemperedLDA(LocalLDA):
         RuntimeError
             If there are no workers for too long, or if workers die repeatedly in the same step.
         TypeError, ValueError
-            If X or a parameter is not allowed.  The estimator is then unchanged.
+            If X or a parameter is not allowed.  Such an error leaves the estimator unchanged.
         """
         others: tuple[Any, ...] = ()
         if self.checkpoint is not None:
@@ -126,8 +126,8 @@ class TemperedLDA(LocalLDA):
         if are_partitions(X):
             if self.validation_fraction is not None:
                 hint = (
-                    "Documents cannot be held out, because they are in other processes: leave "
-                    "some out of X, and use document_completion."
+                    "Documents on workers cannot be held out. Exclude some documents from X, and "
+                    "score them with annealvi.dask.document_completion."
                 )
                 raise BadParameter("validation_fraction", "None", self.validation_fraction, hint)
             prepared = partial(self._prepare, as_engine(self.client))
@@ -136,7 +136,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one more portion of documents in this process, as the local estimator does.
+        """Learn from some more documents in the memory of this process, like the local estimator.
 
         Parameters
         ----------
@@ -146,15 +146,15 @@ class TemperedLDA(LocalLDA):
         Raises
         ------
         TypeError
-            If X is in parts on the workers.
+            If X consists of parts on workers.
         """
         if are_partitions(X):
-            hint = "Pass one part at a time, computed or opened by annealvi.corpus.open_corpus."
+            hint = "Pass one part at a time: compute it, or open it by annealvi.corpus.open_corpus."
             raise BadParameter("X", "a matrix in memory", X, hint)
         return super().partial_fit(X, y)
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> Any:
-        """Fit, then `transform` the same documents lazily.
+        """Fit the model, and return the topic proportions of the same documents, lazily.
 
         Parameters
         ----------
@@ -181,12 +181,12 @@ class TemperedLDA(LocalLDA):
         normalize : bool, default=True
         temperature : float or "learned", default=1.0
         method : {"variational", "cvb0"}, default="variational"
-            As in the local estimator.
+            The same parameters as in the local estimator.
 
         Returns
         -------
         dask array, or list of delayed
-            Of the same kind as X; an array for documents in memory.
+            A dask array if X is one, otherwise a list; an ndarray for documents in memory.
         """
         options: dict[str, Any] = dict(normalize=normalize, temperature=temperature, method=method)
         if not are_partitions(X):
@@ -197,7 +197,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def predict(self, X: Any) -> Any:
-        """Return lazily the most probable topic of each document, if each has only one.
+        """Return, lazily, the most probable topic of each document if it has only one topic.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class TemperedLDA(LocalLDA):
         Returns
         -------
         dask array, or list of delayed
-            Of the same kind as X; an array for documents in memory.
+            A dask array if X is one, otherwise a list; an ndarray for documents in memory.
         """
         if not are_partitions(X):
             return super().predict(X)
@@ -215,7 +215,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
-        """Compute the ELBO of documents at T = 1 as the local estimator does.
+        """Compute the ELBO of documents at T = 1, in the same way as the local estimator.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
-        """Compute exp(-ELBO per word) of documents at T = 1 as the local estimator does.
+        """Compute exp(-ELBO per word) of documents at T = 1, like the local estimator.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class TemperedLDA(LocalLDA):
             return self._state.perplexity(self._documents(X), **options)
 
     def to_local(self) -> LocalLDA:
-        """Return a local estimator with this fit and these parameters.
+        """Return a local estimator with the same parameters and the same fitted topics.
 
         Returns
         -------
@@ -260,14 +260,14 @@ class TemperedLDA(LocalLDA):
         local = LocalLDA(**{name: value for name, value in given.items() if name not in OWN})
         for name in [name for name in vars(self) if name not in given]:
             value = getattr(self, name)
-            # the two go on without each other
+            # a copy of the state, so that both estimators can be fitted further
             setattr(local, name, copy.copy(value) if name == "_state" else value)
         return local
 
     # ----------------------------------------------------------------- details
 
     def _lazily(self, method: str, X: Any, width: tuple, dtype: Any, options: dict) -> Any:
-        """What a method of the local estimator answers to each partition."""
+        """Apply a method of the local estimator to each partition, lazily."""
         import dask
 
         model = dask.delayed(self.to_local())
@@ -284,12 +284,12 @@ class TemperedLDA(LocalLDA):
         )
 
     def _prepare_in_memory(self, columns: Any, X: Any) -> tuple[Any, ...]:
-        """Check documents in memory, which one process fits in the same shards."""
+        """Check documents in memory, which this process fits in the same shards as workers."""
         X, shown, parameters = prepare(columns, X)
         return X, shown, {**parameters, **sizes(parameters, X.shape[0])}
 
     def _prepare(self, engine: SerialEngine, columns: Any, X: Any) -> tuple[Any, ...]:
-        """Check the partitions on the workers, and cut them into shards."""
+        """Check the partitions on the workers, and divide them into shards."""
         partitions = Partitions(engine, sources_of(X))
         n_samples, columns.n_features_in_ = partitions.shape
         vars(columns).pop("feature_names_in_", None)
@@ -307,7 +307,7 @@ class TemperedLDA(LocalLDA):
         return ShardedCorpus(partitions, dtype, size, shards_per_batch, threads)
 
     def _documents(self, X: Any) -> ShardedCorpus:
-        """The documents of X for a method of the fitted estimator."""
+        """Return the documents of X as a corpus for a method of the fitted estimator."""
         engine = as_engine(self.client)
         partitions = Partitions(engine, sources_of(X))
         check_width(partitions, self.n_features_in_, type(self).__name__)
@@ -316,7 +316,7 @@ class TemperedLDA(LocalLDA):
 
 
 def sizes(parameters: Mapping[str, Any], n_samples: int) -> dict[str, int]:
-    """The sizes of shards and minibatches, with values for those left open."""
+    """Return the sizes of shards and minibatches, computed from the corpus if they are None."""
     shard, batch = parameters["shard_size"], parameters["batch_size"]
     size = SHARD if shard is None else int(shard)
     if batch is None:
@@ -346,14 +346,14 @@ def document_order(
     Parameters
     ----------
     lengths : sequence of int
-        Documents in each partition.
+        Number of documents in each partition.
     shard_size, batch_size, max_iter : int, optional
-        As in the estimator.
+        The parameters of the estimator.
 
     Returns
     -------
     ndarray of int64
-        Numbers of the documents, counted over all partitions.
+        Positions of the documents, counted over all partitions.
 
     Raises
     ------
@@ -372,7 +372,6 @@ def document_order(
 
 
 def _call(model: LocalLDA, method: str, source: Any, options: dict[str, Any]) -> NDArray:
-    """Transform a partition."""
     if isinstance(source, str | os.PathLike):
         source = open_corpus(source)
     return getattr(model, method)(source, **options)

@@ -1,4 +1,4 @@
-"""What may hold the documents: arrays of Dask, lists of delayed blocks or futures, and paths."""
+"""The kinds of X for Dask: dask arrays, and lists of delayed blocks, futures or paths."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from annealvi.scale.engines import DaskEngine, SerialEngine
 
 
 def as_engine(client: Any) -> SerialEngine:
-    """The engine of a `client` parameter, which may be an engine itself."""
+    """Return an engine for the parameter `client`, which can itself be an engine."""
     if hasattr(client, "gather") and hasattr(client, "threads"):  # a client has no `threads`
         return client  # type: ignore[no-any-return]
     return DaskEngine(client)
 
 
 def is_array(X: Any) -> bool:
-    """Return whether X is an array of Dask."""
     return type(X).__module__.startswith("dask.array")
 
 
 def are_partitions(X: Any) -> bool:
-    """Return whether X is a dask array, or a list of delayed blocks, futures or paths."""
+    """Whether X is a dask array, or a list of delayed blocks, futures or paths."""
     return is_array(X) or (isinstance(X, list | tuple) and bool(X) and all(map(_is_source, X)))
 
 
 def sources_of(X: Any) -> list[Any]:
-    """The parts of X."""
+    """Return the parts of X as a list."""
     if is_array(X):
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array as X, got {X.ndim}D array instead.")
@@ -39,7 +38,7 @@ def sources_of(X: Any) -> list[Any]:
         raise BadParameter(
             "X",
             "a dask array whose blocks are CSR matrices, or a list of paths, delayed blocks or "
-            "futures, which workers can load again if one of them is lost",
+            "futures",
             X,
             "Use annealvi.TemperedLDA for documents in memory, or write them to disk with "
             "annealvi.corpus.write.",

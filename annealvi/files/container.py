@@ -1,9 +1,9 @@
-"""The format of a file: safetensors, with a tree in its header.
+"""The format of files: safetensors, with a tree in the header.
 
-A tree is a dict of None, bool, int, float, str, arrays, lists and further dicts.  Arrays are the
-tensors of the file.  All else is JSON, in the entry ``annealvi`` of the header.  A checksum over
-both finds damage.  Nothing is executed when a file is read.  Arrays are views of the file; each
-stands in one place of the tree, so that copies of all of them take no more than the file's bytes.
+A tree is a dict of None, bool, int, float, str, arrays, lists and other dicts.  Arrays are the
+tensors of the file.  Everything else is JSON in the entry ``annealvi`` of the header.  A checksum
+detects damage.  No code is executed when a file is read.  Arrays are views of the file.  An array
+occurs only once in a tree, so copies of all arrays do not need more memory than the file.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from safetensors.numpy import save_file
 from annealvi._version import __version__
 from annealvi.files.schema import Integer, Schema, Text, Tree
 
-#: Version of the format.  It grows when an older reader would misunderstand a file.  1 was in
-#: development and was never released.
+#: The version of the format, which increases when an older version of annealvi would read a file
+#: wrongly.  Version 1 was never released.
 FORMAT = 3
-#: Names of the entries in the header of the file.
+#: The names of the entries in the header of the file.
 TREE, CHECKSUM = "annealvi", "sha256"
 DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree())
-#: Dtypes of arrays that can be written, by the names that safetensors has for them.
+#: The dtypes of arrays that can be written, by their names in safetensors.
 DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
-#: Longest side of an array without elements, which takes no bytes of the file.
+#: The maximum length of a side of an array without elements, which needs no bytes in the file.
 LONGEST_EMPTY = 1 << 16
 
 
 def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
-    """Write a tree; `kind` says what the file is, and `read` asks for it.
+    """Write a tree to a file; `read` must be called with the same `kind`.
 
-    The file is written beside its place and moved there.  An existing file is replaced only once
-    the new one is complete, and stays as it was after an error.  TypeError if the tree holds
-    anything that a file cannot hold.
+    A temporary file in the same folder is written and then moved to `path`.  Therefore an existing
+    file is replaced only when the new one is complete, and an error does not change it.  TypeError
+    is raised if the tree contains an object that cannot be written.
     """
     tensors: dict[str, NDArray] = {}
     content = {"kind": kind, "format": FORMAT, "version": __version__, "tree": tree}
@@ -55,71 +55,76 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
         try:
             save_file(tensors, partial, metadata=header)
         except SafetensorError as error:
-            raise OSError(f"{os.fsdecode(path)!r} cannot be written: {error}.") from error
+            raise OSError(f"The file {os.fsdecode(path)!r} cannot be written: {error}.") from error
 
 
 def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
-    """Read the ``version`` of annealvi that wrote a file, and the ``tree`` in it.
+    """Read the ``version`` of annealvi that wrote a file, and the ``tree`` in the file.
 
-    Arrays are read-only views of the file, which is mapped into memory: do not change the file in
-    place while they are used.  ValueError if the file is not of this kind, is damaged, or has
-    another format.
+    Arrays are read-only views of the file, which is mapped into memory.  The file must not be
+    changed in place while they are used.  ValueError is raised if the file is of another kind, is
+    damaged, or has another format.
     """
     name = os.fsdecode(path)
     with open(path, "rb"):
-        pass  # errors of the system come before errors of the format
+        pass  # raises errors of the system before errors of the format
     try:
         text, checksum, tensors = _open(path)
         found = DESCRIPTION.load(json.loads(text))
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{name!r} is not a file of annealvi, or is damaged: {error}") from error
-    if found["format"] != FORMAT:
-        todo = "use a newer annealvi" if found["format"] > FORMAT else "fit the model again"
         raise ValueError(
-            f"{name!r} has format {found['format']}, written by annealvi {found['version'][:40]}. "
-            f"This is annealvi {__version__}, which reads format {FORMAT}: {todo}."
+            f"The file {name!r} is not a file of annealvi, or it is damaged: {error}"
+        ) from error
+    if found["format"] != FORMAT:
+        todo = "Use a newer annealvi" if found["format"] > FORMAT else "Fit the model again"
+        raise ValueError(
+            f"The file {name!r} has format {found['format']}, and was written by annealvi "
+            f"{found['version'][:40]}. This is annealvi {__version__}, which reads format "
+            f"{FORMAT}. {todo}."
         )
     if _checksum(text, tensors) != checksum:
-        raise ValueError(f"{name!r} is damaged: its contents do not match their checksum.")
+        raise ValueError(f"The file {name!r} is damaged: its contents do not match its checksum.")
     if found["kind"] != kind:
-        raise ValueError(f"{name!r} must be a file of kind {kind!r}. Got kind {found['kind']!r}.")
+        raise ValueError(
+            f"The file {name!r} must be a file of kind {kind!r}. Got kind {found['kind']!r}."
+        )
     try:
         return {"version": found["version"], "tree": _unflatten(found["tree"], tensors)}
     except RecursionError as error:
-        raise ValueError(f"{name!r} is damaged: it is nested too deeply.") from error
+        raise ValueError(f"The file {name!r} is damaged: it is nested too deeply.") from error
 
 
 def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
-    """Read all arrays of a file of NumPy's, .npz; objects are refused, so nothing is executed."""
+    """Read all arrays of a .npz file of NumPy; objects are not read, so no code is executed."""
     with open(path, "rb") as stream:
         try:
             with np.load(stream, allow_pickle=False) as stored:
                 return {name: np.asarray(array) for name, array in stored.items()}
         except MemoryError:
             raise
-        except Exception as error:  # each layer has its own: zipfile, zlib, struct, NumPy's header
+        except Exception as error:  # errors of zipfile, zlib, struct or NumPy
             raise ValueError(
-                f"{os.fspath(path)!r} holds no {what}: it is not an archive of arrays, or it is "
-                f"damaged. ({type(error).__name__}: {error})"
+                f"The file {os.fspath(path)!r} does not contain any {what}: it is not an archive "
+                f"of arrays, or it is damaged. ({type(error).__name__}: {error})"
             ) from error
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, which is moved there at the end, or removed after an error."""
-    # a name has a greatest length
+    """Yield a new file, which is moved to `path` at the end, or removed after an error."""
+    # shortened, because the length of file names is limited
     partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.partial")
     try:
         partial.touch(exist_ok=False)
     except OSError as error:
-        error.filename = str(path)  # the file that was asked for, not the one beside it
+        error.filename = str(path)  # the user's path instead of the temporary one
         raise
     mode = (path if path.exists() else partial).stat().st_mode & 0o777
     try:
         yield partial
         partial.chmod(mode)
         with partial.open("rb+") as file:
-            os.fsync(file.fileno())  # complete on the disk, before it takes the old one's place
+            os.fsync(file.fileno())  # the new file must be on the disk before it replaces the old
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -130,9 +135,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
-    """A tree as JSON; arrays go to `tensors`, under their way through the tree.
+    """Convert a tree to JSON, and add its arrays to `tensors` under their path in the tree.
 
-    A dict with the single key ``$`` stands for what JSON does not have.
+    A dict with the single key ``$`` represents a value that JSON does not support.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -149,25 +154,29 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
             key: _flatten(part, f"{way}.{key}" if way else key, tensors)
             for key, part in value.items()
         }
-    raise TypeError(f"{way!r} cannot be written: a file cannot hold {str(value)[:80]!r}.")
+    raise TypeError(
+        f"The value {way!r} cannot be written, because files cannot contain {str(value)[:80]!r}."
+    )
 
 
 def _flatten_array(array: NDArray, way: str, tensors: dict[str, NDArray]) -> dict[str, Any]:
-    """The mark of an array, whose numbers go to `tensors`; strings are a list."""
+    """Add an array to `tensors`, and return a reference to it; strings become a list."""
     strings = array.tolist() if array.dtype.kind in "OUT" and array.ndim == 1 else [None]
     if all(isinstance(text, str) for text in strings):
         return {"strings": strings}
     native = array.dtype.newbyteorder("=")
     if native not in DTYPES.values():
-        raise TypeError(f"{way!r} cannot be written: arrays of {native} are not supported.")
-    # the order matters: products of matrices round differently
+        raise TypeError(
+            f"The array {way!r} cannot be written: arrays of {native} are not supported."
+        )
+    # the memory order is preserved, because it changes rounding in products of matrices
     turned = array.flags.f_contiguous and not array.flags.c_contiguous
     tensors[way] = np.asarray(array.T if turned else array, native, order="C")
     return {"transposed" if turned else "array": way}
 
 
 def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
-    """The tree of JSON; `left` are the arrays that have no place yet."""
+    """Convert JSON to a tree, and move arrays from `left` to their places in the tree."""
     if isinstance(value, list):
         return [_unflatten(part, left) for part in value]
     if not isinstance(value, dict):
@@ -178,7 +187,7 @@ def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
         case {"float": "nan" | "inf" | "-inf" as number}:
             return float(number)
         case {"strings": [*strings]} if all(isinstance(text, str) for text in strings):
-            array = np.empty(len(strings), dtype=object)  # str takes the longest one's memory
+            array = np.empty(len(strings), dtype=object)  # dtype str would need more memory
             array[:] = strings
             return array
         case {"array": str(way)} if way in left:
@@ -189,7 +198,7 @@ def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
 
 
 def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
-    """SHA-256 over the description and the arrays with their names, dtypes and shapes."""
+    """Return the SHA-256 of the description and of the arrays' names, dtypes, shapes and data."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
     for name in sorted(tensors):
         array = tensors[name]
@@ -200,21 +209,21 @@ def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:
 
 
 def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
-    """The description, the checksum and the arrays, mapped into memory."""
+    """Return the description, the checksum and the arrays, which are mapped into memory."""
     # this checks the layout of the whole file
     with safe_open(os.fsdecode(path), framework="numpy") as file:
         metadata, names = file.metadata() or {}, list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:
-        raise ValueError("annealvi did not write it.")
+        raise ValueError("it was not written by annealvi.")
     data = np.memmap(path, np.uint8, mode="r")
     length = int(data[:8].view("<u8")[0])
     entries, tensors = json.loads(data[8 : 8 + length].tobytes()), {}
     for key in names:
         dtype, shape = entries[key]["dtype"], entries[key]["shape"]
         if dtype not in DTYPES:
-            raise ValueError(f"an array of {dtype} is not supported.")
+            raise ValueError(f"arrays of {dtype} are not supported.")
         if 0 in shape and max(shape) > LONGEST_EMPTY:
-            raise ValueError(f"an array without elements has shape {shape}.")
+            raise ValueError(f"an array without elements has the shape {shape}.")
         first, last = (8 + length + offset for offset in entries[key]["data_offsets"])
         array = np.asarray(data[first:last]).view(DTYPES[dtype]).reshape(shape)
         tensors[key] = np.require(array, requirements="A")

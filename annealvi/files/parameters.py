@@ -1,7 +1,7 @@
-"""Parameters of estimators and temperatures as trees, for files.
+"""Conversion of parameters of estimators and temperatures to trees and back, for files.
 
-Numbers, strings, arrays and lists stand for themselves.  Objects are dicts with their ``type``,
-which is looked up in a fixed table: a file cannot name a class to import.
+Numbers, strings, arrays and lists are not converted.  An object becomes a dict with its ``type``,
+which must be in a fixed table, so that a file cannot make annealvi import other classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.random import RandomState
 
 from annealvi.files.schema import Field, Generator, Listed, Schema, Text, Tree, damaged
 
-#: Objects that may be parameters, or be written themselves, by their modules.
+#: Names of classes whose objects can be written, by the module of the class.
 MODULES: dict[str, tuple[str, ...]] = {
     "annealvi.deep": (
         *("HierarchicalPosterior", "PoissonDEF", "ProximityPenalty", "SigmoidBeliefNetwork"),
@@ -35,18 +35,18 @@ MODULES: dict[str, tuple[str, ...]] = {
     "sklearn.feature_extraction.text": ("CountVectorizer",),
 }
 OBJECTS = {name: module for module, names in MODULES.items() for name in names}
-#: Dtypes that may be parameters.
+#: Dtypes that can be values of parameters.
 DTYPES = {np.dtype(kind).name: kind for kind in (np.float32, np.float64, np.int32, np.int64)}
 ALLOWED = (
     "None, a bool, a number, a string, an array, list or dict of these, a dtype, a temperature or "
     "schedule of annealvi, a LogPartition or a RandomState"
 )
-#: Parameters of objects that are not written.
+#: Names of parameters that are not written.
 LEFT_OUT = frozenset({"callback"})
 
 
 class Parameter(Field):
-    """A field for a parameter."""
+    """A field whose value is a parameter."""
 
     def dump(self, value: Any) -> Any:
         return parameter_tree(value, "")
@@ -55,7 +55,7 @@ class Parameter(Field):
         return parameter_of(value, way)
 
 
-#: What is neither an object of ours nor a value that stands for itself, by its `type`.
+#: Schemas of other values that must be converted, by their `type`.
 KINDS = {
     "tuple": Schema(lambda items: tuple(items), items=Listed(Parameter())),
     "dict": Schema(
@@ -70,7 +70,7 @@ _TYPE = Schema(type=Text(*OBJECTS, *KINDS))
 
 
 def parameter_tree(value: Any, name: str) -> Any:
-    """Return a parameter as a tree; TypeError if a file cannot hold it."""
+    """Convert a parameter to a tree; raise TypeError if it cannot be written."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool | str):
         return value
@@ -107,11 +107,11 @@ def parameter_tree(value: Any, name: str) -> Any:
 
 
 def parameter_of(tree: Any, way: str) -> Any:
-    """Return the parameter of a tree from a file; `way` says where it stands there."""
+    """Convert a tree from a file to a parameter; `way` is its path in the file."""
     if isinstance(tree, list):
         return [parameter_of(part, f"{way}.{i}") for i, part in enumerate(tree)]
     if isinstance(tree, np.ndarray):
-        return tree.copy()  # a file's arrays are read-only
+        return tree.copy()  # because arrays of a file are read-only
     if not isinstance(tree, Mapping):
         return tree
     kind = _TYPE.load(tree, way)["type"]
@@ -122,11 +122,11 @@ def parameter_of(tree: Any, way: str) -> Any:
     try:
         return cls(**parts)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"The file is damaged: {way!r} is no {kind}: {error}") from error
+        raise ValueError(f"The file is damaged: {way!r} is not a {kind}: {error}") from error
 
 
 def parameters_of(tree: Any, cls: Any, way: str) -> dict[str, Any]:
-    """The parameters of an object of a class; those that are not there keep their defaults."""
+    """Read the parameters of an object of a class; missing parameters keep their defaults."""
     tree, possible = Tree().load(tree, way, {}), inspect.signature(cls).parameters
     for name in tree:
         if name not in possible or name in LEFT_OUT:
@@ -135,7 +135,7 @@ def parameters_of(tree: Any, cls: Any, way: str) -> dict[str, Any]:
 
 
 def contents(value: Any) -> dict[str, Any]:
-    """The parameters of an object, or the fields of a dataclass."""
+    """Return the parameters of an estimator, or the fields of a dataclass."""
     if not hasattr(value, "get_params"):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     parts = value.get_params(deep=False)
@@ -147,13 +147,13 @@ def class_of(name: str) -> Any:
 
 
 def is_object(value: Any) -> bool:
-    """Whether it is an object whose class stands in the table, not one of a subclass."""
+    """Whether the class of an object, not only a base class, is in the table."""
     name = type(value).__name__
     return name in OBJECTS and type(value) is class_of(name)
 
 
 def has_function(value: Any) -> bool:
-    """Whether it is a function, or has one as a parameter, so that a file cannot hold it."""
+    """Whether a value is a function or has a function as a parameter, and cannot be written."""
     if is_object(value):
         return any(map(has_function, contents(value).values()))
     return callable(value) and not isinstance(value, type)

@@ -1,8 +1,8 @@
-"""State declared once: fields from which follow both a tree for a file and its checked reading.
+"""Schemas, which declare the state of an object once, both for writing and for checked reading.
 
-A schema lists the attributes that make up the state of an object, each with a field that says what
-it may be.  ``schema.dump(object)`` returns a tree (see :mod:`annealvi.files`), and
-``schema.load(tree)`` checks a tree of a stranger and returns the values.
+A schema lists the attributes of an object's state, each with a field that defines the allowed
+values.  ``schema.dump(object)`` returns a tree (see :mod:`annealvi.files`).
+``schema.load(tree)`` checks a tree from a file, which may be damaged, and returns the values.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from annealvi.checks import as_float
 
-#: Values that shapes and dtypes refer to by name: numbers read before them, or passed to `load`.
+#: Values to which shapes and dtypes refer by name: earlier fields, or arguments of `load`.
 Sizes = Mapping[str, Any]
 
 
 def damaged(way: str, wanted: str, value: Any) -> ValueError:
-    """The error of a value in a file that cannot be used; `way` says where it stands."""
+    """Return the error about a value in a file that is not allowed; `way` is its path."""
     if isinstance(value, np.ndarray):
         got = f"an array of {value.dtype} of shape {value.shape}"
     else:
@@ -31,9 +31,9 @@ def damaged(way: str, wanted: str, value: Any) -> ValueError:
 
 
 class Field:
-    """What one value of a state may be; this one takes every value, which the caller checks."""
+    """The allowed values of one attribute; this base class allows all values."""
 
-    #: Makes what is written of a value.
+    #: A function that converts a value before it is written.
     kind: ClassVar[Any] = staticmethod(lambda value: value)
 
     def dump(self, value: Any) -> Any:
@@ -44,7 +44,7 @@ class Field:
 
 
 class Tree(Field):
-    """A dict, whose values the caller checks; of an object what its `state_dict` returns."""
+    """A dict whose values the caller checks; an object is written by its `state_dict`."""
 
     def dump(self, value: Any) -> Any:
         return value if isinstance(value, Mapping) else value.state_dict()
@@ -67,7 +67,7 @@ class Flag(Field):
 
 
 class Text(Field):
-    """A string, one of `options` if these are given."""
+    """A string, which must be one of `options` if there are any."""
 
     kind = str
 
@@ -81,7 +81,7 @@ class Text(Field):
 
 
 class Integer(Field):
-    """An int in [least, most]; either may be a name."""
+    """An int in [least, most]; both limits can be names of other values."""
 
     kind = int
 
@@ -96,7 +96,7 @@ class Integer(Field):
 
 
 class Number(Field):
-    """A float in [least, most]; with ``finite=False`` it may also be infinite or NaN."""
+    """A float in [least, most]; with ``finite=False`` infinity and NaN are also allowed."""
 
     kind = float
 
@@ -119,10 +119,10 @@ class Number(Field):
 
 
 class Array(Field):
-    """An array of a shape and dtype, read-only when it was read.
+    """An array of a shape and dtype, which is read-only when it is read from a file.
 
-    A side is a number, a name, or None for any length; the dtype may be a name.  `finite` and
-    `positive` say what all elements must be.
+    A side of the shape is a number, the name of another value, or None for any length; the dtype
+    can also be a name.  All elements must be finite or positive if `finite` or `positive` is true.
     """
 
     def __init__(
@@ -147,15 +147,15 @@ class Array(Field):
         if not alike or any(n not in (None, m) for n, m in zip(shape, value.shape, strict=True)):
             raise damaged(way, f"an array of {dtype} of shape {shape}", value)
         if dtype.kind == "f" and (self.finite or self.positive) and value.size:
-            least, most = value.min(), value.max()  # NaN if there is one; no array of their size
+            least, most = value.min(), value.max()  # NaN if the array contains NaN
             if not (np.isfinite(least) and np.isfinite(most)) or (self.positive and least <= 0):
                 kind = "positive and finite" if self.positive else "finite"
-                raise damaged(way, f"{kind} everywhere", value)
+                raise damaged(way, f"an array of {kind} numbers", value)
         return value
 
 
 class Strings(Field):
-    """A 1-d array of strings, of a length that may be a name."""
+    """A one-dimensional array of strings, whose length can be the name of another value."""
 
     def __init__(self, length: int | str | None = None) -> None:
         self.length = length
@@ -169,7 +169,7 @@ class Strings(Field):
 
 
 class Optional(Field):
-    """None, or what another field takes; a file may leave it out, which means None."""
+    """None, or a value of another field; a value that is missing in a file means None."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -182,7 +182,7 @@ class Optional(Field):
 
 
 class Listed(Field):
-    """A list whose items are of one field, at most `most` of them."""
+    """A list of at most `most` items, which are all of the same field."""
 
     def __init__(self, field: Field, most: int | str = 2**53) -> None:
         self.field, self.most = field, most
@@ -198,7 +198,7 @@ class Listed(Field):
 
 
 class Named(Field):
-    """A dict whose values are of one field."""
+    """A dict whose values are all of the same field."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
@@ -212,7 +212,7 @@ class Named(Field):
 
 
 class Generator(Field):
-    """A RandomState, or None; a new generator in the same state when it was read."""
+    """A RandomState or None; reading creates a new generator in the same state."""
 
     def dump(self, value: RandomState | None) -> dict[str, Any] | None:
         if value is None:
@@ -220,8 +220,8 @@ class Generator(Field):
         state = value.get_state(legacy=False)
         if state["bit_generator"] != "MT19937":
             raise TypeError(
-                f"A RandomState of {state['bit_generator']} cannot be written to a file: it must "
-                "be one of MT19937, NumPy's default."
+                f"A RandomState of {state['bit_generator']} cannot be written to a file. Only a "
+                "RandomState of MT19937, NumPy's default, can be written."
             )
         return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 
@@ -235,38 +235,38 @@ class Generator(Field):
 
 
 class Schema(Field):
-    """The fields of a state, by the names of the attributes that hold them.
+    """The fields of a state, by the names of the attributes that contain the values.
 
-    A schema is itself a field: a state within a state.  Fields are read in their order; the values
-    read, and the keyword arguments of :meth:`load`, are what shapes refer to by name.
+    A schema is itself a field, so states can be nested.  Fields are read in their order.  Shapes
+    can refer by name to values that were read before, and to keyword arguments of :meth:`load`.
     """
 
     def __init__(self, make: Callable[..., Any] = dict, /, **fields: Field) -> None:
         self.make, self.fields = make, fields
 
     def dump(self, value: Any) -> dict[str, Any]:
-        """The state of an object (or of a mapping of its values) as a tree."""
+        """Return the state of an object, or of a mapping with its values, as a tree."""
         if isinstance(value, Mapping):
             return {name: field.dump(value[name]) for name, field in self.fields.items()}
         return {name: field.dump(getattr(value, name)) for name, field in self.fields.items()}
 
     def load(self, value: Any, way: str = "", sizes: Sizes | None = None, **more: Any) -> Any:
-        """The values of a tree that was read from a file, checked."""
+        """Check the values of a tree that was read from a file, and return them."""
         if not isinstance(value, Mapping):
             raise damaged(way, "a dict", value)
         known, values = {**(sizes or {}), **more}, {}
         for name, field in self.fields.items():
             place = f"{way}.{name}" if way else name
-            # what a later version adds is Optional: files of before do not have it
+            # fields that are added in a later version are Optional: older files lack them
             if name not in value and not isinstance(field, Optional):
                 raise ValueError(f"The file is damaged: {place!r} is missing.")
             known[name] = values[name] = field.load(value.get(name), place, known)
         return self.make(**values)
 
     def restore(self, target: Any, value: Any, way: str = "", **sizes: Any) -> None:
-        """Set the attributes of an object from a tree, once all are checked."""
+        """Check all values of a tree, and set them as attributes of an object."""
         for name, part in Schema(**self.fields).load(value, way, sizes).items():
-            # not a view of the file's memory map
+            # a copy instead of a view of the file's memory map
             setattr(target, name, part.copy() if isinstance(part, np.ndarray) else part)
 
 

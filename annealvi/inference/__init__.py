@@ -1,4 +1,4 @@
-"""Algorithm 1: tempered stochastic variational inference, its step sizes and its monitor."""
+"""Algorithm 1, which is tempered stochastic variational inference: steps, runs and callbacks."""
 
 from annealvi.inference.algorithm import (
     LinearDecay,

@@ -1,9 +1,8 @@
-"""Algorithm 1: tempered stochastic variational inference.
+"""Algorithm 1: tempered stochastic variational inference (Mandt et al. 2016).
 
-Each step samples a minibatch, fits its local variables at the current temperature, updates the
-global variables along the tempered natural gradient, and passes the result to the temperature,
-which may learn from it.  (Mandt et al. 2016, Algorithm 1; at T = 1 Hoffman, Blei, Wang, Paisley
-2013.)
+Each step samples a minibatch, fits its local variables at the current temperature, and updates the
+global variables along the tempered natural gradient.  The result is passed to the temperature,
+which may learn from it.  At T = 1 it is the algorithm of Hoffman, Blei, Wang, Paisley (2013).
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ class RobbinsMonro:
     Parameters
     ----------
     decay : float
-        kappa.  In (0.5, 1] the step sizes have an infinite sum and their squares a finite one.
+        The exponent kappa.  If it is in (0.5, 1], the sum of the step sizes is infinite, and the
+        sum of their squares is finite.
     offset : float
-        tau.  Larger values make the first steps smaller.
+        The offset tau.  A larger offset makes the first steps smaller.
     """
 
     decay: float
@@ -44,20 +44,20 @@ class RobbinsMonro:
 
 @dataclass(frozen=True)
 class LinearDecay:
-    """Step sizes that fall linearly in a fit of known length, 2 F / S (1 - (t - 1/2) / S).
+    """Step sizes that decrease linearly in a fit of known length: 2 F / S (1 - (t - 1/2) / S).
 
-    They are at least a twentieth of 2 F / S, and at most `largest`.
+    Step sizes are at least a twentieth of 2 F / S, and at most `largest`.
 
     Parameters
     ----------
     n_steps : int
         Number of steps S.
     memory_spans : float
-        F, the number of times that the fit forgets its earlier state.  It is about the sum of the
-        step sizes, if `largest` does not limit them.  A longer fit covers the same distance in
-        smaller, less noisy steps.
+        F, the number of times that the fit forgets its earlier state.  F is about the sum of the
+        step sizes, if `largest` does not limit them.  In a longer fit the steps are smaller and
+        less noisy, and their sum is the same.
     largest : float, default=0.2
-        Largest step size, because a single minibatch does not represent all data.
+        Upper limit of step sizes, because a single minibatch does not represent all data.
     """
 
     n_steps: int
@@ -73,20 +73,22 @@ class LinearDecay:
 class OverRelaxed:
     """Step sizes of a fit that ends with over-relaxed batch passes.
 
-    A step of batch inference moves each parameter to the optimum for the present local variables.
-    Near an optimum of the objective the steps then shrink by a constant rate, which is close to 1
-    if the local variables are uncertain.  Steps that are `factor` times as long need about 1 /
-    `factor` as many passes.  Near an optimum they converge if the factor is below 2 (Salakhutdinov
-    and Roweis 2003, *Adaptive Overrelaxed Bound Optimization Methods*).  They do not always
-    increase the objective.  The last one, if all are made, has size 1 and does increase it.
+    A step of batch inference moves each parameter to the optimum for the current local variables.
+    Near an optimum of the objective, each step is shorter than the previous one by a constant
+    factor, which is close to 1 if the local variables are uncertain.  If all steps are `factor`
+    times as long, the fit needs about 1 / `factor` as many passes.  Near an optimum such a fit
+    converges if the factor is below 2 (Salakhutdinov and Roweis 2003, *Adaptive Overrelaxed Bound
+    Optimization Methods*).  Over-relaxed steps do not always increase the objective.  The last step
+    of a fit has size 1, and increases the objective.
 
     Parameters
     ----------
     before : callable
-        The step sizes of the steps before these passes.
+        The step sizes of the steps before the batch passes.
     n_before, n_passes : int
-        Number of those steps, and of the passes in batch, each of one step.
+        Number of steps before the batch passes, and number of batch passes (one step each).
     factor : float, default=1.9
+        The step size of over-relaxed steps.
     """
 
     before: Callable[[int], float]
@@ -101,7 +103,7 @@ class OverRelaxed:
 
 
 def full_step(t: int) -> float:
-    """The step size of batch inference: 1, which leads to the coordinate optimum.
+    """Return 1, the step size of batch inference, which leads to the coordinate optimum.
 
     Parameters
     ----------
@@ -112,21 +114,21 @@ def full_step(t: int) -> float:
 
 
 class Monitor:
-    """The progress of a fit, for the callback and for ``history_``.
+    """The progress of a fit, which callbacks can read, and the records of ``history_``.
 
     Attributes
     ----------
     step : int
         Number of steps done.
     passes : float
-        Effective passes over the data: the number of data seen, divided by the number in the
-        population.
+        Number of passes over the data: the number of data used so far, divided by the number of
+        data in the population.
     last_advance : float
-        Passes added by the last step.
+        Increase of `passes` in the last step.
     temperature : float
         T of the last step.
     seconds : float
-        Time spent in steps; evaluations and callbacks are not counted.
+        Time of all steps, without evaluations and callbacks.
     temperature_path : list of float
         T of every step.
     """
@@ -152,7 +154,7 @@ class Monitor:
             self.seconds += time.perf_counter() - start
 
     def advance(self, passes: float, temperature: float) -> None:
-        """Count one more step."""
+        """Update the progress after a step."""
         self.step += 1
         self.passes += passes
         self.last_advance = passes
@@ -162,7 +164,7 @@ class Monitor:
     def record(self, **values: float) -> None:
         """Record values of the current step, for example a held-out score.
 
-        Several calls at the same step make one record.
+        Values of several calls at the same step are stored in the same record.
         """
         if not self._records or self._records[-1]["step"] != self.step:
             now = (self.passes, self.step, self.temperature, self.seconds)
@@ -170,7 +172,7 @@ class Monitor:
         self._records[-1].update(values)
 
     def copy(self) -> Self:
-        """Return a copy that does not change with this monitor."""
+        """Return a copy that does not change when this monitor changes."""
         copied = shallow(self)
         copied.temperature_path = self.temperature_path.copy()
         copied._records = [record.copy() for record in self._records]
@@ -190,7 +192,7 @@ class Monitor:
         return history
 
     def state_dict(self) -> dict[str, Any]:
-        """The progress as a tree for a file; TypeError if a recorded value is not a number."""
+        """Return the progress as a tree; raise TypeError if a recorded value is not a number."""
         n = len(self._records)
         try:
             history = {name: part.astype(float).reshape(n) for name, part in self.history.items()}
@@ -199,7 +201,7 @@ class Monitor:
         return MONITOR.dump(vars(self) | {"n_records": n, "history": history})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "monitor") -> None:
-        """Set the progress of a fit."""
+        """Set the progress from a tree."""
         found = MONITOR.load(tree, way)
         n, history = found.pop("n_records"), found.pop("history")
         fields = dict.fromkeys(self.FIELDS, Array((n,))) | {"seconds": Array((n,), finite=False)}
@@ -238,7 +240,7 @@ class Position:
     n_batches: int = 0
 
 
-#: Of a fit of so many passes of so many minibatches.
+#: The schema of a position, with limits on the numbers of passes and minibatches.
 POSITION = Schema(
     Position, n_passes=Integer(0, "most_passes"), n_batches=Integer(0, "most_batches")
 )
@@ -267,19 +269,19 @@ def optimise(
     ----------
     model : Model
     data : sequence
-        Passed to ``model.local_step`` with the rows of each batch.
+        The data, which are passed to ``model.local_step`` with the rows of each batch.
     temperature : Temperature
         A planned temperature, see :meth:`Temperature.plan`.
     monitor : Monitor
         The fit continues from ``monitor.step``, the number of steps done.
     n_samples, n_passes : int
-        Number of data, and of passes over them.
+        Number of data, and number of passes over the data.
     n_full_passes : int, default=0
-        Number of further passes, each of one step with all data.
+        Number of additional passes, each of which is a single step with all data.
     batch_size : int, optional
-        Number of data in a minibatch; by default all of them.
+        Number of data in a minibatch; by default all data.
     population : float, optional
-        Number of data in the population that a minibatch is a sample of; by default `n_samples`.
+        Number of data in the population from which minibatches are samples; by default `n_samples`.
     step_size : callable, default=full_step
         Returns the step size rho of step t = 1, 2, ...
     on_step : callable, optional
@@ -287,11 +289,11 @@ def optimise(
     after_pass : callable, optional
         Called with the index of each finished pass; it returns True to end the fit.
     position : Position, optional
-        The position from which the fit starts; by default its beginning.  It is updated before
-        `on_step` is called.
+        The position at which the fit starts; by default the beginning.  The position is updated
+        before `on_step` is called.
     changing : context manager, optional
-        Entered while the global variables, the temperature and the monitor change.  Other threads
-        may read them only under the same lock.
+        The context in which the global variables, the temperature and the monitor change.  Other
+        threads may read them only while they hold the same lock.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population
@@ -311,7 +313,7 @@ def optimise(
                     model.global_step(local.statistics, rho, population / n_rows, tempering)
                     temperature.observe(local, population / n_rows)
                 inverse = tempering.inverse if local.inverse is None else local.inverse
-                del local  # its statistics may take as much memory as the global variables
+                del local  # its statistics may need as much memory as the global variables
                 alone = isinstance(inverse, float)
                 b = np.float64(inverse) if alone else np.mean(inverse, dtype=np.float64)
                 monitor.advance(n_rows / population, float(1.0 / b))

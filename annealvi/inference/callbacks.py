@@ -1,6 +1,6 @@
-"""The callbacks of an estimator: ours, and scikit-learn's, from its version 1.9 on.
+"""The callbacks of an estimator: our own, and those of scikit-learn 1.9 or later.
 
-scikit-learn's callbacks see a fit as a tree of tasks: runs, and steps in them
+For scikit-learn's callbacks a fit is a tree of tasks: a fit consists of runs, and a run of steps
 (:mod:`sklearn.callback`).
 """
 
@@ -23,14 +23,14 @@ class Run:
     Parameters
     ----------
     number, n_runs : int
-        The number of the run, from 0, and how many runs the fit makes.
+        The number of the run, counted from 0, and the number of runs in the fit.
     n_done, n_steps : int
-        Steps that were made before, if the fit is resumed, and the largest number at its end.
+        The number of steps done before, if the fit is resumed, and the maximum number of steps.
     steps_per_pass : int
     bound_name : str
-        A readable name of what `bound` computes.
+        A readable name of the bound.
     bound : callable
-        Computes the bound of the present fit, without changing the fit.
+        A function that computes the bound of the current fit, without changing the fit.
     """
 
     number: int
@@ -43,16 +43,16 @@ class Run:
 
 
 class Callbacks:
-    """The callbacks of an estimator, called one after another.
+    """The callbacks of an estimator, which are called one after another.
 
-    A callback is called as ``callback(estimator, monitor)`` after each step.  It may also have
-    these methods:
+    A callback is called as ``callback(estimator, monitor)`` after each step.  A callback may also
+    have these methods:
 
-    - ``during_fit(estimator)`` returns a context manager.  `fit` runs inside it, so that the
-      callback can act at the end, as :class:`annealvi.checkpoint.Checkpoint` does.  Callbacks with
-      this method are called last, so they see what the others recorded.
-    - ``begin(estimator, run)`` is called before the first step of each run of `fit`, with a
-      :class:`Run`.
+    - ``during_fit(estimator)`` returns a context manager in which `fit` runs, so that the callback
+      can act at the end of the fit, like :class:`annealvi.checkpoint.Checkpoint`.  Callbacks with
+      this method are called last, so that they can read the records of the other callbacks.
+    - ``begin(estimator, run)`` is called with a :class:`Run` before the first step of each run of
+      `fit`.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ class Callbacks:
         The `callback` parameter of the estimator.
     estimator : object
     others : sequence of callables, default=()
-        More callbacks, besides the parameter.
+        Additional callbacks.
 
     Raises
     ------
     TypeError
-        If one of them cannot be called.
+        If a callback is not callable.
     """
 
     def __init__(self, callback: Any, estimator: Any, others: tuple = ()) -> None:
@@ -76,7 +76,7 @@ class Callbacks:
                     f"The 'callback' parameter of {type(estimator).__name__} must be None, a "
                     f"callable or a list of callables. Got {one!r}."
                 )
-        # in their order otherwise
+        # callbacks with `during_fit` come last; otherwise the order is not changed
         self._callbacks = sorted([*several, *others], key=_watches)
         self._estimator = estimator
 
@@ -103,7 +103,6 @@ class Callbacks:
 
 
 def as_list(callback: Any) -> list[Any]:
-    """Return the callbacks that a parameter `callback` holds."""
     if isinstance(callback, list | tuple):
         return list(callback)
     return [] if callback is None else [callback]
@@ -116,7 +115,7 @@ def _watches(callback: Any) -> bool:
 if TYPE_CHECKING:
 
     class CallbackSupport:
-        """What the estimator has of scikit-learn."""
+        """The methods that scikit-learn adds to the estimator."""
 
         def _init_callback_context(self, *, max_subtasks: int) -> Any: ...
 
@@ -130,20 +129,20 @@ else:
         CallbackSupport = object
 
         def with_callbacks(method):
-            """Return the method itself: there are no callbacks to end."""
+            """Return the method itself, because there are no callbacks to tear down."""
             return method
 
 
 @with_callbacks
 def _teardown(estimator: Any) -> None:
-    """Let the callbacks end; `with_callbacks` does it when a method returns."""
+    """Tear down the callbacks; `with_callbacks` does it when the decorated method returns."""
 
 
 class Tasks:
-    """Tells the callbacks passed to ``set_callbacks`` of a fit.
+    """Informs callbacks that were passed to ``set_callbacks`` about the tasks of a fit.
 
-    The root task is the fit, and its leaves are the steps.  If there are several runs, each is
-    a task in between.  A fitted estimator is offered after each pass and at the end of the fit.
+    The root task is the fit, and its leaves are the steps.  If there are several runs, each run is
+    a task between them.  Callbacks can get a fitted estimator after each pass and at the end.
     """
 
     def __init__(
@@ -158,8 +157,8 @@ class Tasks:
         self._shown = {"X": X, "y": y}
         if y is None and X is not None:
             self._shown["y"] = lambda: np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
-        self._path: list[Any] = []  # the open tasks, from the root
-        self._n_left = 0  # steps after the open one
+        self._path: list[Any] = []  # the open tasks, starting with the root
+        self._n_left = 0  # number of steps after the open step
         self._steps_per_pass = 1
 
     @contextmanager
@@ -177,7 +176,7 @@ class Tasks:
         """Open the task of a run, and its first step."""
         self._n_left, self._steps_per_pass = run.n_steps - run.n_done, run.steps_per_pass
         several = run.n_runs > 1
-        while len(self._path) > 1:  # of the run before
+        while len(self._path) > 1:  # tasks of the previous run
             self._end(fitted=False)
         if not self._path:
             size = run.n_runs - run.number if several else self._n_left
@@ -187,9 +186,9 @@ class Tasks:
         self._open_step()
 
     def __call__(self, estimator: Any, monitor: Monitor) -> None:
-        """Close the task of a step, and open the next; called after each step."""
+        """Close the task of a step, and open the task of the next step."""
         if not self._path:
-            return  # a portion of `partial_fit`
+            return  # a step of `partial_fit`
         if self._end(fitted=monitor.step % self._steps_per_pass == 0):
             raise StopIteration
         self._open_step()
@@ -204,7 +203,7 @@ class Tasks:
         task.call_on_fit_task_begin(estimator=self._estimator, **self._shown)
 
     def _end(self, fitted: bool) -> bool:
-        """End the innermost task; return whether a callback wants to stop."""
+        """End the innermost task; return whether a callback requests that the fit stops."""
         made = {"reconstruction_attributes": self._fitted} if fitted else {}
         task = self._path.pop()
         return task.call_on_fit_task_end(estimator=self._estimator, **self._shown, **made)

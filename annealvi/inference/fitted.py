@@ -1,4 +1,4 @@
-"""What all fitted estimators have: the record, the temperature, and the state of the fit."""
+"""The attributes that all fitted estimators have: history, temperature, and state of the fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VARIATIONAL = "a fit with a Variational temperature"
 
 
 def reads(method: Function) -> Function:
-    """Let a method run while no other thread changes its object, and be :func:`checked`."""
+    """Make a method wait for threads that change its object, and apply `checked`."""
 
     @checked
     @wraps(method)
@@ -36,9 +36,10 @@ def reads(method: Function) -> Function:
 
 
 class Found(property):
-    """A fitted attribute: what `of` finds in the state of the fit.
+    """A fitted attribute, which is the result of the function `of` of the state of the fit.
 
-    None means that it is only there after `when`.  `assign` sets it in the state.
+    If the result is None, an error reports that the attribute exists only after `when`.  `assign`
+    is the function that sets the attribute in the state.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Found(property):
 
 
 def _without_times(tree: dict[str, Any]) -> dict[str, Any]:
-    """The tree of a fit, with NaN in place of the seconds that it took."""
+    """Return the tree of a fit with NaN instead of the times."""
     monitor = tree["monitor"]
     history = monitor["history"]
     if "seconds" in history:
@@ -78,10 +79,10 @@ def _without_times(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 class Fitted(Versioned, CallbackSupport):
-    """The fitted attributes that follow from a state, which `fit` leaves in ``_state``.
+    """Base class with the fitted attributes that are computed from a state.
 
-    A state has a ``monitor``, and a planned ``temperature`` with what it has learned.  While
-    `fit` runs, ``_runs`` are its runs.
+    `fit` stores the state in ``_state``.  A state has a ``monitor``, and a ``temperature`` that was
+    planned for the fit.  While `fit` runs, ``_runs`` contains its runs.
     """
 
     callback: Any  # the estimator's parameter
@@ -89,39 +90,39 @@ class Fitted(Versioned, CallbackSupport):
     _runs: Runs | None
 
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write a checkpoint of the running fit; call it in a callback.
+        """Write a checkpoint of the running fit.  Call this method in a callback.
 
-        ``fit(X, resume=path)`` of an estimator with the same parameters, on the same X, continues
-        from there.  Its result is identical, bit for bit, to that of a fit that was never stopped.
-        :class:`annealvi.checkpoint.Checkpoint` calls this method from time to time.
+        To resume from the checkpoint, call ``fit(X, resume=path)`` on an estimator with the same
+        parameters and with the same X.  The result is identical, bit for bit, to the result without
+        an interruption.  :class:`annealvi.checkpoint.Checkpoint` calls this method regularly.
 
         Parameters
         ----------
         path : path
-            The file to write.  An existing file is replaced only once the new one is complete.
+            The file to write.  An existing file is replaced only when the new one is complete.
 
         Raises
         ------
         ValueError
-            If no `fit` is running; :func:`annealvi.save` writes a fitted estimator.
+            If no `fit` is running.  To write a fitted estimator, use :func:`annealvi.save`.
         TypeError
             If a parameter cannot be written to a file.
         """
-        with writing(self):  # which the thread of a callback has
+        with writing(self):  # the thread of a callback already has this lock
             runs = vars(self).get("_runs")
             if runs is None:
                 raise ValueError(
-                    f"'save_state' of {type(self).__name__} writes a checkpoint of a running fit: "
-                    "call it in a callback of `fit`. To write a fitted estimator, use "
+                    f"The method 'save_state' of {type(self).__name__} can be called only in a "
+                    "callback, while `fit` is running. To write a fitted estimator, use "
                     "annealvi.save."
                 )
             runs.write(path)
 
     def __getstate__(self) -> dict[str, Any]:
-        # plain data, so that whoever reads it needs to trust this class only; no times, so that
-        # equal fits have equal pickles
+        # a tree of plain data, so that a reader needs to trust only this class; without times, so
+        # that equal fits have equal pickles
         kept = super(Fitted, copy.copy(self)).__getstate__()
-        with suppress(TypeError):  # a temperature of somebody else's class stays as it is
+        with suppress(TypeError):  # a temperature of a foreign class cannot become a tree
             if "_state" in kept:
                 kept["_state"] = _without_times(kept["_state"].state_dict())
         return kept
@@ -133,7 +134,7 @@ class Fitted(Versioned, CallbackSupport):
 
     @reads
     def __copy__(self) -> Self:
-        """A copy with the same parameters, which goes on from the fit for itself."""
+        """Return a copy that can be fitted further without changing this estimator."""
         copied = shallow(self)
         vars(copied).pop("_runs", None)
         if "_state" in vars(copied):
@@ -151,13 +152,11 @@ class Fitted(Versioned, CallbackSupport):
     history_ = Found(lambda state: state.monitor.history)
 
     def state_dict(self) -> dict[str, Any]:
-        """The fitted state as a tree, for :func:`annealvi.save`, which writes it while it reads."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         return FITTED.dump({"feature_names_in": names, "fit": self._state.state_dict()})
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
-        """Set a fitted state, for :func:`annealvi.load`."""
         self._validate_params()  # type: ignore[attr-defined]
         found = FITTED.load(tree, way)
         state = self._state_of(found["fit"], f"{way}.fit")
@@ -168,7 +167,6 @@ class Fitted(Versioned, CallbackSupport):
         self._state, self.n_features_in_ = state, n_features
 
     def _state_of(self, tree: Mapping[str, Any], way: str) -> Any:
-        """The state of a tree from a file."""
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -176,8 +174,8 @@ class Fitted(Versioned, CallbackSupport):
 
     @contextmanager
     def _fit_under_way(self, X: Any, y: Any, others: tuple[Any, ...] = ()) -> Iterator[Callbacks]:
-        """The context of a fit: callbacks act at its end, and its runs are let go."""
-        if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
+        """Return the context of a fit, at whose end callbacks act and the runs are freed."""
+        if "_skl_callbacks" in vars(self):  # callbacks of scikit-learn, from `set_callbacks`
             others += (Tasks(self, self._init_callback_context, X, y),)
         callbacks = Callbacks(self.callback, self, others)
         try:
@@ -187,14 +185,14 @@ class Fitted(Versioned, CallbackSupport):
             vars(self).pop("_runs", None)
 
     def _fitted(self) -> Any:
-        """The state of a fitted estimator; hasattr of an unfitted one must be false."""
+        """Return the state, or raise AttributeError, so that hasattr is false before a fit."""
         state = vars(self).get("_state")
         if state is None:
             raise AttributeError(f"This {type(self).__name__} instance is not fitted yet.")
         return state
 
     def _show(self, columns: Any, **found: Any) -> None:
-        """Take over what a fit has found and the features of an estimator, all at once."""
+        """Set the results of a fit and the features of `columns`, while no other thread reads."""
         theirs = vars(columns) | found
         with changing(self):
             for name in ("_state", "n_features_in_", "feature_names_in_", *found):

@@ -1,4 +1,4 @@
-"""Fits of several runs, one after another or in parallel, and their checkpoint."""
+"""Fits of several runs, one after another or in parallel, and their checkpoints."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from annealvi.matrices import digest
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.versions import warn_of_version
 
-#: The kind of checkpoints as files.
+#: The kind of file that contains a checkpoint.
 KIND = "checkpoint"
-#: Parameters that may differ when a fit is resumed: they do not change its result.
+#: Parameters that may differ when a fit is resumed, because they do not change the result.
 FREE = frozenset({"callback", "checkpoint", "client", "n_jobs", "verbose"})
 FINGERPRINT = Schema(
     estimator=Text(), parameters=Named(Text()), shape=Text(), dtype=Text(), X=Text()
 )
 CHECKPOINT = Schema(
     fit=Tree(),
-    generator=Generator(),  # at the beginning
-    generator_began=Generator(),  # when the fit under way began
+    generator=Generator(),  # its state at the beginning
+    generator_began=Generator(),  # its state at the beginning of the current run
     generator_now=Generator(),
     finished=Flag(),
     scores=Array((None,), finite=False),
@@ -53,20 +53,20 @@ CHECKPOINT = Schema(
 
 
 class FitOfRun(Protocol):
-    """A fit of one run.
+    """The fit of one run.
 
     Attributes
     ----------
     number : int
-        Number of its run, from 0.
+        Number of the run, counted from 0.
     score : float
-        The score reported to the user, once the fit has ended.
+        The score that is reported to the user after the fit has ended.
     goodness : float
-        The number by which fits are compared; higher is better. -infinity until it is known.
+        The number by which fits are compared (higher is better), or -infinity if it is unknown.
     stopped : bool
-        Whether the callback raised StopIteration; then no more runs follow.
+        Whether the callback raised StopIteration, so that no more runs follow.
     in_callback : bool
-        Whether the user's callback is running; an error raised now comes from the user's code.
+        Whether the user's callback is running, so that an error comes from the user's code.
     """
 
     number: int
@@ -75,62 +75,62 @@ class FitOfRun(Protocol):
 
     @property
     def score(self) -> float:
-        """See above."""
+        """The score that is reported to the user."""
 
     @property
     def goodness(self) -> float:
-        """See above."""
+        """The number by which fits are compared."""
 
     @property
     def n_steps(self) -> int:
-        """Steps made."""
+        """The number of steps done."""
 
     def run(self) -> None:
-        """Fit to the end."""
+        """Make all remaining steps."""
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the fit needs to go on or, once it has ended, to be shown, as a tree."""
+        """Return a tree with everything that is needed to continue or show the fit."""
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
-        """Take over such a tree, of a fit of the same run, which has ended or goes on."""
+        """Set the state from the tree of a fit of the same run, which may have `ended`."""
 
 
 F = TypeVar("F", bound=FitOfRun)
 
 
 class Runs(Generic[F]):
-    """The fits of all runs: the current one, and those that have ended.
+    """The fits of all runs: the current fit, and the fits that have ended.
 
     Parameters
     ----------
     fingerprint : Fingerprint
         The estimator, its parameters and the data.
     random_state : int, RandomState or None
-        The estimator's parameter.
+        The parameter `random_state` of the estimator.
     resume : path, optional
-        A checkpoint to continue from.
+        A checkpoint from which the fit is resumed.
 
     Attributes
     ----------
     generator : RandomState
-        That of the fit.
+        The random number generator of the fit.
     scores : list of float
         Scores of the runs that have ended, in their order.
     ended : list of FitOfRun
-        The fits of these runs, or only the best one.  After an interrupt, or an error in the user's
-        callback, they include the current fit if it has made a step.  After other errors there are
-        none.
+        The fits of the runs that have ended, or only the best fit.  After an interrupt or an error
+        in the user's callback, the list includes the current fit if it has made a step.  After
+        other errors it is empty.
     under_way : FitOfRun or None
-        The current fit, whose run follows those that have ended.
+        The current fit, whose run follows the runs that have ended.
     finished : bool
-        Whether no more runs follow, and the results of the best one are ready.
+        Whether no more runs follow, and the results of the best fit are ready.
     halt : Event
-        Signals fits in other threads to end, because another failed or was interrupted.
+        Signals fits in other threads to end, because another fit failed or was interrupted.
 
     Raises
     ------
     ValueError
-        If the checkpoint is damaged, or is one of another fit.
+        If the checkpoint is damaged, or belongs to another fit.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Runs(Generic[F]):
 
     @property
     def best(self) -> F | None:
-        """The best of those that have ended; of equal ones the first."""
+        """The best fit that has ended, or the first of equally good fits."""
 
         def order(fit: F) -> tuple[float, int]:
             return (math.inf if math.isnan(fit.goodness) else -fit.goodness), fit.number
@@ -164,7 +164,6 @@ class Runs(Generic[F]):
 
     @property
     def resumed(self) -> bool:
-        """Whether the fit continues from a checkpoint."""
         return self._saved is not None
 
     def run(
@@ -176,21 +175,21 @@ class Runs(Generic[F]):
         show: Callable[[F], None] | None = None,
         follow: Callable[[list[F]], F] | None = None,
     ) -> list[F]:
-        """Fit of each run, and return the fits that have ended.
+        """Make all runs, and return the fits that have ended.
 
         Parameters
         ----------
         begin : callable
-            Returns the fit of the run of a number.  With one worker a fit begins only after the
-            previous one has ended, so that all may draw from the same generator.
+            A function that returns the fit of a run, given the run's number.  With one worker, a
+            fit begins after the previous fit has ended, so that all can use the same generator.
         n_runs : int
         n_workers : int
-            Number of fits at a time; a resumed fit has one.
+            Number of fits at the same time; a resumed fit has one worker.
         show : callable, optional
-            Called with each fit before it runs; with one worker only.
+            Called with each fit before it runs, if there is one worker.
         follow : callable, optional
-            Makes one fit from the fits of all runs (or those before the user stopped them), which
-            replaces them.  Without it only the best fit is kept.
+            A function that makes one fit from the fits of all runs that the user did not prevent.
+            This fit replaces the others.  Without `follow` only the best fit is kept.
         """
         self._keeps_all = follow is not None
         if self._saved is not None:
@@ -244,7 +243,6 @@ class Runs(Generic[F]):
         n_runs: int,
         follow: Callable[[list[F]], F] | None,
     ) -> None:
-        """Take over the runs of a checkpoint."""
 
         def load(number: int, tree: Any, way: str, *, ended: bool) -> F:
             fit = follow([begin(0)]) if follow and number == n_runs else begin(number)
@@ -275,7 +273,7 @@ class Runs(Generic[F]):
         _set(self.generator, saved["generator_now"])
 
     def _end(self, fit: F, show: Callable[[F], None] | None) -> F:
-        """Run the fit under way to its end."""
+        """Run the current fit to its end."""
         if show is not None:
             show(fit)
         fit.run()
@@ -284,15 +282,15 @@ class Runs(Generic[F]):
         return fit
 
     def _keep(self, fit: F) -> None:
-        """Keep a fit that has ended; if not all are needed, the best of them."""
+        """Store a fit that has ended, or only the best fit if not all are needed."""
         self.ended.append(fit)
         if not self._keeps_all:
             self.ended = [self.best]  # type: ignore[list-item]
 
     def _run_side_by_side(self, begin: Callable[[int], F], n_runs: int, n_workers: int) -> None:
-        """Run each fit in a Python thread; the kernels of all work at the same time.
+        """Run each fit in a Python thread, so that the kernels of all fits work in parallel.
 
-        Unlike joblib's workers these threads are joined when the user interrupts, so none
+        Unlike joblib's workers, these threads are joined after an interrupt, so that no thread
         continues in the background.
         """
         keeping = threading.Lock()
@@ -331,14 +329,14 @@ class Runs(Generic[F]):
 
 
 def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState:
-    """The generator at the beginning of a fit; a resumed fit takes it from the checkpoint.
+    """Return the generator at the beginning of a fit; a checkpoint contains its state.
 
-    A RandomState that is the parameter is set to the state that it had when the fit began.
+    If the parameter is a RandomState, its state is set to the state at the beginning of the fit.
     """
     if saved is None:
         return check_random_state(random_state)
     if not isinstance(random_state, RandomState):
-        return saved  # not the global generator, which None stands for otherwise
+        return saved  # also for None, instead of the global generator
     _set(random_state, saved)
     return random_state
 
@@ -353,22 +351,22 @@ def _set(rng: RandomState, saved: RandomState) -> None:
 class Fingerprint:
     """The estimator, the parameters and the data of a fit.
 
-    A fit is resumed only if all of them are the same as in the checkpoint.
+    A fit can be resumed only if its fingerprint is equal to that in the checkpoint.
 
     Parameters
     ----------
     estimator : object
-        The estimator; its present parameters are recorded.
+        The estimator, whose current parameters are recorded.
     X : ndarray or sparse matrix
         The data.
     """
 
     def __init__(self, estimator: Any, X: Any) -> None:
         self.owner = type(estimator).__name__
-        # as they are now: a callback may set others for the next fit
+        # a copy, because a callback may set other parameters for the next fit
         self.parameters = dict(estimator.get_params(deep=False))
         self.X = X
-        self._tree: dict[str, Any] | None = None  # made only if the fit is written or resumed
+        self._tree: dict[str, Any] | None = None  # computed when the fit is written or resumed
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fingerprint as a tree of strings."""
@@ -376,7 +374,7 @@ class Fingerprint:
             self._tree = {
                 "estimator": self.owner,
                 "parameters": {
-                    name: "a RandomState"  # the checkpoint has its state
+                    name: "a RandomState"  # its state is stored elsewhere in the checkpoint
                     if name == "random_state" and isinstance(value, RandomState)
                     else described(parameter_tree(value, name))
                     for name, value in sorted(self.parameters.items())
@@ -389,31 +387,31 @@ class Fingerprint:
         return self._tree
 
     def check(self, tree: Mapping[str, Any], path: str | os.PathLike) -> None:
-        """Raise ValueError unless a checkpoint is one of this fit; name the first difference."""
+        """Raise ValueError, which names the first difference, if a checkpoint is of another fit."""
         file, ours = f"resume={os.fspath(path)!r}", self.state_dict()
         theirs = FINGERPRINT.load(tree, "fit")
         if theirs["estimator"] != self.owner:
             named = theirs["estimator"][:80]
-            raise ValueError(f"{file} is a checkpoint of {named}, not of {self.owner}.")
+            raise ValueError(f"{file} must be a checkpoint of {self.owner}. Got one of {named}.")
         for name, value in ours["parameters"].items():
             had = theirs["parameters"].get(name, "no such value")
             if had != value:
                 raise ValueError(
-                    f"{file} is a checkpoint of a fit with another {name!r}: it has {had[:300]}, "
-                    f"but this {self.owner} has {value[:300]}. A fit must be resumed with the "
-                    "parameters that it began with; only "
+                    f"{file} is a checkpoint of a fit with another {name!r}. In the checkpoint it "
+                    f"is {had[:300]}, but in this {self.owner} it is {value[:300]}. Resume the fit "
+                    "with the same parameters; only "
                     f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."
                 )
         for what in ("shape", "dtype", "X"):
             if theirs[what] != ours[what]:
-                differs = f"its {what} was {theirs[what][:80]}, but X has {ours[what]}"
+                differs = f"its {what} was {theirs[what][:80]}, but X has {what} {ours[what]}"
                 if what == "X":
                     differs = "the numbers in X or their order differ"
                 raise ValueError(f"{file} is a checkpoint of a fit to another X: {differs}.")
 
 
 def described(tree: Any) -> str:
-    """A parameter's tree as text, which is the same for equal parameters only."""
+    """Convert the tree of a parameter to a text, which is equal only for equal parameters."""
     if isinstance(tree, np.ndarray):
         return f"an array of {tree.dtype} of shape {tree.shape} with SHA-256 {digest(tree)}"
     if isinstance(tree, list):
@@ -426,12 +424,11 @@ def described(tree: Any) -> str:
 
 
 def write_checkpoint(path: str | os.PathLike, tree: Mapping[str, Any]) -> None:
-    """Write a checkpoint, see :func:`annealvi.files.write`."""
     write(path, KIND, tree)
 
 
 def read_checkpoint(path: str | os.PathLike, owner: str) -> Any:
-    """Read a checkpoint as a tree; warn if another version of annealvi wrote it."""
+    """Read a checkpoint as a tree, and warn if another version of annealvi wrote it."""
     content = read(path, KIND)
     warn_of_version(owner, content["version"])
     return content["tree"]

@@ -1,4 +1,4 @@
-"""TemperedLDA: the interface of scikit-learn over :mod:`annealvi.models.lda`."""
+"""The estimator TemperedLDA, with the interface of scikit-learn's LDA."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 from annealvi.threads import changing, shallow, writing
 
-#: Methods that scikit-learn's LDA calls in a fit and in `transform`, and that subclasses replace.
+#: Methods that scikit-learn's LDA calls in `fit` and `transform`, and that subclasses override.
 HOOKS = {"_init_latent_vars", "_e_step", "_em_step", "_unnormalized_transform"}
 
 
@@ -65,171 +65,188 @@ HOOKS = {"_init_latent_vars", "_e_step", "_em_step", "_unnormalized_transform"}
 class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Latent Dirichlet allocation by annealed variational inference.
 
-    A drop-in replacement for :class:`sklearn.decomposition.LatentDirichletAllocation`: every
-    parameter, method and attribute of that class means the same here.
+    This class is a drop-in replacement for scikit-learn's
+    :class:`~sklearn.decomposition.LatentDirichletAllocation`: every parameter, method and attribute
+    of that class has the same meaning here.
 
-    Usually only `n_components`, `n_jobs` and `random_state` need to be set.  After those, look
-    at `max_iter`, `validation_fraction`, `n_init` and `temperature`.
+    Usually you need to set only `n_components`, `n_jobs` and `random_state`.  The next parameters
+    to consider are `max_iter`, `validation_fraction`, `n_init` and `temperature`.
 
-    Parameters left at None or ``"auto"`` follow a recipe that depends on the corpus
-    (docs/look_up/defaults.md).  With ``preset="sklearn"`` they take scikit-learn's defaults, shown
-    in brackets below, and the results are the same numbers as scikit-learn's.
+    If a parameter is None or ``"auto"``, its value is computed from the size of the corpus
+    (docs/look_up/defaults.md).  With ``preset="sklearn"`` the value is scikit-learn's default,
+    written below as "(sklearn: ...)", and the results are equal to scikit-learn's.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of topics K.
     max_iter : int, default=None
-        Number of passes that each run makes over the D documents; with `validation_fraction`, the
-        maximum.  None means :math:`110 D^{-1/4}`, between 2 and 40 [10].  For runs that are merged
-        it is less: 3, or the number that makes 25 steps.
+        Number of passes over the D documents in each run; with `validation_fraction`, the maximum
+        number.  None means :math:`110 D^{-1/4}`, but at least 2 and at most 40 (sklearn: 10).  If
+        topics of several runs are merged, None means 3 passes, or more if 3 have fewer than 25
+        steps.
     n_jobs : int, default=None
-        Number of threads; the result is identical, bit for bit, for any number.  None means 1
-        unless in a :obj:`joblib.parallel_backend` context, -1 all processors.
+        Number of threads.  The result is identical, bit for bit, for any number of threads.  None
+        means 1 unless in a :obj:`joblib.parallel_backend` context.  -1 means all processors.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starting point and of the documents that are held out.
+        Seed for the initial topics and for the choice of held-out documents.
     verbose : int, default=0
         If not 0, print a line after each pass.
     preset : {"annealvi", "sklearn"}, default="annealvi"
-        Values of the parameters left open: the recipe, or scikit-learn's defaults.
+        The values that parameters have if they are None or ``"auto"``: those computed from the
+        corpus, or scikit-learn's defaults.
     temperature : float, str or Temperature, default="auto"
-        T of the fit: the likelihood is tempered, :math:`p(w \mid \theta, \beta)^{1/T}`.  A higher T
-        makes the objective smoother, and the fit less dependent on its start.  A number T >= 1
-        applies to every step; 1 is plain variational inference.  ``"annealed"`` is
-        :class:`Annealed`, ``"variational"`` :class:`Variational`, ``"local"``
-        :class:`LocalVariational`; objects of these classes can be passed.  ``"auto"`` is
-        ``Annealed("auto", length=1.0)``, which cools over the whole fit [1].
+        The temperature T of the fit: the likelihood is raised to the power 1/T, :math:`p(w \mid
+        \theta, \beta)^{1/T}`.  A higher T makes the objective smoother, and the result less
+        dependent on the initial topics.  A number T >= 1 applies to every step; 1 is plain
+        variational inference.  ``"annealed"``, ``"variational"`` and ``"local"`` mean
+        :class:`Annealed`, :class:`Variational` and :class:`LocalVariational`; objects of these
+        classes can also be passed.  ``"auto"`` means ``Annealed("auto", length=1.0)``, with which
+        T decreases until the end of the fit (sklearn: 1).
     n_init : "auto" or int, default="auto"
-        Number of runs of `fit`, of which up to `n_jobs` are made in parallel.  ``"auto"`` is 8 if
-        the corpus has at least 2.5 words for each entry of the topics, and otherwise 5 [1].  It is
-        less, but at least 2, if all runs would make more than three times the passes of one.  16 is
-        the thorough fit: with many topics it predicts better, but takes three times the CPU time or
-        more.
+        Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are made in
+        parallel.  ``"auto"`` means 8 if the corpus has at least 2.5 words for each entry of
+        `components_`, and otherwise 5 (sklearn: 1).  If all runs together would make more than
+        three times the passes of a single run, ``"auto"`` means fewer runs, but at least 2.  With
+        16 runs and many topics, a fit predicts better, but takes at least three times the CPU time.
 
-        The topics of all runs are merged to K.  At least ten small steps and one pass follow, and
-        batch passes at T = 1 if words are plentiful (docs/look_up/defaults.md).  Each run needs
-        memory for its topics.  Topics cannot be merged with a prior for each topic, with learned
-        priors, with an array as `init`, or if T does not end at 1 by a schedule.  Then ``"auto"``
-        is 1, and of several runs the one with the lowest `bound_` is kept or, with
-        `validation_fraction`, with the highest `validation_score_`.  See docs/record/runs.md.
+        The topics of all runs are merged into K topics.  The merged topics are improved by at least
+        ten small steps and one pass.  If the corpus is large for the number of topics, batch passes
+        at T = 1 follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
+
+        Topics cannot be merged if they have different priors, if priors are learned, if `init` is
+        an array, or if T neither is 1 throughout nor decreases to 1 by a schedule.  In these cases
+        ``"auto"`` means 1.  If you set more runs, the run with the lowest `bound_` is kept or, with
+        `validation_fraction`, the run with the highest `validation_score_`.
     validation_fraction : float, default=None
-        Share of the documents to hold out of `fit`, drawn at random.  They are scored after each
-        pass by :func:`annealvi.metrics.document_completion`, in nats per word (or by their part of
-        the bound, if tokens cannot be split).  The topics with the highest score are kept, and
-        `fit` ends when it has not improved by 0.001 within three passes at the final T. If runs are
-        merged, the merged topics are scored.  With one run and ``max_iter=None`` the fit continues
-        at T = 1 while the score improves, up to 5 times the usual number of passes; with
-        ``temperature="auto"``, T falls over at most the usual number.
+        Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass the
+        held-out documents are scored by :func:`annealvi.metrics.document_completion`, in nats per
+        word.  If tokens of documents cannot be split, the score is the documents' part of the
+        bound.  The topics with the highest score are kept.  `fit` ends when the score has not
+        improved by 0.001 within three passes at the final T.  If runs are merged, only the merged
+        topics are scored.  With one run and ``max_iter=None``, the fit continues at T = 1 while the
+        score improves, up to 5 times the usual number of passes.  With ``temperature="auto"``, T
+        reaches 1 within the usual number of passes.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
-        estimator, with what it has learned so far.  The monitor, an
-        :class:`annealvi.inference.Monitor`, holds the progress; its ``record(name=value)`` adds a
-        value to `history_`.  Raise ``StopIteration`` to end the fit, including the remaining runs.
-        Parameters set by the callback take effect at the next fit.  `set_callbacks` takes
-        scikit-learn's own callbacks.
+        estimator with the topics learned so far.  The monitor is an
+        :class:`annealvi.inference.Monitor` with the progress of the fit; its method
+        ``record(name=value)`` adds a value to `history_`.  Raise ``StopIteration`` to end the fit,
+        including the remaining runs.  Parameters that a callback sets take effect at the next fit.
+        Use `set_callbacks` for scikit-learn's own callbacks.
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
-        Dirichlet prior :math:`\alpha` of a document's topic proportions.  None means
-        min(max(0.1, 1 / K), 3 / K) [1 / K].  ``"learn"`` starts at that value.  While T <= 1.1 it
-        learns one number for each topic, within a factor of 100, by Minka's fixed point (2000,
-        Eq. 55).
+        Dirichlet prior :math:`\alpha` of the topic proportions of documents.  None means
+        min(max(0.1, 1 / K), 3 / K) (sklearn: 1 / K).  ``"learn"`` starts at that value and, while
+        T <= 1.1, learns one number for each topic by Minka's fixed point (2000, Eq. 55).  A learned
+        prior differs from the first value by at most a factor of 100.
     topic_word_prior : float, array-like or "learn", default=None
-        Dirichlet prior :math:`\eta` of a topic's words: one number, an array of shape
+        Dirichlet prior :math:`\eta` of the words of topics: one number, an array of shape
         (n_features,) or one of shape (n_components, n_features).  None means the same number as for
-        `doc_topic_prior`.  ``"learn"`` learns a single number, within a factor of 10.
+        `doc_topic_prior`.  ``"learn"`` learns a single number, which differs from the default by at
+        most a factor of 10.
     learning_method : {"auto", "batch", "online"}, default="auto"
-        Whether a step of `fit` uses all documents or a minibatch.  ``"auto"`` is ``"online"`` if
-        there is more than one minibatch [``"batch"``].
+        Whether a step of `fit`, which is one update of the topics, uses all documents
+        (``"batch"``) or a minibatch (``"online"``).  ``"auto"`` is ``"online"`` if there is more
+        than one minibatch (sklearn: ``"batch"``).
     batch_size : int, default=None
-        Documents in a minibatch.  None means :math:`5 \sqrt{D}`, between 100 and 1000, and up to a
-        quarter more if few documents would be left over [128]; in `partial_fit` D is
-        `total_samples`.
+        Number of documents in a minibatch.  None means :math:`5 \sqrt{D}`, but at least 100 and at
+        most 1000 (sklearn: 128).  If the last minibatch would be small, minibatches have up to a
+        quarter more documents.  In `partial_fit`, D is `total_samples`.
     total_samples : int, default=1e6
-        Size of the corpus of which each call of `partial_fit` sees a portion.
+        Number of documents in the whole stream, if the model is fitted by `partial_fit`.
     evaluate_every, perp_tol : int, default=-1, and float, default=0.1
         Evaluate the training perplexity every `evaluate_every` passes of `fit`, and stop when it
-        changes by less than `perp_tol` at the final T. Zero or a negative number means never.
+        changes by less than `perp_tol` at the final T.  If `evaluate_every` is 0 or negative, the
+        perplexity is never evaluated.
     dtype : {"auto", "float32", "float64"} or NumPy dtype, default="auto"
-        Whether `fit` computes in float32 or float64.  ``"auto"`` is float32.  If float32 cannot
-        hold the counts, it is the dtype of X [always]; if float32 cannot hold the priors or `init`,
-        it is float64.  `transform` and `components_` are float32 if X is, otherwise float64.
+        The dtype that `fit` computes in.  ``"auto"`` means float32.  If float32 cannot represent
+        the counts, ``"auto"`` means the dtype of X (sklearn: always the dtype of X).  If float32
+        cannot represent the priors or `init`, ``"auto"`` means float64.  Results of `transform` and
+        `components_` are float32 if X is float32, and otherwise float64.
     init : {"auto", "random", "documents", "kmeans++"} or array-like, default="auto"
-        Start of `components_`: an array of shape (n_components, n_features), draws from
-        Gamma(100, 0.01) (``"random"``), the counts of 5 random documents for each topic
-        (``"documents"``), or of 5 similar documents, far from the documents of other topics
-        (``"kmeans++"``).  ``"auto"`` is ``"kmeans++"`` [``"random"``].
+        Initial value of `components_`.  ``"random"`` draws from Gamma(100, 0.01).
+        ``"documents"`` uses the counts of 5 random documents for each topic.  ``"kmeans++"`` uses
+        the counts of 5 similar documents for each topic, which differ from the documents of other
+        topics.  An array must have the shape (n_components, n_features).  ``"auto"`` is
+        ``"kmeans++"`` (sklearn: ``"random"``).
     learning_decay, learning_offset : float, default=None
-        This parameter and all that follow are for experts.  :math:`\kappa` and :math:`\tau` of the
-        online step size :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If both are
-        None, the step size of `fit` falls linearly instead [never]; see docs/look_up/defaults.md.
+        These two parameters and all that follow are for experts.  :math:`\kappa` and :math:`\tau`
+        of the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If
+        both are None, the step size of `fit` decreases linearly instead (sklearn: never); see
+        docs/look_up/defaults.md.
     mean_change_tol : float, default=None
-        A document's local step stops when the mean absolute change of its :math:`\gamma` falls
-        below this.  None means that it stops when :math:`\sum_k |\Delta\gamma_{dk}|` falls below
-        0.01 times its number of words [1e-3].  In a fit that cools, None also over-relaxes steps
-        once T < 1.2.
+        The local step of a document stops when the mean absolute change of its :math:`\gamma` is
+        below this number.  None means that the step stops when :math:`\sum_k |\Delta\gamma_{dk}|`
+        is below 0.01 times the number of words of the document (sklearn: 1e-3).  If T decreases
+        during the fit, None also means that steps are over-relaxed once T < 1.2.
     max_doc_update_iter : int, default=None
-        Largest number of iterations of a document's local step.  None means 30 in training and 100
-        afterwards [100].  Like `mean_change_tol`, a number set here also applies to `transform` and
-        `score` from the next fit on.
+        Maximum number of iterations of the local step of a document.  None means 30 in `fit` and
+        100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
+        also applies to `transform` and `score` from the next fit on.
     device : str, default="cpu"
-        Where documents are fitted and topics are updated, in `fit` and in `transform` or `score`:
-        ``"cuda"`` is the first NVIDIA GPU that CuPy sees, ``"cuda:1"`` the second.  Set it if the
-        corpus is large and there is such a GPU.  It computes in float32, for up to 2,048 topics,
-        and makes the runs one after the other.  Two fits on the same GPU are identical, bit for
-        bit; they differ from fits on the processor by rounding errors.  A fitted estimator can be
-        read and used anywhere, with ``device="cpu"``. docs/do/gpu.md lists what the processor does.
+        Where `fit`, `transform` and `score` compute: ``"cpu"`` is the processor, ``"cuda"`` the
+        first NVIDIA GPU that CuPy finds, ``"cuda:1"`` the second.  A GPU is useful if the corpus is
+        large.  GPUs compute in float32, for up to 2,048 topics, and make one run after the other.
+        Two fits on the same GPU are identical, bit for bit; fits on the processor differ from them
+        by rounding errors.  To use a fitted estimator without a GPU, set ``device="cpu"``.
+        docs/do/gpu.md lists the parts of a fit that the processor computes.
     estimate : {"auto", "map", "variational"}, default="auto"
-        With ``"map"``, a document's step uses :math:`\log E[\beta]`. If a schedule cools the fit,
-        training also favours documents of few topics: it uses :math:`E[\log\theta] - \kappa /
-        \gamma_{dk}`, where :math:`\kappa` rises to 0.5 as T falls from 1.5 to 1. ``"variational"``
-        uses :math:`E[\log\beta]` and :math:`E[\log\theta]`. The bounds of the two cannot be
-        compared. ``"auto"`` is ``"map"`` [``"variational"``].
+        With ``"map"``, the local step of a document uses :math:`\log E[\beta]`.  If T decreases to
+        1 by a schedule, training also favours few topics for each document: the local step uses
+        :math:`E[\log\theta] - \kappa / \gamma_{dk}`, where :math:`\kappa` increases to 0.5 while T
+        decreases from 1.5 to 1.  ``"variational"`` uses :math:`E[\log\beta]` and
+        :math:`E[\log\theta]`.  Do not compare the bounds of fits with different values of
+        `estimate`.  ``"auto"`` is ``"map"`` (sklearn: ``"variational"``).
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        :math:`\lambda`; divided by its row sums it is E[beta].  Read-only: to change the topics,
-        assign another array, which is checked and copied.
+        The topics :math:`\lambda`; divided by its row sums, :math:`\lambda` is E[beta].  This array
+        is read-only.  To change the topics, assign another array, which is checked and copied.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
         :math:`\exp E[\log\beta]`, computed from `components_`.
     dtype_ : dtype
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
-        Perplexity of all documents passed to `fit`, including those held out. If data are few,
-        merged runs have a higher perplexity than a single run, although they predict better.
+        Perplexity of all documents passed to `fit`, including held-out documents.  On a small
+        corpus, merged topics predict better than a single run, but have a higher `bound_`.
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
-        `bound_` of every run, or `validation_score_` with `validation_fraction`. It exists only if
-        runs are not merged.
+        `bound_` of each run or, with `validation_fraction`, `validation_score_` of each run.  This
+        attribute exists only if runs are not merged.
     topic_support_ : ndarray of shape (n_components,)
-        The share of runs that found each topic: their best match has a cosine of at least 0.8 over
-        the 50 largest words. Topics with high support come back in new fits, those with low support
-        often do not (docs/record/runs.md). It exists only if runs are merged, and not for topics
-        that were assigned or come from `partial_fit`.
+        The share of runs that found each topic.  A run has found a topic if its most similar topic
+        has a cosine of at least 0.8 with it over the 50 largest words.  A new fit usually finds
+        topics with high support again, and often does not find topics with low support
+        (docs/record/runs.md).  This attribute exists only if runs are merged, and is removed when
+        topics are assigned or `partial_fit` changes them.
     settings_ : dict
-        The parameters of the last fit, with values for those that were left open, and whether runs
-        were ``merged``.  A new estimator with these parameters and the same `preset` repeats the
-        fit.
+        The parameters of the last fit, with the values used for None and ``"auto"``.  A new
+        estimator with these parameters and the same `preset` repeats the fit.  The additional entry
+        ``merged`` is true if runs were merged.
     n_batch_iter_, n_iter_ : int
-        The number of steps done plus one, and the number of passes behind the topics.
+        The number of steps done plus one, and the number of passes that led to the topics.
     doc_topic_prior_, topic_word_prior_ : float or ndarray
-        The priors in use, read-only; others may be assigned.
+        The current priors.  The arrays are read-only, but you may assign other priors.
     random_state_ : RandomState
-        The generator of the run that was kept.
+        The random number generator of the run that was kept.
     temperature_, temperature_path_ : float, ndarray of shape (n_steps,)
-        T of the last step and of each step.
+        The temperature of the last step, and the temperatures of all steps.
     temperature_posterior_, temperature_posterior_path_ : ndarray of shape (M,), (n_learned, M)
         q(y) of a :class:`Variational` temperature, after the last step that learned it and after
         each such step.
     document_temperatures_ : ndarray of shape (n_samples,)
-        `document_temperatures` after `fit` with a :class:`LocalVariational` temperature.
+        The temperature of each training document; see `document_temperatures`.  This attribute
+        exists after `fit` with a :class:`LocalVariational` temperature.
     history_ : dict of str to ndarray
-        Records, one after each pass, portion or record of the callback.  Each has ``pass``,
-        ``step``, ``temperature`` and ``seconds``.  These are NaN if they were not computed:
-        ``perplexity``, ``elbo`` (at T = 1), ``annealed_elbo`` (at the last T), ``tempered_elbo``
-        (Mandt et al. 2016, Eq. 5), ``validation`` (the score) and ``topic_change`` (how much a
-        batch pass at the end moved topics).  If runs are merged, the records are of the first run
-        and of the steps after the merge.
+        Records of the fit: one after each pass, each call of `partial_fit`, and each step at which
+        a callback recorded something.  Each record has ``pass``, ``step``, ``temperature`` and
+        ``seconds``.  The other values are NaN if they were not computed: ``perplexity``, ``elbo``
+        (at T = 1), ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
+        ``validation`` (the score) and ``topic_change`` (how much a batch pass at the end changed
+        the topics).  If runs are merged, there are records of the first run and of the steps after
+        the merge.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of words, and their names if X has string column names.
 
@@ -253,8 +270,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         super().__init_subclass__()
         if unused := HOOKS & vars(cls).keys():
             raise TypeError(
-                f"{cls.__name__} defines {sorted(unused)}, which scikit-learn's LDA calls and "
-                "TemperedLDA does not: use a callback, or fit with scikit-learn's class."
+                f"{cls.__name__} defines {sorted(unused)}. scikit-learn's LDA calls these methods, "
+                "but TemperedLDA does not. Use a callback instead, or use scikit-learn's class."
             )
 
     n_components: int = 10
@@ -290,20 +307,21 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def fit(self, X: Any, y: Any = None, *, resume: str | os.PathLike | None = None) -> Self:
         """Learn topics from documents.
 
-        A KeyboardInterrupt or an error in the callback is raised again.  The estimator then has the
-        best of the finished runs or, if there is none, the topics reached so far.  `partial_fit`
-        continues from there, and continues to cool.  If no step has been made, the estimator is
-        unchanged.
+        If a KeyboardInterrupt or an error in a callback ends the fit, the exception is raised, and
+        the estimator contains the topics of the best finished run.  If no run is finished, it
+        contains the topics learned so far, and `partial_fit` continues from them, with a decreasing
+        temperature.  If no step has been made, the estimator is unchanged.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Word counts of the documents; non-negative, not necessarily integers.
+            Word counts of the documents.  Counts must be non-negative, but need not be integers.
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            A checkpoint of a fit to the same X with the same parameters, written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state`; the fit continues from there.
+            A checkpoint from which the fit is resumed.  The checkpoint must be written by
+            :class:`annealvi.checkpoint.Checkpoint` or `save_state` in a fit to the same X with the
+            same parameters.
 
         Returns
         -------
@@ -312,14 +330,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or differs from the checkpoint.  The estimator is
-            then unchanged.
+            If X or a parameter is out of range, or differs from the checkpoint.  Such an error
+            leaves the estimator unchanged.
 
         Warns
         -----
         ConvergenceWarning
-            If there is a stopping test (`evaluate_every`, `validation_fraction`), and the fit was
-            still improving after its last pass.
+            If `evaluate_every` or `validation_fraction` is used, and the fit was still improving
+            after its last pass.
         """
         self._fit(X, y, resume=resume)
         return self
@@ -327,7 +345,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True) -> NDArray:
-        """Fit, then `transform` the same documents.
+        """Fit the model, and return the topic proportions of the same documents.
 
         Parameters
         ----------
@@ -339,7 +357,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            In float32 if X is, otherwise in float64.
+            The dtype is float32 if X is float32, and otherwise float64.
         """
         check_flag(normalize, "normalize")
         with writing(self):
@@ -349,20 +367,19 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     @checked
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from one more portion of documents, in minibatches of `batch_size`.
+        """Learn from some more documents, in minibatches of `batch_size`.
 
-        The length of the whole fit is not known here.  So it is annealed only with
-        ``Annealed(passes=...)``, in passes over `total_samples` documents; otherwise ``"auto"`` and
-        ``"annealed"`` mean T = 1.  With ``Annealed("auto", passes=...)`` the first T is computed
-        from the first portion if that has at least 100 documents, and is 3.7 otherwise.  A learned
-        temperature continues from call to call, at the pace of a fit of one pass over
-        `total_samples` documents, and has no last phase at T = 1.  `n_init` and
-        `validation_fraction` apply to `fit` only.
+        The number of documents that will follow is unknown in `partial_fit`.  Therefore the fit is
+        annealed only with ``Annealed(passes=...)``, where a pass is `total_samples` documents;
+        ``"auto"`` and ``"annealed"`` mean T = 1.  With ``Annealed("auto", passes=...)``, the first
+        T is computed from the documents of the first call if there are at least 100; otherwise it
+        is 3.7.  A learned temperature changes from call to call at the same rate as in a fit of one
+        pass over `total_samples` documents, and has no last phase at T = 1.  `n_init` and
+        `validation_fraction` apply only to `fit`.
 
-        Work buffers are kept for the next call: at most 2 K numbers, or 3 K with a learned
-        temperature, for each word of a minibatch, and some for its documents. `fit` frees
-        them when it ends, copies and pickles do not include them, and :meth:`release_buffers` frees
-        them at any time.
+        The estimator keeps work buffers for the next call: for each word of a minibatch at most 2 K
+        numbers (3 K with a learned temperature), and some memory for its documents.  `fit` and
+        :meth:`release_buffers` free this memory.  Copies and pickles do not include it.
 
         Parameters
         ----------
@@ -378,13 +395,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Raises
         ------
         ValueError
-            If X or a parameter is out of range.  The estimator is then unchanged.
+            If X or a parameter is out of range.  Such an error leaves the estimator unchanged.
         """
         with writing(self):
             # scikit-learn checks the parameters only at the first call
             settings, callbacks = self._settings(), Callbacks(self.callback, self)
             threads, population = n_threads(self.n_jobs), float(self.total_samples)
-            before = columns = shallow(self)  # which other threads do not see
+            before = columns = shallow(self)  # other threads do not see this copy
             if self.__sklearn_is_fitted__():
                 state, X = self._state, self._check_X(X, "partial_fit")
             else:
@@ -407,18 +424,18 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @checked
     def add_words(self, n_words: int) -> Self:
-        """Add columns at the end, for new words in later portions of a stream.
+        """Add columns for new words, before documents with these words are passed to `partial_fit`.
 
-        Old columns keep their places and their counts.  In `components_` new words begin at a
-        thousandth of their prior, so that documents of other words keep their shares; the steps of
-        `partial_fit` add the rest.  Until then `score` is lower.  If the prior is an array, of
-        shape (V,) or (K, V), a new word gets the smallest prior of each topic.  Column names of a
-        DataFrame are discarded.
+        The new columns come last; the old columns keep their positions and counts.  New words start
+        at a thousandth of their prior in `components_`, so that the topic proportions of documents
+        without new words do not change.  The next steps of `partial_fit` add the rest of the prior;
+        until then `score` is lower.  If `topic_word_prior` is an array, the prior of a new word in
+        each topic is the smallest prior of that topic.  Column names of a DataFrame are discarded.
 
         Parameters
         ----------
         n_words : int
-            Number of words, at least 1.
+            Number of new words, at least 1.
 
         Returns
         -------
@@ -429,14 +446,16 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `n_words` is not a positive int, or in a callback.
+            If `n_words` is not a positive int, or if a callback calls this method.
         """
         check_is_fitted(self)
         if not isinstance(n_words, Integral) or isinstance(n_words, bool) or n_words < 1:
             raise BadParameter("n_words", "a positive int", n_words)
         with writing(self), changing(self):
             if self._state.under_way:
-                raise ValueError("'add_words' must be called after a fit, not in a callback.")
+                raise ValueError(
+                    "The method 'add_words' cannot be called in a callback. Call it after the fit."
+                )
             self._state.add_words(int(n_words))
             if as_array(self.topic_word_prior).ndim:
                 self.topic_word_prior = self._state.topic_word_prior
@@ -447,8 +466,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def release_buffers(self) -> None:
         """Free the memory that `partial_fit` keeps for its next call.
 
-        Call it if a stream pauses and memory is short.  It changes no result: the next call
-        allocates the memory again, which takes some milliseconds.
+        This is useful if the next documents arrive much later and memory is needed elsewhere.  It
+        does not change any result: the next call of `partial_fit` allocates the memory again, which
+        takes some milliseconds.
         """
         with writing(self):
             state: LDAState | None = vars(self).get("_state")
@@ -465,16 +485,16 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> Fit:
-        """Make every run, show the best or what they are merged to, and return it.
+        """Make all runs, show the merged topics or the topics of the best run, and return the fit.
 
-        `prepared` sets the features of the estimator that it gets, and returns X, checked, in the
-        dtype of the fit, then the dtype that the user sees and the parameters of the fit; by
-        default for documents in memory.  `others` are more callbacks.
+        The function `prepared` of an estimator and X is by default :func:`prepare`.  The function
+        sets the number and names of features, and returns the checked X in the dtype of the fit,
+        the dtype that the user sees and the parameters of the fit.  `others` are more callbacks.
         """
         under_way = self._fit_under_way(X, y, others)
         with naming(type(self).__name__), writing(self), under_way as callbacks:
-            self.release_buffers()  # of a stream, which this fit replaces
-            before, columns = shallow(self), shallow(self)  # other threads do not see these
+            self.release_buffers()  # buffers of a `partial_fit` that this fit replaces
+            before, columns = shallow(self), shallow(self)  # other threads do not see the copies
             documents, shown, parameters = (prepared or prepare)(columns, X)
             threads, seed = n_threads(self.n_jobs), parameters["random_state"]
             self._runs = runs = Runs[Fit](Fingerprint(self, documents), seed, resume)
@@ -488,7 +508,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 in_turn=in_turn,
                 n_threads=threads,
                 callbacks=callbacks,
-                # other fits are shown once they have ended
+                # runs in parallel are shown to other threads only when they have ended
                 changing=changing(self) if in_turn else nullcontext(),
             )
             n_runs = plan.settings.n_init
@@ -510,7 +530,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     best.state.results["init_scores"] = np.array(runs.scores)
                 best.conclude()
             finally:
-                if runs.best is None:  # no step was made, or there is an error
+                if runs.best is None:  # no step was made, or an error occurred
                     self._show(before)
                 else:
                     show(runs.best)
@@ -529,35 +549,35 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         temperature: float | str = 1.0,
         method: Method = "variational",
     ) -> NDArray:
-        """Infer the topic proportions of documents.  Each row depends only on its own document.
+        """Infer the topic proportions of documents, each document independently of the others.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts.
         normalize : bool, default=True
-            Whether to return E[theta], whose rows sum to 1.  If False, returns gamma, or
-            alpha and the expected number of words of each topic with ``method="cvb0"``.
+            Whether to return E[theta], whose rows sum to 1.  If False, the result is gamma.  With
+            ``method="cvb0"`` it is then alpha plus the expected number of words of each topic.
         temperature : float or "learned", default=1.0
-            Temperature T >= 1 at which documents are fitted.  ``"learned"`` is the
+            Temperature T >= 1 at which the proportions are inferred.  ``"learned"`` is the
             temperature that the fit had learned before its last phase at T = 1: one number
             with :class:`Variational`, one for each document with :class:`LocalVariational`.
         method : {"variational", "cvb0"}, default="variational"
-            How theta is inferred.  ``"variational"`` is the mean field of the fit, with its
-            `max_doc_update_iter` and tolerances.  ``"cvb0"`` is collapsed inference at E[beta],
-            which is closer to the exact posterior mean.  Use it where documents are short for
-            their topics; docs/record/inference.md has the measurements.
+            The method of inference.  ``"variational"`` is the mean-field inference of the fit, with
+            the same `max_doc_update_iter` and tolerances.  ``"cvb0"`` is collapsed inference at
+            E[beta], which is closer to the exact posterior mean.  Use ``"cvb0"`` if documents have
+            few words for each of their topics; docs/record/inference.md has the measurements.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            In float32 if X is, otherwise in float64.
+            The dtype is float32 if X is float32, and otherwise float64.
 
         Raises
         ------
         ValueError
-            If X, the temperature or the method is out of range, if the temperature is ``"learned"``
-            and the fit did not learn one, or if it is not 1 with ``method="cvb0"``.
+            If X, `temperature` or `method` is out of range, if `temperature` is ``"learned"`` and
+            the fit did not learn a temperature, or if it is not 1 with ``method="cvb0"``.
         """
         check_is_fitted(self)
         check_flag(normalize, "normalize")
@@ -565,7 +585,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise BadParameter("method", f"a str among {set(METHODS)}", method)
         collapsed = method == "cvb0"
         if collapsed and not (isinstance(temperature, Real) and temperature == 1):
-            wanted = "1.0 with method='cvb0', which infers at T = 1"
+            wanted = "1.0 with method='cvb0', which supports only T = 1"
             raise BadParameter("temperature", wanted, temperature)
         state, threads = self._state, n_threads(self.n_jobs)
         tempering = state.tempering(temperature)
@@ -580,13 +600,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def predict(self, X: Any) -> NDArray[np.int64]:
-        r"""Return the most probable topic of each document, if each document has only one.
+        r"""Return the most probable topic of each document, if each document has only one topic.
 
-        That is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) + \sum_v x_{dv}
-        \log p(v \mid k)`.  It agrees better with known labels than the largest share of
-        `transform`, which often belongs to a topic of common words.  Still better is
-        ``TemperedMultinomialMixture(K, init=lda.components_)``, fitted to the same documents:
-        docs/record/classes.md compares them.
+        The prediction is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) +
+        \sum_v x_{dv} \log p(v \mid k)`.  `predict` agrees better with known labels than the topic
+        of largest share in `transform`, which is often a topic of common words.  A mixture that is
+        fitted to the same documents, ``TemperedMultinomialMixture(K, init=lda.components_)``,
+        agrees even better; docs/record/classes.md compares the three.
 
         Parameters
         ----------
@@ -596,12 +616,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Returns
         -------
         ndarray of shape (n_samples,)
-            For a document without words the largest topic.
+            Topic numbers.  A document without words is assigned to the largest topic.
         """
         check_is_fitted(self)
         X, topics = self._check_X(X, "predict"), self._state.model.topics.components
         sums = topics.sum(axis=1, dtype=np.float64)
-        if X.nnz < X.shape[1]:  # the other words make no difference
+        if X.nnz < X.shape[1]:  # words that do not occur have no influence
             words, places = np.unique(X.indices, return_inverse=True)
             X = csr_of(X.data, places.astype(X.indices.dtype), X.indptr, (X.shape[0], len(words)))
             topics = topics[:, words]
@@ -613,8 +633,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats.
 
-        It is a sum over documents, so more documents have a lower score.  Under
-        ``preset="sklearn"`` it includes the topics' KL, once, as scikit-learn's score does.
+        The score is a sum over documents, so it decreases with the number of documents.  With
+        ``preset="sklearn"`` it also includes the KL divergence of the topics, as in scikit-learn.
 
         Parameters
         ----------
@@ -622,13 +642,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Word counts.
         y : Ignored
         temperature : float or "learned", default=1.0
-            Temperature at which documents are fitted, see `transform`.  The ELBO itself is
-            always taken at T = 1, so that scores can be compared.
+            Temperature at which topic proportions are inferred, see `transform`.  The ELBO itself
+            is always computed at T = 1, so that scores can be compared.
 
         Returns
         -------
         float
-            Higher is better.
+            The ELBO in nats; higher is better.
         """
         check_is_fitted(self)
         tempering = self._state.tempering(temperature)
@@ -640,10 +660,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
         """Compute exp(-ELBO per word) of documents at T = 1.
 
-        Compare only fits with the same priors by it, because the ELBO contains the prior of the
-        shares.  :func:`annealvi.metrics.document_completion` compares models of any priors.  Under
-        ``preset="sklearn"`` the ELBO includes the topics' KL, as in scikit-learn, so the perplexity
-        falls as the number of documents grows.
+        Use the perplexity only to compare fits with the same priors, because the ELBO contains the
+        prior of the topic proportions.  :func:`annealvi.metrics.document_completion` compares fits
+        with any priors.  With ``preset="sklearn"`` the ELBO also includes the KL divergence of the
+        topics, as in scikit-learn, so the perplexity decreases with the number of documents.
 
         Parameters
         ----------
@@ -655,32 +675,33 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Returns
         -------
         float
-            Lower is better; infinity if it exceeds the largest float, with a RuntimeWarning.
+            Lower is better.  If the perplexity exceeds the largest float, the result is infinity
+            and a RuntimeWarning is issued.
 
         Raises
         ------
         ValueError
-            If X is out of range, or has no words.
+            If X is out of range, or contains no words.
         """
         check_flag(sub_sampling, "sub_sampling")
         return self._perplexity_precomp_distr(X, None, sub_sampling)
 
     @reads
     def document_temperatures(self, X: Any) -> NDArray[np.float64]:
-        r"""Compute how unusual documents are, as the temperature that each would choose.
+        r"""Compute how unusual documents are, as the temperature that fits each document best.
 
-        Ordinary documents have values a little above 1.  Documents whose words do not belong
+        Ordinary documents have values a little above 1.  Documents with words that rarely occur
         together have higher values.  The value of a document is
 
         .. math::
            1 / \sum_m r_m b_m, \quad r_m \propto \exp(b_m L_d - N_d c(b_m)),
            \quad b_m = m / 100.
 
-        Here :math:`N_d` is its number of words, and :math:`L_d = \sum_v n_{dv} \sum_k
-        \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` its energy at T = 1; under
-        ``estimate="map"`` :math:`\log E \beta_{kv}` takes the place of :math:`E
-        \log\beta_{kv}`.  :math:`c(b)` is the log partition function per word of the training
-        documents.  The estimator may have been fitted with any temperature.
+        Here :math:`N_d` is the number of words of the document, and :math:`L_d = \sum_v n_{dv}
+        \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` is its energy at T = 1.  With
+        ``estimate="map"``, :math:`E \log\beta_{kv}` is replaced by :math:`\log E \beta_{kv}`.
+        :math:`c(b)` is the log partition function per word of the training documents.  The
+        estimator may have been fitted with any temperature.
 
         Parameters
         ----------
@@ -690,12 +711,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Returns
         -------
         ndarray of shape (n_samples,)
-            NaN for documents without words.
+            The temperatures.  Documents without words have the value NaN.
 
         Notes
         -----
-        c(b) is averaged over at most 512 training documents at the end of `fit`.  After
-        `partial_fit`, or after an assignment to `components_`, it is averaged over X.
+        `fit` stores at most 512 training documents, over which c(b) is averaged.  After
+        `partial_fit`, or after an assignment to `components_`, c(b) is averaged over X.
         """
         check_is_fitted(self)
         X = self._check_X(X, "document_temperatures")
@@ -703,7 +724,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
-        """Compute log C(T) of documents at the fitted q.
+        """Compute log C(T) of documents at the fitted variational distribution q.
 
         `log_partition` calls this method for its "posterior" estimate.
 
@@ -717,7 +738,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Returns
         -------
         ndarray of shape (M,)
-            In nats, summed over all documents.
+            log C(T) in nats, summed over all documents.
 
         See Also
         --------
@@ -747,11 +768,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         n : int, default=10
             Number of words for each topic.
         feature_names : array-like of shape (n_features,), default=None
-            The words.  By default the column names seen in `fit`, or column numbers if there
-            were none.
+            The words.  By default these are the column names of the X passed to `fit` or, if it had
+            none, the column numbers.
         relevance : float, default=None
-            r, from 0 to 1.  1 ranks by the probability of a word in the topic; lower values prefer
-            words that other topics do not have.  None means 0.7, and 1 with ``preset="sklearn"``.
+            The number r, from 0 to 1.  With 1, words are ranked by their probability in the topic;
+            lower values prefer words that are rare in other topics.  None means 0.7, or 1 with
+            ``preset="sklearn"``.
 
         Returns
         -------
@@ -822,7 +844,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             wanted = settings.wanted_temperature()
             if state is not None:
                 moved = state.moved_to(array, settings, threads)
-            else:  # as if a fit had found them
+            else:  # as if a fit had found these topics
                 rng, shown = check_random_state(self.random_state), single_or_double(array)
                 start = settings._replace(init=array)
                 moved = LDAState.begin(array.shape, dtype, start, rng, threads, shown)
@@ -844,7 +866,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return tags
 
     def _check_X(self, X: Any, method: str) -> sparse.csr_matrix:
-        """X as a canonical CSR matrix of the dtype of the fit, for the device of now."""
+        """Return X as a canonical CSR matrix in the dtype of the fit, and select the device."""
         self._state.use(self.device)
         return in_dtype(check_words(self, X, method), self._state.model.dtype)
 
@@ -857,8 +879,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         validate_parameter_constraints(constraints, values, cls.__name__)
 
     def _settings(self, n_topics: int | None = None) -> Settings:
-        """Check the parameters; the settings for a stream, by default of `n_components` topics."""
-        # not get_params, which looks the signature up at every call of partial_fit
+        """Check the parameters, and return the settings of `partial_fit`."""
+        # get_params is not used: it would read the signature at every call of partial_fit
         values = vars(self) if n_topics is None else vars(self) | {"n_components": n_topics}
         return stream_settings(self._check_values, values)
 
@@ -866,30 +888,29 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _perplexity_precomp_distr(
         self, X: Any, doc_topic_distr: NDArray | None = None, sub_sampling: bool = False
     ) -> float:
-        """Perplexity at a given gamma; scikit-learn's tests and some of its users call it."""
+        """Return the perplexity at a given gamma; scikit-learn's tests and some users call this."""
         X, options = self._bounded(X, doc_topic_distr, sub_sampling)
         if not check_counts(X, options["population"] or 1.0, "total_samples"):
             raise ValueError(
-                "The perplexity, exp(-ELBO per word), needs documents with words. "
-                f"Got n_samples={X.shape[0]} without any."
+                "The 'X' parameter of perplexity must contain words. "
+                f"Got {X.shape[0]} documents without words."
             )
         return self._state.perplexity(X, topics=self._scores_topics, **options)
 
     @reads
     def _approx_bound(self, X: Any, doc_topic_distr: NDArray, sub_sampling: bool) -> float:
-        """The ELBO at a given gamma, in nats; code for scikit-learn's LDA calls it."""
+        """Return the ELBO at a given gamma, in nats; code for scikit-learn's LDA calls this."""
         X, options = self._bounded(X, doc_topic_distr, sub_sampling)
         return self._state.elbo(X, **options)
 
     @property
     def _scores_topics(self) -> bool:
-        """Whether the score of documents includes the topics' KL, which belongs to a fit."""
+        """Whether scores of documents include the KL divergence of the topics."""
         return self.preset == "sklearn"
 
     def _bounded(
         self, X: Any, doc_topic_distr: NDArray | None, sub_sampling: bool
     ) -> tuple[sparse.csr_matrix, dict[str, Any]]:
-        """Documents and the options of their ELBO, checked."""
         check_is_fitted(self)
         X, population = self._check_X(X, "perplexity"), None
         if doc_topic_distr is not None:
@@ -906,29 +927,29 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
 
 def generators(own: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
-    """One generator for each run, and one for what is held out.
+    """Return a random generator for each run, and one that draws the held-out documents.
 
-    Run 1 uses the same random stream as ``n_init=1``.  The others are seeded by a copy of
-    that stream.
+    Run 1 uses the same random numbers as a fit with ``n_init=1``.  The other generators are seeded
+    by a copy of its generator.
     """
     seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_runs)
     return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
 
 
 def prepare(columns: Any, X: Any) -> tuple[sparse.csr_matrix, np.dtype, Mapping[str, Any]]:
-    """Check documents in memory: X in the dtype of the fit, the user's dtype, the parameters."""
+    """Check X, and return it in the dtype of the fit, with its original dtype and parameters."""
     X, parameters = check_words(columns, X, "fit", reset=True), vars(columns)
     return in_dtype(X, fit_dtype(parameters, X, X.shape[0])), X.dtype, parameters
 
 
 def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
-    """E[theta], perhaps in place of gamma, or gamma; in a dtype that the user expects."""
+    """Return gamma, or E[theta] if `normalize` is true, in the given dtype; may overwrite gamma."""
     if normalize:
         gamma = gamma.astype(np.promote_types(gamma.dtype, dtype), copy=False)
         gamma /= gamma.sum(axis=1)[:, np.newaxis]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
-            f"gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, the dtype of X. Got "
-            f"{gamma.max():.3g}. Pass X in float64, or use normalize=True."
+            f"With normalize=False, gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, "
+            f"the dtype of X. Got {gamma.max():.3g}. Pass X in float64, or use normalize=True."
         )
     return gamma.astype(dtype, copy=False)

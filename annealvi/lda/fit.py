@@ -1,9 +1,9 @@
-"""A fit of TemperedLDA: what it is planned to do, its runs, and what follows them; streams.
+"""A fit of TemperedLDA: its plan, its runs, and the steps after a merge; and fits of streams.
 
-**Merged runs.**  Each run is a short fit.  The topics of all are put together and merged to K,
-two at a time; the counts of a topic are the mean over the runs.  The first run goes on with them:
-small steps, a pass or so over the minibatches, let the topics adjust to one another, and the
-finishing passes follow.
+**Merged runs.**  Each run is a short fit.  The topics of all runs are collected, and two topics at
+a time are merged until K are left.  The counts of a merged topic are the mean over the runs.  The
+first run continues with the merged topics.  In about one pass of small steps over the minibatches
+the topics adjust to each other.  Then the batch passes at the end of the fit follow.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from annealvi.models.lda.workspace import Buffers
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
 
-#: With validation, at most this multiple of the usual number of passes.
+#: With validation, a fit makes at most this multiple of the usual number of passes.
 PROLONGED = 5
-#: The largest step size after a merge, and the least number of steps before the finish.
+#: The largest step size after a merge, and the minimum number of such steps.
 REFINING, REFINING_STEPS = 0.1, 10
-#: Number of documents whose perplexity a progress bar shows.
+#: The number of documents whose perplexity is shown in a progress bar.
 FEW = 200
 
 
@@ -62,45 +62,43 @@ FEW = 200
 class Plan:
     """The data and settings that all runs of a fit share."""
 
-    #: All documents passed to `fit`, and those that are not held out.
+    #: All documents passed to `fit`, and the documents that are not held out.
     documents: sparse.csr_matrix | Elsewhere
     training: sparse.csr_matrix | Elsewhere
     held_out: HeldOutDocuments | None
     #: The dtype in which topics are shown to the user.
     shown: np.dtype
-    #: The parameters of the estimator, and what follows from them.
+    #: The parameters of the estimator, and the settings computed from them.
     parameters: Mapping[str, Any]
     settings: Settings
     temperature: Temperature
-    #: Largest number of passes, and the passes over which T is planned to fall.
+    #: Maximum number of passes, and the number of passes over which T is planned to decrease.
     n_passes: int
     n_planned: int
-    #: Whether to keep gamma of all documents.
+    #: Whether to store gamma of all documents.
     keep_gamma: bool
-    #: Number of starts at a time, and of threads for all.
+    #: Number of runs at the same time, and number of threads of all runs together.
     n_workers: int
     n_threads: int
     callbacks: Callbacks
-    #: Entered while a fit changes that other threads can see.
+    #: The context of changes to a fit that other threads can see.
     changing: AbstractContextManager
-    #: The corpus and the buffers that runs share; those side by side have buffers of their own.
+    #: The corpus, and the buffers of runs that follow one another; parallel runs have their own.
     corpus: CorpusOfFit
     buffers: Buffers = field(default_factory=Buffers)
 
     @property
     def batch_size(self) -> int:
-        """Number of documents per step."""
         n_samples = self.training.shape[0]
         batch = self.settings.learning_method == "batch"
         return n_samples if batch else min(int(self.settings.batch_size), n_samples)
 
     @property
     def steps_per_pass(self) -> int:
-        """Number of steps per pass."""
         return -(-self.training.shape[0] // self.batch_size)
 
     def passes_of_run(self, number: int) -> Passes:
-        """What a run makes; of one that is merged no more is asked."""
+        """Return the passes of a run; a run to be merged makes no batch passes at the end."""
         n_full = 0 if self.settings.merged else int(self.settings.finish_iter)
         steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
         if n_full:
@@ -109,7 +107,6 @@ class Plan:
         return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.settings.merged)
 
     def passes_of_merged(self) -> Passes:
-        """What follows the merge."""
         n_passes = 1 if self.steps_per_pass == 1 else -(-REFINING_STEPS // self.steps_per_pass)
         n, n_full = n_passes * self.steps_per_pass, int(self.settings.finish_iter)
         refining = full_step if n == 1 else LinearDecay(n, n * REFINING / 2, REFINING)
@@ -118,16 +115,16 @@ class Plan:
 
 
 class Passes(NamedTuple):
-    """Passes over minibatches, then some in batch at T = 1."""
+    """The passes of a run: first over minibatches, then in batch at T = 1."""
 
     n_passes: int
     n_full: int
-    #: rho of step 1, 2, ...
+    #: The step size rho of steps 1, 2, ...
     step_size: Callable[[int], float]
-    #: Who makes them, and what says how many, in what is printed.
+    #: Parts of the line that is printed after a pass: the run, and the parameter that limits it.
     label: str
     of: str
-    #: Whether the result of the fit is what they end with.
+    #: Whether these are the last passes of the fit.
     are_last: bool
 
 
@@ -138,7 +135,7 @@ class Fit:
         self, plan: Plan, number: int, state: LDAState, passes: Passes, halt: threading.Event
     ) -> None:
         self.plan, self.number, self.state, self.passes = plan, number, state, passes
-        self.halt, self.first = halt, state.monitor.step  # the steps made before
+        self.halt, self.first = halt, state.monitor.step  # number of steps before these passes
         self.score, self.goodness = np.nan, -np.inf
         self.stopped = self.in_callback = False
         self.position = Position()  # passes and minibatches done
@@ -152,7 +149,7 @@ class Fit:
 
     @classmethod
     def begin(cls, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> Self:
-        """A run before its first step."""
+        """Return a run before its first step."""
         X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
         shape, n_threads = (int(plan.parameters["n_components"]), X.shape[1]), plan.n_threads
         own_threads = n_threads // plan.n_workers
@@ -170,11 +167,10 @@ class Fit:
 
     @property
     def n_steps(self) -> int:
-        """Steps made."""
         return self.state.monitor.step
 
     def run(self) -> None:
-        """Fit to the end."""
+        """Make all passes, and evaluate the result if these passes are the last."""
         plan = self.plan
         plan.callbacks.begin(self._told())
         self._make_passes()
@@ -182,7 +178,7 @@ class Fit:
             self._evaluate()
 
     def _make_passes(self) -> None:
-        """All passes, from the position on."""
+        """Make all passes that remain after the position."""
         plan, X, state, passes = self.plan, self.plan.training, self.state, self.passes
         try:
             n_passes = (passes.n_passes + passes.n_full) * plan.settings.n_init
@@ -213,10 +209,10 @@ class Fit:
             self.goodness = -self.score
 
     def conclude(self) -> None:
-        """Compute `bound_` and the other results of the fit that is kept."""
+        """Compute `bound_` and the other results of the final fit."""
         state, X, results = self.state, self.plan.documents, self.state.results
         if results["bound"] is not None:
-            return  # a fit that had ended was resumed
+            return  # the fit was resumed from a checkpoint that was written after its end
         state.model.topics.n_threads = self.plan.n_threads
         results["bound"] = self.perplexity.final()
         results["sample"] = some_documents(X)
@@ -225,7 +221,7 @@ class Fit:
             results["document_temperatures"] = state.document_temperatures(X, gamma)
 
     def warn(self) -> None:
-        """Warn if all passes were made, and a test says that the fit had not converged."""
+        """Warn if all passes were made, and a stopping test shows that the fit did not converge."""
         if self.position.n_passes == self.passes.n_passes + self.passes.n_full:
             self.perplexity.warn()
             if self.held_out is not None:
@@ -237,7 +233,7 @@ class Fit:
             self.state.model.topics.catch_up()
 
     def state_dict(self) -> dict[str, Any]:
-        """The fit after a step or at its end, as a tree; see :mod:`annealvi.files`."""
+        """Return the fit, after a step or at its end, as a tree; see :mod:`annealvi.files`."""
         parts = {
             "state": self.state.state_dict(),
             "hooks": [hook.SCHEMA.dump(hook) for hook in self.hooks],
@@ -245,7 +241,7 @@ class Fit:
         return FIT.dump(vars(self) | parts)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
-        """Take over a fit of the same plan of the same run."""
+        """Continue from the state of a fit with the same plan and the same run."""
         plan, begun = self.plan, self.state
         K, V, dtype = begun.model.n_topics, begun.model.n_features, begun.model.dtype
         sizes: dict[str, Any] = {
@@ -268,12 +264,12 @@ class Fit:
         state.shown = plan.shown  # the same X may be in another dtype
         if model.rng is not None and begun.model.rng is not None:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
-        model.rng = begun.model.rng  # which all runs share
-        state.resume(plan.settings, plan.n_threads)  # the last step has ended except for this
+        model.rng = begun.model.rng  # all runs share this generator
+        state.resume(plan.settings, plan.n_threads)  # this completes the last step
         for number, (hook, part) in enumerate(zip(self.hooks, found["hooks"], strict=True)):
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
-            self.perplexity.latest = None  # gamma is computed again
+            self.perplexity.latest = None  # so that gamma is computed again
         for name in ("position", "first", "largest", "score", "goodness", "stopped"):
             setattr(self, name, found[name])
         if self.first > self.n_steps:
@@ -283,13 +279,13 @@ class Fit:
                 raise damaged(f"{way}.largest", f"numbers of {V} words and their weights", words)
 
     def _told(self) -> Run:
-        """What the callbacks are told of a run, or of what follows the merge."""
+        """Return facts for callbacks about a run, or about the passes after the merge."""
         plan, passes, X = self.plan, self.passes, self.plan.training
         some = X[:: -(-X.shape[0] // FEW)]
         return Run(
             number=self.number,
             n_runs=plan.settings.n_init
-            + plan.settings.merged,  # what follows the merge is one more
+            + plan.settings.merged,  # the passes after the merge count as one more run
             n_done=self.n_steps - self.first,
             n_steps=passes.n_passes * plan.steps_per_pass + passes.n_full,
             steps_per_pass=plan.steps_per_pass,
@@ -301,7 +297,8 @@ class Fit:
         passes, n, ends = self.passes, self.passes.n_passes, False
         line = f"{passes.label}iteration: {index + 1} of {passes.of}{n}"
         if index >= n:
-            line = f"{passes.label}iteration: {index + 1 - n} of at most {passes.n_full} at the end"
+            n_batch = f"{index + 1 - n} of at most {passes.n_full}"
+            line = f"{passes.label}iteration: {n_batch} batch passes at the end"
         self.state.monitor.record()
         self.state.n_passes += 1
         for hook in self.hooks:
@@ -328,7 +325,7 @@ class Fit:
 
 
 class MergedFit(Fit):
-    """The runs that have ended: their topics are merged, and the first goes on with them."""
+    """The last part of a fit, which merges the topics of all runs and continues with them."""
 
     def __init__(self, runs: list[Fit]) -> None:
         first, plan = runs[0], runs[0].plan
@@ -337,8 +334,8 @@ class MergedFit(Fit):
         self.runs, self.stopped = runs, runs[-1].stopped
 
     def run(self) -> None:
-        """Merge the topics and refine them; if the user has stopped the runs, merge them only."""
-        self.state.model.topics.n_threads = self.plan.n_threads  # nothing else runs now
+        """Merge the topics, and improve them unless the user has stopped the runs."""
+        self.state.model.topics.n_threads = self.plan.n_threads  # all runs have ended
         if self.runs:
             self._merge()
         if self.stopped:
@@ -350,13 +347,13 @@ class MergedFit(Fit):
             self.state.results["support"] = support(counts, self.largest)
 
     def _merge(self) -> None:
-        """Take over the merged topics of the runs that have ended by themselves."""
+        """Use the merged topics of all runs that the user did not stop."""
         counts, model = [], self.state.model
-        while self.runs:  # each is let go once its counts are there
+        while self.runs:  # the memory of each run is freed once its counts are computed
             run = self.runs.pop(0)
             if not run.stopped:
                 counts.append(run.state.model.topics.counts())
-        # a callback may have assigned priors of single topics, which then stay as they are
+        # if a callback has assigned different priors to topics, the topics are not merged
         if counts and are_alike(model.alpha) and are_alike(model.eta, 2):
             merged = model.topics.merged(counts)
             self.largest = [Largest.of(some) for some in counts]
@@ -364,13 +361,13 @@ class MergedFit(Fit):
                 self.state.assign(merged)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
-        """Take over a fit whose topics have been merged."""
+        """Continue from the state of a fit whose topics have been merged."""
         super().load_state_dict(tree, way, ended=ended)
         self.runs = []
 
     def _after_pass(self, index: int) -> bool:
         if index < self.passes.n_passes:
-            self.perplexity.last = None  # small steps do not mean that the fit has converged
+            self.perplexity.last = None  # small changes in small steps do not mean convergence
         return super()._after_pass(index)
 
 
@@ -398,17 +395,18 @@ def plan_fit(
     n_threads: int,
     **others: Any,
 ) -> Plan:
-    """Hold documents out, which `rng` draws, and resolve open parameters."""
+    """Plan a fit: hold out documents that `rng` draws, and compute values of open parameters."""
     on_gpu = device_of(parameters["device"]) is not None
     training, held_out, fraction = X, None, parameters["validation_fraction"]
     if fraction is not None:
         training, held_out = hold_out(X, float(fraction), rng)
     n_samples = training.shape[0]
-    # a minibatch, which may be one document, stands for all
+    # the statistics of a minibatch, maybe of one document, are scaled to all documents
     words = check_total(extent(training)[0], training.dtype, n_samples, "the number of documents")
-    if held_out is not None and not words:  # a corpus of no words at all is fitted to the prior
+    if held_out is not None and not words:  # without validation the fit returns the prior
         raise ValueError(
-            f"X must have words. Got only zeros in the training documents, n_samples={n_samples}."
+            f"The training documents in X must contain words. Got {n_samples} training documents "
+            "with only zeros."
         )
     density = words_per_entry(training, int(parameters["n_components"]))
     settings = resolve(parameters, n_samples, density)
@@ -418,7 +416,7 @@ def plan_fit(
         if parameters["max_iter"] is None:
             n_passes, n_planned = PROLONGED * usual, usual
         elif is_open(parameters["temperature"]):
-            # if T fell over the whole budget, the fit would never stop early
+            # if T decreased over all passes, the fit would never stop early
             n_planned = min(usual, n_passes)
     temperature = settings.wanted_temperature()
     local = temperature.per_document and not isinstance(X, Elsewhere)
@@ -446,14 +444,14 @@ def plan_fit(
 def prepare_portion(
     state: LDAState, X: sparse.csr_matrix, settings: Settings, population: float, n_threads: int
 ) -> None:
-    """Check one more portion of a stream of `population` documents; update settings and T.
+    """Check the next documents of a stream, and update the settings and T.
 
-    The state is changed only if there is no error.
+    `population` is the number of documents in the stream.  An error leaves the state unchanged.
     """
     check_counts(X, population, "total_samples")
     state.model.set_corpus(CorpusOfFit(X, population))
     wanted, planned = None, state.temperature
-    if settings is not state.streamed_with:  # if it is, the temperature is the same, too
+    if settings is not state.streamed_with:  # with the same settings, T is the same as well
         wanted = settings.wanted_temperature()
         if state.planned_for is None or wanted != state.planned_for:
             per_pass = population / int(settings.batch_size)
@@ -474,10 +472,10 @@ def fit_portion(
     callbacks: Callbacks,
     changing: AbstractContextManager,
 ) -> None:
-    """Fit one more portion of a stream, in place, after :func:`prepare_portion`."""
+    """Fit the next documents of a stream, in place, after :func:`prepare_portion`."""
 
     def on_step() -> None:
-        state.results = no_results()  # a `fit` before may have left some
+        state.results = no_results()  # removes results of an earlier `fit`
         if callbacks:
             callbacks(state.monitor)
             with changing:

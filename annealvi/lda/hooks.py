@@ -1,7 +1,8 @@
-"""What happens after each pass of a fit: evaluation, early stopping and the test of convergence.
+"""Hooks, which run after each pass of a fit: evaluation, early stopping and convergence tests.
 
-A hook records values, says whether the fit should end, and warns if the fit ended too early.  Its
-`SCHEMA` lists what its next passes depend on.  It gets the :class:`annealvi.lda.fit.Fit`.
+A hook is created with an :class:`annealvi.lda.fit.Fit`.  After each pass a hook records values and
+returns whether the fit should end.  A hook warns if the fit ended too early.  The `SCHEMA` of a
+hook lists the attributes that are stored in a checkpoint.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sum
 from annealvi.model import Tempering
 from annealvi.temperature.base import whole_steps
 
-#: The fit ends when the score has not improved within so many passes.
+#: The fit ends when the score has not improved within this number of passes.
 PATIENCE = 3
-#: Gain of the score, in nats per word, that is required within these passes.  Two fits
-#: that differ by less are equally good.  On small corpora the score may rise by a tenth of this
+#: The minimum gain of the score within these passes, in nats per word.  Two fits whose scores
+#: differ by less are equally good.  On small corpora the score may increase by a tenth of this gain
 #: for a hundred passes.
 LEAST_GAIN = 1e-3
-#: Above this number tokens are not split in halves, which would take long.
+#: If there are more tokens, they are not split in halves, because this would take long.
 MOST_TOKENS = 2e7
-#: The topics have converged if a pass moves less than this share of their words.
+#: The topics have converged if a pass moves less than this share of the words to other topics.
 CONVERGED = 1e-3
-#: Number of words whose topics are compared at a time.
+#: The number of words whose topics are compared at a time.
 ROWS = 1024
 
 
 class Perplexity:
-    """Evaluates a fit on its training documents; ends it once the perplexity has converged."""
+    """Evaluates a fit on its training documents, and ends it when the perplexity has converged."""
 
     SCHEMA = Schema(
         last=Optional(Number(finite=False)),
@@ -47,18 +48,18 @@ class Perplexity:
 
     def __init__(self, fit: Any) -> None:
         self.fit, plan, state = fit, fit.plan, fit.state
-        #: gamma of all documents, if it is kept.
+        #: gamma of all documents, or None if it is not stored.
         self.gamma: NDArray | None = None
         if plan.keep_gamma:
             shape = plan.documents.shape[0], state.model.n_topics
             self.gamma = np.empty(shape, state.model.dtype)
-        self.last: float | None = None  # at settled T, comparable with the next
-        self.latest: float | None = None  # the last value, and its step
-        self.latest_step = 0
-        self.compared = False  # whether there were two values to compare
+        self.last: float | None = None  # the last value at the final T, to compare with the next
+        self.latest: float | None = None  # the last value at any T
+        self.latest_step = 0  # the step of the last value
+        self.compared = False  # whether two values at the final T were compared
 
     def after_pass(self, index: int) -> tuple[bool, str]:
-        """Evaluate the fit, if it is time; whether it should end, and a text for the user."""
+        """Evaluate the fit if due; return whether it should end, and a text for the user."""
         state, parameters = self.fit.state, self.fit.plan.parameters
         every = parameters["evaluate_every"]
         if every <= 0 or (index + 1) % every:
@@ -86,7 +87,7 @@ class Perplexity:
         tempering = Tempering(1.0 / monitor.temperature, form)
         learns_one = temperature.learns and not temperature.per_document
         if temperature.per_document and tempering != Tempering():
-            pass  # each document had its own temperature
+            pass  # not defined: each document had its own temperature
         elif model.documents.options.sparsity(tempering) > 0:
             monitor.record(annealed_elbo=model.objective(X, tempering))
         elif learns_one and not temperature.settled(done - 1):
@@ -94,7 +95,7 @@ class Perplexity:
             if isinstance(temperature.partition, str) and temperature.partition == "posterior":
                 inverse = 1 / temperature.temperatures_
             annealed, energy, log_c = model.moments(X, tempering, inverse)
-            # Eq. 5 has E_q(y)[b L - log C] - KL(q(y) || pi) in the place of b L
+            # in Eq. 5, E_q(y)[b L - log C] - KL(q(y) || pi) replaces b L
             change = temperature.tempered_energy(energy, log_c) - energy / monitor.temperature
             monitor.record(annealed_elbo=annealed, tempered_elbo=annealed + change)
         elif tempering == Tempering():
@@ -105,12 +106,11 @@ class Perplexity:
         return perplexity
 
     def _evaluate(self, X: Any) -> tuple[float, float]:
-        """The ELBO and perplexity of documents."""
         elbo = self.fit.state.elbo(X, out=self.gamma if X is self.fit.plan.documents else None)
         return elbo, perplexity_of(elbo, X)
 
     def final(self) -> float:
-        """Perplexity of all documents at the end; evaluated again only after a further step."""
+        """Return the perplexity of all documents; it is computed once unless more steps follow."""
         plan, step = self.fit.plan, self.fit.state.monitor.step
         if plan.documents is not plan.training:
             return self._evaluate(plan.documents)[1]
@@ -119,18 +119,17 @@ class Perplexity:
         return self.latest
 
     def warn(self) -> None:
-        """Warn if the fit has used all of its passes, and was still improving."""
         plan, parameters = self.fit.plan, self.fit.plan.parameters
         if parameters["evaluate_every"] <= 0:
             return
         longer = "n_init=1 with a larger max_iter" if plan.settings.merged else "a larger max_iter"
         n_full = self.fit.passes.n_full
-        more = f" and {n_full} that end the fit" if n_full else ""
+        more = f" and {n_full} batch passes at the end" if n_full else ""
         advice = f"Use {longer}, or a larger perp_tol."
         if not self.compared:
             advice = (
-                "Evaluations are compared only at T = 1, and fewer than two were made there: use "
-                f"{longer}, or let the temperature reach 1 before the end of the fit, as with "
+                "Values are compared only at T = 1, and fewer than two values were computed at "
+                f"T = 1. Use {longer}, or let the temperature reach 1 earlier, for example with "
                 "temperature='annealed'."
             )
         warn_user(
@@ -141,7 +140,7 @@ class Perplexity:
 
 
 class HeldOutDocuments:
-    """Documents on which topics are scored; a higher score is better."""
+    """The held-out documents, on which topics are scored; a higher score is better."""
 
     def __init__(self, X: sparse.csr_matrix, rng: RandomState) -> None:
         self.X = X
@@ -154,9 +153,9 @@ class HeldOutDocuments:
                 self.halves = halves
 
     def score(self, state: LDAState) -> float:
-        """Log-likelihood of document completion, in nats per word.
+        """Return the log-likelihood of document completion, in nats per word.
 
-        If tokens cannot be split, it is the documents' part of the bound.
+        If tokens cannot be split, return the documents' part of the bound per word.
         """
         if self.halves is None:
             return state.model.document_bound(self.X) / self.n_words
@@ -165,7 +164,7 @@ class HeldOutDocuments:
         theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
         topics = state.model.topics
         shape = topics.n_topics, topics.n_features
-        # pending steps are applied to copies of some rows at a time: scoring changes nothing
+        # pending steps are applied to copies of a few rows at a time, so the topics do not change
         sums = sums_of(topics.some_rows, shape)
         return log_likelihood_per_word(hidden, theta, topics.some_rows, sums)
 
@@ -173,28 +172,28 @@ class HeldOutDocuments:
 def hold_out(
     X: sparse.csr_matrix, fraction: float, rng: RandomState
 ) -> tuple[sparse.csr_matrix, HeldOutDocuments]:
-    """Split the documents into a training set, order kept, and a held-out set."""
+    """Split the documents into a training set, in the same order, and a held-out set."""
     n_samples = X.shape[0]
-    size = whole_steps(fraction * n_samples)  # as train_test_split of scikit-learn
+    size = whole_steps(fraction * n_samples)  # the size that scikit-learn's train_test_split uses
     if not 1 <= size < n_samples:
         raise ValueError(
-            f"validation_fraction={fraction!r} must leave at least one document to train on and "
-            f"one to hold out. Got n_samples={n_samples}, of which {size} would be held out."
+            f"validation_fraction={fraction!r} must result in at least one training document and "
+            f"one held-out document. Got n_samples={n_samples}: {size} documents would be held out."
         )
     held_out = np.zeros(n_samples, dtype=bool)
     held_out[rng.permutation(n_samples)[:size]] = True
     some = X[held_out]
     if some.sum(dtype=np.float64) == 0:
         raise ValueError(
-            f"With validation_fraction={fraction!r} the held-out documents must have words. Got "
-            f"{size} without any out of n_samples={n_samples}: use a larger validation_fraction, "
-            "or remove documents without words."
+            f"With validation_fraction={fraction!r} the held-out documents must contain words. "
+            f"Got {size} held-out documents without words, of n_samples={n_samples}. Use a larger "
+            "validation_fraction, or remove documents without words."
         )
     return X[~held_out], HeldOutDocuments(some, rng)
 
 
 class HeldOut:
-    """Scores a fit on held-out documents, keeps its best topics and ends it."""
+    """Scores a fit on held-out documents, stores the best topics, and ends the fit after them."""
 
     SCHEMA = Schema(
         score=Number(finite=False),
@@ -203,7 +202,7 @@ class HeldOut:
         reference=Number(finite=False),
         waited=Integer(),
         best=Optional(
-            Schema(  # the topics that had the highest score, and when
+            Schema(  # the topics with the highest score, and their step
                 step=Integer(),
                 n_passes=Integer(),
                 topics=Array(("K", "V"), "dtype", positive=True),
@@ -215,29 +214,29 @@ class HeldOut:
 
     def __init__(self, fit: Any, documents: HeldOutDocuments) -> None:
         self.fit, self.documents = fit, documents
-        self.score = -np.inf  # the best
-        self.improving = False  # whether the last pass at settled T improved the score
+        self.score = -np.inf  # the best score
+        self.improving = False  # whether the last pass at the final T improved the score
         self.best: dict[str, Any] | None = None
-        self.step = -1  # the last step that was scored
-        self.reference = -np.inf  # the score to improve on
-        self.waited = 0
+        self.step = -1  # the last step after which topics were scored
+        self.reference = -np.inf  # the score that must be improved
+        self.waited = 0  # number of passes without improvement
 
     def after_pass(self, index: int) -> tuple[bool, str]:
-        """Score the fit; whether it should end, and a text for the user."""
+        """Score the fit; return whether it should end, and a text for the user."""
         score, state = self._score(), self.fit.state
         text = f", validation: {score:.4f}"
         if not state.temperature.settled(state.monitor.step - 1):
             return False, text  # scores rise merely because T falls
         self.improving = bool(score > self.reference + LEAST_GAIN)
         if self.improving:
-            self.improving = bool(np.isfinite(self.reference))  # there was one to compare with
+            self.improving = bool(np.isfinite(self.reference))  # false if this is the first score
             self.reference, self.waited = score, 0
         else:
             self.waited += 1
         return self.waited >= PATIENCE, text
 
     def finish(self) -> float:
-        """Restore the best topics, maybe those of an unfinished last pass; return their score."""
+        """Restore the best topics, maybe of an unfinished last pass, and return their score."""
         state = self.fit.state
         if state.monitor.step != self.step:
             self._score()
@@ -252,7 +251,7 @@ class HeldOut:
         return self.score
 
     def _score(self) -> float:
-        """Score and record the topics, and keep them if they are the best so far."""
+        """Score the topics, record the score, and store the topics if they are the best so far."""
         state = self.fit.state
         state.model.buffers.release_large()
         monitor, score = state.monitor, self.documents.score(state)
@@ -260,7 +259,7 @@ class HeldOut:
         if monitor.step:
             monitor.record(validation=score)
         if self.best is None or score > self.score:
-            self.best = None  # first, so that there are no two copies
+            self.best = None  # frees the old copy before the new one is made
             self.best = {
                 "step": monitor.step,
                 "n_passes": state.n_passes,
@@ -272,7 +271,6 @@ class HeldOut:
         return score
 
     def warn(self) -> None:
-        """Warn if the fit has used all of its passes, and was still improving."""
         plan = self.fit.plan
         if self.improving and not plan.settings.merged:
             warn_user(
@@ -283,7 +281,7 @@ class HeldOut:
 
 
 class Converged:
-    """Ends a fit once a finishing pass, in batch at T = 1, hardly moves its topics."""
+    """Ends a fit when a batch pass at T = 1 hardly changes its topics."""
 
     SCHEMA = Schema(
         topics=Optional(Array(("V", "K"), "dtype", positive=True)), change=Optional(Number(0.0))
@@ -291,13 +289,12 @@ class Converged:
 
     def __init__(self, fit: Any) -> None:
         self.fit = fit
-        self.topics: NDArray | None = None  # after the last pass
-        #: The share of the topics' words, those of the prior included, that the last pass has
-        #: moved.
+        self.topics: NDArray | None = None  # the topics after the last pass
+        #: The share of `components_` that the last pass has moved between topics.
         self.change: float | None = None
 
     def after_pass(self, index: int) -> tuple[bool, str]:
-        """Record the change of the topics; whether the fit should end, and no text."""
+        """Record the change of the topics; return whether the fit should end, and no text."""
         n_before, state = self.fit.passes.n_passes, self.fit.state
         if index + 1 < n_before:
             return False, ""
@@ -312,7 +309,7 @@ class Converged:
 
 
 def moved_share(before: NDArray, after: NDArray) -> float:
-    """Half the sum of |after - before|, of shape (V, K), over the larger of their sums."""
+    """Return half the sum of |after - before|, divided by the larger of the two arrays' sums."""
     moved, totals = 0.0, np.zeros(2)
     for start in range(0, len(after), ROWS):
         rows = slice(start, start + ROWS)

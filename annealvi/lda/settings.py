@@ -1,4 +1,7 @@
-"""The parameters of TemperedLDA: constraints, values for those left open, dtypes, word counts."""
+"""The parameters of TemperedLDA: their constraints, values for None and "auto", and dtypes.
+
+A parameter that is None or "auto" is called open: its value follows from the preset.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +34,9 @@ from annealvi.temperature import (
 )
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-#: Beside a larger prior a sum in float32 loses more than a thousandth of a word.
+#: If a prior is larger, adding a word to it in float32 has an error of over a thousandth of a word.
 MOST_PRIOR = 2.0**13
-#: Constraints on each parameter, as scikit-learn checks them.
+#: Constraints on each parameter, in the form that scikit-learn checks.
 POSITIVE = [Interval(Integral, 0, None, closed="neither")]
 COUNT = [None, Interval(Integral, 0, None, closed="left")]
 TOLERANCE = [None, Interval(Real, 0, None, closed="left")]
@@ -55,7 +58,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_jobs": [None, Integral],
     "verbose": ["verbose"],
     "random_state": ["random_state"],
-    "temperature": "no_validation",  # as_temperature has the message
+    "temperature": "no_validation",  # as_temperature checks it
     "estimate": [StrOptions({"auto", "map", "variational"})],
     "init": [StrOptions({"auto", "random", "documents", "kmeans++"}), "array-like"],
     "preset": [StrOptions({"annealvi", "sklearn"})],
@@ -67,11 +70,11 @@ CONSTRAINTS: dict[str, Any] = {
     "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
     "validation_fraction": [None, Interval(RealNotInt, 0, 1, closed="neither")],
     "callback": [None, callable, list],
-    "device": "no_validation",  # device_of has the messages
+    "device": "no_validation",  # device_of checks it
 }
-#: Starts near the critical temperature of the corpus and cools over the whole fit.
+#: A temperature that starts near the critical temperature and decreases until the end of the fit.
 COOLING = Annealed("auto", length=1.0)
-#: The temperatures that their names stand for.
+#: The temperatures by the names that the user can pass.
 TEMPERATURES: dict[str, Temperature] = {
     "auto": COOLING,
     "annealed": Annealed(),
@@ -79,28 +82,28 @@ TEMPERATURES: dict[str, Temperature] = {
     "local": LocalVariational(),
 }
 PRIORS = ("doc_topic_prior", "topic_word_prior")
-#: Data are plenty if the corpus has so many words, or more, for each entry of the topics.
+#: A corpus is called plenty if it has at least this number of words for each entry of the topics.
 PLENTY = 2.5
-#: The finishing passes where data are plenty.
+#: The number of batch passes at the end of a fit if the corpus is plenty.
 FINISH = 12
-#: Most runs that are merged, where data are plenty and elsewhere; each makes so many passes over
-#: the minibatches, and more where these have fewer steps than that.
+#: The maximum number of merged runs if the corpus is plenty (True) or not (False).  Each run makes
+#: the second number of passes, or more passes if these have fewer steps than the third number.
 RUNS, SHORT, LEAST_STEPS = {True: 8, False: 5}, 3, 25
-#: All runs make at most so many times the passes that one run makes.
+#: All runs together make at most this multiple of the passes of a single run.
 MOST_PASSES = 3
-#: Types of which a value never changes.  Arrays, temperatures, generators and callbacks may have
-#: changed in place since the last call of `partial_fit`, so they are looked at again.
+#: Types whose values cannot change.  Values of other types, such as arrays and temperatures, may
+#: have changed in place since the last call of `partial_fit`, so they are checked again.
 PLAIN = (type(None), bool, int, float, str)
 
 
 class Settings(NamedTuple):
-    """What a fit does: the parameters of TemperedLDA, none left open, and what follows from them.
+    """The settings of a fit: values of all parameters, and other values that follow from them.
 
-    ``memory_spans`` belongs to :class:`annealvi.inference.LinearDecay`; it is None if the step
-    sizes follow `learning_decay` and `learning_offset`.  ``finish_iter`` is the number of finishing
-    passes, and ``merged`` whether the topics of all runs are merged.  ``learned`` lists the priors
-    to learn; learning starts from their values here.  The others that are no parameters belong to
-    :class:`annealvi.models.lda.LocalOptions`.
+    ``memory_spans`` is an argument of :class:`annealvi.inference.LinearDecay`, or None if the step
+    sizes follow `learning_decay` and `learning_offset`.  ``finish_iter`` is the number of batch
+    passes at the end of the fit, and ``merged`` is true if the topics of all runs are merged.
+    ``learned`` names the priors that are learned, starting from the values here.  Other fields that
+    are not parameters belong to :class:`annealvi.models.lda.LocalOptions`.
     """
 
     doc_topic_prior: ArrayLike
@@ -132,24 +135,23 @@ class Settings(NamedTuple):
         """Return the parameters with which another estimator repeats the fit, and `merged`."""
         shown = {name: getattr(self, name) for name in self._fields if name in CONSTRAINTS}
         shown |= {name: "learn" for name in self.learned}
-        # the user may change theirs
+        # a copy, because the user may change their temperature in place
         shown["temperature"] = clone(self.temperature, safe=False)
         if self.inference_iter is not None:
             shown["max_doc_update_iter"] = None
         if self.token_change_tol is not None:
             shown["mean_change_tol"] = None
-        if self.memory_spans is not None:  # no such pair gives these steps
+        if self.memory_spans is not None:  # no values of this pair result in these step sizes
             shown |= {"learning_decay": None, "learning_offset": None}
         if self.shard_size is not None:
             shown["shard_size"] = self.shard_size
         return shown | {"merged": self.merged}
 
     def wanted_temperature(self) -> Temperature:
-        """The temperature object of the settings."""
         return as_temperature(self.temperature, TEMPERATURES)
 
     def step_size(self, n_steps: int | None) -> Callable[[int], float]:
-        """Return rho(t), t = 1, 2, ..., of a fit of `n_steps` steps, or of a stream if None."""
+        """Return rho(t), t = 1, 2, ..., for `n_steps` steps, or for a stream if that is None."""
         if self.learning_method == "batch" and n_steps is not None:
             return full_step
         if n_steps is None or self.memory_spans is None:
@@ -173,13 +175,13 @@ class Settings(NamedTuple):
 
 
 class CorpusSize(NamedTuple):
-    """What the recipe depends on."""
+    """The properties of a corpus that the values of open parameters depend on."""
 
     n_topics: int
     n_samples: int
-    #: Words for each entry of the topics; None in a stream, of which it is not known.
+    #: Number of words for each entry of the topics; None for a stream, where it is unknown.
     density: float | None
-    #: Whether documents are held out, whose score ends the fit.
+    #: Whether documents are held out, so that their score ends the fit.
     validated: bool
 
     @property
@@ -188,8 +190,8 @@ class CorpusSize(NamedTuple):
 
 
 Values = dict[str, Any]
-#: Values of the parameters that are left open under each preset, and of what follows from them: a
-#: value, or a function of the corpus.
+#: Values of open parameters and of other settings for each preset.  A function is called with the
+#: :class:`Corpus` to compute the value.
 SKLEARN: dict[str, Any] = {
     "doc_topic_prior": lambda corpus: 1.0 / corpus.n_topics,
     "topic_word_prior": lambda corpus: 1.0 / corpus.n_topics,
@@ -211,11 +213,11 @@ SKLEARN: dict[str, Any] = {
     "estimate": "variational",
     "n_init": 1,
 }
-#: What did well on every corpus tested; docs/record/defaults.md has the evidence.
+#: Values that gave good results on every corpus tested; docs/record/defaults.md lists the results.
 RECIPE: dict[str, Any] = SKLEARN | {
     "doc_topic_prior": lambda corpus: usual_prior(corpus.n_topics),
     "topic_word_prior": lambda corpus: usual_prior(corpus.n_topics),
-    "learning_method": "auto",  # which depends on the batch size that is used
+    "learning_method": "auto",  # it depends on the batch size
     "memory_spans": lambda corpus: (100.0 if corpus.plenty else 60.0) * corpus.n_topics**-0.3,
     "max_iter": lambda corpus: passes(corpus.n_samples),
     "finish_iter": lambda corpus: FINISH if corpus.plenty else 0,
@@ -235,10 +237,10 @@ RECIPE: dict[str, Any] = SKLEARN | {
 def resolve(
     parameters: Mapping[str, Any], n_samples: int, density: float | None = None
 ) -> Settings:
-    """The parameters of TemperedLDA, with values for those that were left open.
+    """Return the parameters of TemperedLDA, with values for open parameters.
 
-    What is given comes first, then the preset.  Each rule adds what follows from both, and none
-    depends on what another adds.
+    A value that the user has passed takes precedence over the preset.  Each rule adds values that
+    follow from the passed values and the preset, and does not depend on the other rules.
     """
     validated = parameters["validation_fraction"] is not None
     corpus = CorpusSize(int(parameters["n_components"]), n_samples, density, validated)
@@ -257,7 +259,7 @@ def resolve(
 
 
 def _steps(preset: Values, given: Values, corpus: CorpusSize) -> Values:
-    """One minibatch is a batch, and step sizes that are given replace those of the recipe."""
+    """A single minibatch is a batch; step sizes of the user replace the preset's step sizes."""
     values = preset | given
     method = values["learning_method"]
     if is_open(method):
@@ -267,7 +269,7 @@ def _steps(preset: Values, given: Values, corpus: CorpusSize) -> Values:
 
 
 def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
-    """Documents become sparse where T falls to 1; limits that are given are the only ones."""
+    """If T decreases to 1, documents become sparse; limits of the user replace the preset's."""
     values, cools = preset | given, _falls(preset | given, corpus)
     limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
     replaced: Values = {own: None for name, own in limits.items() if name in given}
@@ -278,10 +280,9 @@ def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
 
 
 def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
-    """Runs whose topics are merged are short, and as many as their passes allow.
+    """Runs to be merged are short, and the total number of passes limits how many there are.
 
-    What is given is never cut: `max_iter` is the number of passes of each run, and `n_init` the
-    number of runs.
+    A `max_iter` or `n_init` that the user has passed is never reduced.
     """
     values, usual = preset | given, preset["max_iter"]
     online = _steps(preset, given, corpus)["learning_method"] == "online"
@@ -295,7 +296,7 @@ def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
         n_init = max(2, min(n_init, MOST_PASSES * usual // max(1, short))) if mergeable else 1
     merged = mergeable and n_init > 1
     finish = values["finish_iter"]
-    if merged and corpus.validated:  # the score ends them
+    if merged and corpus.validated:  # the score ends these passes
         finish = FINISH
     elif corpus.validated or not online or short == 0 or not _falls(values, corpus):
         finish = 0
@@ -304,7 +305,7 @@ def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
 
 
 def _can_be_merged(values: Values) -> bool:
-    """Whether topics of several runs may be merged: all have the same prior, and end at T = 1."""
+    """Whether runs can be merged: all topics have the same prior, and the fit ends at T = 1."""
     alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], 2)
     temperature = as_temperature(values["temperature"], TEMPERATURES)
     ends = temperature.cools or (temperature.constant and temperature.inverse(0) == 1)
@@ -313,12 +314,12 @@ def _can_be_merged(values: Values) -> bool:
 
 
 def _falls(values: Values, corpus: CorpusSize) -> bool:
-    """Whether T falls to 1 in a fit; in a stream its length is not known."""
+    """Whether T decreases to 1 in a fit; not in a stream, whose length is unknown."""
     return corpus.density is not None and as_temperature(values["temperature"], TEMPERATURES).cools
 
 
 def batch_size(n_samples: int) -> int:
-    """5 sqrt(D), between 100 and 1000.
+    """Return 5 sqrt(D), but at least 100 and at most 1000.
 
     Small corpora need many steps.  Large corpora need steps with little noise.
     """
@@ -326,9 +327,9 @@ def batch_size(n_samples: int) -> int:
 
 
 def minibatch(n_samples: int) -> int:
-    """`batch_size`, or a little more if the last minibatch would be less than a quarter of it.
+    """Return `batch_size`, or a little more if the last minibatch were less than a quarter of it.
 
-    A short last minibatch would have the same weight as a full one.
+    The reason is that a short last minibatch would have the same weight as a full minibatch.
     """
     size = batch_size(n_samples)
     n_batches, rest = divmod(n_samples, size)
@@ -336,21 +337,22 @@ def minibatch(n_samples: int) -> int:
 
 
 def largest_step(size: int) -> float:
-    """The largest step size of minibatches: 0.2 up to 4,096 documents, then as the root, up to 0.8.
+    """Return the largest step size of minibatches of `size` documents.
 
-    Where minibatches are large, the steps of a fit are few, and a minibatch represents the data
-    better.
+    The step size is 0.2 for up to 4,096 documents.  For larger minibatches it is proportional to
+    the square root of `size`, up to 0.8: a fit then has fewer steps, each of which represents the
+    data better.
     """
     return float(np.clip(0.2 * np.sqrt(size / 4096), 0.2, 0.8))
 
 
 def passes(n_samples: int) -> int:
-    """110 / D^(1/4), between 2 and 40."""
+    """Return 110 / D^(1/4), but at least 2 and at most 40."""
     return int(np.clip(round(110 / max(n_samples, 1) ** 0.25), 2, 40))
 
 
 def words_per_entry(X: Any, n_topics: int) -> float:
-    """Words of a corpus for each entry of the topics: N / (K V)."""
+    """Return the number of words of a corpus for each entry of the topics, N / (K V)."""
     if isinstance(X, Elsewhere):
         return X.n_words / (n_topics * max(1, X.n_used))
     used = np.zeros(max(1, X.shape[1]), dtype=bool)
@@ -360,18 +362,18 @@ def words_per_entry(X: Any, n_topics: int) -> float:
 
 
 def are_alike(prior: Any, ndim: int = 1) -> bool:
-    """Whether all topics have the same prior, which has so many dimensions if they may differ."""
+    """Whether all topics have the same prior; an array of `ndim` dimensions has one for each."""
     values = as_array(prior)
     return values.ndim < ndim or bool(np.all(values == values[:1]))
 
 
 def is_learned(prior: Any) -> bool:
-    """Return whether a prior is to be learned, starting at the preset's value."""
+    """Whether a prior is to be learned, starting at the preset's value."""
     return isinstance(prior, str) and prior == "learn"
 
 
 def is_open(value: Any) -> bool:
-    """Return whether a parameter is left open."""
+    """Whether a parameter is None or "auto"."""
     return value is None or (isinstance(value, str) and value == "auto")
 
 
@@ -382,15 +384,15 @@ def check_step(settings: Settings, temperature: Temperature, step: int, rho: flo
     """
     b, form = temperature.tempering(step)[:2]
     if form == "posterior" and b < 1 and rho >= b:
-        advice = "more passes, or set learning_offset and learning_decay"
+        advice = "use more passes, or set learning_offset and learning_decay"
         if settings.memory_spans is None:
             advice = (
-                f"a larger learning_offset than {settings.learning_offset!r} or a larger "
+                f"or use a larger learning_offset than {settings.learning_offset!r} or a larger "
                 f"learning_decay than {settings.learning_decay!r}"
             )
         raise ValueError(
-            "With form='posterior' the step size times the temperature must stay below 1. "
-            f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}: use a lower "
+            "With form='posterior' the step size times the temperature must be less than 1. "
+            f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}. Use a lower "
             f"temperature, {advice}."
         )
 
@@ -398,9 +400,9 @@ def check_step(settings: Settings, temperature: Temperature, step: int, rho: flo
 def stream_settings(
     check: Callable[[dict[str, Any]], None], parameters: Mapping[str, Any]
 ) -> Settings:
-    """Check the parameters of a portion of a stream, and return its settings.
+    """Check the parameters of `partial_fit`, and return the settings.
 
-    They are the same object as long as no parameter changes, or an object that may in place.
+    The result is the same object in each call unless a parameter has changed or is mutable.
     """
     names = *CONSTRAINTS, *(name for name in ("shard_size",) if name in parameters)
     given = {name: parameters[name] for name in names}
@@ -408,7 +410,7 @@ def stream_settings(
     return (_checked if plain else _checked.__wrapped__)(check, tuple(given), *given.values())
 
 
-# typed, because 1, 1.0 and True are equal; what raises an error is not kept
+# typed, because 1, 1.0 and True are equal; a call that raises an error is not cached
 @lru_cache(maxsize=32, typed=True)
 def _checked(
     check: Callable[[dict[str, Any]], None], names: tuple[str, ...], *values: Any
@@ -424,11 +426,11 @@ def _checked(
 def fit_dtype(
     parameters: Mapping[str, Any], X: sparse.csr_matrix | Counted, population: float
 ) -> np.dtype:
-    """The dtype of a fit: the `dtype` parameter or, if it is ``"auto"``, float32.
+    """Return the dtype of a fit: the `dtype` parameter or, if that is ``"auto"``, float32.
 
-    ``"auto"`` is the dtype of X if the parameters ask for scikit-learn's local step, and if float32
-    cannot hold the counts.  It is float64 if `init` is an array with numbers that float32 does not
-    have, and if float32 cannot hold the priors.
+    ``"auto"`` means float64 if float32 cannot represent the priors, or the numbers of an array
+    `init`.  ``"auto"`` means the dtype of X if float32 cannot represent the counts, or with
+    ``preset="sklearn"``.
     """
     wanted = _wanted_dtype(parameters, X.dtype)
     if wanted is not None:
@@ -442,9 +444,9 @@ def fit_dtype(
 
 
 def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
-    """The `dtype` parameter, or the `given` dtype if scikit-learn's local step is asked for.
+    """Return the `dtype` parameter, or the `given` dtype with ``preset="sklearn"``.
 
-    The eps of the dtype is a part of that local step.
+    scikit-learn's local step uses the eps of the dtype.
     """
     wanted = parameters["dtype"]
     if not is_open(wanted):
@@ -454,7 +456,7 @@ def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | 
 
 
 def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
-    """The sum of word counts, and the least positive one (infinity if there is none)."""
+    """Return the sum of word counts, and the smallest positive count (infinity if none is)."""
     if isinstance(X, Counted):
         return X.n_words, X.least
     with np.errstate(over="ignore"):
@@ -463,23 +465,23 @@ def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
 
 
 def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype:
-    """The dtype of a model whose topics are given, without a fit.
+    """Return the dtype of a model whose topics were assigned, without a fit.
 
-    ``"auto"`` is float32 if it has all of their numbers: so topics that were found in float32 and
-    shown in float64 are the same topics elsewhere.  It is the dtype of the topics if the parameters
-    ask for scikit-learn's local step.
+    ``"auto"`` means float32 if all numbers are numbers of float32, so that topics that were fitted
+    in float32 and shown in float64 result in the same model.  With ``preset="sklearn"``, it means
+    the dtype of the topics.
     """
     wanted = _wanted_dtype(parameters, single_or_double(components))
     return wanted or (SINGLE if _are_single(components) else DOUBLE)
 
 
 def single_or_double(array: NDArray) -> np.dtype:
-    """float32 if an array is float32, and float64 if it is of any other dtype."""
+    """Return float32 if the array is of dtype float32, and otherwise float64."""
     return SINGLE if array.dtype == SINGLE else DOUBLE
 
 
 def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
-    """Check that a dtype can hold word counts, and return them in it; the indices are shared."""
+    """Check that a dtype can represent word counts, and convert them; the indices are shared."""
     check_counts(X, dtype=dtype)
     if X.dtype == dtype:
         return X
@@ -490,13 +492,13 @@ def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
 
 
 def check_fits(X: Counted, dtype: np.dtype) -> None:
-    """Check that a dtype can hold word counts and their sum; see :func:`in_dtype`."""
+    """Check that a dtype can represent word counts and their sum; see :func:`in_dtype`."""
     check_total(X.n_words, dtype)
     _check_least(X.least, dtype)
 
 
 def _check_least(found: float, dtype: np.dtype) -> None:
-    """Raise ValueError if the least positive count would become 0."""
+    """Raise ValueError if the smallest positive count would become 0."""
     least = float(np.finfo(dtype).smallest_subnormal)
     if found < least:
         raise ValueError(
@@ -505,7 +507,7 @@ def _check_least(found: float, dtype: np.dtype) -> None:
 
 
 def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:
-    """Whether float32 can hold the priors and the topics that are given, or none are."""
+    """Whether float32 can represent all priors and topics that the user has passed."""
     given = [parameters[name] for name in PRIORS]
     priors = [as_array(value) for value in given if value is not None and not is_learned(value)]
     fits = all(_within(prior, MOST_PRIOR) for prior in priors)
@@ -518,14 +520,14 @@ def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:
 def _are_single(array: NDArray) -> bool:
     """Whether all numbers of an array are numbers of float32."""
     if array.dtype == SINGLE or array.dtype.kind not in "fiu":
-        return array.dtype == SINGLE  # the check of the parameter has the message
+        return array.dtype == SINGLE  # a later check rejects arrays that are not numeric
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return all(np.array_equal(row.astype(SINGLE), row) for row in np.atleast_2d(array))
 
 
 def _within(array: NDArray, most: float) -> bool:
-    """Whether all are positive numbers of float32, and at most `most`."""
+    """Whether all values are positive, in the range of float32, and at most `most`."""
     if array.dtype.kind not in "fiu" or not array.size:
-        return True  # the check of the parameter has the message
+        return True  # a later check rejects such arrays
     least = np.float64(np.finfo(SINGLE).tiny)
     return bool(array.min() >= least and array.max() <= np.float64(most))

@@ -1,8 +1,8 @@
-"""What a fit of TemperedLDA has learned at any step, and what it says of documents.
+"""The state of a fit of TemperedLDA: what it has learned, and methods that apply it to documents.
 
-The estimator has the parameters.  The state has the model, the temperature, the record and the
-priors in use.  It does not refer to the estimator, and holds only arrays, numbers, strings and
-objects made of these: it can be copied, written to a file or sent to another process.
+The estimator has the parameters.  The state has the model, the temperature, the history and the
+current priors.  A state has no reference to the estimator, and consists of arrays, numbers, strings
+and objects made of these.  So a state can be copied, written to a file or sent to another process.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ from annealvi.temperature.base import restored_temperature, temperature_tree
 from annealvi.temperature.local import SCORE_GRID
 
 Prior = float | NDArray[np.float64]
-#: Number of documents over which the log partition function of a word is averaged.
+#: The number of documents over which the log partition function per word is averaged.
 CORPUS_SAMPLE = 512
-#: Number of documents of which `document_temperatures` scores at a time.
+#: The number of documents that `document_temperatures` scores at a time.
 SCORE_BLOCK = 4096
 
 
 class PriorField(Field):
-    """A prior that the user sees: a number, or an array of one of some shapes (of K and V)."""
+    """A prior in the form that the user sees: a number, or an array of one of the `shapes`."""
 
     def __init__(self, *shapes: str) -> None:
         self.shapes = shapes
@@ -100,14 +100,14 @@ class _Counts(Field):
         return X
 
 
-#: What the end of `fit` finds; None if it has not.  `partial_fit` drops these.
+#: Results that `fit` computes at its end, or None.  `partial_fit` removes them.
 RESULTS = Schema(
     bound=Optional(Number(finite=False)),
     validation_score=Optional(Number(finite=False)),
     init_scores=Optional(Array((None,), finite=False)),
     support=Optional(Array(("K",))),
     document_temperatures=Optional(Array((None,), finite=False)),
-    #: Some training documents, over which log C per word is averaged; new topics drop them.
+    #: Some training documents, over which log C per word is averaged; None after topics change.
     sample=Optional(_Counts()),
 )
 ALPHA, ETA = PriorField("K"), PriorField("V", "KV")
@@ -133,36 +133,37 @@ class LDAState:
     """The state of a fit of TemperedLDA, at any step."""
 
     model: LDA
-    #: The priors as they were passed, a number or an array; see :attr:`doc_topic_prior`.
+    #: The priors in the form in which they were passed, a number or an array.
     alpha: Prior
     eta: Prior
     #: The dtype in which topics are shown to the user.
     shown: np.dtype
-    #: The planned temperature, with what it has learned.
+    #: The planned temperature, with its learned values.
     temperature: Temperature = field(default_factory=Fixed)
-    #: A copy of the user's temperature, before planning; None if nothing was planned yet.
+    #: A copy of the user's temperature from before it was planned, or None.
     planned_for: Temperature | None = None
     monitor: Monitor = field(default_factory=Monitor)
-    #: Parameters of the fit with values for those left open.
+    #: The parameters of the fit, with values for None and "auto".
     settings: dict[str, Any] | None = None
-    #: Passes of `fit`, not counting the final pass that met the stopping test.
+    #: Number of passes of `fit`, without the last pass if it met the stopping test.
     n_passes: int = 0
     results: dict[str, Any] = field(default_factory=no_results)
-    #: Whether priors were assigned of which the temperature does not know.
+    #: Whether priors were assigned that the temperature has not been updated for.
     reassigned: bool = False
-    #: The settings of the last portion of a stream.
+    #: The settings of the last call of `partial_fit`.
     streamed_with: Settings | None = None
-    #: Arrays that the user has read, by name, with the topics and their version then.
+    #: Arrays that the user has read, by name, with the topics and the topics' version at that time.
     kept: dict[str, tuple[Any, int, NDArray]] = field(default_factory=dict, repr=False)
 
     def __copy__(self) -> Self:
-        """A copy that goes on for itself."""
+        """Return a copy that can be fitted further without changing this state."""
         model = self.model.copy()
         model.rng = copy.deepcopy(model.rng)
         return replace(
             self,
             model=model,
-            temperature=copy.deepcopy(self.temperature, {id(self.model): model}),  # it refers to it
+            # the temperature has a reference to the model
+            temperature=copy.deepcopy(self.temperature, {id(self.model): model}),
             monitor=self.monitor.copy(),
             results=self.results.copy(),
             streamed_with=None,
@@ -182,7 +183,7 @@ class LDAState:
         shown: np.dtype,
         X: sparse.csr_matrix | None = None,
     ) -> Self:
-        """A state before its first step, with the topics at their starting point for X."""
+        """Return a state before its first step, with initial topics for X."""
         (K, V), init = shape, settings.init
         given = settings.doc_topic_prior, settings.topic_word_prior
         alpha, eta = check_priors(*given, shape, dtype)
@@ -204,7 +205,7 @@ class LDAState:
         return state
 
     def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
-        """The same fit with other topics, in a new model; the old one stays as it is."""
+        """Return the same fit with other topics, in a new model; the old model is not changed."""
         start, dtype = settings._replace(init=components), self.model.dtype
         fresh = self.begin(components.shape, dtype, start, self.model.rng, n_threads, self.shown)
         if fresh.model.n_topics == self.model.n_topics:
@@ -216,7 +217,6 @@ class LDAState:
         return state
 
     def resume(self, settings: Settings, n_threads: int) -> None:
-        """Apply the settings to the model."""
         model = self.model
         model.documents.options = settings.local_options()
         model.topics.estimate = settings.estimate
@@ -232,22 +232,22 @@ class LDAState:
         self.attach_again()
 
     def use(self, device: str) -> None:
-        """Answer on the processor or a GPU; a fit under way stays where it is."""
+        """Select the processor or a GPU for later computations, unless a fit is under way."""
         topics = self.model.topics
         if (device != "cpu" or topics.on_device is not None) and not self.under_way:
             topics.use(device)
 
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
-        """The context of steps; after an error, too, they are recorded and buffers released.
+        """Return a context for steps: at its end they are recorded and the buffers are freed.
 
-        With `keep` the buffers stay for more steps, if there is no error.
+        With `keep`, the buffers are kept for further steps unless there is an error.
         """
         try:
             with self.model.buffers.used(keep=keep, repeated=repeated):
                 yield
         finally:
-            self.kept.clear()  # they are of topics of before
+            self.kept.clear()  # these are arrays of the earlier topics
             self.model.forget_documents()
             if self.monitor.temperature_path:
                 self.monitor.record()
@@ -256,11 +256,10 @@ class LDAState:
 
     @property
     def under_way(self) -> bool:
-        """Whether a fit is under way, in this process."""
         return self.model.buffers.in_use
 
     def components(self) -> NDArray:
-        """lambda for the user, of shape (K, V): read-only, and a copy while a fit is under way."""
+        """Return lambda, of shape (K, V), read-only, and as a copy while a fit is under way."""
 
         def shown() -> NDArray:
             array = self.model.topics.components
@@ -272,13 +271,12 @@ class LDAState:
         return self._once("components", shown)
 
     def exp_e_log_topics(self) -> NDArray:
-        """exp(E log beta) for the user, of shape (K, V), read-only."""
         return self._once(
             "exp_e_log", lambda: self.model.topics.exp_e_log().astype(self.shown, copy=False)
         )
 
     def _once(self, name: str, compute: Callable[[], NDArray]) -> NDArray:
-        """What `compute` returns, read-only, and the same array as long as the topics stay."""
+        """Return the result of `compute`, read-only and cached until the topics change."""
         topics = self.model.topics
         if self.kept.get(name, ())[:2] != (topics, topics.version):
             array = compute()
@@ -287,13 +285,13 @@ class LDAState:
         return self.kept[name][2]
 
     def assign(self, components: NDArray) -> None:
-        """Move the topics of a fit under way."""
+        """Assign topics while a fit is under way."""
         self.model.topics.assign(components)
         self.results |= {"sample": None, "support": None}
 
     def add_words(self, n: int) -> None:
-        """Add words, without counts, to the topics of a stream between two portions."""
-        with unchanged_on_error(self.model.topics):  # log C(T) may be given, for fewer words
+        """Add words without counts to the topics, between two calls of `partial_fit`."""
+        with unchanged_on_error(self.model.topics):  # a log C(T) of the user may be for fewer words
             self.model.topics.add_words(n)
             self.temperature.attach(self.model)
         if self.model.eta.ndim:
@@ -303,20 +301,19 @@ class LDAState:
 
     @property
     def doc_topic_prior(self) -> Prior:
-        """alpha as the user sees it; an array once it was learned."""
+        """alpha in the form that the user sees; a learned alpha is an array."""
         if np.any(self.model.alpha != self.alpha):
             self.alpha = _read_only(np.array(self.model.alpha))
         return self.alpha
 
     @property
     def topic_word_prior(self) -> Prior:
-        """eta as the user sees it."""
         if np.any(self.model.eta != self.eta):
-            self.eta = float(self.model.eta)  # only a number is learned
+            self.eta = float(self.model.eta)  # a learned eta is a number
         return self.eta
 
     def set_priors(self, doc_topic_prior: Any, topic_word_prior: Any) -> None:
-        """Use other priors from the next step on, once they are checked."""
+        """Check other priors, and use them from the next step on."""
         model = self.model
         shape = model.n_topics, model.n_features
         before = self.doc_topic_prior, self.topic_word_prior
@@ -329,21 +326,22 @@ class LDAState:
         self.model.rng = check_random_state(rng)
 
     def set_next_step(self, number: Any) -> None:
-        """Go on as if one step less than this number had been made."""
+        """Set the number of the next step, on which the step size depends."""
         if not isinstance(number, Integral) or not 1 <= int(number) <= 2**53:
             raise BadParameter("n_batch_iter_", f"an int in the range [1, {2**53}]", number)
         self.monitor.step = int(number) - 1
 
     def check_exp_e_log(self, value: Any) -> None:
-        """Check what is assigned to it, as code for scikit-learn's LDA may do."""
+        """Check a value that code for scikit-learn's LDA assigns to exp_dirichlet_component_."""
         derived, value = self.exp_e_log_topics(), as_array(value)
         wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
         if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
-            wanted = "exp(E[log beta]) of 'components_', so assign only 'components_'"
-            raise BadParameter("exp_dirichlet_component_", wanted, value)
+            wanted = "exp(E[log beta]), computed from 'components_'"
+            hint = "Assign only 'components_'."
+            raise BadParameter("exp_dirichlet_component_", wanted, value, hint)
 
     def attach_again(self) -> None:
-        """Tell the temperature of priors that were assigned: it has log C(T) of others."""
+        """Update the temperature after priors were assigned, because log C(T) depends on them."""
         if self.reassigned:
             self.temperature.attach(self.model)
             self.reassigned = False
@@ -351,14 +349,13 @@ class LDAState:
     # ------------------------------------------------------------------- questions
 
     def tempering(self, temperature: Any) -> Tempering:
-        """The tempering for the `temperature` parameter of `transform` or `score`."""
+        """Return the tempering for the `temperature` parameter of `transform` or `score`."""
         if isinstance(temperature, str) and temperature == "learned":
             learned = self.temperature.learned()
             if learned is None:
                 raise ValueError(
-                    "temperature='learned' needs a fit whose temperature was learned, "
-                    "'variational' or 'local'. Got a fit with "
-                    f"temperature={self.planned_for!r}."
+                    "temperature='learned' requires a fit with temperature='variational' or "
+                    f"'local'. Got a fit with temperature={self.planned_for!r}."
                 )
             return learned
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
@@ -378,10 +375,10 @@ class LDAState:
         topics: bool = True,
         n_threads: int | None = None,
     ) -> float:
-        """The ELBO at T = 1, in nats, of the `topics` and of `population` documents.
+        """Return the ELBO at T = 1, in nats, of documents and (if `topics` is true) of the topics.
 
-        X is a sample of these, by default all of them.  gamma is `given`, or inferred at the
-        tempering and written to `out`.
+        If `population` is set, X is a sample of that number of documents, and its ELBO is scaled.
+        gamma is `given`, or it is inferred with the tempering and written to `out`.
         """
         if given is None:
             elbo = self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
@@ -392,7 +389,7 @@ class LDAState:
         return elbo + self.model.topics.bound() if topics else elbo
 
     def perplexity(self, X: Any, **options: Any) -> float:
-        """exp(-ELBO per word) at T = 1; the options are those of :meth:`elbo`."""
+        """Return exp(-ELBO per word) at T = 1; the options are those of :meth:`elbo`."""
         return perplexity_of(self.elbo(X, **options), X, options.get("population"))
 
     def document_temperatures(
@@ -404,7 +401,7 @@ class LDAState:
             sample = some_documents(X)
         seen = documents.infer(sample, n_threads=n_threads)
         log_c = documents.posterior_log_partition(SCORE_GRID, sample, seen, n_threads=n_threads)
-        corpus = log_c / (sample.sum(dtype=np.float64) or 1.0)  # per word
+        corpus = log_c / (sample.sum(dtype=np.float64) or 1.0)  # log C per word
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
             some = X[rows]
@@ -412,7 +409,7 @@ class LDAState:
             energy = documents.energies(some, own, n_threads=n_threads)
             n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
             scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
-            # no matrix product: its roundings depend on how many documents there are
+            # not a matrix product: its rounding errors depend on the number of documents
             mean = np.sum(special.softmax(scores) * SCORE_GRID, axis=1)
             temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
         return temperatures
@@ -420,8 +417,8 @@ class LDAState:
     # ----------------------------------------------------------------------- files
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next step depends on, as a tree; see :mod:`annealvi.files`."""
-        _ = self.doc_topic_prior, self.topic_word_prior  # they may have been learned since
+        """Return everything that the next step depends on as a tree; see :mod:`annealvi.files`."""
+        _ = self.doc_topic_prior, self.topic_word_prior  # this updates learned priors
         return {
             "model": self.model.state_dict(),
             "temperature": temperature_tree(self.temperature),
@@ -430,7 +427,6 @@ class LDAState:
 
     @classmethod
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
-        """The state of a tree that :meth:`state_dict` returned."""
         parts = PARTS.load(tree, way)
         place = f"{way}." if way else ""
         model = LDA.of(parts["model"], f"{place}model")
@@ -443,34 +439,34 @@ class LDAState:
         state.temperature = restored_temperature(
             parts["temperature"], f"{place}temperature", model=model
         )
-        model.load_partition(parts["model"], f"{place}model")  # the temperature is attached
+        model.load_partition(parts["model"], f"{place}model")  # only now, with the temperature
         state.monitor.load_state_dict(parts["monitor"], f"{place}monitor")
         return state
 
 
 def _read_only(value: Any) -> Any:
-    """A prior, which the user gets and must not write to."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return value
 
 
 def _holds(dtype: np.dtype, array: NDArray) -> bool:
-    """Whether a dtype can hold the largest and the smallest number of an array."""
+    """Whether a dtype can represent the largest and the smallest number of an array."""
     limits = np.finfo(dtype)
     least, most = np.float64(array.min()), np.float64(array.max())
     return bool(least >= np.float64(limits.tiny) and most <= np.float64(limits.max))
 
 
 def some_documents(X: Any) -> sparse.csr_matrix:
-    """At most CORPUS_SAMPLE documents, evenly spaced."""
+    """Return at most CORPUS_SAMPLE documents at equal distances."""
     return X[:: -(-X.shape[0] // CORPUS_SAMPLE)]
 
 
 def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
-    """exp(-ELBO per word), of an ELBO in nats of documents X, or of `population` like them.
+    """Return exp(-ELBO per word) for the ELBO, in nats, of documents X.
 
-    It is 1 for documents without words, in which nothing is to be predicted.
+    If `population` is set, it is the number of documents of the ELBO, and X is a sample of them.
+    The perplexity of documents without words is 1.
     """
     n_words = X.sum(dtype=np.float64)
     if n_words == 0:
@@ -480,8 +476,8 @@ def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float
     perplexity = float(special.exp(-elbo / n_words))
     if perplexity == np.inf:
         warn_user(
-            "The perplexity of X, exp(-ELBO per word), exceeds the largest float: the ELBO is "
-            f"{elbo:.4g} nats for {n_words:.4g} words.",
+            "The perplexity of X, exp(-ELBO per word), exceeds the largest float, and is returned "
+            f"as infinity. The ELBO is {elbo:.4g} nats for {n_words:.4g} words.",
             RuntimeWarning,
         )
     return perplexity

@@ -1,4 +1,4 @@
-"""Measures of fitted models, independent of how they were fitted."""
+"""Measures of fitted models, which can come from any library."""
 
 from annealvi.metrics.classes import purity
 from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens

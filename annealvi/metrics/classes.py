@@ -1,4 +1,4 @@
-"""How well inferred classes agree with known labels."""
+"""A measure of how well inferred classes agree with known labels."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from annealvi.exceptions import BadParameter
 
 @validated(labels_true=["array-like"], labels_pred=["array-like"])
 def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
-    """Compute the share of documents whose label is the most frequent one in their class.
+    """Compute the share of documents whose label is the most frequent label of their class.
 
-    It rises with the number of classes, up to 1 if each document has its own class.  So compare
-    only results with the same number of classes, and look at
-    :func:`sklearn.metrics.normalized_mutual_info_score` too.
+    The purity increases with the number of classes, up to 1 if each document has its own class.
+    Therefore compare only results with the same number of classes, and also compute
+    :func:`sklearn.metrics.normalized_mutual_info_score`.
 
     Parameters
     ----------
     labels_true : array-like of shape (n_samples,)
         The known labels.
     labels_pred : array-like of shape (n_samples,)
-        The classes that were found, as `predict` returns them.
+        The inferred classes, for example the result of `predict`.
 
     Returns
     -------
     float
-        Between 0 and 1, higher is better.
+        A number between 0 and 1; higher is better.
 
     Raises
     ------
     ValueError
-        If the two have different lengths, or are empty.
+        If the arrays have different lengths, or are empty.
 
     References
     ----------

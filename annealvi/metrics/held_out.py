@@ -1,4 +1,4 @@
-"""Held-out likelihood by document completion, after a fit or during it."""
+"""Held-out likelihood by document completion, after a fit or during a fit."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Metho
 
 
 def usual_prior(n_topics: int) -> float:
-    """The priors of TemperedLDA left open: 1/K up to ten topics, 0.1 up to thirty, 3/K beyond."""
+    """Return the default priors: 1/K up to ten topics, 0.1 up to thirty topics, otherwise 3/K."""
     return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
 
 
 def proportions(
     components: NDArray, X: sparse.csr_matrix, method: Method, doc_topic_prior: ArrayLike | None
 ) -> NDArray[np.float64]:
-    """Infer E[theta] of documents at given topics, at T = 1 and in double precision."""
+    """Infer E[theta] of documents from given topics, at T = 1 and in double precision."""
     n_topics, n_features = components.shape
     dtype = np.dtype(np.float64)
     alpha: Any = usual_prior(n_topics)
@@ -44,7 +44,7 @@ def proportions(
         alpha = check_prior(doc_topic_prior, "doc_topic_prior", ((n_topics,),), dtype, summed=True)
     beta = np.array(topic_weights(components, "components_"), dtype=dtype)
     beta /= beta.sum(axis=1, keepdims=True)
-    np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # the model has logarithms of them
+    np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # positive: the model computes logarithms
     options = LocalOptions(MOST_SWEEPS, token_tolerance=TOLERANCE)
     model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, topic_estimate="map")
     model.topics.assign(beta)
@@ -54,22 +54,22 @@ def proportions(
     return theta
 
 
-#: Bytes of E[theta] that are padded at a time.
+#: The number of bytes of E[theta] that are padded at a time.
 _BLOCK_BYTES = 1 << 24
-#: Bytes of E[beta] above which it is computed for the words of some documents at a time.
+#: If E[beta] has more bytes, it is computed only for the words of some documents at a time.
 _TOPIC_BYTES = 1 << 26
-#: Number of words whose lambda is summed at a time.
+#: The number of words whose lambda is summed at a time.
 _SUMMED = 4096
-#: So many tokens are split one by one at a time.  Longer documents are split entry by entry, which
-#: takes the time and the memory of their entries only.
+#: The number of tokens that are split at a time, token by token.  Longer documents are split entry
+#: by entry, so that time and memory depend only on the number of entries.
 _SPLIT_AT_ONCE = 1 << 16
-#: Entries of a CSR matrix of which documents are completed at a time.
+#: The number of entries of a CSR matrix whose documents are completed at a time.
 _ENTRIES_AT_ONCE = 1 << 22
-#: Most tokens of a document: more could not be counted exactly.
+#: Maximum number of tokens of a document; larger numbers could not be counted exactly.
 MOST_TOKENS = 1e15
 
 
-#: The parameters of a split.
+#: Constraints on the parameters of a split.
 _SPLIT = {
     "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
     "random_state": ["random_state"],
@@ -80,20 +80,20 @@ _SPLIT = {
 def split_tokens(
     X: Any, *, observed: float = 0.5, random_state: Any = None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Split each document's tokens at random into an observed and a hidden part.
+    """Split the tokens of each document at random into an observed and a hidden part.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts: non-negative integers, of any dtype.
+        Word counts, which must be non-negative integers, in any dtype.
     observed : float, default=0.5
-        Share of each document's tokens in the observed part, rounded up.
+        Share of each document's tokens in the observed part.  The number of tokens is rounded up.
     random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
     observed, hidden : csr_matrix of shape (n_samples, n_features)
-        The two parts.  Their sum is X.
+        The two parts, whose sum is X.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def split_tokens(
         if length[rows.start] > _SPLIT_AT_ONCE:  # a single document
             seen[entries] = _draw_entries(own, int(wanted[rows.start]), rng)
             continue
-        # for each token, the entry and the document it belongs to
+        # the entry and the document of each token
         entry = np.repeat(np.arange(len(own)), own)
         owner = document[entries][entry]
         order = np.lexsort((rng.random_sample(len(entry)), owner))
@@ -147,11 +147,11 @@ def _spans(sizes: NDArray, most: int) -> Iterator[slice]:
 def _draw_entries(
     counts: NDArray[np.int64], wanted: int, rng: np.random.RandomState
 ) -> NDArray[np.int64]:
-    """Draw `wanted` tokens of a document, entry by entry; return how many are of each."""
+    """Draw `wanted` tokens of a document, and return the number of drawn tokens of each entry."""
     seen = np.empty_like(counts)
     left = int(counts.sum())
     for number, count in enumerate(counts.tolist()):
-        # of the tokens left, so many are of this entry, and so many are still to be drawn
+        # `left` tokens belong to later entries, and `wanted` tokens remain to be drawn
         left -= count
         seen[number] = rng.hypergeometric(count, left, wanted) if wanted and count else 0
         wanted -= int(seen[number])
@@ -172,57 +172,58 @@ def document_completion(
 ) -> float | NDArray[np.float64]:
     r"""Compute the held-out log-likelihood per word by document completion.
 
-    Half of each document's tokens are observed and give E[theta] through
-    ``estimator.transform``.  The other half is hidden and scored by
-    :math:`\log \sum_k E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity this is not a bound,
-    so different methods and libraries can be compared.
+    Half of the tokens of each document are observed: from these tokens ``estimator.transform``
+    infers E[theta].  The other tokens are hidden, and their score is :math:`\log \sum_k
+    E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity, this score is not a bound, so it can be used
+    to compare different methods and libraries.
 
-    How E[theta] is inferred matters as much as many choices of the fit.  To compare the topics of
-    two fits, use the same inference for both: ``method="cvb0"`` uses only the topics and one prior
-    for every model (docs/record/inference.md).
+    The method by which E[theta] is inferred can change the score as much as the choice of the fit.
+    To compare the topics of two fits, use the same inference for both: ``method="cvb0"`` uses only
+    the topics, and the same prior for every model (docs/record/inference.md).
 
     Parameters
     ----------
     estimator : fitted topic model
-        It must have ``components_`` of shape (n_components, n_features), each row proportional to
-        E[beta], and ``transform``, whose rows sum to 1; `transform` is not needed if `method` is
-        set.  Examples are :class:`annealvi.TemperedLDA` and scikit-learn's
+        A model with ``components_`` of shape (n_components, n_features), whose rows are
+        proportional to E[beta].  Unless `method` is set, the model must also have ``transform``,
+        whose rows sum to 1.  Examples are :class:`annealvi.TemperedLDA` and scikit-learn's
         ``LatentDirichletAllocation``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that were not fitted; integers.
+        Word counts of documents that were not fitted.  The counts must be integers.
     observed : float, default=0.5
         Share of each document's tokens that are observed.
     random_state : int, RandomState instance or None, default=0
-        Seed of the split.
+        Random seed of the split.
     per_document : bool, default=False
         Whether to return the log-likelihood per word of each document instead of the mean
-        over all hidden words.  It is NaN for documents without hidden words.
+        over all hidden words.  The value of a document without hidden words is NaN.
     temperature : float or "learned", default=None
         The `temperature` of :meth:`annealvi.TemperedLDA.transform`.  None means its default, T = 1.
-        It must be None if `method` is set.
+        This parameter must be None if `method` is set.
     method : {"variational", "cvb0"}, default=None
-        How E[theta] is inferred.  None means ``estimator.transform`` with its defaults.  Otherwise
-        annealvi infers it from `components_` at T = 1, until fewer than 1% of a document's words
-        change their topic: by the mean field or, with ``"cvb0"``, by collapsed inference (see
-        :meth:`annealvi.TemperedLDA.transform`).
+        How E[theta] is inferred.  None means ``estimator.transform`` with its defaults.  With the
+        other methods, annealvi infers E[theta] from `components_` at T = 1, until fewer than 1% of
+        the words of a document change their topic.  ``"variational"`` is mean-field inference, and
+        ``"cvb0"`` collapsed inference (see :meth:`annealvi.TemperedLDA.transform`).
     doc_topic_prior : float or array-like of shape (n_components,), default=None
-        Prior of E[theta] with `method`; the estimator's own prior is not used.  None means
-        min(max(0.1, 1 / n_components), 3 / n_components).  It must be None without `method`.
+        The prior of E[theta] if `method` is set; the prior of the estimator is not used.  None
+        means min(max(0.1, 1 / n_components), 3 / n_components).  This parameter must be None if
+        `method` is None.
 
     Returns
     -------
     float or ndarray of shape (n_samples,)
-        In nats per word; higher is better.
+        The log-likelihood in nats per word; higher is better.
 
     Raises
     ------
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If it is not a topic model.
+        If `estimator` is not a topic model.
     ValueError
-        If X cannot be split (see :func:`split_tokens`), if it has another number of features than
-        the fit, if no document has two or more words, or if `temperature`, `method` and
+        If X cannot be split (see :func:`split_tokens`), if the number of features differs from the
+        fit, if no document has two or more words, or if `temperature`, `method` and
         `doc_topic_prior` cannot be combined.
     """
     check_flag(per_document, "per_document")
@@ -241,11 +242,11 @@ def document_completion(
         raise BadParameter("temperature", wanted, temperature)
 
     def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
-        """E[theta] of documents of which some words are seen, and the topics."""
+        """Infer E[theta] from the observed words of documents; return it with the topics."""
         components = as_array(estimator.components_)
         rows = components.size and components.shape[1:] == seen.shape[1:]
         if components.dtype.kind not in "fiu" or not rows:
-            wanted = f"numbers of shape (n_components, {seen.shape[1]})"
+            wanted = f"an array of numbers of shape (n_components, {seen.shape[1]})"
             raise BadParameter("components_", wanted, components)
         if method is not None:
             check_names(estimator, X, "estimator", "X")
@@ -275,28 +276,28 @@ def document_completion(
 
 
 def mean_per_word(total: float, n_words: float) -> float:
-    """A log-likelihood per hidden word; ValueError if there was none to hide."""
+    """Return a log-likelihood per hidden word; raise ValueError if there is no hidden word."""
     if not n_words:
         raise ValueError(
-            "X has no document with a word to hide: document completion needs documents of at "
-            "least two words."
+            "X must contain documents of at least two words, because document completion hides "
+            "some words of each document. Got only shorter documents."
         )
     return float(total / n_words)
 
 
 def _blocks(X: Any) -> Iterator[Any]:
-    """X, or its documents block by block if it is a large CSR matrix."""
+    """Yield X, or blocks of its documents if it is a large CSR matrix."""
     entries = getattr(X, "data", ()) if sparse.issparse(X) and X.format == "csr" else ()
     if np.size(entries) <= _ENTRIES_AT_ONCE:
         yield X
         return
-    X = check_csr(X)  # before anything is cut out of it
+    X = check_csr(X)  # the structure must be checked before slicing
     for rows in _spans(np.diff(X.indptr), _ENTRIES_AT_ONCE):
         yield X[rows]
 
 
 def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean log-likelihood of each document's words; NaN where there are none."""
+    """Return the mean log-likelihood of the words of each document; NaN without words."""
     rows = np.repeat(np.arange(hidden.shape[0]), np.diff(hidden.indptr))
     totals = np.bincount(rows, weights=log_likelihood, minlength=hidden.shape[0])
     lengths = np.asarray(hidden.sum(axis=1, dtype=np.float64)).ravel()
@@ -305,17 +306,17 @@ def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> 
 
 
 def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) -> NDArray:
-    """What the `transform` of a topic model gives, checked."""
+    """Return the result of the `transform` of a topic model after checking it."""
     try:
         theta = as_array(estimator.transform(X, **options))
     except (TypeError, ValueError) as error:
         if getattr(error, "name", None) != "texts":
             raise
-        hint = "If it is a TopicModel, pass its `lda_`."
+        hint = "For a TopicModel, pass its attribute `lda_`."
         raise BadParameter("estimator", "a model of word counts", estimator, hint) from error
-    wanted = "one for each document and topic"
+    wanted = "one number for each document and topic"
     if theta.shape != shape or theta.dtype.kind not in "fiu":
-        numbers = f"a method that returns numbers of shape {shape}, {wanted}"
+        numbers = f"a method that returns an array of shape {shape}, {wanted}"
         raise BadParameter("transform", numbers, theta)
     wrong = theta[~np.isfinite(theta)]
     if wrong.size:
@@ -323,7 +324,7 @@ def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) 
     return theta
 
 
-#: Rows of lambda of some words, of shape (n_words, K), or of another multiple of E[beta].
+#: A function that returns lambda, or another multiple of E[beta], of some words: (n_words, K).
 TopicRows = Callable[[NDArray[np.int64]], NDArray]
 
 
@@ -336,11 +337,11 @@ def log_likelihood_per_word(
 
 
 def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Sum topics over words, some words at a time and always in the same order."""
+    """Sum topics over words, a few words at a time and always in the same order."""
     n_topics, n_features = shape
-    if n_topics == 1:  # NumPy sums a single column pairwise
+    if n_topics == 1:  # NumPy uses pairwise summation for a single column
         return np.asarray(topics(np.arange(n_features)), np.float64).sum(axis=0)
-    rows = np.zeros((_SUMMED + 1, n_topics))  # the first is the sum so far
+    rows = np.zeros((_SUMMED + 1, n_topics))  # the first row is the sum so far
     for start in range(0, n_features, _SUMMED):
         words = np.arange(start, min(start + _SUMMED, n_features))
         rows[1 : len(words) + 1] = topics(words)
@@ -349,8 +350,8 @@ def sums_of(topics: TopicRows, shape: tuple[int, int]) -> NDArray[np.float64]:
 
 
 def _sums_of_array(components: NDArray) -> NDArray[np.float64]:
-    """Sums of an array over words, in double precision, as NumPy sums an array of doubles."""
-    if abs(components.strides[0]) < abs(components.strides[1]):  # word by word in memory
+    """Sum an array over words in double precision, in the order in which NumPy sums doubles."""
+    if abs(components.strides[0]) < abs(components.strides[1]):  # words are rows in memory
         return sums_of(lambda words: components.T[words], components.shape)
     return np.array([np.asarray(topic, np.float64).sum() for topic in components])
 
@@ -358,7 +359,7 @@ def _sums_of_array(components: NDArray) -> NDArray[np.float64]:
 def _log_likelihood(
     X: sparse.csr_matrix, theta: NDArray, topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The log-likelihood of each entry of X, summed over its words."""
+    """Return the log-likelihood of each entry of X, summed over its words."""
     for total in sums[~((sums > 0) & np.isfinite(sums))]:
         raise BadParameter("components_", "topics with positive and finite sums", total)
     theta = np.asarray(theta, np.float64)
@@ -368,14 +369,14 @@ def _log_likelihood(
 def word_probabilities(
     X: sparse.csr_matrix, theta: NDArray[np.float64], topics: TopicRows, sums: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """sum_k E[theta_dk] E[beta_kv] of each entry of X."""
+    """Return sum_k E[theta_dk] E[beta_kv] for each entry of X."""
 
     def beta_of(words: NDArray[np.int64]) -> NDArray[np.float64]:
         beta = padded_rows(topics(words), np.float64)
         beta[:, : len(sums)] /= sums
         return beta
 
-    n_bytes = padded_length(len(sums), np.float64) * 8  # of a row
+    n_bytes = padded_length(len(sums), np.float64) * 8  # bytes of a row
     at_once = X.shape[1] * n_bytes <= _TOPIC_BYTES
     beta = beta_of(np.arange(X.shape[1] if at_once else 0))
     probabilities = np.empty(X.nnz)
@@ -400,16 +401,16 @@ def word_probabilities(
 class HeldOut:
     """A callback that records the held-out likelihood during a fit.
 
-    The learning curve is ``history_["held_out_log_likelihood"]`` of the estimator, over
-    ``history_["pass"]`` or ``history_["seconds"]``.  The seconds do not include the evaluations.
+    The values are ``history_["held_out_log_likelihood"]`` of the estimator.  For a learning curve,
+    plot them over ``history_["pass"]`` or ``history_["seconds"]``.  The seconds do not include the
+    evaluations.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that are not fitted.  They are read, not copied, at each
-        evaluation.
+        Word counts of documents that are not fitted.  X is not copied, so do not change it.
     every : float, default=1.0
-        Number of passes from one evaluation to the next.
+        Number of passes between two evaluations.
     observed, random_state
         See :func:`document_completion`.
 
@@ -432,7 +433,7 @@ class HeldOut:
         given = {"every": every, "observed": observed, "random_state": random_state}
         validate_parameter_constraints(constraints, given, "HeldOut")
         if sparse.issparse(X):
-            sound_csr(X)  # not after a pass of the fit
+            sound_csr(X)  # an error now, not after a pass of the fit
         self.X = X
         self.every = every
         self.observed = observed

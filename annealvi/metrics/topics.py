@@ -22,15 +22,15 @@ from annealvi.checks import COUNT, SHARE, Interval, as_array, check_count, check
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_matrix
 
-#: Weight of the probability of a word against its lift, where words of topics are shown;
-#: docs/record/relevance.md has how it was chosen.
+#: The default `relevance` in rankings of words, from 0 (lift) to 1 (probability);
+#: docs/record/relevance.md explains how it was chosen.
 RELEVANCE = 0.7
 
 
 def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.intp]:
     """Return the columns of the n largest or most relevant numbers of each row, best first.
 
-    Equal numbers are taken in the order of their columns.
+    Equal numbers are ordered by their columns.
     """
     n_topics, n_features = topics.shape
     n = min(n, n_features)
@@ -39,9 +39,9 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
         common = (1 - relevance) * special.log(topics.sum(axis=0, dtype=np.float64))
         common[~np.isfinite(common)] = 0.0
     for topic, row in zip(columns, topics, strict=True):
-        if relevance != 1:  # up to a constant of the row
+        if relevance != 1:  # the relevance, except for a constant of the row
             row = special.log(row.astype(np.float64)) - common
-        # sort only those not below the n-th largest: a vocabulary is long, and n is small
+        # only the n largest numbers are sorted, because the vocabulary is large and n is small
         least = np.partition(row, n_features - n)[n_features - n]
         candidates = np.flatnonzero(row >= least)
         topic[:] = candidates[np.argsort(-row[candidates], kind="stable")[:n]]
@@ -62,16 +62,16 @@ def top_words(
 
 
 def word_names(names: ArrayLike, n_features: int) -> NDArray:
-    """Check the names of words."""
+    """Check that there is one name for each word, and return the names as an array."""
     found = as_array(names)
     if found.shape != (n_features,):
-        wanted = f"one name for each of the {n_features} features"
+        wanted = f"a sequence with one name for each of the {n_features} features"
         raise BadParameter("feature_names", wanted, found)
     return found
 
 
 def check_topic_model(model: Any, name: str, *parts: str) -> None:
-    """Check that a topic model is fitted and has what is asked of it."""
+    """Check that a topic model is fitted and has all attributes in `parts`."""
     if hasattr(model, "fit") and not hasattr(model, "components_"):
         check_is_fitted(model)
     if not all(hasattr(model, part) for part in parts):
@@ -80,25 +80,25 @@ def check_topic_model(model: Any, name: str, *parts: str) -> None:
 
 
 def topic_weights(topics: Any, name: str = "topics") -> NDArray:
-    """Check the topics of an array or of a fitted estimator: weights whose sums can be divided by.
+    """Check the topics of an array or of a fitted estimator, and return them as an array.
 
-    They are finite and non-negative, and no row is all zeros.
+    All weights must be finite and non-negative, and the sum of each row must be positive.
     """
-    if not hasattr(topics, "__array__"):  # a DataFrame may have a column named "fit"
+    if not hasattr(topics, "__array__"):  # a DataFrame could have a column named "fit"
         if hasattr(topics, "fit"):
             check_topic_model(topics, name, "components_")
         topics = getattr(topics, "components_", topics)
     first = topics.to_numpy() if hasattr(topics, "to_numpy") else topics
-    # An array without dimensions has no length.
+    # an array without dimensions has no length
     rows = list | tuple | np.ndarray
     while isinstance(first, rows) and getattr(first, "shape", True) and len(first):
         first = first[0]
     if isinstance(first, str | Mapping):
-        wanted = "a fitted estimator, or for each topic a weight of each word, in columns"
-        raise BadParameter(name, wanted, first, "Lists of words have no columns.")
+        wanted = "a fitted estimator, or an array with a weight for each topic and word"
+        raise BadParameter(name, wanted, first, "Lists of words cannot be used.")
     weights = check_matrix(topics, accept_sparse=False, name=name)
     if weights.min() < 0:
-        raise BadParameter(name, "non-negative", weights.min())
+        raise BadParameter(name, "an array of non-negative numbers", weights.min())
     with np.errstate(over="ignore"):
         sums = weights.sum(axis=1, dtype=np.float64)
     for topic in np.flatnonzero(~((sums > 0) & np.isfinite(sums))):
@@ -108,7 +108,7 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
 
 
 def check_names(a: Any, b: Any, *names: str) -> None:
-    """Raise ValueError if both have feature names and these differ."""
+    """Raise ValueError if `a` and `b` have feature names that differ."""
     named = [
         x.feature_names_in_ if hasattr(x, "feature_names_in_") else _get_feature_names(x)
         for x in (a, b)
@@ -118,7 +118,7 @@ def check_names(a: Any, b: Any, *names: str) -> None:
 
 
 def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
-    """Check two fits of topics, or topics and counts, of the same words."""
+    """Check that two fits, or topics and counts, have the same words, and return them."""
     first = topic_weights(a, names[0])
     second = check_csr(b) if names[1] == "X" else topic_weights(b, names[1])
     check_names(a, b, *names)
@@ -130,7 +130,7 @@ def _same_words(a: Any, b: Any, names: tuple[str, str]) -> tuple[NDArray, Any]:
     return first, second
 
 
-#: Bytes of topics that are copied at a time.
+#: The number of bytes of topics that are copied at a time.
 _BLOCK_BYTES = 1 << 24
 
 
@@ -163,30 +163,31 @@ def topic_coherence(
         \qquad
         \text{umass:} \quad \log \frac{p_{ij} + \epsilon}{p_j}, \; j < i.
 
-    NPMI lies between -1 and 1, and 0 means independence.  UMass is at most 0.  For both,
+    NPMI is between -1 and 1, and 0 means independence.  UMass is at most 0.  For both measures,
     higher is better.
 
     Parameters
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
-        Words of equal weight are taken in the order of their columns.
+        Words of equal weight are ordered by their columns.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The reference corpus: non-negative counts.  It only matters whether they are 0.
-        Documents without words are counted too.
+        The reference corpus, as non-negative counts.  Only the difference between zero and non-zero
+        counts is used.  Documents without words are included.
     measure : {"npmi", "umass"}, default="npmi"
     n_words : int, default=10
         Number of top words of each topic, from 2 to n_features.
     epsilon : float, default=1e-12
         Number added to the share of documents of each pair.
     relevance : float, default=1.0
-        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
-        1 ranks by probability.  Below 1, :math:`w_j` of UMass may be the rarer word of a pair.
+        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`.
+        With 1, words are ranked by probability.  With less than 1, :math:`w_j` of UMass may be the
+        rarer word of a pair.
 
     Returns
     -------
     ndarray of shape (n_topics,), float64
-        The coherence of each topic.  Their mean is often reported.
+        The coherence of each topic.  The mean over topics is often reported.
 
     Raises
     ------
@@ -200,18 +201,18 @@ def topic_coherence(
 
     Notes
     -----
-    The values equal those of gensim's ``CoherenceModel``: ``"u_mass"``, and ``"c_npmi"`` with a
-    window longer than every document.  So a pair that never occurs together gets :math:`-1 +
-    \log(p_i p_j) / \log \epsilon`.  This is above the limit of -1, and rarer words are further
-    above it.  With ``epsilon=0`` such a pair gets -1 under NPMI and -inf under UMass.  If documents
-    are short the mean over topics can change by more than 0.1, so compare only values computed with
-    the same `epsilon`.  ``epsilon=1 / n_samples`` under UMass is the paper's :math:`D(w_i, w_j) +
-    1`; the paper sums over pairs instead of taking the mean.
+    gensim's ``CoherenceModel`` computes equal values with ``"u_mass"``, or with ``"c_npmi"`` and a
+    window that is longer than every document.  The NPMI of a pair that never
+    occurs together is :math:`-1 + \log(p_i p_j) / \log \epsilon`, which exceeds -1, most for rare
+    words.  With ``epsilon=0`` the NPMI of such a pair is -1, and the UMass is -inf.
+    If documents are short, `epsilon` can change the mean over topics by more than 0.1, so compare
+    only values that were computed with the same `epsilon`.  UMass with ``epsilon=1 / n_samples`` is
+    the measure of the paper, :math:`D(w_i, w_j) + 1`, except that the paper sums over pairs.
 
-    Words that do not occur in X are no evidence for a topic.  If the equation is undefined, the
-    pair gets the worst value: -1 under NPMI and :math:`\log \epsilon` under UMass.  Two words that
-    are both in every document are independent and get 0.  (gensim returns inf or 0 in the first
-    case and, by a rounding error, -1 in the second.)
+    If a word does not occur in X, the equation is undefined, and the pair has the worst value: -1
+    for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in every document, the value
+    is 0, because the words are independent.  gensim returns inf or 0 in the first case and, because
+    of a rounding error, -1 in the second case.
 
     References
     ----------
@@ -235,7 +236,7 @@ def topic_coherence(
         raise BadParameter("X", "non-negative", X.data.min())
     top = _top(weights, n_words, relevance)
     together = _documents_of_pairs(top, X) / X.shape[0]
-    # w_j, the word that is conditioned on, comes first
+    # the word w_j, on which UMass conditions, comes before w_i
     j, i = np.triu_indices(top.shape[1], k=1)
     p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass
@@ -251,20 +252,21 @@ def _npmi(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[
 
 
 def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray[np.float64]:
-    # if p_j = 0, count the pair as one that never occurs together with p_j = 1
+    # a pair with p_j = 0 has the same value as a pair that never occurs together with p_j = 1
     return special.log((p_ij + epsilon) / np.where(p_j == 0, 1.0, p_j))
 
 
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
-    """Numbers of documents with both of two top words of a topic, of shape (n_topics, n, n).
+    """Count the documents with both of two top words of a topic, as (n_topics, n, n).
 
-    Topics are handled one by one: a product of the words of all topics would be a matrix of up to
-    (n_topics n)^2 numbers, and few of them are needed.  A word has one bit for each document, which
-    is compact because top words are common.  Two words are counted by an "and" of N / 8 bytes.
+    Each topic is processed separately: a product of the words of all topics would have up to
+    (n_topics n)^2 numbers, of which few are needed.  The documents of a word are represented by one
+    bit each, which is compact because top words are frequent.  The documents with two words are
+    counted by a bitwise "and" of N / 8 bytes.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)
-    used = sparse.csr_matrix(X[:, words])  # a copy
+    used = sparse.csr_matrix(X[:, words])  # a copy, so that X is not changed
     used.eliminate_zeros()
     used = used.tocsc()
     documents = np.split(used.indices, used.indptr[1:-1])
@@ -282,7 +284,6 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
 
 
 def _n_set(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The number of bits that are set in each row."""
     if hasattr(np, "bitwise_count"):  # NumPy 2
         return np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
     return np.unpackbits(bits.view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
@@ -296,18 +297,18 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
-        Words of equal weight are taken in the order of their columns.
+        Words of equal weight are ordered by their columns.
     n_words : int, default=25
         Number of top words of each topic, from 1 to n_features.
     relevance : float, default=1.0
-        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`;
-        1 ranks by probability.
+        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`.
+        With 1, words are ranked by probability.
 
     Returns
     -------
     float
-        1 if no two topics share a top word, 1 / n_topics if all have the same ones.  It
-        cannot exceed n_features / (n_topics n_words).
+        The diversity, which is 1 if no two topics share a top word, and 1 / n_topics if all topics
+        have the same top words.  The diversity cannot exceed n_features / (n_topics n_words).
 
     Raises
     ------
@@ -343,8 +344,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
         \frac12 \Big( \frac1{K_a} \sum_k \max_l c_{kl}
             + \frac1{K_b} \sum_l \max_k c_{kl} \Big).
 
-    This is the mean best match in both directions.  Several topics of `a` may match the same
-    topic of `b`, but then other topics of `b` have no good match.
+    This is the mean cosine of the best matches in both directions.  Several topics of `a` can match
+    the same topic of `b`, but then other topics of `b` have no good match.
 
     Parameters
     ----------
@@ -352,29 +353,30 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
         Non-negative weights of words, on any scale, or estimators with ``components_``.
         The numbers of topics may differ.
     matching : {"best", "one_to_one"}, default="best"
-        ``"best"`` is the equation above.  ``"one_to_one"`` matches topics in pairs, by the
+        ``"best"`` uses the equation above.  ``"one_to_one"`` matches topics in pairs, by the
         assignment with the largest total cosine, and divides the total by the larger number
-        of topics; topics without a match count as 0.
+        of topics.  The cosine of a topic without a match counts as 0.
 
     Returns
     -------
     float
-        Between 0 and 1, and the same for (b, a).  1 means that all topics recur.
+        A number between 0 and 1, which is the same for (b, a).  The stability is 1 if both fits
+        have the same topics.
 
     Raises
     ------
     NotFittedError
-        If one is an estimator that is not fitted.
+        If `a` or `b` is an estimator that is not fitted.
     TypeError
-        If one is an estimator without ``components_``.
+        If `a` or `b` is an estimator without ``components_``.
     ValueError
-        If they contain negative numbers, NaN or infinity, if their features differ, or if a
-        topic's weights are all 0.
+        If `a` or `b` contains negative numbers, NaN or infinity, if their features differ, or if
+        the weights of a topic are all 0.
 
     Notes
     -----
-    All topics that no document uses are the same (flat, or the mean of the corpus), so they match
-    perfectly.  Therefore look at :func:`topic_diversity` too.
+    All topics that no document uses are equal (flat, or the mean of the corpus), so they match
+    perfectly.  Therefore also compute :func:`topic_diversity`.
 
     Examples
     --------
@@ -393,7 +395,7 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
 @checked
 def topic_checksum(topics: Any) -> str:
-    """Compute a checksum of topics, to check whether two people have the same topics.
+    """Compute a checksum of topics, by which two people can check if they have the same topics.
 
     Parameters
     ----------
@@ -403,8 +405,8 @@ def topic_checksum(topics: Any) -> str:
     Returns
     -------
     str
-        The first 16 hexadecimal digits of the SHA-256 of the weights, topic by topic, as
-        little-endian float64.  It changes with every change of a weight.
+        The first 16 hexadecimal digits of the SHA-256 of the weights, in the order of topics, as
+        little-endian float64.  Any change of a weight changes the checksum.
 
     Raises
     ------
@@ -427,24 +429,24 @@ def topic_checksum(topics: Any) -> str:
 
 @validated(threshold=SHARE)
 def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
-    """Find topics that are nearly the same.
+    """Find topics that are nearly equal.
 
-    If a fit has more topics than the corpus supports, it finds some of them twice, and all topics
-    that no document uses are the same.  Fit again with fewer topics, or merge the duplicates.
+    If a fit has too many topics for the corpus, some topics occur twice, and all topics that no
+    document uses are equal.  Fit again with fewer topics, or merge the duplicates.
 
     Parameters
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
     threshold : float, default=0.9
-        Two topics are in the same group if their cosine is at least this, or if a chain of topics
-        with such cosines connects them.
+        Two topics are in the same group if their cosine is at least this number, or if they are
+        connected by a chain of topics with such cosines.
 
     Returns
     -------
     list of list of int
-        Groups of two topics or more, each in ascending order: the `groups` of
-        :func:`annealvi.topics.merge_topics`.  Empty if no topic has a duplicate.
+        Groups of at least two topics, each in increasing order, which can be passed as `groups` to
+        :func:`annealvi.topics.merge_topics`.  The list is empty if no topic has a duplicate.
 
     Raises
     ------
@@ -462,14 +464,14 @@ def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     [[0, 2]]
     """
     weights = topic_weights(topics)
-    least = min(threshold, 1.0 - 1e-12)  # cosines are rounded
+    least = min(threshold, 1.0 - 1e-12)  # a tolerance for rounding errors of cosines
     _, labels = connected_components(_cosines(weights, weights) >= least, directed=False)
     groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
     return [group for group in groups if len(group) > 1]
 
 
 def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
-    """Cosines of the rows of `a` and of `b`, in double precision, by blocks of columns."""
+    """Compute the cosines of rows of `a` and `b` in double precision, by blocks of columns."""
     product = np.zeros((len(a), len(b)))
     squares = [np.zeros(len(rows)) for rows in (a, b)]
     # rows are divided by their largest element so that squares do not overflow
@@ -494,7 +496,7 @@ def _top(weights: NDArray, n_words: int, relevance: float) -> NDArray[np.intp]:
 def component_recovery(
     components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
 ) -> tuple[int, NDArray[np.float64]]:
-    """Count the true components that were found; they are matched one to one by cosine.
+    """Count the true components that a fit found, matching components one to one by cosine.
 
     Parameters
     ----------
@@ -503,14 +505,14 @@ def component_recovery(
     truth : array-like of shape (n_true, n_features)
         The true components.
     threshold : float, default=0.95
-        A true component counts as found if its cosine with its match is larger than this.
+        A true component counts as found if its cosine with its match exceeds this number.
 
     Returns
     -------
     n_found : int
         Number of true components that were found.
     cosines : ndarray of shape (n_true,)
-        Cosine of each true component with its match; 0 if it has none.
+        Cosine of each true component with its match, or 0 if it has no match.
     """
     found, true = (
         check_matrix(array, dtype=np.float64, accept_sparse=False, name=name)

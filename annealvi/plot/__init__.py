@@ -1,6 +1,6 @@
-"""Figures of fits with matplotlib: temperatures, learning curves, components, topics.
+"""Figures of fits with matplotlib: temperatures, learning curves, components and topics.
 
-:mod:`annealvi.plot.interactive` draws the pictures of topics with plotly.
+:mod:`annealvi.plot.interactive` draws the figures of topics with plotly.
 """
 
 from annealvi.plot.estimators import (

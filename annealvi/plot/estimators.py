@@ -1,7 +1,7 @@
-"""Figures of fits: temperature, learning curves, components, and a choice of the number of topics.
+"""Figures of fits: temperatures, learning curves, components, and comparisons of numbers of topics.
 
-Every function draws into the Axes passed, or into new ones, and returns them.  They need matplotlib
-(``pip install matplotlib``).
+Every function draws into the Axes that you pass, or into new Axes, and returns them.  The functions
+require matplotlib (``pip install matplotlib``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from annealvi.matrices import check_matrix
 
 
 def one_axes(ax: Any, **options: Any) -> Any:
-    """The Axes of the user, or new ones with these options of pyplot.subplots."""
+    """Return the Axes of the user, or new Axes with these options of pyplot.subplots."""
     if ax is None:
         return import_optional("matplotlib.pyplot", "annealvi.plot").subplots(**options)[1]
     return _are_axes([ax], "'ax' must be")[0]
@@ -29,7 +29,7 @@ def one_axes(ax: Any, **options: Any) -> Any:
 def several_axes(
     axes: Any, n: int, what: str, n_columns: int, size: tuple[float, float]
 ) -> NDArray[Any]:
-    """The Axes of the user, or new ones of this size in rows; those beyond n are switched off."""
+    """Return the user's Axes, or new Axes of this size; Axes that are not needed are hidden."""
     if axes is None:
         pyplot = import_optional("matplotlib.pyplot", "annealvi.plot")
         n_columns = min(int(n_columns), n)
@@ -41,9 +41,9 @@ def several_axes(
     axes = np.asarray(axes, dtype=object)
     if axes.size < n:
         raise ValueError(
-            f"'axes' must hold an Axes for each {what}. Got {axes.size} for {n} {what}s."
+            f"'axes' must contain an Axes for each {what}. Got {axes.size} Axes for {n} {what}s."
         )
-    for ax in _are_axes(axes.flat, "'axes' must hold")[n:]:
+    for ax in _are_axes(axes.flat, "'axes' must contain")[n:]:
         ax.set_axis_off()
     return axes
 
@@ -58,21 +58,23 @@ def _are_axes(axes: Iterable[Any], must: str) -> list[Any]:
 
 
 def _attribute(estimator: Any, name: str, caller: str) -> Any:
-    """An attribute of a fitted estimator."""
     if not hasattr(estimator, name):
-        check_is_fitted(estimator)  # TypeError if it is no estimator
-        raise TypeError(f"{caller} needs an estimator with {name!r}. Got {estimator!r}.")
+        check_is_fitted(estimator)  # TypeError if it is not an estimator
+        raise TypeError(
+            f"The estimator in {caller} must have the attribute {name!r}. Got {estimator!r}."
+        )
     return getattr(estimator, name)
 
 
 def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None) -> Any:
-    """Draw T of each step of a fit.
+    """Draw the temperature T of each step of a fit.
 
     Parameters
     ----------
     estimator : fitted estimator
         An estimator with ``temperature_path_``.
     ax : matplotlib Axes, optional
+        The Axes to draw into.
     label : str, optional
         Label of the curve in a legend.
 
@@ -101,12 +103,12 @@ def plot_learning_curves(
     Parameters
     ----------
     fits : dict of str to fitted estimators
-        For each name one estimator with ``history_``, or several, such as one for each random seed.
-        Several estimators are drawn as thin lines, and their mean as a thick line.
+        Each name has either one estimator with ``history_``, or several, for example one for each
+        random seed.  Several estimators are drawn as thin lines, and their mean as a thick line.
     value : str, default="held_out_log_likelihood"
-        Name in ``history_`` of the values to draw.
+        The name in ``history_`` of the values to draw.
     over : {"pass", "step", "seconds"}, default="pass"
-        Name in ``history_`` of the horizontal axis.
+        The name in ``history_`` of the values on the horizontal axis.
     ax : matplotlib Axes, optional
 
     Returns
@@ -116,20 +118,21 @@ def plot_learning_curves(
     Raises
     ------
     ValueError
-        If an estimator's ``history_`` has no such name.
+        If the ``history_`` of an estimator does not contain `value` or `over`.
     """
     ax = one_axes(ax)
     for number, (name, estimators) in enumerate(fits.items()):
         curves = []
         estimators = estimators if isinstance(estimators, Sequence) else [estimators]
         if not len(estimators):
-            raise ValueError(f"There is no fit of {name!r} to draw.")
+            raise ValueError(f"'fits' must contain a fit for each name. Got no fit for {name!r}.")
         for estimator in estimators:
             history = _attribute(estimator, "history_", "plot_learning_curves")
             for wanted in (value, over):
                 if wanted not in history:
                     raise ValueError(
-                        f"The history of {name!r} has no {wanted!r}. It has {sorted(history)}."
+                        f"The history of {name!r} must contain {wanted!r}. Got a history with "
+                        f"{sorted(history)}."
                     )
             taken = np.isfinite(history[value])
             curves.append((history[over][taken], history[value][taken]))
@@ -172,21 +175,21 @@ def plot_components(
     n_columns : int, default=8
         Number of images in a row of new Axes.
     axes : array of matplotlib Axes, optional
-        Axes to draw into, in reading order, at least n_components of them.  Axes that are
-        not needed are switched off.
+        At least n_components Axes to draw into, in reading order.  Axes that are not needed are
+        hidden.
     titles : sequence of str, optional
         Titles of the images.
     limit : float, optional
-        The colours cover the values from -limit to limit; values beyond get the colour of the
-        nearer end.  The default is the largest absolute value.  Use the same limit in figures that
-        are to be compared.
+        The colours represent values from -limit to limit; values outside of this range have the
+        colour of the nearer end.  The default is the largest absolute value.  To compare figures,
+        use the same limit for all.
     cmap : str or matplotlib Colormap, default="gray"
-        With ``"gray"``, 0 is a middle gray; ``"RdBu_r"`` shows signs by hue.
+        With ``"gray"``, 0 is a middle gray.  ``"RdBu_r"`` shows signs by hue.
 
     Returns
     -------
     ndarray of matplotlib Axes
-        The Axes passed, in their shape, or new ones of shape (n_rows, n_columns).
+        The Axes that were passed, or new Axes of shape (n_rows, n_columns).
 
     Raises
     ------
@@ -205,8 +208,8 @@ def plot_components(
     height, width = int(sides[0]), int(sides[1])
     if titles is not None and (found := as_array(titles).shape) != (len(images),):
         raise ValueError(
-            f"'titles' must be one for each component. Got shape {found} for {len(images)} "
-            "components."
+            f"'titles' must contain one title for each of the {len(images)} components. Got shape "
+            f"{found}."
         )
     limit = float(limit or np.max(np.abs(images)) or 1.0)
     size = (1, height / width + (0.3 if titles is not None else 0))
@@ -220,7 +223,7 @@ def plot_components(
     return axes
 
 
-#: The measures that are drawn, and their titles.
+#: The measures in a figure of a Choice, and their titles.
 TITLES = {
     "held_out_log_likelihood": "held-out log-likelihood",
     "coherence": "coherence (NPMI)",
@@ -239,27 +242,26 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     Parameters
     ----------
     choice : Choice
-        From :func:`annealvi.topics.choose_n_topics`.
+        The result of :func:`annealvi.topics.choose_n_topics`.
     axes : array of matplotlib Axes, optional
-        Axes to draw into, in reading order, at least five of them.  Axes that are not needed are
-        switched off.
+        At least five Axes to draw into, in reading order.  Axes that are not needed are hidden.
 
     Returns
     -------
     ndarray of matplotlib Axes
-        The Axes passed, in their shape, or five new ones side by side.
+        The Axes that were passed, or five new Axes side by side.
 
     Raises
     ------
     TypeError
-        If it is not a Choice, or `axes` are not Axes.
+        If `choice` is not a Choice, or `axes` are not Axes.
     ValueError
         If there are too few Axes.
     """
     missing = [part for part in ("ks", "measures", "recommended") if not hasattr(choice, part)]
     if missing or isinstance(choice, type):
         raise TypeError(
-            "'choice' must be a Choice, as annealvi.topics.choose_n_topics(X, ks) returns it. "
+            "'choice' must be a Choice, the result of annealvi.topics.choose_n_topics(X, ks). "
             f"Got {choice!r}."
         )
     drawn = several_axes(axes, len(TITLES), "measure", len(TITLES), (3, 3))

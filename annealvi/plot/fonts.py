@@ -1,4 +1,4 @@
-"""A font for the words that are shown: matplotlib's own lacks most scripts of Asia."""
+"""Fonts for the words in figures, because matplotlib's own font lacks most scripts of Asia."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def legible(plot: Function) -> Function:
-    """Let a function that returns Axes show all characters, or warn that no font has them."""
+    """Make a function that returns Axes show all characters, or warn if no font has them."""
 
     @wraps(plot)
     def call(*args: Any, **given: Any) -> Any:
@@ -29,11 +29,11 @@ def legible(plot: Function) -> Function:
 
 
 def _make_legible(figure: Any) -> None:
-    """Give texts a font beside their own if that lacks some of their characters."""
+    """Add a font to texts whose own font lacks some of their characters."""
     text = import_optional("matplotlib.text", "annealvi.plot")
     fonts = import_optional("matplotlib.font_manager", "annealvi.plot")
     for ax in figure.axes:
-        ax.get_xticklabels(), ax.get_yticklabels()  # which are made when they are asked for
+        ax.get_xticklabels(), ax.get_yticklabels()  # this call creates the labels
     shown = [each for each in figure.findobj(text.Text) if not each.get_text().isascii()]
     missing: dict[str, list[Any]] = {}
     for each in shown:
@@ -54,16 +54,16 @@ def _make_legible(figure: Any) -> None:
     if lost:
         script = unicodedata.name(lost[0], "unknown").split()[0].title()
         warn_user(
-            f"No installed font has {len(lost)} of the characters shown, such as {lost[0]!r} "
-            f"({script}): they are drawn as boxes. Install a font for this script, such as one of "
-            "the Noto fonts, and delete the folder that matplotlib.get_cachedir() names."
+            f"No installed font has {len(lost)} of the characters in the figure, such as "
+            f"{lost[0]!r} ({script}). These characters are drawn as boxes. Install a font for this "
+            "script, such as one of the Noto fonts, and delete the folder whose path "
+            "matplotlib.get_cachedir() returns."
         )
 
 
 def _characters(path: str) -> dict[int, int]:
-    """The characters that a font has."""
     fonts = import_optional("matplotlib.font_manager", "annealvi.plot")
     try:
         return fonts.get_font(path).get_charmap()
-    except (OSError, RuntimeError):  # no font after all
+    except (OSError, RuntimeError):  # the file is not a font
         return {}

@@ -1,9 +1,9 @@
-"""Pictures of topics with plotly, for a notebook or a browser.
+"""Figures of topics with plotly, for a notebook or a browser.
 
-The functions have the names and parameters of those in :mod:`annealvi.plot`, and return a plotly
-Figure: ``figure.show()`` opens it and ``figure.write_html("map.html")`` writes it.  Details that do
-not fit are shown when the mouse is over the picture.  They need plotly and pandas (``pip install
-plotly pandas``).
+The functions have the same names and parameters as those in :mod:`annealvi.plot`, and return a
+plotly Figure: ``figure.show()`` opens it, and ``figure.write_html("map.html")`` writes it to a
+file.  Details are shown when the mouse is over the figure.  The functions require plotly and pandas
+(``pip install plotly pandas``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from annealvi.checks import COUNT, validated
 from annealvi.plot import pictures
 from annealvi.plot.topics import RELEVANCE
 
-#: Colours of curves, legible on white and on black.
+#: Colours of curves, which are legible on white and on black.
 COLOURS = [
     "#4c8bd0",
     "#e8833a",
@@ -40,7 +40,7 @@ MEASURES = {
     "perplexity": "perplexity",
     "elbo": "ELBO at T = 1",
 }
-#: Pixels that a row of words or names takes.
+#: The height of a row of words or names in pixels.
 ROW = 20
 
 
@@ -60,7 +60,7 @@ def _subplots(*shape: int, **options: Any) -> Any:
 
 
 def _plain(names: Any) -> list[str]:
-    """Names as they are: plotly would take what looks like a tag for one."""
+    """Escape names, because plotly would interpret tags in them."""
     return [escape(str(name), quote=False) for name in names]
 
 
@@ -73,19 +73,20 @@ def plot_topic_words(
     relevance: float | None = None,
     n_columns: int = 4,
 ) -> Any:
-    """Draw the words of topics as bars: how probable each word is in the topic.
+    """Draw the probabilities of the words of topics as bars.
 
     Parameters
     ----------
     summary : TopicSummary
-        From :func:`annealvi.topics.describe`.
+        The result of :func:`annealvi.topics.describe`.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 20 largest, largest first.
+        Numbers or labels of topics.  The default is the 20 largest topics, largest first.
     n_words : int, default=10
-        Number of words of each topic, the most relevant first.
+        Number of the most relevant words of each topic.
     relevance : float, optional
-        A number from 0, for words that are much more frequent in the topic than elsewhere, to 1,
-        for the most probable words.  By default that of :meth:`TopicSummary.words`.
+        A number from 0 to 1.  With 0, words that are much more frequent in the topic than elsewhere
+        are drawn; with 1, the most probable words.  The default is the default of
+        :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row.
 
@@ -131,15 +132,15 @@ def plot_topic_words(
 
 @validated(documents=["boolean"])
 def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
-    """Draw a map of the topics: topics near each other have similar words.
+    """Draw a map of the topics, in which topics with similar words are close to each other.
 
-    The area of a circle is the topic's share of all words.
+    The area of a circle is proportional to the topic's share of all words.
 
     Parameters
     ----------
     summary : TopicSummary
     documents : bool, default=False
-        Whether to draw a point for each document too, in the colour of its largest topic.
+        Whether to also draw a point for each document, in the colour of its largest topic.
 
     Returns
     -------
@@ -202,7 +203,7 @@ def plot_topic_heatmap(summary: Any) -> Any:
 
 
 def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
-    """A heatmap; its meta has the topic of each row."""
+    """Draw a heatmap, whose attribute `meta` contains the topic of each row."""
     rows, columns = np.arange(len(drawn.rows)), np.arange(len(drawn.columns))
     heatmap = _go().Heatmap(
         z=drawn.values,
@@ -217,7 +218,7 @@ def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
         xaxis=dict(tickvals=columns, ticktext=_plain(drawn.columns), tickangle=-90, side="top"),
         yaxis=dict(tickvals=rows, ticktext=_plain(drawn.rows), autorange="reversed"),
         height=150 + ROW * len(rows),
-        margin=dict(t=60, r=20),  # the names of columns stand below plotly's buttons
+        margin=dict(t=60, r=20),  # so that plotly's buttons do not cover the names of columns
     )
 
 
@@ -227,7 +228,7 @@ def plot_topic_dendrogram(summary: Any) -> Any:
     Parameters
     ----------
     summary : TopicSummary
-        A summary of at least two topics.
+        A summary with at least two topics.
 
     Returns
     -------
@@ -252,7 +253,7 @@ def plot_topic_dendrogram(summary: Any) -> Any:
 
 
 def _with_gaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
-    """All brackets in one line, with gaps between them."""
+    """Join all brackets to one line, with gaps between them."""
     return np.insert(corners, corners.shape[1], np.nan, axis=1).ravel()
 
 
@@ -261,8 +262,9 @@ def plot_topics_over_time(
 ) -> Any:
     """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    :meth:`TopicSummary.by_group` describes the intervals.  Periods of fewer than 20 documents are
-    left out, because a few documents make a peak, unless all periods are so small.
+    :meth:`TopicSummary.by_group` describes the intervals.  Periods with fewer than 20 documents are
+    not drawn, because shares of few documents can be extreme.  If all periods have fewer than 20
+    documents, all are drawn.
 
     Parameters
     ----------
@@ -273,7 +275,7 @@ def plot_topics_over_time(
         Length of a period: ``"year"``, ``"5 years"``, ``"quarter"``, ``"month"``, ``"week"``; see
         :meth:`TopicSummary.over_time`.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 8 largest.
+        Numbers or labels of topics.  The default is the 8 largest topics.
 
     Returns
     -------
@@ -305,9 +307,10 @@ def plot_topics_over_time(
 
 
 def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None) -> Any:
-    """Draw the share of each topic in each group of documents, such as their categories.
+    """Draw the share of each topic in each group of documents, for example in each category.
 
-    Groups of fewer than 20 documents and those beyond the 40 largest are combined, and drawn last.
+    Groups with fewer than 20 documents, and all but the 40 largest groups, are combined into one
+    group, which is drawn last.
 
     Parameters
     ----------
@@ -315,7 +318,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
     groups : array-like of shape (n_documents,)
         The group of each document.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is all, largest first.
+        Numbers or labels of topics.  The default is all topics, largest first.
 
     Returns
     -------
@@ -327,15 +330,15 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
 
 @validated(n_words=COUNT)
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> Any:
-    """Draw how fast the probabilities of a topic's words fall.
+    """Draw the probabilities of a topic's words over their rank, to show how fast they decrease.
 
     Parameters
     ----------
     summary : TopicSummary
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 8 largest.
+        Numbers or labels of topics.  The default is the 8 largest topics.
     n_words : int, default=50
-        Number of words of each topic, the most probable ones.
+        Number of the most probable words of each topic.
 
     Returns
     -------
@@ -360,10 +363,10 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> A
 
 
 def plot_stability(a: Any, b: Any) -> Any:
-    """Draw which topics of one fit recur in another fit: cosines of their words.
+    """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
-    Topics are paired so that the total cosine is largest, and pairs are on the diagonal, best
-    first.
+    Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, starting
+    with the most similar pair.
 
     Parameters
     ----------
@@ -380,7 +383,7 @@ def plot_stability(a: Any, b: Any) -> Any:
 
 
 def plot_fit(summary: Any) -> Any:
-    """Draw the records of a fit over its passes: temperature and measures.
+    """Draw the temperature and the measures in the history of a fit over its passes.
 
     Parameters
     ----------
@@ -398,7 +401,10 @@ def plot_fit(summary: Any) -> Any:
     """
     history = pictures.check_summary(summary).history
     if not history:
-        raise ValueError("There is no history of the fit to draw: its model has no `history_`.")
+        raise ValueError(
+            "'summary' must be a summary of a model with the attribute `history_`. Got a model "
+            "without it."
+        )
     values = {key: np.asarray(history.get(key, ()), dtype=np.float64) for key in MEASURES}
     drawn = {key: measured for key, measured in values.items() if np.isfinite(measured).any()}
     figure = _subplots(len(drawn), 1, shared_xaxes=True, vertical_spacing=0.06)

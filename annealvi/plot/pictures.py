@@ -1,7 +1,7 @@
-"""What each picture of topics shows: numbers and names, however they are drawn.
+"""The data of each figure of topics: numbers and names.
 
-:mod:`annealvi.plot.topics` draws them with matplotlib and :mod:`annealvi.plot.interactive` with
-plotly.  A summary is read by its public attributes and methods.
+:mod:`annealvi.plot.topics` draws these data with matplotlib, and :mod:`annealvi.plot.interactive`
+with plotly.  Only public attributes and methods of a summary are used.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from annealvi._optional import import_optional
 
-#: How many topics a picture shows that would be too full with all of them.
+#: The default numbers of topics in figures of bars and of curves.
 N_BARS = 20
 N_CURVES = 8
-#: Groups and periods of fewer documents say little, and their shares are the most extreme: groups
-#: are drawn together, and so are those beyond the N_GROUPS largest; periods are left out.
+#: Shares of few documents are uncertain and can be extreme.  Therefore groups with fewer than
+#: FEW_DOCUMENTS documents, and all but the N_GROUPS largest groups, are combined into one group,
+#: and periods with fewer documents are not drawn.
 FEW_DOCUMENTS = 20
 N_GROUPS = 40
-#: A number of more values is drawn along an axis, as curves with bands, of which few are legible.
+#: A numeric covariate with more values than the first number is drawn as curves with bands, for at
+#: most the second number of topics.
 FEW_VALUES, N_BANDS = 10, 5
-#: Characters of a name in a picture.
+#: The maximum number of characters of a name in a figure.
 WIDTH = 40
 
 
 class Bars(NamedTuple):
-    """Words of one topic, most probable first."""
+    """Words of a topic, most probable first."""
 
     topic: int
     name: str
@@ -39,18 +41,18 @@ class Bars(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Places of topics in the plane, and of documents if they are asked for."""
+    """Places of topics in the plane, and optionally of documents."""
 
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     shares: NDArray[np.float64]
-    written: list[str]  # above the circles, where it fits
-    documents: NDArray[np.float64]  # (n_documents, 2), or (0, 2)
-    nearest: NDArray[np.intp]  # the topic with the largest share, of each document
+    written: list[str]  # the names above the circles, or "" if there is no space
+    documents: NDArray[np.float64]  # of shape (n_documents, 2), or (0, 2) without documents
+    nearest: NDArray[np.intp]  # the topic with the largest share of each document
 
 
 class Grid(NamedTuple):
-    """Numbers in rows and columns that have names."""
+    """A matrix of numbers, whose rows and columns have names."""
 
     values: NDArray[np.float64]
     rows: list[str]
@@ -59,11 +61,11 @@ class Grid(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The hierarchy of topics as brackets: each joins two groups at their distance."""
+    """The hierarchy of topics as brackets, each of which joins two groups at their distance."""
 
-    across: NDArray[np.float64]  # (n_topics - 1, 4): corners, along the topics
-    along: NDArray[np.float64]  # (n_topics - 1, 4): corners, along the distance
-    ticks: NDArray[np.float64]  # place of each topic
+    across: NDArray[np.float64]  # (n_topics - 1, 4): coordinates of corners on the topic axis
+    along: NDArray[np.float64]  # (n_topics - 1, 4): coordinates of corners on the distance axis
+    ticks: NDArray[np.float64]  # place of each topic on the topic axis
     names: list[str]
 
 
@@ -72,14 +74,14 @@ class Courses(NamedTuple):
 
     labels: list[Any]  # periods or groups
     values: NDArray[np.float64]  # (n_labels, n_topics)
-    margins: NDArray[np.float64]  # of the same shape: half the widths of 95% intervals
+    margins: NDArray[np.float64]  # half the widths of 95% intervals, in the same shape
     n_documents: NDArray[np.intp]
     topics: list[int]
     names: list[str]
 
 
 class Contrast(NamedTuple):
-    """Words of a topic that a group uses more than others do, with differences of log-odds."""
+    """Words of a topic that a group uses more than other groups, with differences of log-odds."""
 
     name: str
     words: list[str]
@@ -89,19 +91,19 @@ class Contrast(NamedTuple):
 
 
 def check_summary(summary: Any, name: str = "summary") -> Any:
-    """Raise TypeError if this is no summary of topics."""
+    """Raise TypeError if an object is not a summary of topics."""
     wanted = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
     missing = [part for part in wanted if not hasattr(summary, part)]
     if missing or isinstance(summary, type):
         raise TypeError(
-            f"{name!r} must be a TopicSummary, as annealvi.topics.describe(model, documents) "
-            f"returns it. Got {summary!r}."
+            f"{name!r} must be a TopicSummary, the result of annealvi.topics.describe(model, "
+            f"documents). Got {summary!r}."
         )
     return summary
 
 
 def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
-    """Raise TypeError or ValueError if these are not two summaries of the same words."""
+    """Raise TypeError or ValueError if `a` and `b` are not two summaries of the same words."""
     for summary, name in zip((a, b), names, strict=True):
         check_summary(summary, name)
     if not np.array_equal(a.feature_names, b.feature_names):
@@ -112,30 +114,28 @@ def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
 
 
 def shorten(text: str, width: int = WIDTH) -> str:
-    """A text on one line, cut to a width."""
+    """Convert a text to a single line, and truncate it to a number of characters."""
     text = " ".join(str(text).split())
     return text if len(text) <= width else text[: width - 1].rstrip(" ,") + "…"
 
 
 def topic_names(summary: Any, width: int = WIDTH) -> list[str]:
-    """Number and label of each topic."""
     return [shorten(f"{topic} {label}", width) for topic, label in enumerate(summary.labels)]
 
 
 def by_size(summary: Any) -> list[int]:
-    """The numbers of all topics, largest first."""
     return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
 
 
 def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
-    """The numbers of the topics to draw; by default the largest, at most so many."""
+    """Return the numbers of the topics to draw; by default the `most` largest topics."""
     if topics is None:
         return by_size(summary)[:most]
     return summary.labels.numbers(topics)
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
-    """The most relevant words of the topics with p(w|k), most probable first."""
+    """Return the most relevant words of topics with p(w|k), most probable first."""
     check_summary(summary)
     names, found = topic_names(summary), []
     relevance = summary.relevance if relevance is None else relevance
@@ -148,7 +148,7 @@ def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> li
 
 
 def places(summary: Any, documents: bool = False) -> Places:
-    """Places of topics in the plane; near each other are topics of similar words."""
+    """Compute places of topics in the plane, where similar topics are close to each other."""
     table = check_summary(summary).map()
     x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
     names = [shorten(label, 30) for label in summary.labels]
@@ -160,15 +160,16 @@ def places(summary: Any, documents: bool = False) -> Places:
     return Places(x, y, shares, _fitting(x, y, shares, names), points, nearest)
 
 
-#: A map of topics in pixels, and its largest circle; names are written above the circles.
+#: The size of a map of topics, and the radius of its largest circle, in pixels.
 MAP_SIZE, RADIUS = (560, 400), 17
-_CHARACTER, _LINE, _ROOM = 3.3, 16, 6  # half a character, a line, around a circle's number
+#: Half the width of a character, the height of a line, and the space around a circle's number.
+_CHARACTER, _LINE, _ROOM = 3.3, 16, 6
 
 
 def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
-    """What is written above the circles: names that cover no other name and no circle's middle.
+    """Choose names to write above circles that do not cover other names or centres of circles.
 
-    Where a name does not fit, its first word may; otherwise it is empty.  Largest topics first.
+    Large topics come first.  If a name does not fit, its first word is used, or nothing.
     """
     across, up = (
         size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
@@ -176,7 +177,7 @@ def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[
     )
     at = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
     written = [""] * len(names)
-    halves = np.full(len(names), -np.inf)  # half the widths of what is written
+    halves = np.full(len(names), -np.inf)  # half the widths of the written names
     for k in np.argsort(-shares, kind="stable"):
         gaps = np.abs(across - across[k])
         for name in (names[k], names[k].split(", ")[0]):
@@ -191,7 +192,7 @@ def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[
 
 
 def alike(summary: Any) -> Grid:
-    """Distances between topics, those that are alike side by side."""
+    """Return distances between topics, with similar topics side by side."""
     found = check_summary(summary).similar()
     several = len(summary.topics) > 1
     order = leaves_list(found.linkage).astype(np.intp) if several else np.arange(1)
@@ -200,28 +201,29 @@ def alike(summary: Any) -> Grid:
 
 
 def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
-    """Topics in rows, which have names, and topics in columns, which have numbers."""
+    """Make a Grid with names of topics as rows and numbers of topics as columns."""
     return Grid(values, [names[k] for k in rows], [str(k) for k in columns], rows)
 
 
 def tree(summary: Any) -> Tree:
-    """The hierarchy of the topics."""
     if len(check_summary(summary).topics) < 2:
-        raise ValueError("A hierarchy needs at least two topics. Got one.")
+        raise ValueError(
+            "'summary' must contain at least two topics for a hierarchy. Got one topic."
+        )
     drawn = dendrogram(summary.similar().linkage, no_plot=True)
     names = topic_names(summary)
     return Tree(
         np.asarray(drawn["icoord"], dtype=np.float64),
         np.asarray(drawn["dcoord"], dtype=np.float64),
-        np.arange(5.0, 10.0 * len(names), 10.0),  # SciPy's places of leaves
+        np.arange(5.0, 10.0 * len(names), 10.0),  # the places of leaves in SciPy
         [names[k] for k in drawn["leaves"]],
     )
 
 
 def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses:
-    """The share of topics in each period, with the number of documents.
+    """Return the shares of topics in each period, and the numbers of documents.
 
-    It is NaN in periods of few documents, unless all have few.
+    Shares are NaN in periods with few documents, unless all periods have few documents.
     """
     table, errors = check_summary(summary).over_time(times, freq=freq, return_std=True)
     table.index = _beginnings(table.index)
@@ -233,26 +235,26 @@ def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses
 
 
 def _beginnings(index: Any) -> Any:
-    """The beginnings of periods.
+    """Return the beginnings of periods.
 
-    Pandas names a year by its last day, which would be drawn where the next one begins.
+    The index of pandas contains the last day of a year, which would be drawn at the next year.
     """
-    if index.freq is None:  # periods without a name: they are named by their first day
+    if index.freq is None:  # periods without a name in pandas, whose index is their first day
         return index
     try:
         return index.to_period().to_timestamp()
-    except (ValueError, AttributeError):  # such as half months: pandas has no such periods
+    except (ValueError, AttributeError):  # periods that pandas lacks, such as half months
         return index
 
 
 def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
-    """The share of topics in each group of documents, with the number of documents.
+    """Return the shares of topics in each group, and the numbers of documents.
 
-    Small groups are one group, the last, unless all are small.
+    Small groups are combined into the last group, unless all groups are small.
     """
     check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
-        groups = list(groups)  # it is read twice
+        groups = list(groups)  # because it is read twice
     table, errors = summary.by_group(groups, return_std=True)
     n_documents = table.iloc[:, 0].to_numpy()
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
@@ -266,7 +268,7 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
         marked = marked if index is None else pandas.Series(marked, index)
         of_others = summary.by_group(marked, return_std=True)
         table, errors = (
-            # a category has no others
+            # dtype object, because a categorical index cannot contain the new name
             pandas.concat([kept[~small].set_axis(kept.index[~small].astype(object)), other])
             for kept, other in zip((table, errors), of_others, strict=True)
         )
@@ -276,9 +278,9 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
 def words_by_group(
     summary: Any, topic: Any, groups: Any, n_words: int, prior: float
 ) -> list[Contrast]:
-    """Words that each group uses more in a topic; of many groups those of most documents.
+    """Return the words that each group uses more often in a topic, for the largest groups.
 
-    Groups that hardly speak of the topic have none.
+    Groups that rarely use the topic are left out.
     """
     check_summary(summary)
     table = summary.words_by_group(topic, groups, n_words, prior)
@@ -290,7 +292,9 @@ def words_by_group(
             numbers = (own[name].to_numpy() for name in ("log_odds", "low", "high"))
             found.append(Contrast(shorten(f"{group} ({sizes[group]:,})"), words, *numbers))
     if not found:
-        raise ValueError("'groups' must contain a group that uses words of the topic. Got none.")
+        raise ValueError(
+            "'groups' must contain a group that uses words of the topic. Got no such group."
+        )
     return found
 
 
@@ -304,14 +308,14 @@ def _courses(summary: Any, table: Any, errors: Any, topics: Any, most: int) -> C
 
 
 def group_grid(drawn: Courses) -> Grid:
-    """Topics in rows and groups, with their numbers of documents, in columns."""
+    """Make a Grid with topics as rows, and groups with numbers of documents as columns."""
     groups = zip(drawn.labels, drawn.n_documents, strict=True)
     columns = [f"{shorten(str(label), 24)} ({n})" for label, n in groups]
     return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics))
 
 
 def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
-    """The most probable words of each topic and how their probabilities fall."""
+    """Return the most probable words of each topic with their probabilities."""
     chosen = choose_topics(check_summary(summary), topics, N_CURVES)
     names = topic_names(summary)
     found = []
@@ -323,9 +327,9 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
 
 
 def matches(a: Any, b: Any) -> Grid:
-    """Cosines of the topics of two fits: rows of `a`, columns of `b`, pairs on the diagonal.
+    """Return the cosines of topics of `a` (rows) and `b` (columns), with pairs on the diagonal.
 
-    Pairs have the largest total cosine; the best pair comes first.
+    The total cosine of the pairs is as large as possible, and the most similar pair comes first.
     """
     check_summaries(a, b, ("a", "b"))
     cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)

@@ -1,5 +1,5 @@
 "use strict";
-// Shows the data of the page.  Texts only ever become text nodes, never HTML.
+// Shows the data of the page.  Texts are inserted as text nodes, never as HTML.
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -37,7 +37,7 @@
     for (const name of Object.keys(own).filter((key) => /^[xy]axis\d*$/.test(key))) {
       const axis = own[name];
       Object.assign(axis, { gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true });
-      axis.fixedrange = touch.matches; // a finger scrolls the page
+      axis.fixedrange = touch.matches; // on a touch screen, a finger scrolls the page instead
       if (narrow.matches && axis.ticktext) axis.ticktext = axis.ticktext.map(cut);
     }
     if (touch.matches) own.dragmode = false;
@@ -51,7 +51,7 @@
     return Object.assign({}, trace, { colorscale, colorbar, showscale: !narrow.matches, xgap: 1, ygap: 1 });
   }
 
-  // Heatmaps have the topics of their rows, circles and curves one topic each; other figures none.
+  // The topic of a point: heatmaps have a topic for each row, circles and curves one topic each.
   function topicOf({ data: trace, y, customdata }) {
     if (trace.type === "heatmap") return trace.meta[y];
     return Array.isArray(customdata) ? customdata[0] : trace.meta === "circles" ? customdata : undefined;
@@ -84,7 +84,7 @@
     showOnMap();
   }
 
-  // An axis of so many pixels that leaves room for circles and the names above them.
+  // An axis of a size in pixels, with space for circles and for the names above them.
   function around(values, size) {
     const [low, high] = [Math.min(...values), Math.max(...values)];
     const room = Math.max(0.14, 44 / Math.max(size - 88, 88)) * (high - low) || 1;
@@ -96,15 +96,15 @@
     return values.map((value) => (size * (value - low)) / (high - low));
   }
 
-  // Names above those circles where they cover no other name or circle, or at least their first
-  // words, largest topics first; numbers in the other circles.
+  // Writes a name above a circle if it does not cover another name or circle.  Large topics come
+  // first.  If a name does not fit, its first word is used, or a number in the circle.
   function names(x, y, width) {
     const taken = [];
     const text = data.topics.map((_, k) => String(k));
     const textposition = data.topics.map(() => "middle center");
     for (const k of order) {
       const radius = 21 * Math.sqrt(data.topics[k].share / data.topics[order[0]].share);
-      const at = y[k] + radius / 0.8 + 8; // where plotly writes the name
+      const at = y[k] + radius / 0.8 + 8; // the position at which plotly writes the name
       const fits = (name) => {
         const half = halfWidth(name);
         const covers = (other) => Math.abs(x[k] - other.x) < half + other.half && Math.abs(at - other.y) < 16;
@@ -121,8 +121,8 @@
     return { text, textposition };
   }
 
-  const halfWidth = (text) => 3.3 * text.length + 4; // at about 6.6 pixels a character
-  // What looks like a tag must not be one for plotly.
+  const halfWidth = (text) => 3.3 * text.length + 4; // a character is about 6.6 pixels wide
+  // Escapes tags, because plotly would interpret them.
   const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
   function showOnMap() {
@@ -158,7 +158,7 @@
   const sections = document.body.dataset.sections.split(" ").filter(Boolean);
   const near = new IntersectionObserver(drawSections, { rootMargin: "600px" });
 
-  // Figures of many topics take long to draw, so each is drawn when it comes near.
+  // Figures of many topics take long to draw, so a figure is drawn when it is scrolled into view.
   function drawSections(entries) {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
@@ -302,7 +302,7 @@
     }
   }
 
-  // Scrolls the list only, not the page.
+  // Scrolls the list, but not the page.
   function inView(button) {
     const list = byId("list");
     const top = button.offsetTop - list.offsetTop;
@@ -358,7 +358,7 @@
     }
   }
 
-  // Sorts the table of all topics by a column; once more, the other way round.
+  // Sorts the table of all topics by a column; a second click reverses the order.
   function sortTable(column) {
     const body = byId("rows");
     const heading = byId("headings").children[column];

@@ -1,6 +1,6 @@
-"""The report: one HTML file with the contents of a summary of topics.
+"""The report, which is an HTML file with the contents of a summary of topics.
 
-It holds its data as JSON (words, documents, courses and figures), which report.js shows.
+The file contains its data (words, documents, shares and figures) as JSON, which report.js shows.
 """
 
 from __future__ import annotations
@@ -26,36 +26,38 @@ from annealvi.plot import interactive, pictures
 
 __all__ = ["write_report"]
 
-#: Headlines of the sections that depend on what is known.
-SECTIONS = {"time": "Over time", "groups": "Classes", "stability": "Another fit", "fit": "The fit"}
-#: Where the slider of relevance can stand.
+#: Headlines of the sections that are shown only if their data exist.
+SECTIONS = {"time": "Over time", "groups": "Groups", "stability": "Another fit", "fit": "The fit"}
+#: The possible positions of the relevance slider.
 STEPS = np.arange(21) / 20
-#: The topics whose course is drawn together, and the neighbours of a topic that are named.
+#: Numbers of topics in the figure of shares over time, and of listed neighbours of a topic.
 N_COURSES, N_NEAR = 8, 5
-#: Other topics of a document are named if they have this share of it, at most so many.
+#: Other topics of a document are listed if they have at least this share, up to the second number.
 LEAST_SHARE, N_OTHERS = 0.05, 3
-#: Characters of a text or a title that the report keeps.
+#: The maximum numbers of characters of a text and of a title in the report.
 TEXT_LENGTH, TITLE_LENGTH = 2000, 300
 
-#: Names of measures of quality and how to read them.
+#: Names of measures of quality, and how to read them.
 QUALITY = {
     "held_out_log_likelihood": (
         "Held-out log-likelihood per word",
-        "How well the topics predict words of documents that the fit has not seen. "
+        "How well the topics predict words of documents that were not fitted. "
         "Closer to 0 is better.",
     ),
     "coherence": (
         "Coherence (NPMI)",
-        "Whether the top words of a topic occur in the same documents: 1 if always, 0 if as often "
-        "as by chance. This is the mean over topics.",
+        "How often the top words of a topic occur in the same documents, as the mean over topics. "
+        "The coherence is 1 if they always do, and 0 if they do as often as by chance.",
     ),
     "diversity": (
         "Diversity",
-        "Share of the topics' top words that are distinct. 1 means that no two topics share one.",
+        "Share of distinct words among the top words of all topics. The diversity is 1 if no two "
+        "topics share a top word.",
     ),
     "stability": (
         "Stability",
-        "How similar the topics of a second fit are. 1 means that all topics recur.",
+        "How similar the topics of a second fit are. The stability is 1 if both fits have the same "
+        "topics.",
     ),
 }
 
@@ -80,21 +82,21 @@ def write_report(
     n_documents: int = 10,
     relevance: float | None = None,
 ) -> None:
-    """Write a report of topics: one HTML file that opens in a browser without a network.
+    """Write a report on topics to an HTML file, which a browser can open without a network.
 
-    The report shows a map of the topics; for each topic its words, with a slider for their
-    relevance, its documents, its share over time and in each group; a table of all topics; the
-    quality of the model; and the records of the fit.  Texts are shown unchanged, never run as HTML.
-    The file contains the first 2,000 characters of each document shown.
+    The report contains a map of the topics, a table of all topics, the quality of the model and
+    the history of the fit.  For each topic it shows the words, with a slider for their relevance,
+    the documents, and the share over time and in each group.  Texts are shown unchanged, and never
+    executed as HTML.  The file contains the first 2,000 characters of each document shown.
 
     Parameters
     ----------
     summary : TopicSummary
-        From :func:`annealvi.topics.describe`.
+        The result of :func:`annealvi.topics.describe`.
     path : path
-        The file to write.  It is replaced only once the report is complete.
+        The file to write.  An existing file is replaced only when the report is complete.
     title : str, optional
-        The headline.
+        The headline of the report.
     times : array-like of shape (n_documents,), optional
         Date or time of each document.
     freq : str, timedelta or pandas.DateOffset, default="year"
@@ -103,13 +105,13 @@ def write_report(
     groups : array-like of shape (n_documents,), optional
         The group of each document.
     other : TopicSummary, optional
-        The summary of a second fit to the same words, to compare topics with.
+        The summary of a second fit to the same words, whose topics are compared with these.
     n_words : int, default=20
         Number of words shown for each topic.
     n_documents : int, default=10
         Number of documents shown for each topic.
     relevance : float, optional
-        The first position of the slider; by default that of :meth:`TopicSummary.words`.
+        The initial position of the slider; by default the default of :meth:`TopicSummary.words`.
 
     Raises
     ------
@@ -118,8 +120,8 @@ def write_report(
     OSError
         If the file cannot be written.
     ValueError
-        If a parameter is outside its range; if the number of `times` or `groups` is not the
-        number of documents.
+        If a parameter is out of range, or if the number of `times` or `groups` is not the number
+        of documents.
     """
     pictures.check_summary(summary)
     if other is not None:
@@ -127,7 +129,10 @@ def write_report(
     path = Path(path)
     offline = import_optional("plotly.offline", "The report", "pandas")
     if path.is_dir() or not path.parent.is_dir():
-        raise OSError(f"cannot write the report to {str(path)!r}: it must be a file in a folder.")
+        raise OSError(
+            f"The report cannot be written to {str(path)!r}. The path must be a file in a folder "
+            "that exists."
+        )
     relevance = summary.relevance if relevance is None else relevance
     held = records(summary, n_words, n_documents, relevance, times, freq, groups)
     held["figures"] = figures(summary, times, freq, groups, other)
@@ -150,17 +155,17 @@ def write_report(
         },
     )
     with replacing(path) as partial:
-        # half of a pair of surrogates, which UTF-8 has not, becomes a question mark
+        # a lone surrogate, which UTF-8 cannot represent, is replaced by a question mark
         partial.write_text(page, encoding="utf-8", errors="replace", newline="\n")
 
 
 def fill(template: str, values: dict[str, str]) -> str:
-    """Replace each ``{{name}}`` in a template once; what a value contains stays as it is."""
+    """Replace each ``{{name}}`` in a template; the inserted values are not changed."""
     return re.sub(r"\{\{(\w+)\}\}", lambda slot: values[slot[1]], template)
 
 
 def as_script_data(data: Any) -> str:
-    """JSON within a script element: nothing in it can end the element."""
+    """Convert data to JSON that cannot end the script element which contains it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
@@ -170,7 +175,7 @@ def _own(name: str) -> str:
 
 
 def _policy(scripts: list[str]) -> str:
-    """What the browser may run and load: these scripts, and nothing from elsewhere."""
+    """Return a content security policy that allows only these scripts."""
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
@@ -182,7 +187,7 @@ def _policy(scripts: list[str]) -> str:
 def _navigation(sections: dict[str, str]) -> str:
     shown = {"topics": "Topics", **sections, "table": "All topics", "quality": "Quality"}
     if "fit" in shown:
-        shown["fit"] = shown.pop("fit")  # last, as on the page
+        shown["fit"] = shown.pop("fit")  # moved to the end, as on the page
     return "".join(f'<a href="#{name}">{headline}</a>' for name, headline in shown.items())
 
 
@@ -191,12 +196,11 @@ def _facts(summary: Any) -> str:
     return (
         f"{n_topics:,} topics · {n_documents:,} documents · "
         f"{len(summary.feature_names):,} different words · "
-        f"{summary.lengths.sum():,.0f} words in all · checksum of the topics {summary.checksum}"
+        f"{summary.lengths.sum():,.0f} words in total · checksum of the topics {summary.checksum}"
     )
 
 
 def _table(summary: Any) -> str:
-    """The rows of the table of all topics, largest first."""
     table, trust = summary.table, summary.trust
     rows = []
     for k in pictures.by_size(summary):
@@ -226,7 +230,6 @@ def _short(value: float) -> str:
 
 
 def _quality(summary: Any) -> str:
-    """The rows of the table of measures: name, value and meaning."""
     rows = []
     for key, value in summary.quality.items():
         name, meaning = QUALITY.get(key, (key.replace("_", " "), ""))
@@ -249,7 +252,7 @@ def records(
     freq: Any,
     groups: Any,
 ) -> dict[str, Any]:
-    """Everything in the report but its figures and its title."""
+    """Return the data of the report, without its figures and its title."""
     words = candidates(summary, n_words)
     map_ = summary.map()
     used = np.unique(np.concatenate(words))
@@ -294,7 +297,7 @@ def records(
 
 
 def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
-    """The columns of the words that each topic shows, wherever the slider stands."""
+    """Return the columns of the words of each topic for all positions of the slider."""
     overall = np.log(summary.word_shares)
     found = []
     for topic in np.asarray(summary.topics, dtype=np.float64):
@@ -309,7 +312,7 @@ def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
 
 
 def document(summary: Any, number: int) -> dict[str, Any]:
-    """One document: title, text, and the topics with a good share of it."""
+    """Return the title and text of a document, and the topics with large shares in it."""
     shares = summary.shares[number]
     order = np.argsort(-shares, kind="stable")[: N_OTHERS + 1]
     largest = [[int(k), _rounded(shares[k])] for k in order if shares[k] >= LEAST_SHARE]
@@ -322,7 +325,7 @@ def document(summary: Any, number: int) -> dict[str, Any]:
 
 
 def _shares(drawn: pictures.Courses) -> dict[str, Any]:
-    """Shares of all topics in periods or groups; None where there is no document."""
+    """Return the shares of all topics in periods or groups; None if there is no document."""
     return {
         "labels": [clean(label, 80) for label in drawn.labels],
         "nDocuments": drawn.n_documents.tolist(),
@@ -334,7 +337,7 @@ def _shares(drawn: pictures.Courses) -> dict[str, Any]:
 def figures(
     summary: Any, times: Any, freq: Any, groups: Any, other: Any
 ) -> dict[str, dict[str, Any]]:
-    """The figures that plotly draws, by the names of their sections."""
+    """Return the plotly figures by the names of their sections."""
     drawn = {"map": interactive.plot_topic_map(summary)}
     if times is not None:
         most = pictures.by_size(summary)[:N_COURSES]
@@ -347,20 +350,20 @@ def figures(
         drawn["fit"] = interactive.plot_fit(summary)
     found = {}
     for name, figure in drawn.items():
-        figure.layout.template = figure.layout.margin = None  # the page has its own
+        figure.layout.template = figure.layout.margin = None  # the page sets these
         found[name] = json.loads(figure.to_json())
     return found
 
 
 def clean(text: Any, length: int) -> str:
-    """A text that can be written as UTF-8, cut to a length."""
+    """Truncate a text to a length, and replace characters that UTF-8 cannot represent."""
     text = str(text)
     cut = text if len(text) <= length else text[: length - 1] + "…"
     return cut.encode("utf-8", "replace").decode("utf-8")
 
 
 def _rounded(values: Any) -> Any:
-    """Numbers to five digits behind the point; None for what is no number."""
+    """Round numbers to five decimals; NaN and infinity become None."""
     if np.ndim(values):
         return [_rounded(value) for value in values]
     return round(float(values), 5) if np.isfinite(values) else None

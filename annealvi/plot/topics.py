@@ -1,8 +1,8 @@
-"""Pictures of topics with matplotlib, from a :class:`~annealvi.topics.TopicSummary`.
+"""Figures of topics with matplotlib, from a :class:`~annealvi.topics.TopicSummary`.
 
-Every function draws into the Axes passed, or into new ones, and returns them.
-:mod:`annealvi.plot.interactive` draws the same pictures for a browser or a notebook.  They need
-matplotlib and pandas (``pip install matplotlib pandas``).
+Every function draws into the Axes that you pass, or into new Axes, and returns them.
+:mod:`annealvi.plot.interactive` draws the same figures for a browser or a notebook.  The functions
+require matplotlib and pandas (``pip install matplotlib pandas``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from annealvi.plot.fonts import legible
 
 RELEVANCE = [Interval(Real, 0, 1, closed="both"), None]
 PRIOR = [Interval(Real, 1e-6, 1e12, closed="both")]
-#: Points of a figure: an inch has 72, and a line of the tick labels takes this many.
+#: The height of a line of tick labels in points, of which an inch has 72.
 LINE = 13
 
 
@@ -31,7 +31,6 @@ def _axes(ax: Any, width: float, height: float) -> Any:
 
 
 def _tall(n_lines: int) -> float:
-    """Inches that hold so many lines."""
     return max(3.0, 1 + n_lines * LINE / 72)
 
 
@@ -46,19 +45,20 @@ def plot_topic_words(
     n_columns: int = 4,
     axes: Any = None,
 ) -> NDArray[Any]:
-    """Draw the words of topics as bars: how probable each word is in the topic.
+    """Draw the probabilities of the words of topics as bars.
 
     Parameters
     ----------
     summary : TopicSummary
-        From :func:`annealvi.topics.describe`.
+        The result of :func:`annealvi.topics.describe`.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 20 largest, largest first.
+        Numbers or labels of topics.  The default is the 20 largest topics, largest first.
     n_words : int, default=10
-        Number of words of each topic, the most relevant first.
+        Number of the most relevant words of each topic.
     relevance : float, optional
-        A number from 0, for words that are much more frequent in the topic than elsewhere, to 1,
-        for the most probable words.  By default that of :meth:`TopicSummary.words`.
+        A number from 0 to 1.  With 0, words that are much more frequent in the topic than elsewhere
+        are drawn; with 1, the most probable words.  The default is the default of
+        :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row of new Axes.
     axes : array of matplotlib Axes, optional
@@ -67,12 +67,12 @@ def plot_topic_words(
     Returns
     -------
     ndarray of matplotlib Axes
-        The Axes passed, in their shape, or new ones of shape (n_rows, n_columns).
+        The Axes that were passed, or new Axes of shape (n_rows, n_columns).
 
     Raises
     ------
     ValueError
-        If there are no such topics, or too few Axes.
+        If a topic does not exist, or if there are too few Axes.
     """
     drawn = pictures.bars(summary, topics, n_words, relevance)
     n_lines = max(len(topic.words) for topic in drawn)
@@ -92,16 +92,16 @@ def plot_topic_words(
 @legible
 @validated(documents=["boolean"])
 def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> Any:
-    """Draw a map of the topics: topics near each other have similar words.
+    """Draw a map of the topics, in which topics with similar words are close to each other.
 
-    The area of a circle is the topic's share of all words.  Names that would overlap are left out,
-    those of small topics first.
+    The area of a circle is proportional to the topic's share of all words.  If names would overlap,
+    only the name of the larger topic is drawn.
 
     Parameters
     ----------
     summary : TopicSummary
     documents : bool, default=False
-        Whether to draw a point for each document too, in the colour of its largest topic.
+        Whether to also draw a point for each document, in the colour of its largest topic.
     ax : matplotlib Axes, optional
 
     Returns
@@ -170,7 +170,7 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
     Parameters
     ----------
     summary : TopicSummary
-        A summary of at least two topics.
+        A summary with at least two topics.
     ax : matplotlib Axes, optional
 
     Returns
@@ -200,8 +200,9 @@ def plot_topics_over_time(
 ) -> Any:
     """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    :meth:`TopicSummary.by_group` describes the intervals.  Periods of fewer than 20 documents are
-    left out, because a few documents make a peak, unless all periods are so small.
+    :meth:`TopicSummary.by_group` describes the intervals.  Periods with fewer than 20 documents are
+    not drawn, because shares of few documents can be extreme.  If all periods have fewer than 20
+    documents, all are drawn.
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ def plot_topics_over_time(
         Length of a period: ``"year"``, ``"5 years"``, ``"quarter"``, ``"month"``, ``"week"``; see
         :meth:`TopicSummary.over_time`.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 8 largest.
+        Numbers or labels of topics.  The default is the 8 largest topics.
     ax : matplotlib Axes, optional
 
     Returns
@@ -222,7 +223,7 @@ def plot_topics_over_time(
     Raises
     ------
     ValueError
-        If there are no such topics; see :meth:`TopicSummary.over_time` for times.
+        If a topic does not exist, or if :meth:`TopicSummary.over_time` does not accept `times`.
     """
     drawn = pictures.over_time(summary, times, freq, topics)
     ax = _axes(ax, 8, 4)
@@ -238,7 +239,7 @@ def plot_topics_over_time(
 
 
 def _legend(ax: Any) -> None:
-    """A legend beside the picture, in which $ is no mathematics."""
+    """Draw a legend beside the figure, in which $ does not start a formula."""
     legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     for text in legend.get_texts():
         text.set_parse_math(False)
@@ -248,9 +249,10 @@ def _legend(ax: Any) -> None:
 def plot_topics_by_group(
     summary: Any, groups: ArrayLike, *, topics: Any = None, ax: Any = None
 ) -> Any:
-    """Draw the share of each topic in each group of documents, such as their categories.
+    """Draw the share of each topic in each group of documents, for example in each category.
 
-    Groups of fewer than 20 documents and those beyond the 40 largest are combined, and drawn last.
+    Groups with fewer than 20 documents, and all but the 40 largest groups, are combined into one
+    group, which is drawn last.
 
     Parameters
     ----------
@@ -258,7 +260,7 @@ def plot_topics_by_group(
     groups : array-like of shape (n_documents,)
         The group of each document.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is all, largest first.
+        Numbers or labels of topics.  The default is all topics, largest first.
     ax : matplotlib Axes, optional
 
     Returns
@@ -268,7 +270,7 @@ def plot_topics_by_group(
     Raises
     ------
     ValueError
-        If there are no such topics; see :meth:`TopicSummary.by_group` for groups.
+        If a topic does not exist, or if :meth:`TopicSummary.by_group` does not accept `groups`.
     """
     drawn = pictures.group_grid(pictures.by_group(summary, groups, topics))
     ax = _axes(ax, 3.5 + len(drawn.columns) * 0.3, _tall(len(drawn.rows)))
@@ -280,20 +282,22 @@ def plot_topics_by_group(
 def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = None) -> Any:
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
-    For a covariate with two values, their difference is drawn for each topic; a dot is filled if
-    its interval does not contain 0.  For one with more values, the mean share at each value is
-    drawn; of more than ten names, only the ten with the smallest errors.  For a number with many
-    values, the mean share is drawn as a curve.  A cross, or a curve without a band, means that the
-    topic has no interval.  Other covariates keep their values in the data.
+    If the covariate has two values, the difference of shares is drawn for each topic, as a dot that
+    is filled if the interval does not contain 0.  If it has more values, the mean share at each
+    value is drawn; if there are more than ten names, only the ten with the smallest errors are
+    drawn.  For a numeric covariate with more than ten values, mean shares are drawn as curves.  A
+    cross, or a curve without a band, means that the topic has no interval.  The other covariates
+    have their values in the data.
 
     Parameters
     ----------
     effects : Effects
-        From :meth:`TopicSummary.effects`.
+        The result of :meth:`TopicSummary.effects`.
     covariate : str
-        Its name in the data.
+        The name of the covariate in the data.
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is all; for curves the 5 that change most.
+        Numbers or labels of topics.  The default is all topics or, for curves, the 5 topics whose
+        shares change most.
     ax : matplotlib Axes, optional
 
     Returns
@@ -303,11 +307,11 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     Raises
     ------
     ValueError
-        If there is no such covariate, or there are no such topics.
+        If the covariate or a topic does not exist.
     """
     if not hasattr(effects, "contrast"):
         raise TypeError(
-            "'effects' must be an Effects, as TopicSummary.effects returns it. Got "
+            "'effects' must be an Effects, the result of TopicSummary.effects. Got "
             f"{type(effects).__name__}."
         )
     frame = effects.shares(covariate)
@@ -328,7 +332,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     chosen = _of_effects(frame, topics, list(size.index[: pictures.N_BANDS if curves else None]))
     labelled = zip(frame["topic"], frame["label"], strict=True)
     names = {k: pictures.shorten(f"{k} {label}") for k, label in labelled}
-    # dots of several values stand above one another
+    # dots of several values are drawn one above the other
     n_lines = len(chosen) * (1 if len(values) == 2 else 1 + len(values) // 3)
     ax = _axes(ax, 8, 4 if curves else _tall(n_lines))
     if curves:
@@ -373,7 +377,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
 
 
 def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
-    """The topics of a table of effects to draw, by their numbers or labels."""
+    """Return the numbers of the topics to draw from their numbers or labels."""
     if topics is None:
         return default
     given = [topics] if isinstance(topics, str) or not hasattr(topics, "__iter__") else [*topics]
@@ -385,7 +389,7 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
         if np.ndim(topic) == 0 and topic in (k, label)
     ]
     if not found or len(found) < len(given):
-        wanted = f"numbers or labels of the topics {list(known.values())}"
+        wanted = f"a list of numbers or labels of the topics {list(known.values())}"
         raise BadParameter("topics", wanted, topics)
     return found
 
@@ -402,12 +406,12 @@ def plot_words_by_group(
     n_columns: int = 3,
     axes: Any = None,
 ) -> NDArray[Any]:
-    """Draw the words that each group of documents uses more than the others, within a topic.
+    """Draw the words of a topic that each group of documents uses more often than other groups.
 
-    A dot is the difference of a word's log-odds between the group and all others, a line its 95%
-    interval.  The title of each Axes names the group and its number of documents.  If there are
-    more than 20 groups, the 20 with most documents are drawn; groups that hardly use the topic are
-    left out.
+    A dot shows the difference of a word's log-odds between the group and all other groups, and a
+    line shows its 95% interval.  The title of each Axes contains the group and its number of
+    documents.  If there are more than 20 groups, only the 20 groups with most documents are drawn.
+    Groups that rarely use the topic are not drawn.
 
     Parameters
     ----------
@@ -428,12 +432,13 @@ def plot_words_by_group(
     Returns
     -------
     ndarray of matplotlib Axes
-        The Axes passed, in their shape, or new ones of shape (n_rows, n_columns).
+        The Axes that were passed, or new Axes of shape (n_rows, n_columns).
 
     Raises
     ------
     ValueError
-        If there is no such topic, or too few Axes; see :meth:`TopicSummary.words_by_group`.
+        If the topic does not exist, if there are too few Axes, or if
+        :meth:`TopicSummary.words_by_group` does not accept the arguments.
     """
     drawn = pictures.words_by_group(summary, topic, groups, int(n_words), prior)
     n_lines = max(len(group.words) for group in drawn)
@@ -450,8 +455,8 @@ def plot_words_by_group(
         ax.invert_yaxis()
         ax.set_xlim(min(ends) - margin, max(ends) + margin)
         ax.set_title(group.name, fontsize="medium", parse_math=False)
-        if number >= len(drawn) - n_columns:  # the lowest of its column
-            ax.set_xlabel("log-odds against the others")
+        if number >= len(drawn) - n_columns:  # the lowest Axes of the column
+            ax.set_xlabel("log-odds against other groups")
         ax.spines[["top", "right"]].set_visible(False)
     return axes
 
@@ -459,18 +464,18 @@ def plot_words_by_group(
 @legible
 @validated(n_words=COUNT)
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: Any = None) -> Any:
-    """Draw how fast the probabilities of a topic's words fall.
+    """Draw the probabilities of a topic's words over their rank, to show how fast they decrease.
 
-    A curve that falls fast early belongs to a topic of few words.  Words where it is flat add
-    little to the description of the topic.
+    If the curve of a topic is steep at the beginning, few words describe the topic.  Words in the
+    flat part of the curve add little to the description.
 
     Parameters
     ----------
     summary : TopicSummary
     topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 8 largest.
+        Numbers or labels of topics.  The default is the 8 largest topics.
     n_words : int, default=50
-        Number of words of each topic, the most probable ones.
+        Number of the most probable words of each topic.
     ax : matplotlib Axes, optional
 
     Returns
@@ -480,7 +485,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
     Raises
     ------
     ValueError
-        If there are no such topics.
+        If a topic does not exist.
     """
     drawn = pictures.ranks(summary, topics, n_words)
     ax = _axes(ax, 8, 4)
@@ -496,10 +501,10 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
 
 @legible
 def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
-    """Draw which topics of one fit recur in another fit: cosines of their words.
+    """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
-    Topics are paired so that the total cosine is largest, and the pairs are on the diagonal, best
-    first.  :func:`annealvi.metrics.topic_stability` computes the overall number.
+    Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, starting
+    with the most similar pair.  :func:`annealvi.metrics.topic_stability` computes a single number.
 
     Parameters
     ----------
@@ -514,7 +519,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     Raises
     ------
     ValueError
-        If their words differ.
+        If the words of the two summaries differ.
     """
     drawn = pictures.matches(a, b)
     ax = _axes(ax, _tall(len(drawn.columns)) + 3, _tall(len(drawn.rows)))

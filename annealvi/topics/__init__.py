@@ -1,4 +1,4 @@
-"""From texts to topics that people can read."""
+"""Topic models of texts, and functions that describe, edit and check their topics."""
 
 from annealvi.topics.choice import Choice, choose_n_topics
 from annealvi.topics.editing import drop_topics, merge_topics, reduce_topics, refine_topics

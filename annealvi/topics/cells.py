@@ -1,4 +1,4 @@
-"""Topics of cells for other programs: tables, genes or regions of a topic, and AnnData."""
+"""Topics of cells in forms that other programs read: tables and AnnData objects."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from annealvi.exceptions import BadParameter
 from annealvi.topics.described import Described
 from annealvi.topics.words import N_WORDS
 
-#: Beside a smaller probability a word is not in a topic at all.
+#: A smaller probability of a word in a topic is treated as this number.
 _LEAST = 1e-12
 
 
 def assigned(summary: Described) -> tuple[NDArray, NDArray[np.float64]]:
-    """The label of each document's cluster, None without words, and its share."""
+    """Return the label of each document's cluster (None without words), and the topic's share."""
     known = summary.lengths > 0
     labels = np.array([*summary.labels, None], dtype=object)
     certainty = np.take_along_axis(summary.shares, summary.clusters[:, np.newaxis], axis=1)[:, 0]
@@ -27,7 +27,7 @@ def assigned(summary: Described) -> tuple[NDArray, NDArray[np.float64]]:
 
 
 def document_table(summary: Described) -> Any:
-    """A row for each document: `TopicSummary.document_table`."""
+    """Make a table with a row for each document; see `TopicSummary.document_table`."""
     pandas = import_optional("pandas", "TopicSummary.document_table")
     topic, certainty = assigned(summary)
     index = summary.index if summary.index is not None else pandas.RangeIndex(len(topic))
@@ -37,20 +37,20 @@ def document_table(summary: Described) -> Any:
 
 
 def word_table(summary: Described) -> Any:
-    """A row for each word: `TopicSummary.word_table`."""
+    """Make a table with a row for each word; see `TopicSummary.word_table`."""
     pandas = import_optional("pandas", "TopicSummary.word_table")
     index = pandas.Index(summary.feature_names, name="word")
     return pandas.DataFrame(summary.topics.T, index=index, columns=[*summary.labels])
 
 
 def scores(topics: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much each word stands out in each topic: see `TopicSummary.members`."""
+    """Compute how typical each word is of each topic; see `TopicSummary.members`."""
     logs = special.log(np.maximum(topics, _LEAST))
     return topics * (logs - logs.mean(axis=0))
 
 
 def otsu(values: NDArray[np.float64]) -> float:
-    """The threshold above which values differ most from the others: Otsu's, without bins."""
+    """Compute Otsu's threshold, which divides values into the two groups that differ most."""
     ordered = np.sort(values)
     n, total = np.arange(1, len(ordered)), np.cumsum(ordered)
     below, above = total[:-1] / n, (total[-1] - total[:-1]) / (len(ordered) - n)
@@ -59,7 +59,7 @@ def otsu(values: NDArray[np.float64]) -> float:
 
 
 def members(summary: Described, k: int, n: int | None) -> Any:
-    """The words that belong to a topic: `TopicSummary.members`."""
+    """Find the words that belong to a topic; see `TopicSummary.members`."""
     pandas = import_optional("pandas", "TopicSummary.members")
     own = scores(summary.topics)[k]
     order = np.argsort(-own, kind="stable")
@@ -69,7 +69,7 @@ def members(summary: Described, k: int, n: int | None) -> Any:
 
 
 def to_anndata(summary: Any, adata: Any) -> Any:
-    """Write what was found into an AnnData: `TopicSummary.to_anndata`."""
+    """Write the results into an AnnData; see `TopicSummary.to_anndata`."""
     pandas = import_optional("pandas", "TopicSummary.to_anndata")
     if adata is None:
         anndata = import_optional("anndata", "TopicSummary.to_anndata without an AnnData")

@@ -1,4 +1,4 @@
-"""How many topics: fits of several sizes, their measures, and a recommendation."""
+"""Choice of the number of topics: fits with several numbers, measures, and a recommendation."""
 
 from __future__ import annotations
 
@@ -51,44 +51,45 @@ from annealvi.topics.vectorizer import (
     with_stop_words,
 )
 
-#: The measures with a value for each run.  Stability has one for each pair of runs.
+#: The measures with a value for each run.  Stability has a value for each pair of runs.
 MEASURES = ("held_out_log_likelihood", "gain", "coherence", "diversity", "quality")
 STABILITY = "stability"
-#: What a recommendation may go by.
+#: The measures on which a recommendation can be based.
 CRITERIA = ("quality", "held_out_log_likelihood")
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What :func:`choose_n_topics` returns: measures of each number of topics, and a choice.
+    """The result of :func:`choose_n_topics`: measures of numbers of topics, and a recommendation.
 
     Attributes
     ----------
     ks : ndarray of shape (n_ks,)
-        The numbers of topics, ascending.
+        The numbers of topics that were compared, in increasing order.
     measures : dict of str to ndarray of shape (n_ks, n_runs)
-        One row for each number of topics, one column for each run.  Higher is better.
+        Each array has a row for each number of topics and a column for each run.  Higher is better.
 
         - ``held_out_log_likelihood``: log-likelihood per word of documents that were not fitted, by
           :func:`annealvi.metrics.document_completion`, in nats.
-        - ``gain``: its difference from the log-likelihood under the words' frequencies alone.
+        - ``gain``: held-out log-likelihood minus the log-likelihood if all documents had the same
+          word frequencies.
         - ``coherence``: mean NPMI of the ten most probable words of the topics.
-        - ``diversity``: share of distinct words among these.
-        - ``quality``: coherence times diversity, or only coherence if that is negative.
-        - ``stability``: :func:`annealvi.metrics.topic_stability`, one column for each pair of
+        - ``diversity``: share of distinct words among the ten most probable words of the topics.
+        - ``quality``: coherence times diversity, or coherence alone if it is negative.
+        - ``stability``: :func:`annealvi.metrics.topic_stability`, with a column for each pair of
           runs.
     criterion : {"quality", "held_out_log_likelihood"}
-        What the recommendation goes by.
+        The measure on which the recommendation is based.
     recommended : int
-        One of `ks`.
+        The recommended number of topics, one of `ks`.
     rule : str
-        A sentence on how the recommendation was made.  Further sentences name numbers that are
-        about as good, and warn if it is the smallest or the largest of `ks`.
+        A sentence that explains the recommendation.  Further sentences list numbers that are about
+        as good, and advise more comparisons if the smallest or largest of `ks` is recommended.
     n_documents : int
-        Number of documents that were used for the measures; X may have more.
+        Number of documents that were used for the measures; X may contain more documents.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
-        Words of the topics that the runs found at the recommended number.  None in the `choice_` of
-        a TopicModel and in files.
+        The topics that the runs found with the recommended number of topics.  This attribute is
+        None in the `choice_` of a TopicModel and in files.
     """
 
     ks: NDArray[np.int64]
@@ -103,8 +104,8 @@ class Choice:
     def table(self) -> Any:
         """The measures as a pandas DataFrame.
 
-        A row for each number of topics, with mean and standard deviation of each measure over
-        runs (``coherence``, ``coherence_sd``, ...), and whether it is ``recommended``.
+        Each row is a number of topics.  The columns are the mean and standard deviation over runs
+        of each measure (``coherence``, ``coherence_sd``, ...), and ``recommended``, a bool.
         """
         pandas = import_optional("pandas", "Choice.table")
         columns: dict[str, Any] = {}
@@ -117,18 +118,18 @@ class Choice:
     def plot(self, axes: Any = None) -> Any:
         """Draw each measure over the number of topics, by :func:`annealvi.plot.plot_choice`.
 
-        A line connects the means, bars are standard deviations over runs, and a dashed line
-        marks the recommended number.  Needs matplotlib.
+        A line connects the means, bars show standard deviations over runs, and a dashed line
+        marks the recommended number.  This method requires matplotlib.
 
         Parameters
         ----------
         axes : array of matplotlib Axes, optional
-            At least five Axes.  By default they are made side by side in a new figure.
+            At least five Axes.  By default five Axes are made side by side in a new figure.
 
         Returns
         -------
         ndarray of matplotlib Axes
-            The Axes passed, in their shape, or the five new ones.
+            The Axes that were passed, or the five new Axes.
         """
         from annealvi.plot import plot_choice
 
@@ -138,7 +139,7 @@ class Choice:
         return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
 
 
-#: A Choice in a file; of one run there is no standard deviation and no stability.
+#: A Choice in a file.  With a single run, stability is NaN.
 CHOICE = Schema(
     Choice,
     ks=Array((None,), np.int64),
@@ -151,28 +152,28 @@ CHOICE = Schema(
 
 
 def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means over runs."""
     return np.asarray(values.mean(axis=1))
 
 
 def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviations over runs; NaN of one run."""
+    """Return standard deviations over runs, or NaN if there is a single run."""
     if values.shape[1] < 2:
         return np.full(len(values), np.nan)
     return np.asarray(values.std(axis=1, ddof=1))
 
 
-#: Share of the documents that are held out in each run, and the most documents that are.
+#: Share of the documents that are held out in each run, and the maximum number of them.
 HELD_OUT, MOST_HELD_OUT = 0.1, 1000
-#: What ``n_topics="auto"`` compares: numbers of topics, with documents for each, and runs.
+#: With ``n_topics="auto"``: numbers of topics, minimum documents per topic, and number of runs.
 AUTO, DOCUMENTS_EACH, AUTO_RUNS = (2, 5, 10, 20, 50, 100, 200), 20, 2
-#: MB of a process beside its corpus and topics, and documents that an estimate is timed on.
+#: MB of a process without its corpus and topics, and number of documents that are fitted to
+#: estimate the time.
 PROCESS, TIMED = 200, 1000
-#: Words of a topic that coherence and diversity look at.
+#: The number of top words for which coherence and diversity are computed.
 N_WORDS = 10
-#: The share of the largest gain of held-out prediction that is enough.
+#: A number of topics is recommended for prediction if it has this share of the largest gain.
 ENOUGH = 0.95
-#: Added to the count of each word, in the prediction without topics.
+#: A number added to the count of each word in the prediction without topics.
 SMOOTHING = 0.1
 
 
@@ -198,65 +199,65 @@ def choose_n_topics(
     checkpoints: str | os.PathLike | None = None,
     verbose: int = 0,
 ) -> Choice:
-    """Choose a number of topics: fit several, measure each, and recommend one.
+    """Compare fits with several numbers of topics, and recommend one of these numbers.
 
-    Each run holds out a tenth of the documents and fits the others with every number of topics,
-    from another seed.
+    Each run has another random seed, holds out a tenth of the documents, and fits the other
+    documents with every number of topics.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features) or iterable of str
-        Word counts, as integers, or texts, whose words are counted as in a TopicModel.
+        Word counts, which must be integers, or texts, whose words are counted as in a TopicModel.
     ks : sequence of int, default=(10, 20, 50, 100, 200)
         The numbers of topics to compare.
     n_runs : int, default=3
-        Number of runs.  Their standard deviation shows how far to trust a difference.  Stability
-        compares their topics, and needs at least two runs.
+        Number of runs.  A difference between numbers of topics is uncertain if it is smaller than
+        the standard deviation over runs.  Stability compares runs, so it requires at least two.
     criterion : {"quality", "held_out_log_likelihood"}, default="quality"
-        What the recommendation goes by.
+        The measure on which the recommendation is based.
 
-        - ``"quality"``: for topics that people can read.  It recommends the number with the highest
-          quality: mean coherence of the ten most probable words of topics, times the share of
-          distinct words among them.  Too few topics mix themes and are less coherent; too many
-          repeat one another.
-        - ``"held_out_log_likelihood"``: for prediction, or for topic proportions as features.  It
-          recommends the smallest number that reaches 95% of the largest gain in held-out
-          log-likelihood over word frequencies alone.  On large corpora this is often the largest of
-          `ks`.
+        - ``"quality"`` is for topics that people read.  The recommended number of topics has the
+          highest quality: the mean coherence of the ten most probable words of topics, times the
+          share of distinct words among them.  With too few topics a topic mixes several themes and
+          is less coherent; with too many, topics repeat each other.
+        - ``"held_out_log_likelihood"`` is for prediction, or for topic proportions as features.
+          The recommended number is the smallest with 95% of the largest gain in held-out
+          log-likelihood over word frequencies.  On large corpora this is often the largest of `ks`.
     max_documents : int, default=5000
-        If X has more documents, this many are drawn at random.  None means all.
+        If X has more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
-        Its parameters are used, except the number of topics, `random_state`, callbacks and
-        `seed_words`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X must be
-        texts.
+        A model whose parameters are used, except the number of topics, `random_state`, callbacks
+        and `seed_words`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X
+        must be texts.
     random_state : int, RandomState instance or None, default=None
-        Seed of the sample, of the documents held out and of the fits.
+        Random seed of the sample, of the held-out documents and of the fits.
     n_jobs : int, default=None
-        Number of processes, each with a fit at a time.  None means 1, or the setting of a
-        :obj:`joblib.parallel_config` context, such as ``backend="dask"``; -1 means all processors.
-        The results are the same.
+        Number of processes, each of which makes one fit at a time.  The result is the same for any
+        number.  None means 1, or the setting of a :obj:`joblib.parallel_config` context, such as
+        ``backend="dask"``.  -1 means all processors.
     checkpoints : path, default=None
-        A folder for a checkpoint of each fit.  After an interruption, a call with the same X,
-        parameters and `random_state` resumes from there and does not repeat finished fits.
+        A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same X,
+        parameters and `random_state` to continue: finished fits are not repeated.
     verbose : int, default=0
         If not 0, print an estimate of CPU time and memory before the first fit.
 
     Returns
     -------
     Choice
-        With ``recommended``, ``rule``, ``table``, ``measures`` and ``plot()``.
+        The attributes are ``recommended``, ``rule``, ``table`` and ``measures``; the method
+        ``plot`` draws the measures.
 
     Raises
     ------
     ValueError
-        If X has too few documents with words or counts that are not integers, or if `ks` is empty,
-        repeats a number or has one above the number of words.
+        If X has too few documents with words, or counts that are not integers; if `ks` is empty,
+        repeats a number or contains a number that exceeds the number of words.
     TypeError
         If `ks` is not a sequence of integers, or texts are not str.
 
     See Also
     --------
-    annealvi.topics.reduce_topics : Fewer topics without a new fit.
+    annealvi.topics.reduce_topics : Reduces the number of topics without a new fit.
 
     Examples
     --------
@@ -276,8 +277,8 @@ def choose_n_topics(
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
-        got = f"{X.shape[1]} words and {X.shape[0]} such documents"
-        raise BadParameter("X", "counts of at least two words in two documents", got)
+        got = f"{X.shape[1]} words and {X.shape[0]} documents that contain words"
+        raise BadParameter("X", "counts of at least two words in at least two documents", got)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
     topics: list[list[NDArray]] = [[] for _ in sizes]
@@ -306,15 +307,15 @@ def choose_n_topics(
     )
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
-    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # beyond those compared may be better ones
+    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # numbers outside of `ks` may be better
         end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
-        rule += f" It is the {end} of the numbers compared: try {beyond} ones too."
+        rule += f" {sizes[row]} is the {end} of the compared numbers: compare {beyond} numbers too."
     found_topics = np.array(topics[row], dtype=np.float32)
     return Choice(numbers, measures, criterion, sizes[row], rule, X.shape[0], found_topics)
 
 
 def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: int) -> str:
-    """Estimate what a comparison costs: the time of a pass over few documents, times all passes."""
+    """Estimate the time and memory of a comparison, from the time of passes over few documents."""
     n_documents, seconds, most = round((1 - HELD_OUT) * X.shape[0]), 0.0, 0.0
     some = X[:: -(-X.shape[0] // TIMED)]
     for k in sizes:
@@ -330,12 +331,13 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
         parameters = clone(lda).set_params(n_components=k).get_params()
         plan = resolve(parameters, n_documents, words_per_entry(X, k))
         seconds += n_runs * once * n_documents * (plan.n_init * plan.max_iter + plan.finish_iter)
-        copies = 4 + 2 * plan.n_init * plan.merged  # of the topics
+        copies = 4 + 2 * plan.n_init * plan.merged  # copies of the topics
         most = max(most, 4.0 * k * X.shape[1] * copies)
     megabytes = (12 * X.nnz * (1 - HELD_OUT) + most) / 1e6 + PROCESS
     return (
-        f"{len(sizes) * n_runs} fits of {n_documents:,} documents: about {seconds:,.0f} seconds "
-        f"of CPU time, and {megabytes:,.0f} MB of memory for each fit that runs at the same time."
+        f"{len(sizes) * n_runs} fits of {n_documents:,} documents take about {seconds:,.0f} "
+        f"seconds of CPU time, and {megabytes:,.0f} MB of memory for each fit that runs at the "
+        "same time."
     )
 
 
@@ -347,7 +349,7 @@ def _fitted(
     without: float,
     path: Path | None,
 ) -> tuple[dict[str, float], NDArray]:
-    """The measures of one fit and its topics; with a checkpoint it may have begun before."""
+    """Fit a model, or resume it from a checkpoint; return its measures and topics."""
     if path is not None:
         fit.set_params(callback=Checkpoint(path))
     begun = {"resume": path} if path is not None and path.exists() else {}
@@ -358,14 +360,14 @@ def _fitted(
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
-    """Choose a number of topics with little work, for ``TopicModel(n_topics="auto")``."""
+    """Choose a number of topics with few fits, for ``TopicModel(n_topics="auto")``."""
     most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
     ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
     return choose_n_topics(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
 
 
 def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:
-    """A clone with other parameters, for a fit beside the user's own: without callbacks."""
+    """Return a clone with other parameters and without the user's callbacks."""
     fit = clone(lda).set_params(callback=None, **parameters)
     if hasattr(fit, "set_callbacks"):  # scikit-learn's, since its version 1.9
         fit.set_callbacks()
@@ -373,14 +375,14 @@ def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:
 
 
 def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
-    """The attributes of a model of the recommended number: how alike topics of the runs are."""
+    """Return the attributes of a fitted model that depend on its choice of `n_topics`."""
     runs = () if choice.topics is None else choice.topics
     similarity = np.array([match(topics, run) for run in runs])
     return {"choice_": replace(choice, topics=None), "topic_similarity_": similarity}
 
 
 def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
-    """Word counts, and the TemperedLDA whose parameters are used."""
+    """Return word counts, and the TemperedLDA whose parameters are used."""
     vectorizer, stop_words, lda = None, "english", model
     of_texts = takes_texts(model)
     if of_texts:
@@ -393,14 +395,13 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     vectorizer = TopicVectorizer() if vectorizer is None else copied(vectorizer)
     texts = check_texts(X, "X", least=2)
     counts = count_words(with_stop_words(vectorizer, stop_words), texts)[1]
-    warn_of_empty(counts, "They say nothing about the number of topics.")
+    warn_of_empty(counts, "These texts are not used.")
     return counts, lda
 
 
 def _measure(
     fit: TemperedLDA, train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
 ) -> dict[str, float]:
-    """The measures of one fit."""
     n_words = min(N_WORDS, train.shape[1])
     topics = fit.components_
     coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
@@ -414,12 +415,12 @@ def _measure(
 
 
 def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int) -> float:
-    """Held-out log-likelihood per word, if words are predicted by their frequencies."""
+    """Return the held-out log-likelihood per word if words are predicted by their frequencies."""
     counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
     hidden = split_tokens(test, random_state=seed)[1]
-    if not hidden.nnz:  # half of the words are predicted from the other half
-        wanted = "documents of at least two words, held-out ones too"
-        raise BadParameter("X", wanted, "only shorter ones")
+    if not hidden.nnz:  # half of the words of a document are predicted from the other half
+        wanted = "documents of at least two words, because some documents are held out"
+        raise BadParameter("X", wanted, "held-out documents of at most one word")
     return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 
@@ -429,31 +430,32 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
 def _by_quality(
     ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
 ) -> tuple[int, str]:
-    """The number with the highest quality."""
+    """Recommend the number of topics with the highest quality."""
     quality = mean_of(measures["quality"])
     row = int(np.argmax(quality))
     spread = np.nan_to_num(spread_of(measures["quality"])[row])
     others = [str(k) for k in ks[quality >= quality[row] - spread] if k != ks[row]]
     rule = (
-        f"{ks[row]} topics have the highest quality, coherence of their top words times diversity: "
-        f"{_told(measures['quality'][row])}."
+        f"{ks[row]} topics have the highest quality (coherence of their top words times "
+        f"diversity): {_told(measures['quality'][row])}."
     )
     if others:
-        rule += f" Within one standard deviation of it: {', '.join(others)} topics."
+        rule += f" The quality of {', '.join(others)} topics is within one standard deviation."
     return row, rule
 
 
 def _by_likelihood(
     ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
 ) -> tuple[int, str]:
-    """The smallest number with nearly all of the largest gain."""
+    """Recommend the smallest number of topics with nearly all of the largest gain."""
     gain = mean_of(measures["gain"])
     best = int(np.argmax(gain))
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
-        f"{ks[row]} is the smallest number of topics that has at least {ENOUGH:.0%} of the largest "
-        "gain in held-out log-likelihood per word over word frequencies: "
-        f"{_told(measures['gain'][row])} of {gain[best]:.3f} nats, at {ks[best]} topics."
+        f"{ks[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the largest "
+        "gain in held-out log-likelihood per word over word frequencies. The gain is "
+        f"{_told(measures['gain'][row])} nats with {ks[row]} topics, and at most "
+        f"{gain[best]:.3f} nats, with {ks[best]} topics."
     )
 
 
@@ -461,7 +463,6 @@ RULES = {"quality": _by_quality, "held_out_log_likelihood": _by_likelihood}
 
 
 def _told(values: NDArray[np.float64]) -> str:
-    """Mean and standard deviation in words."""
     mean = f"{values.mean():.3f}"
     if len(values) < 2:
         return mean

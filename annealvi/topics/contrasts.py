@@ -1,4 +1,4 @@
-"""Which words groups of documents use differently within a topic."""
+"""Comparison of the words that groups of documents use within a topic."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from annealvi.topics.shares import read_groups
 
 #: Half the width of a 95% interval, in standard errors.
 WIDTH = 1.959963984540054
-#: Fewest expected words of a group that stand for it: intervals of rarer ones are too narrow.
+#: A word is listed if a group uses it at least this often: otherwise its interval is too narrow.
 LEAST_COUNT = 5
-#: Divisors that may be 0: sums of nothing, and the share of other words in a topic of one word.
+#: Lower limits of divisors that could be 0: of sums, and of the share of other words in a topic.
 _TINY, _LEAST_OTHERS = np.finfo(np.float64).tiny, 1e-9
 
 
 class _Sums(NamedTuple):
-    """Sums over documents: of words of a topic, c_dw in a document of m_d such words."""
+    """Sums over documents, where document d has m_d words of a topic, and c_dw of them are w."""
 
     counts: NDArray[np.float64]  # c
     squares: NDArray[np.float64]  # c²
@@ -43,7 +43,7 @@ class _Sums(NamedTuple):
         return _Sums(*(np.maximum(a - b, 0.0) for a, b in pairs))
 
     def log_odds(self, words: NDArray, prior: NDArray) -> tuple[NDArray, NDArray]:
-        """The log-odds of words, each with a prior count, and their variance."""
+        """Return the log-odds of words, each with a prior count, and their variance."""
         y, total = self.counts[words], self.length + prior.sum()
         counts = y + prior
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
@@ -54,7 +54,7 @@ class _Sums(NamedTuple):
 
 
 def expected_counts(summary: Described, k: int) -> sparse.csr_matrix:
-    """The expected number of times that topic k has brought each word into each document."""
+    """Return the expected number of times that each word in each document is from topic k."""
     X, topics = summary.counts, summary.topics
     p = word_probabilities(X, summary.shares, topics.T.__getitem__, np.ones(len(topics)))
     own = np.repeat(summary.shares[:, k], np.diff(X.indptr)) * topics[k, X.indices]
@@ -65,7 +65,7 @@ def expected_counts(summary: Described, k: int) -> sparse.csr_matrix:
 def words_by_group(
     summary: Described, topic: int | str, groups: ArrayLike, n: int | None, prior: float
 ) -> Any:
-    """Find the words that groups use differently: `TopicSummary.words_by_group`."""
+    """Find the words that groups use differently; see `TopicSummary.words_by_group`."""
     pandas = import_optional("pandas", "TopicSummary.words_by_group")
     k, keys = summary.labels.number(topic), read_groups(summary, groups, pandas)
     X = expected_counts(summary, k)

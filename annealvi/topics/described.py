@@ -1,4 +1,4 @@
-"""What is read of topics and of summaries in other files than those that define them."""
+"""Protocols with the attributes of summaries that functions in other files use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annealvi.topics.words import Labels
 
 
 class Judged(Protocol):
-    """Topics, and how sure they are; attributes of TopicSummary, which documents them."""
+    """Topics with measures of their reliability; TopicSummary documents the attributes."""
 
     topics: NDArray[np.float64]
     coherence: NDArray[np.float64]
@@ -26,7 +26,7 @@ class Judged(Protocol):
 
 
 class Described(Judged, Protocol):
-    """Topics in documents: a TopicSummary."""
+    """Topics with documents; TopicSummary documents the attributes."""
 
     shares: NDArray[np.float64]
     clusters: NDArray[np.int64]

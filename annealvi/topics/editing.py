@@ -1,4 +1,4 @@
-"""Editing the topics of a fitted model: merge, drop, reduce and refine."""
+"""Functions that edit the topics of a fitted model: merge, drop, reduce and refine."""
 
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ from annealvi.topics.vectorizer import different_ints, is_list
 Model = TypeVar("Model")
 
 NUMBERS = "numbers of topics"
-#: Passes of `refine_topics`.
+#: The default number of passes of `refine_topics`.
 REFINING_PASSES = 10
 
 
 @checked
 def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
-    r"""Merge topics into one, group by group.
+    r"""Merge groups of topics: the topics of each group become one topic.
 
-    The word counts of a merged topic are the sum over the topics of its group.  Its share of a
-    document is about the sum of their shares.  It takes the place of the first topic of its group,
-    and the other topics keep their order.
+    The word counts of a merged topic are the sum over the topics of its group, and the share of a
+    merged topic in a document is about the sum of their shares.  A merged topic has the position of
+    the first topic of its group, and the order of the other topics does not change.
 
     Parameters
     ----------
     model : fitted TemperedLDA or TopicModel
-        It is not changed.
+        The model, which is not changed.
     groups : sequence of sequences of int
-        Each group has at least two topics, and no topic is in two groups.  Topics are counted
-        from 0.
+        The numbers of the topics of each group, counted from 0.  A group must contain at least two
+        topics, and a topic can be in only one group.
 
     Returns
     -------
     model
-        A new fitted model of the same class.  It has the parameters of the old one, except the
-        number of topics.
+        A new fitted model of the same class, with the parameters of `model` except the number of
+        topics.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is not a model of annealvi, or a topic is not an integer.
+        If `model` is not a model of annealvi, or if a topic is not an integer.
     ValueError
-        If a group has fewer than two topics, a topic is named twice or is out of range.
+        If a group has fewer than two topics, or if a topic is repeated or out of range.
 
     Notes
     -----
     With :math:`\lambda_k = \eta + n_k` the merged topic is :math:`\eta + \sum_k n_k`.  Its
     :math:`\alpha` is the sum over its topics, as for the sum of proportions under a Dirichlet
-    prior.  If :math:`\eta` has a row for each topic, each number of the merged row is the largest
-    of the group, so that seed words stay seed words.
+    prior.  If :math:`\eta` has a row for each topic, the prior of each word in the merged topic is
+    the largest in its group, so that seed words remain seed words.
 
     Examples
     --------
@@ -90,37 +90,37 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
 
 @checked
 def drop_topics(model: Model, topics: Sequence[int]) -> Model:
-    r"""Remove topics.  The shares of documents are then divided among the remaining topics.
+    r"""Remove topics.  The words of documents are then assigned to the remaining topics.
 
     Parameters
     ----------
     model : fitted TemperedLDA or TopicModel
-        It is not changed.
+        The model, which is not changed.
     topics : int or sequence of int
-        Topics, counted from 0.  At least one topic must remain.
+        The numbers of the topics to remove, counted from 0.  At least one topic must remain.
 
     Returns
     -------
     model
-        A new fitted model of the same class, whose other topics keep their order.
+        A new fitted model of the same class, with the remaining topics in the same order.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is not a model of annealvi, or a topic is not an integer.
+        If `model` is not a model of annealvi, or if a topic is not an integer.
     ValueError
-        If a topic is named twice or is out of range, or if no topic would remain.
+        If a topic is repeated or out of range, or if no topic would remain.
 
     See Also
     --------
-    refine_topics : Continues the fit, so that other topics take over the dropped words.
+    refine_topics : Continues the fit, so that the remaining topics learn the removed words.
 
     Notes
     -----
-    The :math:`\alpha` of the other topics grow by a common factor that keeps their sum, so
-    documents mix topics as much as before.
+    The :math:`\alpha` of the remaining topics are multiplied by a factor that preserves their sum,
+    so documents mix topics as much as before.
     """
     lda = lda_of(model)
     n_topics = number_of_topics(lda)
@@ -128,26 +128,26 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     dropped = different_ints(given, "topics", NUMBERS, 0, n_topics - 1)
     if len(dropped) == n_topics:
         wanted = "a list that leaves at least one topic"
-        raise BadParameter("topics", wanted, f"all {n_topics} of them")
+        raise BadParameter("topics", wanted, f"all {n_topics} topics")
     return _with_parts(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
 @checked
 def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
-    r"""Merge topics, two at a time, until n remain.
+    r"""Merge topics, two at a time, until n topics remain.
 
-    Each step merges the two topics whose merging loses the least information about words: topics
-    with similar words, and small ones before large ones.
+    Each step merges the two topics whose merger loses the least information about words.  These
+    are topics with similar words, and small topics rather than large topics.
 
     Parameters
     ----------
     model : fitted TemperedLDA or TopicModel
-        It is not changed.
+        The model, which is not changed.
     n : int
-        Number of topics to keep, from 1 to the number of topics of the model.
+        Number of topics that remain, from 1 to the number of topics of the model.
     X : documents, default=None
-        Documents from which the size of each topic is measured: word counts, or texts for a
-        TopicModel.  By default sizes are measured on the documents that were fitted.
+        Documents in which the size of each topic is measured: word counts, or texts for a
+        TopicModel.  By default the sizes are those in the fitted documents.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is not a model of annealvi.
+        If `model` is not a model of annealvi.
     ValueError
         If n is not an integer between 1 and the number of topics.
 
@@ -176,7 +176,8 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
         \beta_{ab} = \frac{p_a \beta_a + p_b \beta_b}{p_a + p_b}
 
     of the mutual information of topics and words (Slonim and Tishby, "Agglomerative information
-    bottleneck", NIPS 1999).  docs/record/n_topics.md compares this with the loss of prediction.
+    bottleneck", NIPS 1999).  docs/record/n_topics.md compares this criterion with a second one, the
+    loss in held-out likelihood.
     """
     lda = lda_of(model)
     components = np.asarray(lda.components_, np.float64)
@@ -189,7 +190,8 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
-            raise BadParameter("X", "documents with words", f"{counts.shape[0]} without")
+            got = f"{counts.shape[0]} documents without words"
+            raise BadParameter("X", "documents that contain words", got)
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
     return _with_parts(model, lda, groups_of(counts, int(n)))
 
@@ -197,15 +199,15 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
 @checked
 def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
-    """Continue the fit from the present topics, at temperature 1.
+    """Continue the fit from the current topics, at temperature 1.
 
-    Use it after `merge_topics`, `drop_topics` and `reduce_topics`, or after editing `components_`:
-    topics then adjust to one another.  They stay in their places, because nothing is heated.
+    Use this function after `merge_topics`, `drop_topics` or `reduce_topics`, or after you have
+    edited `components_`, so that topics adjust to each other.  The order of topics does not change.
 
     Parameters
     ----------
     model : fitted TemperedLDA or TopicModel
-        It is not changed.
+        The model, which is not changed.
     X : documents
         Word counts, or texts for a TopicModel.
     max_iter : int, default=10
@@ -214,15 +216,14 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     Returns
     -------
     model
-        A new fitted model of the same class with the parameters of the old one, except
-        `n_components`.
+        A new fitted model of the same class, with the parameters of `model` except `n_components`.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If it is not a model of annealvi.
+        If `model` is not a model of annealvi.
     ValueError
         If X has other words than the model, or `max_iter` is not a positive integer.
     """
@@ -231,18 +232,18 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     n_topics = number_of_topics(lda)
     priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
     start: dict[str, Any] = {
-        "init": np.array(lda.components_, lda.dtype_),  # so that it computes as the old fit
+        "init": np.array(lda.components_, lda.dtype_),  # in the dtype of the old fit
         "temperature": 1.0,
         "learning_method": "batch",
         "max_iter": int(max_iter),
         "n_init": 1,
         "validation_fraction": None,
-        # a prior that is learned begins at its default
+        # learning of a prior starts at its default
         **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
     }
     own = {name: getattr(fitted, name) for name in start}
     counts = counts_of(model, X, "X")
-    check_words(lda, counts, "refine_topics")  # the words of the model
+    check_words(lda, counts, "refine_topics")  # that X has the words of the model
     fitted.set_params(n_components=n_topics, **start).fit(counts)
     fitted.set_params(**own)
     return with_topics(model, fitted, [[topic] for topic in range(n_topics)])
@@ -252,29 +253,29 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
 
 
 def _clone(lda: TemperedLDA) -> TemperedLDA:
-    """An estimator with the same parameters, and the user's own callbacks instead of copies."""
+    """Return a clone that has the user's own callbacks instead of copies."""
     return clone(lda).set_params(callback=lda.callback)
 
 
 def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
-    """A new model with one topic for each part, merged from the topics of the part."""
+    """Return a new model with one topic for each part, merged from the topics of the part."""
     old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
     rows = np.broadcast_to(eta, old.shape)
-    # a merged topic has the larger of its topics' priors
+    # the prior of each word in a merged topic is the largest among its topics
     priors = np.array([rows[list(part)].max(axis=0) for part in parts])
     topics = np.empty((len(parts), old.shape[1]), old.dtype)
     for row, prior, part in zip(topics, priors, parts, strict=True):
         counts = np.maximum(old[list(part)] - rows[list(part)], 0.0).sum(axis=0)
-        row[:] = old[part[0]] if len(part) == 1 else prior + counts  # one stays as it is
+        row[:] = old[part[0]] if len(part) == 1 else prior + counts  # a single topic is copied
     if eta.ndim == 2:
         eta = priors
-    # sums, scaled so that the sum of all stays the same
+    # sums over the topics of a part, scaled so that their total does not change
     old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
     sums = np.array([old_alpha[list(part)].sum() for part in parts])
     alpha = sums * (old_alpha.sum() / sums.sum())
     edited = _clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
-        edited.set_params(init="auto")  # it was the old topics
+        edited.set_params(init="auto")  # the array `init` has the old number of topics
     if as_array(lda.doc_topic_prior).ndim == 1:
         edited.set_params(doc_topic_prior=alpha)
     if as_array(lda.topic_word_prior).ndim == 2:
@@ -284,5 +285,5 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     edited.set_params(dtype=lda.dtype)
     edited.doc_topic_prior_ = alpha
     edited.topic_word_prior_ = eta if eta.ndim else float(eta)
-    edited.n_batch_iter_ = lda.n_batch_iter_  # steps of partial_fit go on as small
+    edited.n_batch_iter_ = lda.n_batch_iter_  # so that partial_fit continues with small steps
     return with_topics(model, edited, parts)

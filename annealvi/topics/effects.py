@@ -1,4 +1,4 @@
-"""Effects: how the shares of topics depend on what is known of the documents, with intervals."""
+"""Effects: how the shares of topics depend on covariates of the documents, with intervals."""
 
 from __future__ import annotations
 
@@ -22,55 +22,56 @@ from annealvi.topics.shares import covariance_of, in_order
 from annealvi.topics.times import are_dates, read_times
 from annealvi.topics.vectorizer import of_each
 
-#: Most points at which `Effects.shares` looks at a number that has more than so many values.
+#: `Effects.shares` uses at most the first number of values of a numeric covariate that has more
+#: distinct values than the second number.
 POINTS, FEW_VALUES = 25, 10
-#: A column that is so much shorter without the other columns than with them depends on them.
+#: A column depends on other columns if the relative length of its orthogonal part is smaller.
 _DEPENDENT = 1e-9
-#: Standard deviation of the errors of shares that are the same in all documents.
+#: Standard deviation that is assumed for shares that are the same in all documents.
 _ROUNDING = 1e-12
-#: Columns of tables of effects, beside which there are those of the covariates.
+#: Columns of tables of effects; covariates must have other names.
 _COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "support"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
 
 
 class Design(NamedTuple):
-    """The regression's matrix, and how it comes about from other data."""
+    """The matrix of a regression, and what is needed to compute its rows for other data."""
 
     matrix: NDArray[np.float64]  # (n_kept, n_terms)
     terms: list[str]
-    kept: NDArray[np.intp]  # the documents that are regressed
-    data: Any  # a DataFrame of the covariates of these
-    spec: Any  # of formulaic, or None if the covariates are the columns themselves
+    kept: NDArray[np.intp]  # the documents in the regression
+    data: Any  # a DataFrame of the covariates of these documents
+    spec: Any  # the ModelSpec of formulaic, or None if the covariates are the columns themselves
 
     def of(self, data: Any) -> NDArray[np.float64]:
-        """The matrix of the same terms for other values."""
+        """Return the matrix of the same terms for other values of the covariates."""
         if self.spec is None:
             return data.to_numpy(np.float64)
         formulaic = import_optional("formulaic", "A formula")
         try:
             with warnings.catch_warnings():
-                # a level that the data has not, which would count as the first one
+                # an unknown level is an error: it would be treated as the first level
                 warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
                 return self.spec.get_model_matrix(data).to_numpy(np.float64)
         except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
-            wanted = "values that the covariates can have, as in the data"
+            wanted = "values that the covariates have in the data"
             raise BadParameter("at", wanted, str(error)) from None
 
 
 class Part(NamedTuple):
-    """One source of error: covariances of the estimates, and the degrees of freedom of these."""
+    """A source of error: covariances of the estimates, and their degrees of freedom."""
 
     covariance: NDArray[np.float64]  # (K, n_terms, n_terms)
     freedom: NDArray[np.float64]  # (K,)
 
     @classmethod
     def between(cls, estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> Part:
-        """What m estimates, of shape (m, K, n_terms), differ by where they were found."""
+        """Compute the covariance between m estimates, of shape (m, K, n_terms), of found topics."""
         return cls(covariance_of(estimates, found), found.sum(axis=0) - 1.0)
 
 
 class Effects:
-    """Effects on shares of topics; made by :meth:`TopicSummary.effects`, `estimate_effects`.
+    """Estimated effects on topic shares, from `TopicSummary.effects` or `estimate_effects`.
 
     Parameters
     ----------
@@ -88,11 +89,12 @@ class Effects:
     covariates : list of str
         The covariates that the formula uses.
     n_documents : int
-        Number of documents that were regressed.
+        Number of documents in the regression.
     table : pandas.DataFrame
-        A row for each topic and term: ``topic``, ``label``, ``term``, ``estimate``, ``std_error``,
-        the 95% interval from ``low`` to ``high``, ``p_value`` (two-sided, of no effect) and, with
-        refits, ``support``, the share of them that found the topic.
+        A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
+        ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, and
+        ``p_value`` (two-sided, for no effect).  With refits, the column ``support`` is the share of
+        refits that found the topic.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class Effects:
         self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
 
     def __repr__(self) -> str:
-        held = "topics taken as given" if self._support is None else "with refits"
+        held = "topics treated as known" if self._support is None else "with refits"
         return (
             f"<Effects of {len(self.terms)} terms on {len(self._labels)} topics in "
             f"{self.n_documents} documents, {held}>"
@@ -118,50 +120,50 @@ class Effects:
 
     @checked
     def contrast(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> Any:
-        """Compare the mean shares under two values of covariates.
+        """Compare the mean shares of topics for two values of covariates.
 
         Parameters
         ----------
         first, second : dict of str to object
-            Values of some covariates, such as ``{"party": "left"}``.  They are set in all
-            documents; other covariates keep their values.
+            Values of some covariates, such as ``{"party": "left"}``, which are set in all
+            documents.  The other covariates of documents are not changed.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each topic, as in `table`.  ``estimate`` is the mean share under `first`
-            minus that under `second`.
+            A row for each topic, as in `table`.  ``estimate`` is the mean share with the values
+            `first` minus the mean share with the values `second`.
 
         Raises
         ------
         ValueError
-            If there is no such covariate or value.
+            If a covariate or a value does not exist.
         """
         rows = [self._mean_row(at, name) for at, name in ((first, "first"), (second, "second"))]
         return self._frame((rows[0] - rows[1])[np.newaxis], {})
 
     @checked
     def shares(self, at: str | Mapping[str, Any]) -> Any:
-        """Compute mean shares under values of covariates.
+        """Compute the mean shares of topics for values of covariates.
 
         Parameters
         ----------
         at : str or dict of str to object
-            The name of a covariate, or a dict of covariates to a value, a list of values, or None.
-            A name or None means all values of the covariate or, for a number with more than ten
-            values, at most 25 that are about evenly spaced.  They are set in all documents; other
-            covariates keep their values.
+            The name of a covariate, or a dict of names to a value, a list of values, or None.  A
+            name or None means all values of the covariate.  For a numeric covariate with more than
+            ten values it means at most 25 of them, about evenly spaced.  The values are set in all
+            documents; the other covariates of documents are not changed.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each topic and combination of values: the covariates, and the columns of
-            `table` with ``share`` instead of ``estimate`` and without ``p_value``.
+            A row for each topic and combination of values.  The columns are the covariates and
+            those of `table`, with ``share`` instead of ``estimate``, and without ``p_value``.
 
         Raises
         ------
         ValueError
-            If there is no such covariate or value.
+            If a covariate or a value does not exist.
         """
         asked: dict[str, Any] = {at: None} if isinstance(at, str) else self._checked(at, "at")
         values = []
@@ -188,24 +190,23 @@ class Effects:
         found = column.unique().tolist()
         try:
             found.sort()
-        except TypeError:  # of more than one type
+        except TypeError:  # the values have different types
             found.sort(key=str)
         if column.dtype.kind in "iuf" and len(found) > FEW_VALUES:
-            # values that are there: others may be no level of C(year)
+            # only values in the data, because a value between them is not a level of C(year)
             points = np.linspace(found[0], found[-1], POINTS)
             nearest = np.abs(np.array(found)[:, np.newaxis] - points).argmin(axis=0)
             return [found[number] for number in np.unique(nearest)]
         return found
 
     def _checked(self, at: Any, name: str) -> dict[str, Any]:
-        """Values of covariates that there are."""
         known = list(self._design.data)
         if not isinstance(at, Mapping) or not at or not all(key in known for key in at):
-            raise BadParameter(name, f"values of some of the covariates {known}", at)
+            raise BadParameter(name, f"a dict with values of some of the covariates {known}", at)
         return dict(at)
 
     def _mean_row(self, at: Any, name: str) -> NDArray[np.float64]:
-        """The mean row of the matrix if all documents have these values."""
+        """Return the mean row of the matrix if all documents have these values."""
         data = self._design.data.copy()
         for covariate, value in self._checked(at, name).items():
             dtype = data[covariate].dtype
@@ -218,19 +219,19 @@ class Effects:
                 fits, wanted = value in known, f"one of {known}"
             if not fits:
                 raise BadParameter(f"{name}[{covariate!r}]", wanted, value)
-            # names stay names, also if one of them is a number
+            # dtype object, so that texts such as "1" are not converted to numbers
             data[covariate] = np.full(len(data), value, object) if dtype.kind == "O" else value
         return self._design.of(data).mean(axis=0)
 
     def _frame(self, rows: NDArray[np.float64], columns: Mapping[str, list]) -> Any:
-        """A table of linear combinations of the estimates, for each topic."""
+        """Make a table of linear combinations of the estimates, for each topic."""
         pandas = import_optional("pandas", "Effects")
         estimate = self._estimate @ rows.T
         of_parts = (np.einsum("np,kpq,nq->kn", rows, part.covariance, rows) for part in self._parts)
         variances = [np.maximum(variance, 0.0) for variance in of_parts]
         total = np.sum(variances, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Satterthwaite: Rubin's degrees of freedom for more than two sources
+            # Satterthwaite's formula generalises Rubin's degrees of freedom to more sources
             both = zip(variances, self._parts, strict=True)
             freedom = total**2 / sum(own**2 / part.freedom[:, np.newaxis] for own, part in both)
             error = np.sqrt(total)
@@ -256,12 +257,12 @@ class Effects:
 
 
 def _plain(error: Exception) -> str:
-    """The text of an error, without the colours of a terminal."""
+    """Return the text of an error, without the colour codes of a terminal."""
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
 def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
-    """The regression's matrix, without documents of which something is missing."""
+    """Make the matrix of a regression, without documents with missing values."""
     pandas = import_optional("pandas", "An effect", *["formulaic"] * isinstance(formula, str))
     if not isinstance(formula, str):
         if data is not None:
@@ -291,26 +292,27 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
 
     def read(frame: Any) -> Any:
         try:
-            with np.errstate(invalid="ignore", divide="ignore"):  # scale of a constant
+            with np.errstate(invalid="ignore", divide="ignore"):  # for scale() of a constant
                 return formulaic.model_matrix(formula, frame, context={})
-        except Exception as error:  # a formula is code, and may raise anything
-            hint = f"Columns of 'data' are {[str(name) for name in data]}."
+        except Exception as error:  # a formula is code, so it can raise any error
+            hint = f"The columns of 'data' are {[str(name) for name in data]}."
             raise BadParameter("formula", _FORMULA, f"{formula!r}: {_plain(error)}", hint) from None
 
-    # formulaic takes strings of pandas for numbers
+    # formulaic treats strings of pandas as numbers
     frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
     first = read(frame)
     if not hasattr(first, "columns"):
         raise BadParameter("formula", "a formula without a left side, such as '~ party'", formula)
-    # again, without what is missing: scale and cr lose all documents by one, and levels stay
+    # again, without rows with missing values: one of them makes all rows of scale and cr NaN
     frame = frame[[name for name in frame if str(name) in first.model_spec.required_variables]]
     frame = frame.dropna().copy()
     for name in frame.select_dtypes("category"):
         frame[name] = frame[name].cat.remove_unused_categories()
     constant = [name for name in frame if len(frame) > 1 and _is_constant(frame[name])]
     if constant:
-        wanted = "of covariates that differ between documents"
-        raise BadParameter("formula", wanted, constant, "They are constant: remove them.")
+        wanted = "a formula of covariates that differ between documents"
+        hint = "These covariates are constant. Remove them."
+        raise BadParameter("formula", wanted, constant, hint)
     matrix = read(frame)
     kept = matrix.index.to_numpy()
     values = matrix.to_numpy(np.float64)
@@ -318,7 +320,7 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
 
 
 def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
-    """Columns of dates that a formula names as numbers of years, and under C as texts."""
+    """Convert columns of dates in a formula to numbers of years, or to texts within C()."""
     found = {}
     for name in frame:
         named = rf"(?<![\w.]){re.escape(str(name))}(?![\w.])"
@@ -331,15 +333,16 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
             column = 1970 + days / 365.2425
             warn_user(
-                f"{name!r} has dates, which are read as years: 2020-07-01 is 2020.5. Its effect "
-                f"is that of one year. Write C({name}) to make each date a category."
+                f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
+                f"becomes 2020.5. The estimated effect is the effect of one year. Write C({name}) "
+                "in the formula to make each date a category."
             )
         found[name] = column.set_axis(frame.index)
     return found
 
 
 def _is_constant(column: Any) -> bool:
-    """Whether all values are the same, numbers up to rounding errors."""
+    """Whether all values are equal; numbers may differ by rounding errors."""
     if column.dtype.kind in "iuf":
         values = column.to_numpy(np.float64)
         rounding = 8 * np.finfo(np.float64).eps * np.abs(values).max()
@@ -348,31 +351,37 @@ def _is_constant(column: Any) -> bool:
 
 
 def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
-    """The rows of documents that have words."""
+    """Return the rows of documents that contain words."""
     if len(frame) != len(known):
-        raise BadParameter(name, f"one row for each of the {len(known)} documents", len(frame))
+        wanted = f"a table with one row for each of the {len(known)} documents"
+        raise BadParameter(name, wanted, f"{len(frame)} rows")
     return frame[known]
 
 
 def _solvable(design: Design) -> Design:
-    """Check that the terms have estimates, and the covariates names of their own."""
+    """Check that the terms can be estimated, and that covariates have allowed names."""
     n, n_terms = design.matrix.shape
     if taken := _COLUMNS.intersection(design.data):
-        hint = "Tables of effects have columns with these names: rename the covariates."
-        raise BadParameter("formula", "of covariates with other names", sorted(taken), hint)
+        wanted = f"a formula of covariates whose names are not in {sorted(_COLUMNS)}"
+        hint = "Tables of effects have columns with these names. Rename the covariates."
+        raise BadParameter("formula", wanted, sorted(taken), hint)
     if not 0 < n_terms < n:
-        wanted = f"fewer terms than the {n} documents that have words and all covariates"
-        raise BadParameter("formula", wanted, n_terms)
+        wanted = (
+            f"a formula with fewer terms than documents; {n} documents contain words and have no "
+            "missing covariate"
+        )
+        raise BadParameter("formula", wanted, f"{n_terms} terms")
     finite = np.isfinite(design.matrix).all(axis=0)
     if not finite.all():
         infinite = np.array(design.terms)[~finite].tolist()
-        raise BadParameter("formula", "terms whose values are finite", infinite)
+        raise BadParameter("formula", "a formula whose terms are finite", infinite)
     lengths = np.sqrt((design.matrix**2).sum(axis=0))
     own = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
     dependent = np.array(design.terms)[own <= _DEPENDENT * lengths].tolist()
     if dependent:
-        wanted = "terms that are linearly independent"
-        raise BadParameter("formula", wanted, dependent, "Remove these terms.")
+        wanted = "a formula whose terms are linearly independent"
+        hint = "These terms depend on the other terms. Remove them."
+        raise BadParameter("formula", wanted, dependent, hint)
     return design
 
 
@@ -382,7 +391,7 @@ def _solvable(design: Design) -> Design:
 def _pooled(
     draws: Iterable[NDArray[np.float64]], design: Design, clusters: Any
 ) -> tuple[NDArray[np.float64], list[Part]]:
-    """Least squares for each draw of the shares, pooled by Rubin's rules."""
+    """Fit least squares to each draw of the shares, and pool the results by Rubin's rules."""
     matrix = design.matrix
     n, n_terms = matrix.shape
     q, r = np.linalg.qr(matrix)
@@ -399,7 +408,7 @@ def _pooled(
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0
     estimates: list[NDArray[np.float64]] = []
-    sum_of_covariances: Any = 0.0  # one for each draw would need much memory
+    sum_of_covariances: Any = 0.0  # a covariance for each draw would need much memory
     for shares in draws:
         estimate = inverse @ (q.T @ shares)  # (n_terms, K)
         errors = shares - matrix @ estimate
@@ -424,15 +433,15 @@ def _pooled(
 def estimate_effects(
     shares: ArrayLike, formula: Any, data: Any = None, *, clusters: Any = None
 ) -> Effects:
-    r"""Estimate effects on shares of topics of any model.
+    r"""Estimate effects of covariates on topic shares, for any topic model.
 
-    Topics are treated as known: the intervals do not allow for the fact that another fit would find
-    other topics.  For models of annealvi, :meth:`TopicSummary.effects` allows for it.
+    Topics are treated as known: the intervals do not allow for the uncertainty of the topics.  For
+    models of annealvi, use :meth:`TopicSummary.effects`, whose intervals allow for it.
 
     Parameters
     ----------
     shares : array-like of shape (D, K) or (n_draws, D, K)
-        Shares of topics in documents, or draws of them from their posterior.  With draws the
+        Shares of topics in documents, or draws from the posterior of the shares.  With draws, the
         intervals allow for the uncertainty of the shares of each document.
     formula, data, clusters
         See :meth:`TopicSummary.effects`.
@@ -448,16 +457,16 @@ def estimate_effects(
 
     Notes
     -----
-    Each draw of the shares of a topic is regressed on the design by least squares.  With
-    :math:`\hat b_s` and :math:`V_s` from draw s of S, the estimate is the mean of
-    :math:`\hat b_s`, and its covariance is
+    Each draw of the shares of a topic is regressed on the covariates by least squares.  For draw s
+    of S, the estimate is :math:`\hat b_s` with the covariance :math:`V_s`.  The pooled estimate is
+    the mean of :math:`\hat b_s`, and its covariance is
 
     .. math::
         \frac{1}{S} \sum_s V_s + \Big(1 + \frac{1}{S}\Big) \mathrm{Cov}_s(\hat b_s)
 
     by Rubin's rules (Treier and Jackman, "Democracy as a latent variable", AJPS 2008, call this the
-    method of composition).  Intervals are from Student's t; their degrees of freedom are
-    Satterthwaite's.
+    method of composition).  Intervals use Student's t distribution with Satterthwaite's degrees of
+    freedom.
 
     Examples
     --------
@@ -495,7 +504,7 @@ def of_summary(
     n_draws: int,
     random_state: Any,
 ) -> Effects:
-    """Estimate how shares depend on covariates: `TopicSummary.effects`."""
+    """Estimate how shares depend on covariates; see `TopicSummary.effects`."""
     n, K = summary.shares.shape
     n_draws = check_count(n_draws, "n_draws")
     numbers = list(range(K))
@@ -524,7 +533,7 @@ def of_summary(
 
 
 def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
-    """The cluster of each document that is regressed, as a number."""
+    """Return the number of the cluster of each document in the regression."""
     if clusters is None:
         return None
     pandas = import_optional("pandas", "An effect")
@@ -536,5 +545,5 @@ def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
     numbers = numbers[design.kept]
     if (numbers < 0).any():
         missing = int(design.kept[numbers < 0][0])
-        raise BadParameter(f"clusters[{missing}]", "the cluster of a document", None)
+        raise BadParameter(f"clusters[{missing}]", "the name or number of a cluster", None)
     return numbers

@@ -1,7 +1,7 @@
-"""Words that come later in a stream: candidates, until enough documents have them.
+"""New words in a stream, which are candidates until enough documents contain them.
 
-The limits of the vectorizer hold for the documents of the stream so far.  A word is counted from
-the block on in which they would let it in; it then stays, and so do the words of before.
+The limits of the vectorizer apply to all documents of the stream so far.  A candidate is added to
+the vocabulary as soon as it is within the limits.  Words are never removed.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from sklearn.feature_extraction.text import CountVectorizer
 from annealvi.topics.markup import markup_in
 from annealvi.topics.vectorizer import REMEMBERED, Vocabulary, limits_of, readable, with_vocabulary
 
-#: The number of documents that had each word which is not counted, the word seen last at the end.
+#: The number of documents with each uncounted word; the word that was seen last comes last.
 Candidates = dict[str, int]
-#: Of more candidates, half as many are kept: those in most documents, and of these the latest.
+#: If there are more candidates, half of this number are kept: first those in most documents, and
+#: among words in equally many documents the latest.
 MOST = 200_000
 
 
 def grows(vectorizer: Any, vocabulary: Vocabulary) -> bool:
-    """Whether new words may come in: not if words were given, or it counts in its own way."""
+    """Whether words may be added: not if the user passed the words or overrides `transform`."""
     return bool(vocabulary.limits) and type(vectorizer).transform is CountVectorizer.transform
 
 
 def first_candidates(vectorizer: Any, vocabulary: Vocabulary, texts: list[str]) -> Candidates:
-    """The words of the first block of a stream that its vocabulary leaves out."""
+    """Return the words of the first block of a stream that are not in the vocabulary."""
     return _bounded(dict(_unknown(_words_of(vectorizer, texts), vectorizer.vocabulary_)))
 
 
 def candidates_of_fit(vocabulary: Vocabulary) -> Candidates:
-    """The words that a fit has left out; those in too many documents count as if all had them."""
+    """Return the words that a fit excluded; too frequent words count as in all documents."""
     times = {"max_df": vocabulary.n_documents, "min_df": 0, "max_features": 0}
     of = vocabulary.dropped
     return {word: n for reason, n in times.items() for word in of.get(reason, ())}
@@ -45,7 +46,7 @@ def candidates_of_fit(vocabulary: Vocabulary) -> Candidates:
 def next_block(
     vectorizer: Any, vocabulary: Vocabulary, candidates: Candidates, texts: list[str]
 ) -> tuple[Any, Vocabulary, Candidates, sparse.csr_matrix]:
-    """Count a block of texts, with the words that it brings in: what each is afterwards."""
+    """Count a block of texts; return the new vectorizer, vocabulary, candidates and counts."""
     words, known = _words_of(vectorizer, texts), vectorizer.vocabulary_
     unknown, candidates = _unknown(words, known), dict(candidates)
     for word, n in unknown.items():
@@ -70,14 +71,14 @@ def next_block(
         n_documents=n_documents,
         limits=limits,
         n_counted=None if n_counted is None else float(n_counted) / n_documents,
-        n_repeated=None,  # earlier texts are not kept
+        n_repeated=None,  # unknown, because earlier texts are not stored
         cleaned=dict(cleaned) or None,
     )
     return vectorizer, vocabulary, _bounded(candidates), X
 
 
 def with_dropped(vocabulary: Vocabulary, candidates: Candidates) -> Vocabulary:
-    """The vocabulary of a stream, with its candidates as what was left out, and why."""
+    """Return the vocabulary of a stream, with its candidates as excluded words by reason."""
     limits = vocabulary.limits
     left: dict[str, list[str]] = {reason: [] for reason in limits}
     for word, n in sorted(candidates.items(), key=lambda item: -item[1]):
@@ -91,17 +92,16 @@ def with_dropped(vocabulary: Vocabulary, candidates: Candidates) -> Vocabulary:
 
 
 def _words_of(vectorizer: Any, texts: list[str]) -> list[list[str]]:
-    """The words of each text, as the vectorizer finds them."""
     return [*map(vectorizer.build_analyzer(), readable(vectorizer, texts))]
 
 
 def _unknown(words: list[list[str]], known: Mapping[str, int]) -> Counter[str]:
-    """How many of some texts have each word that is not counted."""
+    """Return the number of texts that contain each uncounted word."""
     return Counter(word for own in words for word in dict.fromkeys(own) if word not in known)
 
 
 def _bounded(candidates: Candidates) -> Candidates:
-    """The candidates, or half of the most that there may be."""
+    """Return the candidates, reduced to half of `MOST` if there are more than `MOST`."""
     if len(candidates) <= MOST:
         return candidates
     kept = {*sorted(candidates, key=candidates.__getitem__)[-(MOST // 2) :]}

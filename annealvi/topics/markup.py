@@ -1,4 +1,4 @@
-"""What `clean` removes from texts: HTML, links, @-mentions, LaTeX commands."""
+"""Removal of HTML, links, @-mentions and LaTeX commands from texts, for the parameter `clean`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from html import unescape
 from html.parser import HTMLParser
 
-#: What is removed, by its name in a note; HTML tags and entities come before.
+#: A pattern for markup that is removed after HTML; notes contain the names of its groups.
 MARKUP = re.compile(
     r"(?P<links>(?:https?://|www\.)\S+)"
     r"|(?P<retweets>\b(?:RT|rt)(?=\s+@\w))"
@@ -18,23 +18,23 @@ MARKUP = re.compile(
 )
 _VALUE = r"""(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))"""
 _ALONE = "async|checked|controls|defer|disabled|hidden|loop|muted|nowrap|open|required|selected"
-#: A tag or the beginning of a comment; `<` and `>` in `a < b and c > d` are none.
+#: A tag or the beginning of a comment, unlike the `<` and `>` in `a < b and c > d`.
 TAG = re.compile(
     r"<(?:!--|!doctype\b|\?xml\b|/[a-z][\w:-]*\s*>"
     rf"|[a-z][\w:-]*(?:\s+(?:[\w:@.-]+{_VALUE}|(?:{_ALONE})\b))*\s*/?>)",
     re.IGNORECASE,
 )
-#: What no reader sees, and what stands within a word.
+#: Tags whose contents are not displayed, and tags that can occur within a word.
 HIDDEN = frozenset({"script", "style", "template", "noscript"})
 WITHIN = frozenset(
     ("b", "big", "em", "font", "i", "mark", "small", "strong", "sub", "sup", "u", "wbr")
 )
-#: Texts of web pages may have been escaped more than once.
+#: Decoding is repeated, because texts of web pages may have been escaped more than once.
 MOST_TIMES = 3
 
 
 class _Shown(HTMLParser):
-    """Collects what a reader sees."""
+    """A parser that collects the displayed text."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -70,7 +70,7 @@ class _Shown(HTMLParser):
 
 
 def cleaned(text: str) -> str:
-    """A text without its markup; the letters that entities stand for stay."""
+    """Remove the markup of a text; entities are replaced by the letters that they represent."""
     for _ in range(MOST_TIMES):
         before = text
         text = text.replace("<![CDATA[", " ").replace("]]>", " ")
@@ -91,7 +91,7 @@ def cleaned(text: str) -> str:
 
 
 def _escaped(part: str, page: _Shown) -> str:
-    """A part of a page that begins with a tag; each further `<` belongs to the text."""
+    """Escape each `<` after the tag at the beginning of a part, because it belongs to the text."""
     if page.cdata_elem or page.rawdata.startswith("<!--") or part.startswith("<!--"):
         return part
     match = TAG.match(part)
@@ -100,7 +100,7 @@ def _escaped(part: str, page: _Shown) -> str:
 
 
 def markup_in(texts: Iterable[str]) -> Counter[str]:
-    """What :func:`cleaned` takes out of texts, and how often."""
+    """Count what :func:`cleaned` removes from texts."""
     found: Counter[str] = Counter()
     for text in texts:
         if "<" in text:

@@ -1,4 +1,4 @@
-"""TopicModel: topics of raw texts."""
+"""The estimator TopicModel, which finds topics in texts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ from annealvi.topics.vectorizer import (
 from annealvi.topics.words import check_labels
 from annealvi.versions import Versioned
 
-#: A fitted TopicModel in a file.
+#: The contents of the file of a fitted TopicModel.
 STATE = Schema(
     vectorizer=Optional(Tree()),
     vocabulary=Schema(
@@ -111,40 +111,39 @@ STATE = Schema(
         Schema(**{**ESTIMATOR.fields, "estimator": Text("TemperedMultinomialMixture")})
     ),
 )
-#: What a model has of a fit, and not of other topics.
+#: Attributes of a fit that are removed when the topics change.
 OF_TOPICS = ("mixture_", "topic_similarity_")
-#: What a model has of an earlier fit or stream, and not of a new one.
+#: Attributes of an earlier fit or stream that a new fit removes.
 OF_BEFORE = ("choice_", "_candidates", *OF_TOPICS)
-#: What becomes of texts of a block that have no counted word.
-NOTHING_LEARNED = "Nothing is learned from them."
-#: What the parameters `vectorizer` and `lda` are if they are None.
+#: The end of the warning about texts without counted words in `fit` and `partial_fit`.
+NOTHING_LEARNED = "Nothing is learned from these texts."
+#: The classes that replace None as the parameter `vectorizer` or `lda`.
 PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
-    """Count the words of texts, which are checked first."""
     return sparse.csr_matrix(vectorizer.transform(readable(vectorizer, check_texts(texts))))
 
 
 def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
-    """Count the words of texts; warn if some have none, and say what these get."""
+    """Count the words of texts; warn about texts without words, whose result is `what`."""
     X = _counts(vectorizer, texts)
-    warn_of_empty(X, f"They get {what}, which contains no information on them.")
+    warn_of_empty(X, f"The result for these texts is {what}, which does not depend on the texts.")
     return X
 
 
 def _clusters_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
-    """The clusters of documents that begin as these topics."""
+    """Fit clusters of documents, starting from the topics."""
     K = number_of_topics(lda)
     mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
-    with warnings.catch_warnings():  # clusters without documents are no fault of the topics
+    with warnings.catch_warnings():  # clusters without documents do not mean that topics are bad
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture.fit(X)
-    return mixture.set_params(init="merged")  # the array is as large as the clusters
+    return mixture.set_params(init="merged")  # frees the array, which is as large as the clusters
 
 
 def _check_lda(lda: Any, n_words: int) -> None:
-    """Check that these are fitted topics of so many words."""
+    """Check that `lda` is a fitted TemperedLDA of `n_words` words."""
     if lda_in(lda) is not lda:
         raise BadParameter("lda", "a TemperedLDA", lda)
     check_is_fitted(lda)
@@ -161,84 +160,86 @@ class TopicModel(
     BaseEstimator,
     CallbackSupport,
 ):
-    r"""Find the topics of texts.
+    r"""Find topics in a collection of texts.
 
     The model counts words with a :class:`~sklearn.feature_extraction.text.CountVectorizer` and fits
     a :class:`annealvi.TemperedLDA` to the counts.  Texts are str, in a list, a pandas or polars
     Series, or any other iterable.
 
-    Usually only `n_topics`, `stop_words` and `random_state` need to be set.  To watch the fit, set
-    ``lda__callback=ProgressBar()`` (:class:`annealvi.progress.ProgressBar`); from scikit-learn 1.9
-    on, `set_callbacks` sets scikit-learn's own callbacks.
+    Usually you need to set only `n_topics`, `stop_words` and `random_state`.  To show the progress
+    of the fit, set ``lda__callback=ProgressBar()`` (:class:`annealvi.progress.ProgressBar`).  With
+    scikit-learn 1.9 or later, `set_callbacks` sets scikit-learn's own callbacks.
 
     Parameters
     ----------
     n_topics : int or "auto", default=20
-        Number of topics K.  It replaces `n_components` of `lda`.  With ``"auto"``,
+        Number of topics K, which replaces `n_components` of `lda`.  With ``"auto"``,
         :func:`annealvi.topics.choose_n_topics` first compares 2, 5, 10, 20, 50, 100 and 200 topics
         on a sample of the texts, skipping values with fewer than 20 documents per topic.
     vectorizer : CountVectorizer or another transformer of texts, default=None
         The vectorizer that counts words; it is cloned.  None means
         :class:`annealvi.topics.TopicVectorizer`, whose limits on rare and frequent words depend on
-        the size of the corpus.  Another transformer needs ``get_feature_names_out``.  Its
-        parameters can be set as ``set_params(vectorizer__ngram_range=(1, 2))``.
+        the size of the corpus.  Another transformer must have ``get_feature_names_out``.  Set a
+        parameter of the vectorizer by, for example, ``set_params(vectorizer__ngram_range=(1, 2))``.
     lda : TemperedLDA, default=None
-        The model that finds the topics; it is cloned.  None means TemperedLDA().  Its parameters
-        can be set as ``set_params(lda__temperature=1)``.
+        The model that finds the topics; it is cloned.  None means TemperedLDA().  Set parameters of
+        the model by, for example, ``set_params(lda__temperature=1)``.
     seed_words : dict of str to list of str, default=None
-        Topics to find, each as a name and some of its words, for example ``{"space": ["nasa",
-        "orbit"]}``.  They become the first topics.  These start from documents with seed words,
-        unless `lda` has an `init` or several runs.  The `topic_word_prior` of a seed word in its
-        topic is larger by half the number of times that the word occurs in the texts.  Seed words
-        stay in the vocabulary, however rare or frequent they are.
+        Topics that you look for, as a dict of names to some words of the topic, for example
+        ``{"space": ["nasa", "orbit"]}``.  Topics with seed words are the first topics of the model.
+        They start from documents with seed words, unless `lda` has an `init` or makes several runs.
+        The `topic_word_prior` of a seed word in its topic is increased by half the number of times
+        that the word occurs in the texts.  Rare and frequent seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
-        Words to exclude; ignored if `vectorizer` has stop words.  A language, such as ``"german"``,
-        means the list of the package stop-words (``pip install stop-words``), and ``"english"``
-        means scikit-learn's; the error for an unknown str lists the languages.  Saved models
-        contain the words.
+        Words to exclude, unless `vectorizer` has its own stop words.  ``"english"`` means the list
+        of scikit-learn.  Another language, such as ``"german"``, means the list of the package
+        stop-words (``pip install stop-words``); the error for an unknown str lists the languages.
+        Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
-        Seed of the fit.  None means the seed of `lda`.
+        Random seed of the fit.  None means the `random_state` of `lda`.
     clusters : bool, default=True
-        Whether `fit` also learns a cluster of documents for each topic, which `predict` uses: a
-        :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.  This adds about a
-        fifth to the time of the fit, and takes twice the memory of the topics in float64.
+        Whether `fit` also learns a cluster of documents for each topic, which `predict` uses.  The
+        clusters are a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.
+        Clusters increase the time of the fit by about a fifth, and need twice the memory of the
+        topics in float64.
 
     Attributes
     ----------
     vectorizer_ : object
         The fitted vectorizer.
     lda_ : TemperedLDA
-        The fitted topics.  Its columns are `feature_names_`.
+        The fitted topics.  The columns of its `components_` are the words of `feature_names_`.
     components_ : ndarray of shape (n_topics, n_words)
         `components_` of `lda_`.  Divided by its row sums it is the probability of each word.
     feature_names_ : ndarray of shape (n_words,) of str
         The words that are counted.
     dropped_words_ : dict of str to list of str
         Words that were excluded, grouped by the parameter of the vectorizer that excluded them:
-        ``"min_df"``, ``"max_df"``, ``"max_features"``.  Words in most documents come first; at most
-        10,000 of each are listed.  ``"stop_words"`` lists all stop words.  After `partial_fit` they
-        are the words that later blocks may still add.
+        ``"min_df"``, ``"max_df"`` or ``"max_features"``.  Each list contains at most 10,000 words;
+        words that occur in most documents come first.  ``"stop_words"`` lists all stop words.
+        After `partial_fit`, the lists contain words that later texts may still add.
     vocabulary_ : Vocabulary
-        The words, the limits on them (`limits`), how many were excluded (`n_dropped`), and the
-        number of documents that they are from (`n_documents`).
+        The words, the limits on them (`limits`), the numbers of excluded words (`n_dropped`) and
+        the number of documents in which words were counted (`n_documents`).
     vocabulary_note_ : str
-        How many words are counted, which were excluded and why, how many texts repeat another one,
-        and whether the texts are short.
+        A text that reports how many words are counted, which words were excluded and why, how many
+        texts repeat another text, and whether the texts are short.
     seed_topics_ : dict of str to int
-        The topic of each of the `seed_words`.
+        The number of the topic for each name in `seed_words`.
     topic_labels_ : dict of int to str
-        The labels set by `set_labels`, by topic.  A new fit has none.
+        The labels set by `set_labels`, by the number of the topic.  A new fit removes all labels.
     mixture_ : TemperedMultinomialMixture
-        The clusters of documents, after `fit` with ``clusters=True``.  Cluster k began as topic k.
+        The clusters of documents, after `fit` with ``clusters=True``.  Cluster k starts as topic k.
     choice_ : Choice
-        The comparison behind ``n_topics="auto"``.
+        The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
-        After `fit` with ``n_topics="auto"``: the cosine of each topic to its match in each run of
-        `choice_`, one to one.  :attr:`TopicSummary.trust` reads it.
+        The cosine of each topic to its match in each run of `choice_`, where topics are matched one
+        to one.  This attribute, which :attr:`TopicSummary.trust` uses, exists after `fit` with
+        ``n_topics="auto"``.
 
     See Also
     --------
-    annealvi.TemperedLDA : The same model for word counts.
+    annealvi.TemperedLDA : The model that finds topics in word counts.
 
     Examples
     --------
@@ -251,20 +252,20 @@ class TopicModel(
     (1, 2)
     """
 
-    # set by `fit`, `partial_fit` and `with_lda`, all at once
+    # set together by `fit`, `partial_fit` and `with_lda`
     vectorizer_: Any = field(init=False)
     lda_: TemperedLDA = field(init=False)
     seed_topics_: dict[str, int] = field(init=False)
     topic_labels_: dict[int, str] = field(init=False)
     _vocabulary: Vocabulary = field(init=False)
-    #: Of a stream, words that may come in.
+    #: Words that later texts of a stream may add to the vocabulary.
     _candidates: Candidates = field(init=False)
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vectorizer": [HasMethods(["fit_transform", "transform", "get_feature_names_out"]), None],
         "lda": [TemperedLDA, None],
-        "seed_words": "no_validation",  # check_seeds says what it must be
+        "seed_words": "no_validation",  # check_seeds checks it
         "stop_words": [StrOptions(set(LANGUAGES)), "array-like", None],
         "random_state": ["random_state"],
         "clusters": ["boolean"],
@@ -280,13 +281,13 @@ class TopicModel(
     clusters: bool = True
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also of `vectorizer` and `lda`.
+        """Set parameters of the model, of `vectorizer` and of `lda`.
 
         Parameters
         ----------
         **params : objects
             For example ``n_topics=50``, ``lda__temperature=1`` or ``vectorizer__min_df=3``.  If
-            `vectorizer` or `lda` is None, it is first replaced by its default.
+            `vectorizer` or `lda` is None, it is first replaced by the default object.
 
         Returns
         -------
@@ -306,11 +307,11 @@ class TopicModel(
     def fit(
         self, texts: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
     ) -> Self:
-        """Learn the words and the topics of texts.
+        """Learn the vocabulary and the topics of texts.
 
-        A KeyboardInterrupt or an error in the callback of `lda` is raised again, and the model then
-        has the topics reached so far, if there are any.  After any other error it is unchanged,
-        except that topics are kept if only the clusters cannot be fitted.
+        If a KeyboardInterrupt or an error in the callback of `lda` ends the fit, the exception is
+        raised, and the model contains the topics learned so far, if any.  If the clusters cannot be
+        fitted, the model contains the topics.  After any other error the model is unchanged.
 
         Parameters
         ----------
@@ -318,7 +319,8 @@ class TopicModel(
             At least two documents.  A document without words is allowed.
         y : Ignored
         resume : path, optional
-            A checkpoint of a fit of `lda` to the same texts; see :meth:`TemperedLDA.fit`.
+            A checkpoint of a fit to the same texts, from which the fit is resumed; see
+            :meth:`TemperedLDA.fit`.
 
         Returns
         -------
@@ -329,8 +331,8 @@ class TopicModel(
         TypeError
             If the texts are not an iterable of str.
         ValueError
-            If there are fewer than two documents, if no words are left, if there are more topics
-            than words, or if a parameter is out of range.
+            If there are fewer than two documents, if all words are excluded, if there are more
+            topics than words, or if a parameter is out of range.
         """
         self._fit(texts, y, resume)
         return self
@@ -345,26 +347,28 @@ class TopicModel(
         layer: str | None = None,
         resume: str | os.PathLike | None = None,
     ) -> Self:
-        """Learn the topics of word counts with known words, or of cells by genes or regions.
+        """Learn topics from word counts, or from counts of genes or regions in cells.
 
-        The model can then do the same as after `fit`: count these words in texts, have labels, be
-        edited and be saved.  All words are kept, even stop words.  Pass counts of other documents
-        to the methods of `lda_` and to :func:`annealvi.topics.describe`.
+        The fitted model supports everything that a model supports after `fit`: it counts the same
+        words in texts, and its topics can be labelled, edited and saved.  All words are kept, even
+        stop words.  To apply the model to counts of other documents, use the methods of `lda_` and
+        :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_words), AnnData or path
             How often each word occurs in each document, as integers, for at least two documents.
-            In an AnnData, a .h5ad or .mtx file or a folder of 10x, rows are cells; see
+            X can also be counts in cells: an AnnData, a .h5ad or .mtx file, or a folder of 10x; see
             :func:`annealvi.corpus.read_cells`.
         words : iterable of str, of length n_words, default=None
-            The word of each column.  If one has a capital letter, texts are not converted to lower
-            case.  None means the names of genes or regions in X.
+            The word of each column.  If any word contains a capital letter, texts are not converted
+            to lower case.  None means the names of genes or regions in X.
         layer : str, default=None
             The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
-            `raw`.  None means its X.
+            attribute `raw`.  None means its attribute `X`.
         resume : path, optional
-            A checkpoint of a fit of `lda` to the same counts; see :meth:`TemperedLDA.fit`.
+            A checkpoint of a fit to the same counts, from which the fit is resumed; see
+            :meth:`TemperedLDA.fit`.
 
         Returns
         -------
@@ -373,11 +377,11 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If a word is not a str, or `vectorizer` is not a CountVectorizer.
+            If a word is not a str, or if `vectorizer` is not a CountVectorizer.
         ValueError
-            If X has negative numbers, fractions, NaN or no words, if `words` does not have one
-            distinct word for each column, if there are more topics than words, or if a parameter is
-            out of range.
+            If X contains negative numbers, fractions or NaN, or only zeros; if `words` does not
+            contain a distinct word for each column; if there are more topics than words; or if a
+            parameter is out of range.
 
         Examples
         --------
@@ -394,18 +398,18 @@ class TopicModel(
             cells = read_cells(X, layer=layer)
             X, words = cells.data, cells.feature_names if words is None else words
             if words is None:
-                raise BadParameter("words", "a list of words, as X has no names of columns", words)
+                raise BadParameter("words", "a list of words, because X has no column names", words)
         elif layer is not None:
-            raise BadParameter("layer", "None for a matrix", layer)
+            raise BadParameter("layer", "None if X is a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
         if counts.shape[0] < 2 or not counts.data.any():
             got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
-            raise BadParameter("X", "at least two documents, with words", got)
+            raise BadParameter("X", "counts of at least two documents that contain words", got)
         given: Any = words
         n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
         if n_words == counts.shape[0] != counts.shape[1]:
-            wanted = f"the words of the {counts.shape[1]} columns"
-            hint = "X has that many rows: if it is transposed, pass X.T."
+            wanted = f"the words of the {counts.shape[1]} columns of X"
+            hint = f"X has {counts.shape[0]} rows. If X is transposed, pass X.T."
             raise BadParameter("words", wanted, f"{n_words} words", hint)
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
@@ -413,7 +417,7 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray:
-        """Fit, then `transform` the same texts.
+        """Fit the model, and return the topic proportions of the same texts.
 
         Parameters
         ----------
@@ -430,18 +434,19 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, texts: Iterable[Any], y: Any = None) -> Self:
-        """Learn from more texts: one block of them, or an iterable of blocks.
+        """Learn from more texts, which are one block of texts or an iterable of blocks.
 
-        `lda__total_samples` is the number of texts in all blocks together.
+        Set `lda__total_samples` to the number of texts in all blocks together.
 
-        The first block decides which words are counted, and later blocks add words.  A word is
-        added, and counted from that block on, once the number of texts that contain it, among all
-        texts so far, is within the limits of the vectorizer.  Words are never removed, and keep
-        their places in `feature_names_`.  A given vocabulary never changes, as in
-        ``TopicVectorizer(vocabulary=words)`` and after `fit_counts`; neither does that of a
-        transformer that is not a CountVectorizer, or that counts in its own way.  Words that are
-        not yet in enough texts are in `dropped_words_`; at most 200,000 are remembered.  The first
-        block must have as many words as there are topics.
+        The first block determines which words are counted, and later blocks add words.  A word is
+        added, and counted from that block on, when the number of texts that contain the word, among
+        all texts so far, is within the limits of the vectorizer.  Words are never removed, and keep
+        their positions in `feature_names_`.  Words that do not yet occur in enough texts are in
+        `dropped_words_`; the model stores at most 200,000 of them.  The first block must contain at
+        least as many words as there are topics.
+
+        No words are added if you passed the vocabulary, as in ``TopicVectorizer(vocabulary=words)``
+        or `fit_counts`, if `vectorizer` is not a CountVectorizer, or if it overrides `transform`.
 
         Parameters
         ----------
@@ -458,8 +463,8 @@ class TopicModel(
         TypeError
             If a block is not an iterable of str.
         ValueError
-            If a block is empty, or if the first one is not valid in `fit`.  What was learned from
-            earlier blocks is kept.
+            If a block is empty, or if the first block is not valid in `fit`.  The model keeps what
+            it learned from earlier blocks.
         """
         with writing(self):
             for block in blocks_of(texts):
@@ -479,28 +484,28 @@ class TopicModel(
 
     @classmethod
     def from_parts(cls, vectorizer: Any, lda: TemperedLDA) -> Self:
-        """Return a model made of a fitted vectorizer and topics fitted to its counts.
+        """Return a model that consists of a fitted vectorizer and topics fitted to its counts.
 
         Parameters
         ----------
         vectorizer : CountVectorizer or TopicVectorizer
-            Fitted.
+            A fitted vectorizer.
         lda : TemperedLDA
-            Fitted to the counts of the vectorizer.
+            Topics that were fitted to the counts of the vectorizer.
 
         Returns
         -------
         TopicModel
-            Its parameters `vectorizer` and `lda` are clones of these.
+            A fitted model, whose parameters `vectorizer` and `lda` are unfitted clones.
 
         Raises
         ------
         TypeError
             If `vectorizer` or `lda` is of another class.
         ValueError
-            If they do not have the same number of words.
+            If `vectorizer` and `lda` do not have the same number of words.
         NotFittedError
-            If one is not fitted.
+            If `vectorizer` or `lda` is not fitted.
 
         Examples
         --------
@@ -527,7 +532,7 @@ class TopicModel(
 
     @reads
     def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
-        """Infer the shares of the topics in texts.
+        """Infer the topic proportions of texts.
 
         Parameters
         ----------
@@ -539,15 +544,15 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
-            Rows sum to 1.  A text without words gets the mean of the prior; a warning reports the
-            number of such texts.
+            Rows sum to 1.  The row of a text without words is the mean of the prior; a warning
+            reports the number of such texts.
 
         Raises
         ------
         TypeError
             If the texts are not an iterable of str.
         ValueError
-            If there are none, or if the method is unknown.
+            If there are no texts, or if the method is unknown.
         """
         vectorizer, lda = self._parts()
         X = _known_counts(vectorizer, texts, "the mean of the prior")
@@ -557,8 +562,9 @@ class TopicModel(
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """Return the cluster of each text, which is the number of a topic.
 
-        The cluster is that of `mixture_`.  If that does not exist (with ``clusters=False``, after
-        `partial_fit`, or for edited topics), it is what :meth:`TemperedLDA.predict` returns.
+        Clusters are predicted by `mixture_`.  With ``clusters=False``, after `partial_fit` and
+        after topics are edited, `mixture_` does not exist, and clusters are predicted by
+        :meth:`TemperedLDA.predict`.
 
         Parameters
         ----------
@@ -567,26 +573,27 @@ class TopicModel(
         Returns
         -------
         ndarray of shape (n_samples,)
-            A text without words gets the largest cluster; a warning reports how many there are.
+            Topic numbers.  A text without words is assigned to the largest cluster; a warning
+            reports the number of such texts.
         """
         check_is_fitted(self)
         classifier = vars(self).get("mixture_", self.lda_)
         return classifier.predict(_known_counts(self.vectorizer_, texts, "the largest cluster"))
 
     def describe(self, documents: Any, **options: Any) -> TopicSummary:
-        """Summarise what the model finds in documents, by :func:`annealvi.topics.describe`.
+        """Summarise the topics of the model in documents, by :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
         documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
             Texts or word counts, usually those that were fitted.
         **options : objects
-            The other parameters of that function.
+            The other parameters of :func:`annealvi.topics.describe`.
 
         Returns
         -------
         TopicSummary
-            Its methods list the topics, and draw them.
+            A summary whose methods list and draw the topics.
         """
         return describe(self, documents, **options)
 
@@ -594,9 +601,9 @@ class TopicModel(
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
-        Compare only scores of models with the same words and the same priors.  Fewer words score
-        higher, and with other priors, such as those of ``preset="sklearn"``, the score is another
-        bound.  Use :func:`annealvi.metrics.document_completion` to compare other models.
+        Compare only scores of models with the same words and the same priors.  With fewer words the
+        score is higher, and with other priors it is another bound.  To compare other models, use
+        :func:`annealvi.metrics.document_completion`.
 
         Parameters
         ----------
@@ -606,7 +613,7 @@ class TopicModel(
         Returns
         -------
         float
-            Higher is better.
+            The score; higher is better.
         """
         vectorizer, lda = self._parts()
         return lda.score(_known_counts(vectorizer, texts, "a score of 0"))
@@ -622,7 +629,7 @@ class TopicModel(
         Returns
         -------
         CSR matrix of shape (n_samples, n_words)
-            Columns are `feature_names_`; methods of `lda_` take this matrix.
+            The columns are the words of `feature_names_`.  Methods of `lda_` accept this matrix.
         """
         return _counts(self._parts()[0], texts)
 
@@ -651,28 +658,29 @@ class TopicModel(
         seed_topics: Mapping[str, int] | None = None,
         labels: Mapping[int, str] | None = None,
     ) -> Self:
-        """Return a new model of the same words with other topics; this one is unchanged.
+        """Return a new model with the same words and other topics; this model is not changed.
 
         Parameters
         ----------
         lda : TemperedLDA
-            Fitted to the same number of words.
+            Topics that were fitted to counts of the same words.
         seed_topics : mapping of str to int, optional
-            The topics of the new model that have seed words.  By default none.
+            The topics of the new model that have seed words.  By default no topic has seed words.
         labels : mapping of int to str, optional
-            Labels of topics of the new model, as in `set_labels`.  By default none.
+            Labels of topics of the new model, as in `set_labels`.  By default there are no labels.
 
         Returns
         -------
         TopicModel
-            `n_topics` is the number of topics of `lda`.
+            A model whose `n_topics` is the number of topics of `lda`.
 
         Raises
         ------
         TypeError
             If `lda` is not a TemperedLDA.
         ValueError
-            If it has another number of words, or if `seed_topics` or `labels` name other topics.
+            If `lda` has another number of words, or if `seed_topics` or `labels` contain a topic
+            that does not exist.
         """
         check_is_fitted(self)
         _check_lda(lda, len(self.feature_names_))
@@ -682,7 +690,7 @@ class TopicModel(
             isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
             for name, topic in seeded.items()
         ):
-            wanted = f"a dict of names to topics below {n_topics}"
+            wanted = f"a dict of names to topic numbers from 0 to {n_topics - 1}"
             raise BadParameter("seed_topics", wanted, seed_topics)
         other = shallow(self)
         for name in OF_TOPICS:
@@ -695,15 +703,15 @@ class TopicModel(
     def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
         """Set labels of topics, which are shown instead of words and saved with the model.
 
-        :func:`annealvi.topics.describe`, the report and the commands show them.  Topics that
-        functions such as :func:`annealvi.topics.merge_topics` leave unchanged keep their labels.
+        Summaries, reports and the commands of the command line show the labels.  A topic keeps its
+        label when other topics are edited, for example by :func:`annealvi.topics.merge_topics`.
         Merged topics and topics of a new fit have no labels.
 
         Parameters
         ----------
         labels : dict of int to str, or sequence of str
-            A dict with labels of some topics, by their numbers, or labels of all topics, such as
-            the `labels` of a summary.  Other topics keep their labels.
+            Either a dict of topic numbers to labels, or a sequence with the labels of all topics,
+            such as the `labels` of a summary.  Topics that are not in the dict keep their labels.
 
         Returns
         -------
@@ -712,7 +720,7 @@ class TopicModel(
         Raises
         ------
         ValueError
-            If there is no such topic, a label is empty, or two topics would have the same label.
+            If a topic does not exist, a label is empty, or two topics would have the same label.
 
         Examples
         --------
@@ -738,25 +746,25 @@ class TopicModel(
     # ------------------------------------------------------------------- files
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the model to one file, with its words; see :func:`annealvi.save`.
+        """Write the model, including its vocabulary, to a file; see :func:`annealvi.save`.
 
         Parameters
         ----------
         path : path
-            An existing file is replaced only once the new one is complete.
+            The file.  An existing file is replaced only when the new one is complete.
         """
         save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike, **parameters: Any) -> Self:
-        """Read a model that :meth:`save` wrote; see :func:`annealvi.load`.
+        """Read a model from a file that :meth:`save` wrote; see :func:`annealvi.load`.
 
         Parameters
         ----------
         path : path
         **parameters : objects
-            Parameters that replace those in the file.  Pass a `vectorizer` that has functions of
-            your own, such as a tokenizer, because a file cannot hold functions.
+            Parameters that replace those in the file.  If the `vectorizer` has your own functions,
+            such as a tokenizer, pass it again, because a file cannot contain functions.
 
         Returns
         -------
@@ -765,15 +773,15 @@ class TopicModel(
         Raises
         ------
         ValueError
-            If the file holds another estimator, is damaged, or has a newer format.
+            If the file contains another estimator, is damaged, or has a newer format.
         OSError
             If the file cannot be read.
         """
         model = load(path, **parameters)
         if not isinstance(model, cls):
             raise ValueError(
-                f"{os.fsdecode(path)!r} must hold a {cls.__name__}. Got a "
-                f"{type(model).__name__}: read it with annealvi.load."
+                f"The file {os.fsdecode(path)!r} must contain a {cls.__name__}. Got a "
+                f"{type(model).__name__}. Read this file with annealvi.load."
             )
         return model
 
@@ -782,8 +790,9 @@ class TopicModel(
         vectorizer = self.vectorizer_
         if _reads_files(vectorizer):
             raise TypeError(
-                f"A {type(self).__name__} whose vectorizer has input={vectorizer.input!r} cannot "
-                "be written: a file must not make `transform` open other files."
+                f"A {type(self).__name__} cannot be saved if its vectorizer has the parameter "
+                f"input={vectorizer.input!r}, because the loaded model would read other files. "
+                "Fit the model with input='content'."
             )
         functions = has_function(vectorizer)
         return STATE.dump(
@@ -820,11 +829,11 @@ class TopicModel(
             vectorizer = parameter_of(vectorizer, "state.vectorizer")
         if _reads_files(vectorizer):
             raise damaged("state.vectorizer", "with input='content'", vectorizer.input)
-        try:  # it looks at its parameters only in a fit
+        try:  # a test, because a vectorizer checks its parameters only in `fit`
             copied(vectorizer).set_params(vocabulary=["word"]).fit(["a word"]).transform(["a word"])
-        except Exception as error:  # of any library that a strange parameter has reached
+        except Exception as error:  # any library may raise it because of a damaged parameter
             raise ValueError(
-                f"The file is damaged: its vectorizer cannot count: {error}"
+                f"The file is damaged: its vectorizer cannot count words: {error}"
             ) from error
         self._vocabulary, self.vectorizer_ = vocabulary, with_vocabulary(vectorizer, words)
         self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
@@ -850,9 +859,9 @@ class TopicModel(
 
     # -------------------------------------------------------------- attributes
 
-    components_ = property(attrgetter("lda_.components_"), doc="Those of `lda_`.")
+    components_ = property(attrgetter("lda_.components_"), doc="The `components_` of `lda_`.")
     feature_names_ = property(attrgetter("_vocabulary.words"), doc="The words that are counted.")
-    dropped_words_ = property(attrgetter("vocabulary_.dropped"), doc="Words that were left out.")
+    dropped_words_ = property(attrgetter("vocabulary_.dropped"), doc="Words that were excluded.")
 
     @property
     def vocabulary_(self) -> Vocabulary:
@@ -877,7 +886,7 @@ class TopicModel(
         return tags
 
     def __copy__(self) -> Self:
-        """A copy with the same parameters, which goes on from the fit for itself."""
+        """Return a copy that can be fitted further without changing this model."""
         copied = shallow(self)
         if copied.__sklearn_is_fitted__():
             copied.lda_ = copy.copy(copied.lda_)
@@ -886,13 +895,12 @@ class TopicModel(
     # ----------------------------------------------------------------- details
 
     def _parts(self) -> tuple[Any, TemperedLDA]:
-        """The vectorizer and the topics of one and the same fit."""
+        """Return the vectorizer and the topics of the same fit, even if another thread fits."""
         check_is_fitted(self)
         with reading(self):
             return self.vectorizer_, self.lda_
 
     def _new_vectorizer(self) -> Any:
-        """A clone of the vectorizer, with the stop words."""
         vectorizer = TopicVectorizer() if self.vectorizer is None else copied(self.vectorizer)
         return with_stop_words(vectorizer, self.stop_words)
 
@@ -925,9 +933,9 @@ class TopicModel(
     def _begin(
         self, documents: Any, words: NDArray | None = None, *, stream: bool = False
     ) -> tuple[dict[str, Any], sparse.csr_matrix]:
-        """Attributes of a fit whose topics are still to be fitted, and the counts.
+        """Return the attributes of a fit before its topics are fitted, and the counts.
 
-        The documents are texts, or counts of given words.
+        The documents are texts or, if `words` is not None, counts of these words.
         """
         auto = isinstance(self.n_topics, str)
         vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)
@@ -937,7 +945,7 @@ class TopicModel(
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
         else:
             X, vocabulary = documents, Vocabulary(words, 0)
-        warn_of_empty(X, f"{NOTHING_LEARNED} Their shares are the prior's.")
+        warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
         if vocabulary.very_short:
             warn_user(vocabulary.shortness())
         n_words, K = len(vocabulary.words), max(len(seed_words), 1) if auto else int(self.n_topics)
@@ -945,7 +953,7 @@ class TopicModel(
             wanted = f"at most the number of words, {n_words}"
             raise BadParameter("n_topics", wanted, K, vocabulary.note())
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
-        # a clone has copies of the callbacks, which the user would not see
+        # not the copies that `clone` makes: the user looks at the original callbacks
         lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
@@ -957,14 +965,14 @@ class TopicModel(
             K = found["choice_"].recommended
         lda.set_params(n_components=K)
         if seed_words:
-            # whatever is wrong with the parameters of `lda`, it says itself when it fits
+            # a wrong type of total_samples is reported by `lda` when it is fitted
             counted = stream and isinstance(lda.total_samples, Real)
             n_each = as_float(lda.total_samples) / X.shape[0] if counted else 1.0
             plant_seeds(lda, seed_words, vocabulary.words, X, n_each)
         return {**found, "_vocabulary": vocabulary}, X
 
     def _show(self, found: dict[str, Any], fit: Callable[[], Any]) -> None:
-        """Fit topics; show them, also if an interrupt has left some of the fit."""
+        """Fit topics, and set the attributes even if an interrupt ends the fit."""
         try:
             fit()
         finally:
@@ -978,7 +986,7 @@ class TopicModel(
                     self.__dict__.update(found)
 
     def _go_on(self, texts: list[str]) -> None:
-        """Learn from one more block of a stream, with the words that it brings in."""
+        """Learn from one more block of a stream, and add its new words."""
         vectorizer, vocabulary = self.vectorizer_, self._vocabulary
         if not grows(vectorizer, vocabulary):
             X = _counts(vectorizer, texts)
@@ -996,22 +1004,22 @@ class TopicModel(
                 self.vectorizer_ = vectorizer
                 self._vocabulary = replace(vocabulary, words=after.words)
         self.lda_.partial_fit(X)
-        with changing(self):  # texts count only once they are learned
+        with changing(self):  # only now, because an error must not change the word counts
             self._vocabulary, self._candidates = after, candidates
 
     def _restore_parameters(self, lda: TemperedLDA) -> None:
-        """Take back what was set for the fit alone."""
+        """Restore parameters of `lda` that were set only for the fit."""
         given = TemperedLDA() if self.lda is None else self.lda
         lda.set_params(init=given.init, callback=given.callback)
 
 
 def _reads_files(vectorizer: Any) -> bool:
-    """Whether texts are taken for names of files, or for files."""
+    """Whether the vectorizer reads texts from files."""
     return getattr(vectorizer, "input", "content") != "content"
 
 
 def _with_texts(method: Callable) -> Callable:
-    """Let `texts` be passed by name: scikit-learn's wrapper of what shows output says X."""
+    """Make a method accept `texts` by name; scikit-learn's wrapper would name the parameter X."""
 
     @wraps(method)
     def call(self: TopicModel, texts: Iterable[str], *args: Any, **given: Any) -> Any:

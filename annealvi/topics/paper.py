@@ -1,4 +1,4 @@
-"""What goes into a paper: tables as files, and a paragraph on how the topics were found."""
+"""Output for a paper: tables as files, and a paragraph on how the topics were found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
 from annealvi.topics.described import Described
 
-#: Columns of longer texts break into lines, which are so wide in LaTeX.
+#: A column with texts longer than the first number has lines of the given width in LaTeX.
 _LONG, _WIDE = 40, r"p{0.4\linewidth}"
 _SPECIAL = {
     **{character: rf"\{character}" for character in "&%$#_{}"},
@@ -50,22 +50,23 @@ _REFERENCES = {
 
 @checked
 def write_table(frame: Any, path: str | os.PathLike) -> None:
-    """Write a table as .csv, or as .tex for the LaTeX package booktabs.
+    """Write a table to a .csv file, or to a .tex file for the LaTeX package booktabs.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Such as `table` of a :class:`TopicSummary`, or what its methods `by_group` and `over_time`
-        return.  The index is written too, unless it is only unnamed row numbers.
+        A table, such as the `table` of a :class:`TopicSummary` or the result of its methods
+        `by_group` and `over_time`.  The index is also written, unless it has no name and contains
+        only row numbers.
     path : path
-        A file that ends in ``.csv`` gets all digits.  One that ends in ``.tex`` gets a tabular
-        without a float around it; numbers have two decimals, or three in a column of numbers
-        between -1 and 1.
+        The file, whose name ends in ``.csv`` or ``.tex``.  A .csv file contains all digits.  A .tex
+        file contains a tabular without a float, in which numbers have two decimals, or three
+        decimals in a column of numbers between -1 and 1.
 
     Raises
     ------
     ValueError
-        If it is not a DataFrame, or the path has another ending.
+        If `frame` is not a DataFrame, or if the name of the file has another ending.
     OSError
         If the file cannot be written.
 
@@ -82,7 +83,7 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
     try:
         name = os.fsdecode(path)
     except TypeError:
-        raise BadParameter("path", "a path", path) from None
+        raise BadParameter("path", "a str or a path", path) from None
     if Path(name).suffix not in (".csv", ".tex"):
         raise BadParameter("path", "a file that ends in .csv or .tex", name)
     levels = ["" if level is None else level for level in frame.index.names]
@@ -95,7 +96,7 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
 
 
 def _latex(frame: Any) -> str:
-    """A tabular: numbers on the right, texts on the left."""
+    """Make a tabular, in which numbers are aligned on the right and texts on the left."""
     columns, cells = [], []
     for place in range(frame.shape[1]):
         column = frame.iloc[:, place]
@@ -113,7 +114,7 @@ def _latex(frame: Any) -> str:
 
 
 def _cell(value: Any, decimals: int) -> str:
-    """A value in a table; nothing for what is missing."""
+    """Format a value of a table; a missing value becomes an empty text."""
     if value is None:
         return ""
     if isinstance(value, date):
@@ -121,12 +122,12 @@ def _cell(value: Any, decimals: int) -> str:
     if not isinstance(value, float | np.floating):
         return _escaped(value)
     text = f"{value:,.{decimals}f}"
-    # with a minus, not a hyphen
+    # math mode, so that LaTeX prints a minus sign instead of a hyphen
     return f"${text.replace(',', '{,}')}$" if float(value) < 0 else text
 
 
 def _escaped(value: Any) -> str:
-    """A text in which LaTeX reads nothing as a command."""
+    """Escape the special characters of LaTeX in a text."""
     text = " ".join(str(value).split())
     return re.sub(r"[&%$#_{}\\~^<>|]", lambda found: _SPECIAL[found[0]], text)
 
@@ -135,7 +136,7 @@ def _escaped(value: Any) -> str:
 
 
 def methods(summary: Described) -> str:
-    """Say how the topics were found, in a paragraph: `TopicSummary.methods`."""
+    """Write a paragraph on how the topics were found; see `TopicSummary.methods`."""
     facts = summary.facts
     K, V = summary.topics.shape
     is_lda = "priors" in facts
@@ -144,12 +145,13 @@ def methods(summary: Described) -> str:
     said += _vocabulary(facts) + _fitted(facts) if is_lda else []
     n_words, known = float(summary.lengths.sum()), int((summary.lengths > 0).sum())
     said.append(
-        f"The topics are described on {len(summary.lengths):,} documents, of which {known:,} have "
-        f"words of the vocabulary: {n_words:,.0f} words, {n_words / known:.1f} a document."
+        f"The topics are described on {len(summary.lengths):,} documents. Of these, {known:,} "
+        f"contain words of the vocabulary, with {n_words:,.0f} words in total and "
+        f"{n_words / known:.1f} words per document."
     )
     said += _measured(summary)
     said.append(
-        f"Numbers were computed with annealvi {__version__}; the checksum of the topics is "
+        f"All numbers were computed with annealvi {__version__}. The checksum of the topics is "
         f"{summary.checksum}."
     )
     text = " ".join(said)
@@ -158,7 +160,6 @@ def methods(summary: Described) -> str:
 
 
 def _vocabulary(facts: dict[str, Any]) -> list[str]:
-    """Which words are counted, and how K was chosen."""
     said = []
     if (vocabulary := facts["vocabulary"]) is not None:
         limits, n = vocabulary.limits, vocabulary.n_dropped
@@ -173,21 +174,21 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
             if n.get(limit)
         ]
         if left_out:
-            said.append(f"Words left out: {_joined(left_out)}.")
+            said.append(f"These words were excluded: {_joined(left_out)}.")
         if n.get("stop_words"):
-            said.append(f"{n['stop_words']:,} stop words were not counted.")
-        said.append(f"The vocabulary is that of {vocabulary.n_documents:,} documents.")
+            said.append(f"{n['stop_words']:,} stop words were excluded.")
+        said.append(f"The vocabulary was learned from {vocabulary.n_documents:,} documents.")
     if facts["choice"] is not None:
         ks, by = ", ".join(map(str, facts["choice"].ks)), facts["choice"].criterion
         of = "coherence and diversity" if by == "quality" else "held-out likelihood"
-        said.append(f"The number of topics was chosen among {ks} by {of}.")
+        said.append(f"The number of topics was chosen from {ks} by {of}.")
     if facts["seeded"]:
-        said.append(f"Seed words were given for the topics {_joined(facts['seeded'])}.")
+        said.append(f"Seed words were used for the topics {_joined(facts['seeded'])}.")
     return said
 
 
 def _fitted(facts: dict[str, Any]) -> list[str]:
-    """Priors, and how the fit was made, if the topics are those of one fit."""
+    """Describe the priors and, if the topics are those of a single fit, how it was made."""
     said = []
     settings = facts.get("settings", {})
     of = ("the topics of a document", "the words of a topic")
@@ -200,13 +201,13 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
         how = ", learned from the data (Minka 2000)" if learned else ""
         said.append(f"The Dirichlet prior of {whose} {size}{how}.")
     if not settings:
-        said.append("The topics are not those of one fit: say here how they were made.")
+        said.append("The topics do not come from a single fit. Describe here how they were made.")
         return said
     online = settings["learning_method"] == "online"
     method = "stochastic variational inference (Hoffman et al. 2013)" if online else ""
     said.append(f"The fit was made by {method or 'variational inference'}{_temperature(facts)}.")
     if online:
-        said.append(f"A step used {int(settings['batch_size']):,} documents.")
+        said.append(f"Each step used {int(settings['batch_size']):,} documents.")
     n = int(settings["n_init"])
     if n > 1 and settings["merged"]:
         said.append(f"The topics of {n} runs were merged into one fit.")
@@ -214,12 +215,11 @@ def _fitted(facts: dict[str, Any]) -> list[str]:
         said.append(f"The best of {n} runs was kept.")
     seed = facts["seed"]
     number = isinstance(seed, int | np.integer)
-    said.append(f"The seed was {seed}." if number else "No seed was set by a number.")
+    said.append(f"The random seed was {seed}." if number else "No random seed was set.")
     return said
 
 
 def _temperature(facts: dict[str, Any]) -> str:
-    """At which temperature the fit was made."""
     path, given = facts["path"], facts["settings"]["temperature"]
     kind = given if isinstance(given, str) else type(given).__name__
     first, last = float(path.max()), float(path[-1])
@@ -235,36 +235,35 @@ def _temperature(facts: dict[str, Any]) -> str:
 
 
 def _measured(summary: Described) -> list[str]:
-    """Measures of the topics, as far as they are known."""
     said, quality = [], summary.quality
     if np.isfinite(quality["coherence"]):
         said.append(
-            f"The mean coherence of topics is {quality['coherence']:.2f} (NPMI of the ten most "
-            "probable words, Lau et al. 2014, in these documents)."
+            f"The mean coherence of topics in these documents is {quality['coherence']:.2f} (NPMI "
+            "of the ten most probable words, Lau et al. 2014)."
         )
     if "held_out_log_likelihood" in quality:
         said.append(
-            "Documents that were held out have a log-likelihood of "
-            f"{quality['held_out_log_likelihood']:.3f} nats "
-            "per word, by document completion."
+            "Held-out documents have a log-likelihood of "
+            f"{quality['held_out_log_likelihood']:.3f} nats per word, measured by document "
+            "completion."
         )
     if "stability" in quality:
         cosine = quality["stability"]
-        said.append(f"The mean cosine of best matching topics of two fits is {cosine:.2f}.")
+        said.append(f"The mean cosine between matched topics of two fits is {cosine:.2f}.")
     if summary.support is not None:
         n, K = int((summary.support >= 0.5).sum()), len(summary.support)
-        said.append(f"Of the {K} topics {n} were found by at least half of the runs.")
+        said.append(f"At least half of the runs found {n} of the {K} topics.")
     if summary.refits is not None:
         n, K = summary.refits.similarity.shape
         said.append(
-            f"The model was fitted {n} more times, from other seeds and to documents drawn with "
-            f"replacement; of the {K} topics {int((summary.refits.support >= 0.5).sum())} were "
-            "found again by at least half of these fits (cosine of at least 0.7, matched one to "
-            "one). Standard errors include how much estimates differ between the fits."
+            f"The model was fitted {n} more times, with other random seeds and to documents drawn "
+            f"with replacement. At least half of these fits found "
+            f"{int((summary.refits.support >= 0.5).sum())} of the {K} topics again (topics were "
+            "matched one to one, with a cosine of at least 0.7). Standard errors include the "
+            "variation of estimates between the fits."
         )
     return said
 
 
 def _joined(parts: list[str]) -> str:
-    """Parts of a sentence: a, b and c."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

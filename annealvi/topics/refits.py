@@ -1,4 +1,4 @@
-"""Refits: how far topics depend on the start of a fit and on which documents were drawn."""
+"""Refits: how much topics depend on the random seed of a fit and on the choice of documents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from annealvi.topics.trust import LEAST_STABILITY, pairs
 
 
 class Refits:
-    """Topics of refits, matched one to one with those of the fit; made by `refit`.
+    """Topics of refits, matched one to one with the topics of the fit; returned by `refit`.
 
     Parameters
     ----------
@@ -33,15 +33,15 @@ class Refits:
     Attributes
     ----------
     similarity : ndarray of shape (n, K)
-        Cosine of each topic and its match in each refit.
+        Cosine of each topic with its match in each refit.
     found : ndarray of shape (n, K) of bool
-        Whether the cosine is at least 0.7.
+        Whether each refit found each topic: the cosine is at least 0.7.
     support : ndarray of shape (K,)
         Share of the refits that found each topic.
     shares : ndarray of shape (n, D, K) of float32
         Shares of the matching topics in all documents, for each refit.
     checksum : str
-        :func:`annealvi.metrics.topic_checksum` of the topics that were refitted.
+        :func:`annealvi.metrics.topic_checksum` of the model that was fitted again.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Refits:
     def __repr__(self) -> str:
         n, n_topics = self.similarity.shape
         return (
-            f"<{n} refits of {n_topics} topics: {self.support.mean():.0%} of the topics are found "
-            "again>"
+            f"<{n} refits of {n_topics} topics: on average a refit found "
+            f"{self.support.mean():.0%} of the topics again>"
         )
 
 
@@ -74,45 +74,45 @@ def refit(
     n_jobs: int | None = -1,
     verbose: int = 0,
 ) -> Refits:
-    """Fit the model several more times, from other seeds and to documents drawn with replacement.
+    """Fit the model several more times, with other seeds and to documents drawn with replacement.
 
-    Topics are matched with those of each refit, one to one, so that the sum of the cosines of their
-    words is largest.  Differences between refits then show how certain the topics are, and the
-    intervals of :meth:`TopicSummary.effects` allow for them.
+    The topics of each refit are matched one to one with the topics of the model, so that the sum of
+    the cosines between matched topics is largest.  Differences between refits show how uncertain
+    the topics are, and the intervals of :meth:`TopicSummary.effects` allow for this uncertainty.
 
     Parameters
     ----------
     model : fitted TopicModel or TemperedLDA
-        It is not changed.  Refits use its parameters and its words.
+        The model, which is not changed.  Refits use its parameters and its vocabulary.
     documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
         The documents that were fitted: texts for a TopicModel, otherwise word counts.
     n : int, default=10
         Number of refits.
     random_state : int, RandomState instance or None, default=0
-        Seed of the draws of documents and of the refits.
+        Random seed for the draws of documents and for the refits.
     n_jobs : int, default=-1
-        Number of refits computed at the same time, each in one thread; -1 means one for each
-        processor.  The result does not depend on it.
+        Number of refits at the same time, each in one thread.  The result is the same for any
+        number.  -1 means as many refits as there are processors.
     verbose : int, default=0
         How much is printed during the fits, as in joblib.
 
     Returns
     -------
     Refits
-        With `similarity`, `support` and `shares`.
+        The result, with the attributes `similarity`, `support` and `shares`.
 
     Raises
     ------
     NotFittedError
         If the model is not fitted.
     TypeError
-        If the model is not one of annealvi, which cannot refit models of other libraries.
+        If `model` is not a model of annealvi.
     ValueError
-        If the documents have other words than the model, or a parameter is outside its range.
+        If the documents have other words than the model, or if a parameter is out of range.
 
     See Also
     --------
-    annealvi.topics.describe : Its parameter `refits` makes them for a summary.
+    annealvi.topics.describe : Makes refits for a summary, if its parameter `refits` is set.
 
     Examples
     --------
@@ -122,19 +122,19 @@ def refit(
     >>> X = make_topic_corpus(300, 100, 4, random_state=0).data
     >>> lda = TemperedLDA(4, random_state=0).fit(X)
     >>> refit(lda, X, 3)
-    <3 refits of 4 topics: 100% of the topics are found again>
+    <3 refits of 4 topics: on average a refit found 100% of the topics again>
     """
     lda = lda_of(model)
     X = check_words(lda, counts_of(model, documents, "documents"), "refit")
     check_counts(X)
     rng = check_random_state(random_state)
-    # all is drawn before the first fit, so that it does not matter which is done first
+    # all random numbers are drawn before the first fit, so that the order of fits has no influence
     drawn = [
         (np.sort(rng.randint(X.shape[0], size=X.shape[0])), int(rng.randint(2**31 - 1)))
         for _ in range(int(n))
     ]
     run = Parallel(n_jobs=n_jobs, prefer="threads", verbose=int(verbose))
-    with warnings.catch_warnings():  # the fit has warned already, if it was short
+    with warnings.catch_warnings():  # the original fit has already warned if it was short
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = run(delayed(_one)(lda, X, rows, seed) for rows, seed in drawn)
     similarity, shares = zip(*fits, strict=True)
@@ -144,10 +144,10 @@ def refit(
 def _one(
     lda: TemperedLDA, X: Any, rows: NDArray[np.intp], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """The cosines of the topics to those of one refit, and the shares of these in all documents."""
+    """Make a refit; return the cosines of its topics and their shares in all documents."""
     fit = unwatched(lda, n_components=number_of_topics(lda), random_state=seed, n_jobs=1)
     if not isinstance(lda.init, str):
-        fit.set_params(init="auto")  # topics to start from would all lead to the same ones
+        fit.set_params(init="auto")  # with an array, all refits would find the same topics
     fit.fit(X[rows])
     _, columns, similarity = pairs(lda.components_, fit.components_)
     return similarity, fit.transform(X)[:, columns].astype(np.float32)

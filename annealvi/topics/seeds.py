@@ -1,6 +1,6 @@
-"""Seed words: topics that the user names by some of their words.
+"""Seed words, by which the user describes topics that the model should find.
 
-They have two effects: on the prior of the topics' words, and on the documents they start from.
+Seed words change the prior of words in topics, and the documents from which topics start.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from annealvi.metrics.held_out import usual_prior
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, topics_of_spread_documents
 from annealvi.topics.vectorizer import is_list
 
-#: The prior of a seed word in its topic, for each time that the corpus has it.
+#: The addition to the prior of a seed word in its topic, for each occurrence in the corpus.
 SEED_PRIOR = 0.5
 ALLOWED = "a dict of names to lists of words, such as {'space': ['nasa', 'orbit']}, or None"
 
 
 def check_seeds(seed_words: Any, n_topics: int | None, vectorizer: Any) -> dict[str, list[str]]:
-    """Check seed words, and write them as the vectorizer writes words: in lower case, say."""
+    """Check seed words, and preprocess them as the vectorizer does, for example to lower case."""
     if seed_words is None:
         return {}
     if not isinstance(seed_words, Mapping):
@@ -52,16 +52,16 @@ def plant_seeds(
     X: sparse.csr_matrix,
     n_each: float = 1.0,
 ) -> None:
-    """Set the prior and the start of the first topics of a TemperedLDA, which is to be fitted.
+    """Set the prior and the initial topics of a TemperedLDA for seed words.
 
-    The start is left as it is if the user has set one, or wants several runs.
+    The initial topics are not set if the user has set `init` or several runs.
     """
     columns = {word: column for column, word in enumerate(words.tolist())}
     K, base = int(lda.n_components), lda.topic_word_prior
     if base is None:
         base = 1.0 / K if lda.preset == "sklearn" else usual_prior(K)
     lda.set_params(topic_word_prior=seeded_prior(seed_words, columns, X, base, K, n_each))
-    one = is_open(lda.n_init) or lda.n_init == 1  # several must differ
+    one = is_open(lda.n_init) or lda.n_init == 1  # several runs must start differently
     if one and isinstance(lda.init, str) and lda.init == "auto":
         lda.set_params(init=seeded_start(seed_words, columns, X, K, lda.random_state))
 
@@ -74,10 +74,10 @@ def seeded_prior(
     n_topics: int,
     n_each: float = 1.0,
 ) -> NDArray[np.float64]:
-    """The topics' prior with seed words: topic k has the words of the k-th seed.
+    """Compute the prior of words in topics, where topic k has the k-th list of seed words.
 
-    A seed word's prior in its topic is larger by half the number of times that the corpus has
-    the word.  docs/record/seeds.md has what other weights do.
+    The prior of a seed word in its topic is increased by half the number of its occurrences in the
+    corpus.  docs/record/seeds.md compares other weights.
     """
     shape = n_topics, X.shape[1]
     base = as_array(prior)
@@ -91,12 +91,15 @@ def seeded_prior(
         known = {columns[word] for word in words if word in columns}
         there = sorted(column for column in known if counts[column])
         if not there:
-            wanted = "a dict with a word of the corpus for each topic"
+            wanted = "a dict with at least one word of the corpus for each topic"
             raise BadParameter("seed_words", wanted, {name: words})
         missing += [word for word in words if word not in columns]
         seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
     if missing:
-        warn_user(f"{len(missing)} seed words are not in the vocabulary: {missing[:10]}.")
+        warn_user(
+            f"{len(missing)} seed words are not in the vocabulary and have no effect: "
+            f"{missing[:10]}."
+        )
     return seeded
 
 
@@ -107,16 +110,16 @@ def seeded_start(
     n_topics: int,
     random_state: Any,
 ) -> NDArray[np.float64]:
-    """The start of the topics: those with seed words start from documents that have these words.
+    """Compute initial topics, where topics with seed words start from documents with these words.
 
-    The other topics start from documents that are far from one another, as usual; see
+    The other topics start from documents that differ from each other, as usual; see
     :func:`annealvi.models.lda.starts.topics_of_spread_documents`.
     """
-    # float32 holds these small counts, and `dtype` stays open; an array of float64 would decide
+    # float32, which represents these small counts, so that `init` has no influence on `dtype`
     start = np.ones((n_topics, X.shape[1]), np.float32)
     X = sparse.csr_matrix(X, dtype=np.float64)
     topics_of_spread_documents(X, check_random_state(random_state), start[len(seed_words) :])
-    # as many of the seed words as possible, and of these documents the shortest
+    # documents with the most seed words come first, and among these the shortest documents
     lengths = np.asarray(X.sum(axis=1)).ravel()
     present = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)
     for topic, words in enumerate(seed_words.values()):

@@ -17,19 +17,19 @@ from annealvi.topics.described import Described
 from annealvi.topics.times import read_times
 from annealvi.topics.vectorizer import of_each
 
-#: Most periods that times may be cut into.
+#: Maximum number of periods.
 MOST_PERIODS = 100_000
 _PERIODS = (
-    "a period such as 'year', '5 years', 'quarter', 'month', 'week' or 'day', a name of pandas "
-    "such as 'YE', or one of its offsets"
+    "a period such as 'year', '5 years', 'quarter', 'month', 'week' or 'day', a pandas name such "
+    "as 'YE', or a pandas offset"
 )
-#: Periods in words, and what pandas calls them.
+#: Periods in words, and their names in pandas.
 _IN_WORDS = re.compile(r"(?:(\d+) +)?(year|quarter|month|week|day)s?", re.IGNORECASE)
 _CODES = {"year": "YE", "quarter": "QE", "month": "ME", "week": "W", "day": "D"}
 
 
 def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Compute the share that each topic has, on average, in the documents of its words.
+    r"""Compute the average share of each topic in the documents in which its words occur.
 
     .. math::
         \sum_d n_d \theta_{dk}^2 \Big/ \sum_d n_d \theta_{dk}
@@ -41,19 +41,19 @@ def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> N
 
 
 def in_order(values: Any, index: Any, name: str) -> Any:
-    """Values in the order of the documents: those of a Series by its index, if both have one."""
+    """Return values in the order of the documents; a Series is matched by the index."""
     if index is None or not hasattr(values, "iloc") or values.index.equals(index):
         return values
     unique = values.index.is_unique and index.is_unique
     if len(values) != len(index) or not unique or not values.index.isin(index).all():
         wanted = "a Series with the index of the documents"
-        hint = "Pass a list if its values are in the order of the documents."
+        hint = "If the values are in the order of the documents, pass them as a list."
         raise BadParameter(name, wanted, values.index, hint)
     return values.reindex(index)
 
 
 def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
-    """The groups of the documents, checked: a Series in their order."""
+    """Check the groups of documents, and return them as a Series in the order of documents."""
     groups = in_order(groups, summary.index, "groups")
     name = getattr(groups, "name", None) or "group"
     dtype = groups.dtype if isinstance(groups, pandas.Series | pandas.Categorical) else None
@@ -68,7 +68,7 @@ def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
 
 
 def by_group(summary: Described, groups: ArrayLike, *, return_std: bool = False) -> Any:
-    """Compute the share of each topic in each group of documents: `TopicSummary.by_group`."""
+    """Compute the share of each topic in each group; see `TopicSummary.by_group`."""
     pandas = import_optional("pandas", "TopicSummary.by_group")
     keys = read_groups(summary, groups, pandas)
     return _shares(summary, lambda frame: frame.groupby(keys, observed=True).sum(), return_std)
@@ -77,7 +77,7 @@ def by_group(summary: Described, groups: ArrayLike, *, return_std: bool = False)
 def over_time(
     summary: Described, times: ArrayLike, freq: Any = "year", *, return_std: bool = False
 ) -> Any:
-    """Compute the share of each topic in each period of time: `TopicSummary.over_time`."""
+    """Compute the share of each topic in each period; see `TopicSummary.over_time`."""
     pandas = import_optional("pandas", "TopicSummary.over_time")
     times = in_order(times, summary.index, "times")
     index = read_times(of_each(times, len(summary.lengths), "times"), pandas)
@@ -90,13 +90,14 @@ def over_time(
         raise BadParameter("freq", _PERIODS, freq)
     known = index[index.notna()].sort_values()
     first, last = known[0], known[-1]
-    # DateOffset(month=3) goes forward once: to March of the same year
+    # adding DateOffset(month=3) repeatedly has no effect after the first time
     one, two, end = (_later(first, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
     if not first < one < two or end < last:
         wanted = (
-            f"a positive length of time, of which there are at most {MOST_PERIODS} from the first"
+            f"a positive length of time that divides the times from {first} to {last} into at "
+            f"most {MOST_PERIODS} periods"
         )
-        raise BadParameter("freq", f"{wanted} of the times, {first}, to the last, {last}", freq)
+        raise BadParameter("freq", wanted, freq)
 
     def sums(frame: Any) -> Any:
         frame = frame.set_axis(index)[index.notna()].sort_index(kind="stable")
@@ -104,7 +105,7 @@ def over_time(
             found = frame.resample(offset).sum()
         except NotImplementedError:  # pandas has no name for this offset
             found = _sums_of_periods(frame, offset, pandas)
-        except ValueError as error:  # such as business hours, and times at night
+        except ValueError as error:  # for example business hours, with times at night
             wanted = "a period into which these times can be divided"
             raise BadParameter("freq", wanted, freq, f"{error}.") from error
         found.index.name = "period"
@@ -114,7 +115,7 @@ def over_time(
 
 
 def _later(time: Any, n: int, offset: Any, pandas: Any) -> Any:
-    """The time n offsets later, or the last time that pandas knows."""
+    """Return the time n offsets later, or the last time that pandas can represent."""
     try:
         return time + n * offset
     except (ValueError, OverflowError):
@@ -122,12 +123,12 @@ def _later(time: Any, n: int, offset: Any, pandas: Any) -> Any:
 
 
 def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
-    """Sums over periods that follow one another, named by their beginnings."""
+    """Compute sums over consecutive periods, whose index is their beginnings."""
     origin, beginnings = frame.index[0].normalize(), []
     begin = origin
     while begin <= frame.index[-1] and begin < pandas.Timestamp.max:
         beginnings.append(begin)
-        # from the origin: a month after 28 February would not be the end of March again
+        # counted from the origin: otherwise months after 28 February would end on day 28
         begin = _later(origin, len(beginnings), offset, pandas)
     index = pandas.DatetimeIndex(beginnings)
     periods = index.searchsorted(frame.index, side="right") - 1
@@ -135,7 +136,7 @@ def _sums_of_periods(frame: Any, offset: Any, pandas: Any) -> Any:
 
 
 def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) -> Any:
-    """Shares of topics in groups of documents, whose rows `sums` adds up, and their errors."""
+    """Compute shares of topics in groups and their errors; `sums` adds up rows of each group."""
     pandas = import_optional("pandas", "Shares of groups")
     check_flag(return_std, "return_std")
     n, shares = summary.lengths[:, np.newaxis], summary.shares
@@ -164,7 +165,7 @@ def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) ->
         variance[(m < 2)[:, 0]] = np.nan
         if summary.refits is not None:
             of_refits = np.array([summed(n * own) / words for own in summary.refits.shares])
-            # a group at a time has no covariance with the others
+            # each group is treated alone: covariances between groups are not needed
             found = np.broadcast_to(summary.refits.found[:, np.newaxis], of_refits.shape)
             flat = (len(found), -1)
             between = covariance_of(of_refits.reshape(*flat, 1), found.reshape(flat))
@@ -173,9 +174,10 @@ def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) ->
 
 
 def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(1 + 1 / m) times the covariances of m estimates of K times P numbers, of shape (K, P, P).
+    """Return (1 + 1 / m) times the covariances of m estimates, of shape (m, K, P), for each of K.
 
-    Only those of the K are taken that were found, of shape (m, K).  NaN of less than two.
+    Only estimates that were `found`, of shape (m, K), are used.  If fewer than two were found, the
+    covariance is NaN.
     """
     m = found.sum(axis=0).astype(np.float64)
     there = found[:, :, np.newaxis]

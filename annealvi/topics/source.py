@@ -1,8 +1,8 @@
-"""The reader of fitted topic models: what kind of model one has, and which documents it takes.
+"""Access to fitted topic models of any kind: their topics, words, and methods for documents.
 
-Nothing else finds that out.  A model is known by what it has, not by its class: a TopicModel by
-`counts`, `lda_` and `feature_names_`, a pipeline by its steps, and all others by `components_` and
-`transform`.
+The kind of a model is recognised by its attributes instead of its class.  A TopicModel has
+`counts`, `lda_` and `feature_names_`, a pipeline has steps, and all other models have
+`components_` and `transform`.  No other module checks the kind of a model.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, sha
 
 
 def takes_texts(model: Any) -> bool:
-    """Whether this is a model of texts, fitted or not: a TopicModel."""
+    """Whether a model, fitted or not, is a TopicModel."""
     return hasattr(model, "counts") and hasattr(model, "fit")
 
 
 def lda_in(model: Any) -> Any:
-    """The TemperedLDA of a TopicModel, or the model if it is one, fitted or not; else None."""
+    """Return the TemperedLDA of a TopicModel, or the model if it is a TemperedLDA, or None."""
     lda = getattr(model, "lda_", model)
     return lda if hasattr(type(lda), "document_temperatures") else None
 
 
 def lda_of(model: Any) -> Any:
-    """The TemperedLDA that has the topics of a fitted model."""
+    """Return the TemperedLDA of a fitted model, or raise an error if there is none."""
     if hasattr(model, "fit"):
         check_is_fitted(model)
     lda = lda_in(model)
@@ -49,22 +49,22 @@ def lda_of(model: Any) -> Any:
 
 
 def number_of_topics(lda: Any) -> int:
-    """K of a fitted TemperedLDA; `components_` may be an array that is made for the asking."""
+    """Return K of a fitted TemperedLDA without making the array `components_`."""
     return len(lda.get_feature_names_out())
 
 
 def counts_of(model: Any, documents: Any, name: str) -> Any:
-    """Word counts of documents, which may be texts if the model takes them; nothing is checked."""
+    """Return unchecked word counts of documents, which can be texts if the model accepts texts."""
     texts = takes_texts(model) and are_texts(documents, name)
     if not texts:
         return documents
     X = model.counts(documents)
-    warn_of_empty(X, "Nothing is learned from them.")
+    warn_of_empty(X, "Nothing is learned from these texts.")
     return X
 
 
 def with_topics(model: Any, lda: Any, parts: Sequence[Sequence[int]]) -> Any:
-    """The model with another TemperedLDA, each of whose topics has the old topics of a part."""
+    """Return the model with another TemperedLDA; `parts` lists the old topics of each topic."""
     old = lda_of(model)
     if hasattr(old, "feature_names_in_"):
         lda.feature_names_in_ = old.feature_names_in_
@@ -78,31 +78,31 @@ def with_topics(model: Any, lda: Any, parts: Sequence[Sequence[int]]) -> Any:
 
 
 def in_columns(X: sparse.csr_matrix, words: Iterable[str], wanted: NDArray) -> sparse.csr_matrix:
-    """Counts of some words, in the columns of others."""
+    """Return counts with a column for each of the `wanted` words instead of `words`."""
     there = {word: column for column, word in enumerate(words)}
     columns = [there.get(word, -1) for word in wanted.tolist()]
     if columns == list(range(X.shape[1])):
-        return X  # which may be larger than memory
-    # the last column is for words which the documents do not have
+        return X  # without a copy, because it may be larger than memory
+    # the last, empty column is for words that do not occur in the documents
     return sparse.hstack([X, sparse.csr_matrix((X.shape[0], 1))], format="csr")[:, columns]
 
 
-#: Largest distance from 1 of the sum of a document's shares.
+#: Maximum difference between the sum of a document's shares and 1.
 _TOLERANCE = 1e-3
-#: Least probability of a word in a document; a factorisation may give it none.
+#: Minimum probability of a word in a document; in a factorisation it can be 0.
 _LEAST = 1e-12
 
 
 class Documents(NamedTuple):
-    """Documents as a model takes them."""
+    """Documents in the form that methods of a model accept."""
 
-    #: What the model's methods get: a DataFrame keeps its column names.
+    #: Counts that are passed to the model's methods; a DataFrame keeps its column names.
     given: Any
-    #: The same, checked.
+    #: The same counts as a checked matrix.
     counts: sparse.csr_matrix
-    #: What was counted, if texts were given.
+    #: The texts, or None if the user passed counts.
     texts: list[str] | None
-    #: The index of the Series or DataFrame of pandas that was given.
+    #: The index of the documents, if the user passed a pandas Series or DataFrame.
     index: Any = None
 
 
@@ -111,7 +111,7 @@ class Source:
 
     def __init__(self, model: Any, name: str = "model") -> None:
         self.given = self.model = model
-        #: Counts the words of texts; None of a model of counts.
+        #: A function that counts the words of texts, or None for a model of counts.
         self.count: Any = None
         known_names = None
         if takes_texts(model):
@@ -125,34 +125,34 @@ class Source:
         check_topic_model(self.model, name, "components_", "transform")
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
-        #: The probabilities of words in topics; functions of metrics call them `components_`.
+        #: The probabilities of words in topics; functions of metrics use the name `components_`.
         self.topics: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
         self.components_ = self.topics
-        #: Shares of the topics in all words that the model has learned from.
+        #: Shares of the topics in all fitted words.
         self.sizes: NDArray[np.float64] = self._sums / self._sums.sum()
-        #: Labels of topics that somebody has set, and names of seed words.
+        #: Labels of topics that the user has set, and names of seed words.
         self.named: dict[int, str] = {k: name for name, k in self._of("seed_topics_", {}).items()}
         self.named |= self._of("topic_labels_", {})
         #: Cosines of the topics to their matches in other fits, of shape (n, K).
         none = np.empty((0, len(weights)))
         self.similarity: NDArray[np.float64] = self._of("topic_similarity_", none)
-        # of other libraries only some models have a prior
+        # only some models of other libraries have a prior
         prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
-        #: The sum of the prior of shares, in words.
+        #: The sum of the Dirichlet prior of topic shares.
         self.prior = float(np.broadcast_to(prior, len(weights)).sum())
-        #: The words that the model has seen, or None.
+        #: The words of the model, or None.
         self.known_names = known_names
         if known_names is None:
             self.known_names = getattr(self.model, "feature_names_in_", None)
         self.support: NDArray[np.float64] | None = getattr(self.model, "topic_support_", None)
         self.history: Any = getattr(self.model, "history_", None)
-        #: What only a summary knows: refits, and coherence in documents.
+        #: Attributes that only a summary sets: refits, and coherence in documents.
         self.refits, self.coherence = None, np.full(len(weights), np.nan)
-        #: How the model was fitted, as far as it is known.
+        #: Known facts about how the model was fitted.
         self.facts = self._facts()
 
     def keep_labels(self) -> Callable[[dict[int, str]], None] | None:
-        """A function that names topics in the model; None if the model keeps no names."""
+        """Return a function that sets labels in the model, or None if the model has no labels."""
         if not takes_texts(self.given):
             return None
         of_model, of_topics = weakref.ref(self.given), weakref.ref(self.model)
@@ -163,20 +163,20 @@ class Source:
                 model.set_labels(labels)
             elif model is not None:
                 warn_user(
-                    "The model has been fitted again since it was described, so the new labels "
-                    "are set only in this summary.",
+                    "The model was fitted again after this summary was made, so the new labels "
+                    "are set only in the summary.",
                 )
 
         return keep
 
     def _of(self, name: str, default: Any) -> Any:
-        """What a TopicModel has, and others have not."""
+        """Return an attribute of a TopicModel, or the default for other models."""
         return getattr(self.given, name, default)
 
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"kind": type(self.model).__name__}
         vocabulary, lda = self._of("vocabulary_", None), lda_in(self.model)
-        # from less than two documents no vocabulary is chosen: the words were given
+        # a vocabulary of fewer than two documents was passed by the user
         chosen = vocabulary is not None and vocabulary.n_documents > 1
         facts["vocabulary"] = vocabulary if chosen else None
         facts |= {"seeded": [*self._of("seed_topics_", ())], "choice": self._of("choice_", None)}
@@ -192,12 +192,12 @@ class Source:
 
     @cached_property
     def words(self) -> NDArray:
-        """The words that the model has seen, or numbers."""
+        """The words of the model, or column numbers."""
         return self.names(None, None)
 
     @cached_property
     def labels(self) -> Labels:
-        """A label of each topic, made of its words unless it has one."""
+        """The label of each topic; by default it consists of the topic's words."""
         return Labels(labels_of([self.top(k) for k in range(len(self.sizes))], self.named))
 
     @cached_property
@@ -205,11 +205,11 @@ class Source:
         return shares_of_words(self.components_, self.sizes)
 
     def columns(self, k: int, n: int) -> NDArray[np.intp]:
-        """The columns of the n most relevant words of a topic, best first."""
+        """Return the columns of the n most relevant words of a topic, best first."""
         return most_relevant(self.components_[k], self._word_shares, n, RELEVANCE)
 
     def top(self, k: int, n: int = N_WORDS) -> list[str]:
-        """The n most relevant words of a topic, best first."""
+        """Return the n most relevant words of a topic, best first."""
         return self.words[self.columns(k, n)].tolist()
 
     def read(self, documents: Any, name: str) -> Documents:
@@ -219,8 +219,12 @@ class Source:
         n_features = self.components_.shape[1]
         if are_texts(documents, name):
             if self.count is None:
-                hint = "Pass word counts here and the texts as 'texts', or use a TopicModel."
-                raise BadParameter(name, f"word counts, as {kind} takes", type(documents), hint)
+                hint = (
+                    f"Pass word counts as {name!r}, and the texts as 'texts'; "
+                    "or use a TopicModel, which accepts texts."
+                )
+                wanted = f"word counts, because the model is a {kind}"
+                raise BadParameter(name, wanted, type(documents), hint)
             texts = check_texts(documents, name)
             documents = self.count(texts)
         counts = check_csr(documents, name=name)
@@ -228,17 +232,17 @@ class Source:
         check_counts(counts)
         check_width(counts, n_features, kind, name=name)
         if not counts.data.any():
-            wanted = f"documents with words of the vocabulary of {kind}, {n_features} words"
-            raise BadParameter(name, wanted, f"{counts.shape[0]} documents without")
+            wanted = f"documents with words of the model's vocabulary of {n_features} words"
+            raise BadParameter(name, wanted, f"{counts.shape[0]} documents without such words")
         if texts is not None:
-            warn_of_empty(counts, "Their shares contain no information on them.")
+            warn_of_empty(counts, "The topic shares of these texts do not depend on the texts.")
         return Documents(documents, counts, texts, index)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Compute p(k | d), from the model's `transform`.
+        """Compute p(k | d) from the result of the model's `transform`.
 
-        Its rows sum to 1 for LDA.  A factorisation X = W H (NMF) gives weights W instead: W_dk
-        times the sum of row k of H is the number of words that topic k has in document d.
+        For LDA, the rows of the result sum to 1.  For a factorisation X = W H (NMF), the result is
+        W: W_dk times the sum of row k of H is the number of words of topic k in document d.
         """
         n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
         found = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)
@@ -246,20 +250,20 @@ class Source:
             raise BadParameter("transform", "a method that returns shares", found.min())
         if np.abs(found.sum(axis=1) - 1).max() > _TOLERANCE:
             found *= self._sums
-        found[found.sum(axis=1) == 0] = 1.0  # nothing is known of these documents
+        found[found.sum(axis=1) == 0] = 1.0  # equal shares for documents without words
         return found / found.sum(axis=1, keepdims=True)
 
     def clusters(self, X: Any, found: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the cluster of each document: what the model predicts, or its largest share."""
+        """Return the model's prediction of each document's topic, or the topic of largest share."""
         predict = getattr(self._of("mixture_", self.model), "predict", None)
         clusters = None if predict is None else np.asarray(predict(X))
         if clusters is None or clusters.dtype.kind != "i" or clusters.shape != found.shape[:1]:
-            return found.argmax(axis=1)  # what others predict need not be a topic
+            return found.argmax(axis=1)  # `predict` of other models need not return topics
         inside = clusters.min() >= 0 and clusters.max() < found.shape[1]
         return clusters if inside else found.argmax(axis=1)
 
     def names(self, given: Any, documents: Any) -> NDArray:
-        """Return the words passed, or those the model or the documents have, or numbers."""
+        """Return the words of the user, the model or the documents, or otherwise column numbers."""
         n_features = self.components_.shape[1]
         known = given, self.known_names, getattr(documents, "columns", None), range(n_features)
         names = next(found for found in known if found is not None)
@@ -268,7 +272,7 @@ class Source:
     def unusual(
         self, documents: Documents, found: NDArray[np.float64]
     ) -> tuple[str, NDArray[np.float64]]:
-        """Compute how badly topics with these shares explain each document."""
+        """Measure how well topics with these shares explain each document."""
         if lda_in(self.model) is not None:
             return "temperature", self.model.document_temperatures(documents.given)
         topics, ones = self.components_.T.__getitem__, np.ones(len(self.components_))

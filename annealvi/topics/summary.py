@@ -1,4 +1,4 @@
-"""What a fitted topic model of any kind has found, for people to read."""
+"""Summaries of fitted topic models of any kind, for people to read."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from annealvi.topics.source import Documents, Source, in_columns
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
 
-#: Iterations that move places from where classical scaling puts them.
+#: Maximum number of iterations of multidimensional scaling.
 _ITERATIONS = 300
 
 
 class Similarity(NamedTuple):
     """How similar topics are."""
 
-    #: Hellinger distances of topics: 0 if they are the same, 1 if they share no word.
+    #: Hellinger distances between topics: 0 for equal topics, 1 for topics without a common word.
     distances: NDArray[np.float64]
-    #: Their hierarchy by average linkage, as SciPy has it
-    #: (:func:`scipy.cluster.hierarchy.linkage`): each row joins two clusters.
+    #: The hierarchy of topics by average linkage, in SciPy's format: each row joins two clusters
+    #: (:func:`scipy.cluster.hierarchy.linkage`).
     linkage: NDArray[np.float64]
 
     def closest(self, n: int = 10) -> list[tuple[int, int]]:
-        """Return the n pairs of topics that are most similar, closest first."""
+        """Return the n most similar pairs of topics, the most similar pair first."""
         first, second = np.triu_indices(len(self.distances), k=1)
         order = np.argsort(self.distances[first, second], kind="stable")[:n]
         return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
@@ -47,7 +47,8 @@ class Similarity(NamedTuple):
 def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Place topics in a plane by metric multidimensional scaling of their distances.
 
-    It starts from classical scaling, not at random, so the same distances give the same places.
+    The iterations start from classical scaling instead of random places, so the result is
+    reproducible.
     Classical scaling alone puts many topics in the same place, because it keeps only two of many
     dimensions.
     """
@@ -63,7 +64,7 @@ def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The two main dimensions of the distances; the largest number of each is positive."""
+    """Compute the two main dimensions of classical scaling, with the largest numbers positive."""
     squares = distances**2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
     values, vectors = np.linalg.eigh(-0.5 * centred)
@@ -74,21 +75,21 @@ def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(peaks < 0, -result, result)
 
 
-#: Numbers of top words that coherence and diversity are measured on, as in annealvi.metrics.
+#: The numbers of top words for which coherence and diversity are computed, as in annealvi.metrics.
 _COHERENCE_WORDS, _DIVERSITY_WORDS = 10, 25
-#: Fewest words of a document that may be called odd, unless most documents have fewer.
+#: Documents with fewer words are not listed as outliers, unless most documents have fewer.
 _ODD_WORDS = 10
-#: Below this lengths that are whole numbers are shown as such.
+#: Lengths of documents that are whole numbers below this limit are shown as integers.
 _MOST_WHOLE = 2.0**53
 
 _WORDS = {"n": COUNT, "relevance": SHARE}
 
 
 class TopicSummary:
-    """The topics of a fitted model, and what they are about; made by `describe`.
+    """A summary of a fitted topic model and of its documents, returned by `describe`.
 
-    A summary holds arrays, which do not change when the model is fitted further.  Only the labels
-    can be set.  Methods take a topic by its number or its label.
+    A summary contains arrays, which do not change when the model is fitted further.  Only the
+    labels of a summary can be set.  In methods, pass a topic as its number or its label.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class TopicSummary:
     feature_names : ndarray of shape (V,)
     texts, titles : list of str or None
     quality : dict of str to float
-        Measures besides coherence and diversity.
+        Measures in addition to coherence and diversity.
     refits : Refits, optional
 
     Attributes
@@ -108,15 +109,15 @@ class TopicSummary:
     shares : ndarray of shape (D, K)
         The shares of topics in documents, p(k | d).
     clusters : ndarray of shape (D,)
-        The cluster of each document, as the number of a topic: what `predict` of the model returns,
-        or the topic with the largest share if the model has no such method.
+        The cluster of each document, as the number of a topic: the result of the model's `predict`
+        or, if the model has no such method, the topic with the largest share.
     counts : CSR matrix of shape (D, V)
-        The word counts of the documents; not a copy if they were passed as such a matrix.
+        The word counts of the documents.  A CSR matrix that was passed to `describe` is not copied.
     lengths : ndarray of shape (D,)
         Number of words of each document that are in the vocabulary of the model.
     concentration : ndarray of shape (D,)
-        The sum of the parameters of the Dirichlet posterior of each document's shares: its number
-        of words plus the sum of the prior.
+        The sum of the parameters of the Dirichlet posterior of each document's shares, which is its
+        number of words plus the sum of the prior.
     topic_shares : ndarray of shape (K,)
         Share of each topic in all words of the documents, p(k).
     word_shares : ndarray of shape (V,)
@@ -124,29 +125,29 @@ class TopicSummary:
     feature_names : ndarray of shape (V,)
         The words.
     texts, titles : list of str or None
-        Those of the documents.
+        The texts and titles of the documents.
     index : pandas.Index or None
         The index of the documents, if they were a pandas Series or DataFrame.
     coherence, exclusivity, certainty : ndarray of shape (K,)
-        See `table`.
+        Measures of each topic, explained in `table`.
     support : ndarray of shape (K,), or None
-        The `topic_support_` of the model, if it has one.
+        The `topic_support_` of the model, if the model has this attribute.
     refits : Refits or None
-        What :func:`annealvi.topics.refit` found, if :func:`annealvi.topics.describe` got `refits`.
+        The result of :func:`annealvi.topics.refit`, if `describe` was called with `refits`.
     similarity : ndarray of shape (n, K)
-        Cosines of the topics to their matches in n other fits: those behind ``TopicModel("auto")``
-        and the `other` of :func:`annealvi.topics.describe`.  See `trust`.
+        Cosines of the topics to their matches in n other fits: the fits of ``TopicModel("auto")``
+        and the `other` of `describe`.  `trust` uses them.
     checksum : str
-        :func:`annealvi.metrics.topic_checksum` of the model's topics.
+        :func:`annealvi.metrics.topic_checksum` of the topics.
     quality : dict of str to float
-        ``"coherence"`` (mean NPMI of topics) and ``"diversity"``; ``"held_out_log_likelihood"`` and
-        ``"stability"`` if :func:`annealvi.topics.describe` was passed what they need.
+        ``"coherence"`` (mean NPMI of topics) and ``"diversity"``.  If `describe` was called with
+        `held_out`, it contains ``"held_out_log_likelihood"``, and with `other`, ``"stability"``.
     facts : dict
-        Facts of the fit, for `methods`.
+        Facts about the fit that `methods` reports.
     history : dict of str to ndarray, or None
-        The `history_` of the model, its records of the fit.
+        The `history_` of the model, which contains records of the fit.
     relevance : float
-        The default weight in the ranking of words.
+        The default `relevance` in the ranking of words.
     """
 
     relevance: float = RELEVANCE
@@ -173,7 +174,7 @@ class TopicSummary:
         self.topic_shares = words / words.sum()
         self.word_shares = ranking.shares_of_words(self.topics, self.topic_shares)
         n_features = self.topics.shape[1]
-        self.coherence = np.full(len(self.topics), np.nan)  # a single word has none
+        self.coherence = np.full(len(self.topics), np.nan)  # undefined for a single word
         if n_features > 1:
             n_words = min(_COHERENCE_WORDS, n_features)
             self.coherence = topic_coherence(self.topics, counts, n_words=n_words)
@@ -209,15 +210,15 @@ class TopicSummary:
 
     @property
     def labels(self) -> Labels:
-        """The names of topics: three words, unless you have set others.
+        """The labels of topics, which consist of three words unless you set other labels.
 
-        A label is made of the three most relevant words, without words that differ from an earlier
-        one only in their ending.  The label of a topic with seed words is the name of these.
+        A label consists of the three most relevant words, without words that differ from an earlier
+        word only in their ending.  A topic with seed words has the name of its seed words as label.
 
         Set one label by ``summary.labels[3] = "space"``, several by a dict, as in ``summary.labels
-        = {3: "space"}``, or all by a list.  All labels must differ.  A label that is set is also
-        the topic's name in the :class:`TopicModel` that was described: later summaries and saved
-        files of the model contain it.
+        = {3: "space"}``, or all by a list.  All labels must differ.  A label that you set is also
+        set in the :class:`TopicModel` that was described, so that later summaries and saved files
+        of the model contain the label.
         """
         return self._labels
 
@@ -232,19 +233,19 @@ class TopicSummary:
         Returns
         -------
         pandas.DataFrame
-            A row for each topic, with
+            A row for each topic, with the columns
 
-            - ``share``: of all words of the documents;
-            - ``documents``: the number of documents with words whose cluster it is;
-            - ``label``, and ``words``: the ten most relevant ones;
-            - ``coherence``: how often its most probable words occur in the same documents, NPMI
-              (:func:`annealvi.metrics.topic_coherence`);
-            - ``exclusivity``: how exclusive its most probable words are, the mean of p(w | k) /
-              sum_j p(w | j): 1 if no other topic has them;
-            - ``certainty``: its average share in the documents in which its words occur: 1 if these
-              documents have no other topic;
-            - ``support``: the share of the fit's runs that found it, if the model has
-              `topic_support_`.  Topics with low support may not come back in a new fit.
+            - ``share``: the share of the topic in all words of the documents;
+            - ``documents``: the number of documents that are assigned to the topic;
+            - ``label``, and ``words``: the ten most relevant words;
+            - ``coherence``: how often the most probable words of the topic occur in the same
+              documents, as NPMI (:func:`annealvi.metrics.topic_coherence`);
+            - ``exclusivity``: how rare the topic's most probable words are in other topics: the
+              mean of p(w | k) / sum_j p(w | j), which is 1 if no other topic uses these words;
+            - ``certainty``: the average share of the topic in the documents in which its words
+              occur, which is 1 if these documents have no other topic;
+            - ``support``: the share of the fit's runs that found the topic, if the model has
+              `topic_support_`.  A new fit may not find topics with low support.
         """
         pandas = import_optional("pandas", "TopicSummary.table")
         numbers = range(len(self.topics))
@@ -271,12 +272,12 @@ class TopicSummary:
         Parameters
         ----------
         topic : int or str
-            Its number or its label.
+            The number or label of the topic.
         n : int, default=10
             Number of words.
         relevance : float, default=0.7
-            Lambda, from 0 to 1.  1 ranks by the probability of a word in the topic.  Lower values
-            prefer words that other topics do not have; at 0 rare words come first.
+            Lambda, from 0 to 1.  With 1, words are ranked by their probability in the topic.  Lower
+            values prefer words that are rare in other topics; with 0, rare words come first.
 
         Returns
         -------
@@ -287,7 +288,7 @@ class TopicSummary:
 
     @validated(**_WORDS)
     def weights(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> Any:
-        """Return the most relevant words of a topic with the numbers that rank them.
+        """Return the most relevant words of a topic, with the numbers by which they are ranked.
 
         Parameters
         ----------
@@ -319,14 +320,14 @@ class TopicSummary:
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
         r"""Return the words of a topic that are both frequent and exclusive, best first.
 
-        FREX is the harmonic mean of a word's ranks among all words (Bischof and Airoldi 2012), by
-        p(w | k) and by :math:`p(w \mid k) / \sum_j p(w \mid j)`, as in `labelTopics` of R's stm,
-        but without its shrinkage of the exclusivity of rare words.
+        FREX is the harmonic mean of two ranks of a word among all words, by p(w | k) and by
+        :math:`p(w \mid k) / \sum_j p(w \mid j)` (Bischof and Airoldi 2012).  R's `labelTopics` in
+        stm also shrinks the exclusivity of rare words; this function does not.
 
         Parameters
         ----------
         topic : int or str
-            Its number or its label.
+            The number or label of the topic.
         n : int, default=10
             Number of words.
         weight : float, default=0.5
@@ -341,15 +342,15 @@ class TopicSummary:
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 
     def similar(self) -> Similarity:
-        """Compute the distances between topics, and their hierarchy.
+        """Compute the distances between topics, and the hierarchy of topics.
 
         Returns
         -------
         Similarity
-            With ``distances``, an ndarray of shape (K, K): Hellinger distances, 0 for the same
-            topic and 1 for topics without a common word.  ``linkage`` is for SciPy's
-            :func:`~scipy.cluster.hierarchy.dendrogram`, and ``closest(n)`` lists the most similar
-            pairs.
+            The attribute ``distances``, of shape (K, K), contains Hellinger distances, which are 0
+            for equal topics and 1 for topics without a common word.  ``linkage`` can be passed to
+            SciPy's :func:`~scipy.cluster.hierarchy.dendrogram`.  The method ``closest(n)`` returns
+            the most similar pairs.
         """
         from scipy.cluster import hierarchy
         from scipy.spatial.distance import squareform
@@ -362,19 +363,20 @@ class TopicSummary:
 
     @checked
     def map(self, documents: bool = False) -> Any:
-        """Place topics in a plane, so that similar ones are near to each other.
+        """Place topics in a plane, so that similar topics are close to each other.
 
         Parameters
         ----------
         documents : bool, default=False
-            Whether to return the places of documents instead.  The place of a document is the mean
-            of the places of its topics, weighted by their shares.
+            Whether to return the places of documents instead of topics.  The place of a document is
+            the mean of the places of its topics, weighted by their shares.
 
         Returns
         -------
         pandas.DataFrame
-            ``x`` and ``y``; for topics also ``share`` and ``label``; for documents also ``topic``,
-            the largest one, and its ``share``.  The same summary always gives the same places.
+            Every row has ``x`` and ``y``.  Topics also have ``share`` and ``label``.  Documents
+            also have ``topic``, the topic with the largest share, and its ``share``.  Repeated
+            calls return the same places.
         """
         pandas = import_optional("pandas", "TopicSummary.map")
         check_flag(documents, "documents")
@@ -401,19 +403,20 @@ class TopicSummary:
         Parameters
         ----------
         topic : int or str
-            Its number or its label.
+            The number or label of the topic.
         n : int, default=5
             Number of documents.
 
         Returns
         -------
         pandas.DataFrame
-            Indexed by the numbers of documents: ``share`` of the topic, ``tokens``, and ``title``
-            and ``text`` if they are known.  Documents without words are left out.
+            The index is the position of each document.  The columns are the ``share`` of the topic,
+            ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
+            without words are excluded.
         """
         k = self._labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)
-        # of equal shares, the share in a longer document says more
+        # of documents with equal shares, longer documents come first
         order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))]
         shown = [values for values in (self.titles, self.texts) if values is not None]
         found: dict[Any, int] = {}
@@ -433,16 +436,17 @@ class TopicSummary:
         n : int, default=10
             Number of documents.
         min_tokens : int, default=None
-            Shorter documents are left out, because all of them look unusual.  None means 10, or the
-            median length of the documents if that is less.
+            The minimum number of words.  Shorter documents are excluded, because all of them appear
+            unusual.  None means 10, or the median length of the documents if that is less.
 
         Returns
         -------
         pandas.DataFrame
-            Indexed by the numbers of documents, the most unusual first.  ``temperature`` is from
-            :meth:`annealvi.TemperedLDA.document_temperatures`: a little above 1 for ordinary
-            documents.  For models without that method it is ``log_likelihood``, in nats per word.
-            Other columns are ``tokens``, and ``title`` and ``text`` if they are known.
+            The most unusual document comes first.  The index is the position of each document.
+            ``temperature`` is the result of :meth:`annealvi.TemperedLDA.document_temperatures`,
+            which is a little above 1 for ordinary documents.  For models without that method the
+            column is ``log_likelihood``, in nats per word.  Other columns are ``tokens`` (the
+            number of words) and, if known, ``title`` and ``text``.
         """
         if min_tokens is None:
             min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
@@ -452,7 +456,6 @@ class TopicSummary:
         return self._rows(order, **{self._measure: self._unusual[order]})
 
     def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
-        """A DataFrame of some documents."""
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
@@ -464,14 +467,15 @@ class TopicSummary:
 
     @property
     def document_table(self) -> Any:
-        """A table of documents, such as cells.
+        """A table of documents, such as texts or cells.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each document, indexed by its name if it has one.  ``topic`` is the label of
-            its cluster, or None if it has no words.  ``certainty`` is the share of that topic, 1 if
-            the document has no other.  Other columns are the shares of all topics, by their labels.
+            A row for each document, indexed by the names of documents if they have names.
+            ``topic`` is the label of the topic to which the document is assigned, or None for a
+            document without words.  ``certainty`` is the share of that topic in the document.  The
+            other columns are the shares of all topics, named by their labels.
         """
         return outward.document_table(self)
 
@@ -482,22 +486,22 @@ class TopicSummary:
         Returns
         -------
         pandas.DataFrame
-            A row for each word and a column for each topic, by its label, with probabilities p(w |
-            k).
+            A row for each word, and a column for each topic, named by its label.  The values are
+            the probabilities p(w | k).
         """
         return outward.word_table(self)
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
-        r"""Return the words that belong to a topic, when each word is either in the topic or not.
+        r"""Return the words that belong to a topic, if each word is either in the topic or not.
 
         Parameters
         ----------
         topic : int or str
-            Its number or its label.
+            The number or label of the topic.
         n : int, default=None
-            The number of words.  None means those above Otsu's threshold, which divides the scores
-            into the two groups that differ most.
+            The number of words.  None means all words with a score above Otsu's threshold, which
+            divides the scores into the two groups that differ most.
 
         Returns
         -------
@@ -522,17 +526,18 @@ class TopicSummary:
         """Write shares, topics, assignments and certainty into an AnnData.
 
         - ``obsm["X_topics"]``: shares of the topics in each cell;
-        - ``varm["topics"]``: probabilities of genes or regions in topics, 0 for those that the
-          model does not know; ``varm["in_topics"]``: whether each is one of the :meth:`members`;
-        - ``obs["topic"]`` and ``obs["topic_certainty"]``: see `document_table`;
-        - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, its
-          ``coherence`` and ``certainty`` (see `table`), and the ``checksum`` of the topics.
+        - ``varm["topics"]``: probabilities of genes or regions in topics, 0 for genes or regions
+          that the model does not contain;
+        - ``varm["in_topics"]``: whether a gene or region is one of the topic's :meth:`members`;
+        - ``obs["topic"]`` and ``obs["topic_certainty"]``: columns of `document_table`;
+        - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, ``coherence``
+          and ``certainty`` (see `table`), and the ``checksum`` of the topics.
 
         Parameters
         ----------
         adata : AnnData, default=None
-            The cells that were described, in the same order; it is changed in place.  None means a
-            new AnnData of their counts.
+            The cells that were described, in the same order.  This AnnData is changed in place.
+            None means a new AnnData that contains the counts of the cells.
 
         Returns
         -------
@@ -541,9 +546,9 @@ class TopicSummary:
         Raises
         ------
         ImportError
-            If anndata is not installed and a new AnnData is to be made.
+            If `adata` is None, and anndata is not installed.
         ValueError
-            If it has other cells.
+            If `adata` has another number of cells.
         """
         return outward.to_anndata(self, adata)
 
@@ -557,16 +562,17 @@ class TopicSummary:
         ----------
         groups : array-like of shape (D,)
             The group of each document, such as its section or its author.  Documents whose group is
-            None or NaN are left out.  A pandas Series is matched by its index if the documents were
-            a Series or a DataFrame too; anything else must be in the order of the documents.
+            None or NaN are excluded.  If the documents were a pandas Series or DataFrame, a Series
+            is matched by its index.  Otherwise groups must be in the order of the documents.
         return_std : bool, default=False
-            Whether to return the standard errors of the shares too.
+            Whether to also return the standard errors of the shares.
 
         Returns
         -------
         shares : pandas.DataFrame
-            A row for each group.  ``n_documents`` counts its documents that have words; the other
-            columns are the topics, by their labels: shares of all words of the group.
+            A row for each group.  ``n_documents`` is the number of documents of the group that
+            contain words.  The other columns, named by the labels of topics, are the shares of the
+            topics in all words of the group.
         errors : pandas.DataFrame
             Standard errors, in the same shape; only if `return_std` is true.  They are NaN for
             a group of one document, and for topics that fewer than two refits found.
@@ -574,22 +580,22 @@ class TopicSummary:
         Raises
         ------
         ValueError
-            If there are not as many groups as documents.
+            If the number of groups is not the number of documents.
 
         Notes
         -----
-        Document d has :math:`n_d` words and the share :math:`\theta_d` of a topic.  Its
-        group has m documents, N words and the share :math:`\bar\theta`, whose squared error is
+        Document d has :math:`n_d` words and the share :math:`\theta_d` of a topic.  Its group has m
+        documents, N words and the share :math:`\bar\theta`.  The squared error of this share is
 
         .. math::
             \frac{m}{m - 1} \sum_d \frac{n_d^2}{N^2} (\theta_d - \bar\theta)^2
             + 2 \sum_d \frac{n_d^2}{N^2} \mathrm{Var}(\theta_d)
-            + (1 + 1/r) \mathrm{Var}_\mathrm{refits}(\bar\theta) :
+            + (1 + 1/r) \mathrm{Var}_\mathrm{refits}(\bar\theta) .
 
-        The terms allow for the facts that other documents could have been drawn, that the shares of
-        a document are not known exactly and, if the summary has r refits, that other topics could
-        have been found.  The second term is the limit of the method of composition for infinitely
-        many draws; see :meth:`effects`.
+        The first term allows for the choice of documents, and the second term for the uncertainty
+        of the shares of each document.  The third term, which requires a summary with r refits,
+        allows for the uncertainty of the topics.  The second term is the limit of the method of
+        composition for infinitely many draws; see :meth:`effects`.
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -600,33 +606,33 @@ class TopicSummary:
         Parameters
         ----------
         times : array-like of shape (D,)
-            The time of each document: datetimes, ISO 8601 strings or years.  Times with a zone are
-            converted to UTC, and a pandas Period means its start.  Documents whose time is None or
-            NaT are left out.  A pandas Series is matched by its index; see `by_group`.
+            The time of each document: datetimes, ISO 8601 strings or years.  Times with a time zone
+            are converted to UTC.  A pandas Period means its start.  Documents whose time is None or
+            NaT are excluded.  A pandas Series is matched by its index; see `by_group`.
         freq : str, timedelta or pandas.DateOffset, default="year"
-            Length of a period: "year", "quarter", "month", "week", "day", or several, such as "5
-            years".  Names of pandas such as "5YE" and its offsets such as
-            ``pandas.DateOffset(months=30)`` are allowed too.  Offsets without a name in pandas,
-            such as this one, are counted from the day of the first document.
+            Length of a period: "year", "quarter", "month", "week", "day", or a multiple, such as "5
+            years".  Names that pandas uses, such as "5YE", and offsets, such as
+            ``pandas.DateOffset(months=30)``, are also accepted.  Periods whose offset has no name
+            in pandas start on the day of the first document.
         return_std : bool, default=False
-            Whether to return the standard errors of the shares too, as in `by_group`.
+            Whether to also return the standard errors of the shares, as in `by_group`.
 
         Returns
         -------
         shares : pandas.DataFrame
             A row for each period from the first to the last.  The index is the end of the period
             for years, quarters, months and weeks, and its beginning for shorter periods and for
-            offsets without a name.  ``n_documents`` counts its documents that have words; the other
-            columns are the topics, by their labels: shares of all words of the period, NaN if there
-            are none.
+            offsets without a name.  ``n_documents`` is the number of documents of the period that
+            contain words.  The other columns, named by the labels of topics, are the shares of the
+            topics in all words of the period, or NaN if there are no words.
         errors : pandas.DataFrame
             Standard errors, in the same shape; only if `return_std` is true.
 
         Raises
         ------
         ValueError
-            If there are not as many times as documents, if one cannot be read, or if `freq` is no
-            period.
+            If the number of times is not the number of documents, if a time cannot be read, or if
+            `freq` is not a period.
         """
         return shares.over_time(self, times, freq, return_std=return_std)
 
@@ -644,56 +650,57 @@ class TopicSummary:
         r"""Estimate how the shares of topics depend on covariates of the documents.
 
         The share of each topic in each document is regressed on covariates.  Make the summary with
-        ``describe(..., refits=10)``: the intervals then allow for the fact that another fit finds
-        other topics.  Without refits, topics are treated as known, and intervals are too narrow for
-        topics that another fit would not find.
+        ``describe(..., refits=10)``, so that the intervals allow for the uncertainty of the topics.
+        Without refits, topics are treated as known, and the intervals are too narrow for topics
+        that another fit would not find.
 
         Parameters
         ----------
         formula : str, or array-like of shape (D, n_terms)
-            Such as ``"~ party * day"`` or ``"~ party + bs(day, df=5)"``: covariates, their
-            interactions, and splines (``bs(day, df=5)``, or natural ones, ``cr(day, df=5,
-            constraints="center")``), in the syntax of the package formulaic.  A matrix of numbers
-            is used unchanged, so include a column of ones.
+            A formula in the syntax of the package formulaic, such as ``"~ party * day"``.  Formulas
+            can contain covariates, interactions and splines: B-splines ``bs(day, df=5)`` or natural
+            splines ``cr(day, df=5, constraints="center")``.  A matrix of numbers is used unchanged,
+            so include a column of ones.
         data : pandas.DataFrame or dict of str to array-like, optional
-            The covariates, a row for each document.  Times must be numbers, such as years or days
-            since the first.  Documents without words, or with a missing covariate, are left out.  A
-            DataFrame or Series is matched by its index if the documents were one too.
+            The covariates, with a row for each document.  Times must be numbers, such as years or
+            days since the first document.  Documents without words or with a missing covariate are
+            excluded.  If the documents were a pandas Series or DataFrame, a Series or DataFrame is
+            matched by its index.
         topics : list of int or str, optional
-            Numbers or labels of topics.  None means all.
+            Numbers or labels of topics.  None means all topics.
         clusters : array-like of shape (D,), optional
-            Documents that belong together, such as those of one author.  Errors are then robust to
-            dependence within a cluster.  ``range(D)`` makes each document its own cluster, for
-            errors that remain valid if the variance differs between documents.
+            The cluster of each document, such as its author.  Errors are then robust to dependence
+            between documents of the same cluster.  With ``range(D)``, where each document is its
+            own cluster, errors are robust to a variance that differs between documents.
         n_draws : int, default=25
-            Draws of the shares of each document.
+            Number of draws of the shares of each document.
         random_state : int, RandomState instance or None, default=0
-            Seed of these draws.
+            Random seed of these draws.
 
         Returns
         -------
         Effects
-            See its `table`, `contrast` and `shares`.  A topic that fewer than two refits found has
-            an estimate, but no interval.
+            The estimates, with `table`, `contrast` and `shares`.  A topic that fewer than two
+            refits found has an estimate, but no interval.
 
         Raises
         ------
         ImportError
             If formulaic or pandas is not installed.
         ValueError
-            If the formula cannot be read or names no column of `data`, if its terms are linearly
-            dependent, or if `data` or `clusters` have a wrong length.
+            If the formula cannot be read or contains a name that is not in `data`, if its terms are
+            linearly dependent, or if `data` or `clusters` have a wrong length.
 
         Notes
         -----
         The posterior of the shares of a document with :math:`n_d` words is
         :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k +
         n_d)`, which is exact for the mean field at temperature 1.  :func:`estimate_effects`
-        describes how its draws are pooled.  Each of m refits gives an estimate :math:`\hat b_r` for
-        the topics that it found, and :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat b_r)` is added to the
-        covariance.
+        describes how draws from this posterior are pooled.  Each of m refits has an estimate
+        :math:`\hat b_r` for the topics that it found, and :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat
+        b_r)` is added to the covariance.
 
-        One in 20 intervals misses the truth.  If you look at 20 topics, expect one false effect.
+        One in 20 intervals does not contain the truth, so expect one false effect in 20 topics.
 
         Examples
         --------
@@ -714,10 +721,11 @@ class TopicSummary:
     ) -> Any:
         r"""Find the words that groups of documents use differently within a topic.
 
-        A group is compared with all other groups together.  A word of document d belongs to topic k
-        with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so the topic has
-        :math:`y_w = \sum_d n_{dw} \phi_{dwk}` words w in a group.  Words are ranked by z, the
-        difference of their log-odds over its standard error (Monroe, Colaresi and Quinn 2008):
+        Each group is compared with all other groups together.  A word of document d belongs to
+        topic k with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so in a
+        group the topic uses word w :math:`y_w = \sum_d n_{dw} \phi_{dwk}` times.  Words are ranked
+        by z, the difference of their log-odds divided by its standard error (Monroe, Colaresi and
+        Quinn 2008).  The difference is
 
         .. math::
             \delta_w = \log \frac{y_w + \alpha_w}{n + \alpha_0 - y_w - \alpha_w}
@@ -730,36 +738,38 @@ class TopicSummary:
         Parameters
         ----------
         topic : int or str
-            Its number or its label.
+            The number or label of the topic.
         groups : array-like of shape (D,)
             The group of each document, as in `by_group`.  Documents whose group is None or NaN are
-            left out; to compare two of many groups, set the others to None.
+            excluded.  To compare only two of many groups, set the other groups to None.
         n : int, default=10
-            Number of words of each group.  The group must use them more than the others do, and at
-            least five times.  None means all words of the topic, even rare ones.
+            Number of words of each group.  Only words that the group uses more often than the other
+            groups, and at least five times, are listed.  None means all words of the topic.
         prior : float, default=500
-            :math:`\alpha_0`, in words, from 1e-6 to 1e12.
+            :math:`\alpha_0`, the number of words of the prior, from 1e-6 to 1e12.
 
         Returns
         -------
         pandas.DataFrame
-            Sorted by group, and within a group by ``z``, largest first.  Columns: ``group``,
-            ``word``, ``log_odds`` (the difference), its ``std_error``, ``z``, the 95% interval from
-            ``low`` to ``high``, ``count`` (y), and the word's share of the topic's words in the
-            group (``share``) and in the other groups (``others``).
+            The rows are sorted by group, and within a group by ``z``, largest first.  The columns
+            are ``group``, ``word``, ``log_odds`` (the difference), ``std_error`` of the difference,
+            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).  The
+            column ``share`` is the share of the word in the words of the topic in the group, and
+            ``others`` is its share in the other groups.
 
         Raises
         ------
         ValueError
-            If there are not as many groups as documents, or fewer than two groups.
+            If the number of groups is not the number of documents, or if there are fewer than two
+            groups.
 
         Notes
         -----
         The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`,
-        assumes that words are independent.  They are not: a document that uses a word once tends to
-        use it again.  If groups are drawn at random, up to 12% of such intervals exclude 0
-        (docs/record/trust.md).  Here documents are assumed to be independent, and so are the words
-        of the prior.  Each of the two log-odds has the variance
+        assumes that words are independent.  But a document that uses a word once tends to use it
+        again: if groups are drawn at random, up to 12% of such 95% intervals do not contain 0
+        (docs/record/trust.md).  This method assumes that documents are independent, and that the
+        words of the prior are independent.  Each of the two log-odds then has the variance
 
         .. math::
             \Big[ \alpha_w + \sum_d (c_{dw} - p_w m_d)^2 \Big]
@@ -767,7 +777,7 @@ class TopicSummary:
 
         with :math:`c_{dw} = n_{dw} \phi_{dwk}`, :math:`m_d = \sum_w c_{dw}` and :math:`p_w = y_w /
         n`.  If words are independent, this is nearly the variance of the paper.  Topics are treated
-        as known.  Intervals are too narrow for a group of a few documents.
+        as known.  The intervals are too narrow for groups of only a few documents.
 
         References
         ----------
@@ -790,42 +800,44 @@ class TopicSummary:
 
     @property
     def trust(self) -> Any:
-        """How far each topic can be trusted, and why not if it is weak.
+        """A table that shows how reliable each topic is, and why a weak topic is weak.
 
-        A fit finds topics in any texts, and the same seed repeats them exactly; neither shows that
-        a topic is real.  A topic is marked as weak if one of four numbers is below a limit: few
-        runs found it, other fits have no similar topic, its words do not occur together, or another
-        topic has nearly the same words.  Read the documents of a weak topic before you report it.
+        A fit finds topics in any texts, and a fit with the same seed finds the same topics, so
+        neither shows that a topic is real.  A topic is marked as weak if few runs found it, if
+        other fits found no similar topic, if its words rarely occur together, or if another topic
+        has nearly the same words.  Read the documents of a weak topic before you report the topic.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each topic, with
+            A row for each topic, with the columns
 
-            - ``label``;
-            - ``support``: the share of `refits` that found it or, without refits, of the fit's runs
-              (`topic_support_` of the model); NaN if neither is known.  A share of runs below 1/3
-              is weak, unless stability is known and not weak;
+            - ``label``: the label of the topic;
+            - ``support``: the share of `refits` that found the topic.  Without refits it is the
+              share of the fit's runs (`topic_support_` of the model), or NaN if that is unknown.  A
+              topic with a share of runs below 1/3 is weak, unless its stability is at least 0.7;
             - ``stability``: the median cosine of the topic to its match in `refits` or, without
-              them, in the fits behind ``TopicModel("auto")`` and the `other` of :func:`describe`.
-              Topics are matched one to one.  It is NaN without other fits, and weak below 0.7;
-            - ``coherence``: how often its most probable words occur in the same documents, NPMI.
-              Weak below 0.08, which ten words drawn at random by their frequency seldom reach, if
-              the model has at least ten words for each topic;
-            - ``distinctness``: Hellinger distance to the nearest other topic, from 0, the same
-              words, to 1, no common word.  Weak below 0.35.  Unlike ``exclusivity``, it does not
-              fall merely because there are many topics;
-            - ``weak``, a bool, and ``reason``, in words; it is empty if the topic is not weak.
+              refits, in the fits of ``TopicModel("auto")`` and in `other` of :func:`describe`.
+              Topics are matched one to one.  The stability is NaN without other fits, and weak
+              below 0.7;
+            - ``coherence``: how often the most probable words of the topic occur in the same
+              documents, as NPMI.  If the model has at least ten words for each topic, a coherence
+              below 0.08 is weak; ten random words, drawn by their frequency, seldom reach it;
+            - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
+              words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
+              ``exclusivity``, it does not decrease merely because there are many topics;
+            - ``weak``: whether the topic is weak;
+            - ``reason``: the reason in words, or an empty string if the topic is not weak.
         """
         return trust.trust(self)
 
     def methods(self) -> str:
-        """Describe how the topics were found, in a paragraph for a paper, with what to cite.
+        """Describe how the topics were found, in a paragraph for a paper, with references.
 
-        The paragraph states the facts of the fit: documents and words, vocabulary, number of
-        topics, runs, temperature, priors, seed, measures, version, and the checksum of the topics.
-        Read it before you print it, and add how the texts were chosen and what you did with the
-        topics.
+        The paragraph states the facts of the fit: numbers of documents and words, vocabulary,
+        number of topics, runs, temperature, priors, seed, measures, version, and the checksum of
+        the topics.  Check the paragraph before you publish it, and add how the texts were chosen
+        and how you used the topics.
 
         Returns
         -------
@@ -834,8 +846,8 @@ class TopicSummary:
 
         Notes
         -----
-        It does not describe the fit of topics that were merged, dropped or fitted further, or that
-        come from another library, because the model lacks that information.
+        If topics were merged, dropped or fitted further, or come from another library, the
+        paragraph does not describe the fit, because the model lacks that information.
         """
         return paper.methods(self)
 
@@ -854,14 +866,14 @@ class TopicSummary:
         n_documents: int = 10,
         relevance: float | None = None,
     ) -> None:
-        """Write a report of the topics: one HTML file that opens in a browser without a network.
+        """Write a report on the topics to an HTML file, which a browser can open without a network.
 
-        See :func:`annealvi.plot.report.write_report`.  It needs plotly and pandas.
+        This method calls :func:`annealvi.plot.report.write_report`, and requires plotly and pandas.
 
         Parameters
         ----------
         path : path
-            The file to write.  It is replaced only once the report is complete.
+            The file to write.  An existing file is replaced only when the report is complete.
         title : str, optional
             The headline.
         times : array-like of shape (D,), optional
@@ -871,13 +883,13 @@ class TopicSummary:
         groups : array-like of shape (D,), optional
             The group of each document, as in `by_group`.
         other : TopicSummary, optional
-            The summary of a second fit to the same words, to compare topics with.
+            The summary of a second fit to the same words, whose topics are compared with these.
         n_words : int, default=20
             Number of words shown for each topic.
         n_documents : int, default=10
-            Number of documents shown for each topic; with 0 the file contains no texts.
+            Number of documents shown for each topic.  With 0 the file contains no texts.
         relevance : float, optional
-            The first position of the slider of relevance; by default that of `words`.
+            The initial position of the relevance slider.  The default is the default of `words`.
 
         Raises
         ------
@@ -886,7 +898,7 @@ class TopicSummary:
         OSError
             If the file cannot be written.
         ValueError
-            If a parameter is outside its range; if the number of `times` or `groups` is not the
+            If a parameter is out of range, or if the number of `times` or `groups` is not the
             number of documents.
         """
         from annealvi.plot.report import write_report
@@ -928,29 +940,30 @@ def describe(
         ``LatentDirichletAllocation`` or ``NMF``, a pipeline of a vectorizer and one of these, or
         any object with ``components_`` of shape (K, V) and ``transform``.
     documents : iterable of str, {array-like, sparse matrix} of shape (D, V), or AnnData
-        The documents to describe, usually those that were fitted: texts for a model that takes
-        texts, otherwise word counts.  Every model accepts counts.  The columns of an AnnData are
-        found by their names, if the model knows its words.
+        The documents to describe, usually the fitted documents.  Every model accepts word counts; a
+        model of texts also accepts texts.  The columns of an AnnData are matched by their names, if
+        the model contains the names of its words.
     feature_names : array-like of shape (V,), default=None
-        The words.  None means those that the model was fitted to, or numbers if it has none.
+        The words.  None means the words of the model or, if it has no words, column numbers.
     texts : iterable of str, default=None
-        The texts of the documents, for display.  Not needed if `documents` are texts.
+        The texts of the documents, for display; not needed if `documents` are texts.
     titles : iterable of str, default=None
         Titles of the documents, for display.
     held_out : iterable of str, or {array-like, sparse matrix}, default=None
-        Documents that were not fitted.  ``quality["held_out_log_likelihood"]`` of the summary is
-        then their log-likelihood per word (:func:`annealvi.metrics.document_completion`).
+        Documents that were not fitted.  Their log-likelihood per word
+        (:func:`annealvi.metrics.document_completion`) becomes
+        ``quality["held_out_log_likelihood"]`` of the summary.
     other : fitted topic model, default=None
-        Another fit of the same words, say from another seed.  ``quality["stability"]`` of the
-        summary is then how similar the topics of both are
-        (:func:`annealvi.metrics.topic_stability`), and `trust` lists the similarity for each topic.
+        Another fit of the same words, for example with another seed.  The similarity of the topics
+        of the two models (:func:`annealvi.metrics.topic_stability`) becomes
+        ``quality["stability"]`` of the summary, and `trust` lists the similarity for each topic.
     refits : int or Refits, default=0
-        How many times the model is fitted again, with :func:`annealvi.topics.refit`; ten are
-        enough.  A result of that function for this model and these documents can be passed instead.
-        `trust` then reports how often each topic was found again, and intervals include the
+        How many times the model is fitted again, with :func:`annealvi.topics.refit`; ten times are
+        enough.  You can also pass a result of `refit` for this model and these documents.  With
+        refits, `trust` reports how often each topic was found again, and intervals include the
         uncertainty of the topics.
     random_state : int, RandomState instance or None, default=0
-        Seed of the split of `held_out`, and of the refits.
+        Random seed for the split of `held_out` and for the refits.
     layer : str, default=None
         The layer of an AnnData that contains the counts; see :func:`annealvi.corpus.read_cells`.
 
@@ -961,10 +974,10 @@ def describe(
     Raises
     ------
     TypeError
-        If `model` is not a topic model, or texts are passed for a model of counts.
+        If `model` is not a topic model, or if texts are passed with a model of counts.
     ValueError
-        If `documents` have other features than the model or none of its words, or if `texts`,
-        `titles` or `feature_names` have a wrong length.
+        If `documents` have other features than the model or contain none of its words, or if
+        `texts`, `titles` or `feature_names` have a wrong length.
 
     Examples
     --------
@@ -1004,7 +1017,7 @@ def describe(
         second = Source(other, "other")
         one, two = source.known_names, second.known_names
         if one is not None and two is not None and not np.array_equal(one, two):
-            raise BadParameter("other", "a fit of the same words", other)
+            raise BadParameter("other", "a fitted model with the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
         found = trust.match(source.components_, second.components_)
         source.similarity = np.vstack([source.similarity, found])

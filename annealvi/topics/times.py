@@ -1,4 +1,4 @@
-"""Dates as people write them; what could be read in two ways, or has no year, is refused."""
+"""Reading of dates in common formats; an ambiguous date or one without a year is an error."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from annealvi.exceptions import BadParameter
 
 WANTED = (
-    "datetimes, ISO 8601 strings such as '2020-01-31', or years such as 2020; convert others with "
-    "pandas.to_datetime and its parameter format"
+    "a datetime, an ISO 8601 string such as '2020-01-31', or a year such as 2020; convert other "
+    "dates with pandas.to_datetime and its parameter format"
 )
 _YEAR = re.compile(r"[1-9]\d{3}(?:\.0+)?")
 _ISO = re.compile(r"[1-9]\d{3}(?:-\d\d?(?:-\d\d?(?:[T ]\d.*)?)?|\d{4}(?:T\d.*)?|-W\d\d.*)?")
@@ -27,7 +27,7 @@ _NAMED = re.compile(
 
 
 def read_times(times: list, pandas: Any, name: str = "times") -> Any:
-    """A DatetimeIndex of times in UTC, of periods their start; NaT where one is missing."""
+    """Convert times to a DatetimeIndex in UTC; a period becomes its start, a missing time NaT."""
     values = pandas.Series([getattr(time, "start_time", time) for time in times], dtype=object)
     missing = values.isna().to_numpy()
     if missing.all():
@@ -55,7 +55,7 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
 
 
 def are_dates(values: Any) -> bool:
-    """Whether all values of a column are dates, or texts of whole dates; years alone are not."""
+    """Whether all values of a column are dates or texts of complete dates, not only years."""
     if getattr(values.dtype, "kind", "") == "M" or hasattr(values.dtype, "tz"):
         return True
     listed = values.dropna().tolist()
@@ -71,7 +71,7 @@ def are_dates(values: Any) -> bool:
 
 
 def _days_first(texts: list, times: list, name: str) -> bool:
-    """Whether 03/04/2020 is a day of April, as the whole column decides."""
+    """Whether the day comes first in dates such as 03/04/2020, judging by the whole column."""
     found = {place: _YEAR_LAST.fullmatch(text) for place, text in enumerate(texts) if text}
     parts = {place: match for place, match in found.items() if match}
     written = {place: (int(match[1]), int(match[3])) for place, match in parts.items()}
@@ -81,15 +81,15 @@ def _days_first(texts: list, times: list, name: str) -> bool:
     if (first and second) or (unclear and not first and not second):
         place = first[0] if first else unclear[0]
         one, other, year = *written[place], parts[place][4]
-        hint = f"It may be {year}-{one:02}-{other:02} or {year}-{other:02}-{one:02}: give a format."
+        hint = f"This may mean {year}-{one:02}-{other:02} or {year}-{other:02}-{one:02}."
         if first:
-            hint = f"The day comes first here and second in {times[second[0]]!r}: give a format."
+            hint = f"The day comes first here, but second in {times[second[0]]!r}."
         raise BadParameter(f"{name}[{place}]", WANTED, times[place], hint)
     return bool(first)
 
 
 def _of_text(text: str, days_first: bool) -> str | None:
-    """A time as pandas reads it in one way only; None if it has no year, or is none."""
+    """Return a time in a form that is not ambiguous for pandas; None if it is not a date."""
     if _YEAR.fullmatch(text):
         return text[:4]
     if match := _YEAR_FIRST.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Which topics to trust: what speaks against a topic, in numbers and in words."""
+"""The reliability of topics: the reasons why a topic is weak, as numbers and in words."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from annealvi._kernels import gemm
 from annealvi._optional import import_optional
 from annealvi.topics.described import Described, Judged
 
-#: Topics that fewer runs have found come back in a new fit in 0.24 to 0.60 of the cases, those
-#: that more have found in 0.59 to 1 (docs/record/runs.md).
+#: A topic is weak if a smaller share of runs found it.  A new fit finds a topic of smaller support
+#: in 24% to 60% of cases, and one of larger support in 59% to 100% (docs/record/runs.md).
 LEAST_SUPPORT = 1 / 3
-#: The cosine from which a topic of another fit counts as the same one.
+#: A topic of another fit is considered the same topic if the cosine is at least this number.
 LEAST_STABILITY = 0.7
-#: Ten words drawn by their frequency from posts of blogs have a lower NPMI in 99 of 100 draws;
-#: shorter documents give less.
+#: A topic of lower coherence is weak.  In 99 of 100 draws, ten words drawn by their frequency from
+#: blog posts have a lower NPMI; words drawn from shorter documents have a lower NPMI still.
 LEAST_COHERENCE = 0.08
-#: With fewer words for each topic, its ten most probable words may be those of other topics.
+#: With fewer words for each topic, the ten most probable words of topics may be the same.
 LEAST_WORDS = 10
-#: Halves of a planted topic are 0.32 to 0.42 apart; in fits of 10 to 100 topics of abstracts and of
-#: posts no two topics were nearer than 0.37.
+#: A topic is weak if another topic is nearer.  Two halves of one planted topic have distances of
+#: 0.32 to 0.42.  In fits of 10 to 100 topics of abstracts and posts, all distances exceeded 0.37.
 LEAST_DISTINCTNESS = 0.35
 
 
 def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` of all pairs of topics."""
+    r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` for all pairs of topics."""
     roots = np.sqrt(topics)
     distances = np.sqrt(np.clip(1.0 - gemm.product(roots, roots.T), 0.0, 1.0))
     distances = np.maximum(distances, distances.T)
@@ -38,7 +38,7 @@ def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def nearest(topics: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Find the nearest other topic of each topic, and how far it is; NaN of a single topic."""
+    """Return the distance from each topic to the nearest other topic (or NaN), and its number."""
     distances = hellinger(topics)
     np.fill_diagonal(distances, np.inf)
     least = distances.min(axis=1)
@@ -46,14 +46,14 @@ def nearest(topics: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def pairs(topics: NDArray, other: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Match topics of two fits, one to one: their numbers in both, and their cosines."""
+    """Match topics of two fits one to one; return their numbers in both fits and the cosines."""
     cosines = cosine_similarity(topics, other)
     rows, columns = linear_sum_assignment(-cosines)
     return rows, columns, cosines[rows, columns]
 
 
 def match(topics: NDArray, other: NDArray) -> NDArray[np.float64]:
-    """The cosine of each topic to its match in another fit; 0 if it has none."""
+    """Return the cosine of each topic to its match in another fit, or 0 if it has no match."""
     found = np.zeros(len(topics))
     rows, _, cosines = pairs(topics, other)
     found[rows] = cosines
@@ -61,13 +61,13 @@ def match(topics: NDArray, other: NDArray) -> NDArray[np.float64]:
 
 
 def stability_of(found: Judged) -> NDArray[np.float64]:
-    """The median over other fits of the cosines of topics to their matches; NaN without fits."""
+    """Return the median cosine of each topic to its matches in other fits; NaN without fits."""
     similarity = found.similarity if found.refits is None else found.refits.similarity
     return np.median(similarity, axis=0) if len(similarity) else np.full(len(found.topics), np.nan)
 
 
 def support_of(found: Judged) -> tuple[str, int | None, NDArray | None]:
-    """The share of some fits that have found each topic: of which fits, of how many, and it."""
+    """Return "refits" or "runs", the number of these fits, and the share that found each topic."""
     if found.refits is not None:
         return "refits", len(found.refits.similarity), found.refits.support
     settings = found.facts.get("settings")
@@ -85,7 +85,7 @@ def reasons(found: Judged) -> list[str]:
         unstable, of_refits = stability[k] < LEAST_STABILITY, what == "refits"
         if support is not None and (
             unstable
-            if of_refits  # runs are short, and other fits know better
+            if of_refits  # runs are short, so other fits are better evidence
             else support[k] < LEAST_SUPPORT and not stability[k] >= LEAST_STABILITY
         ):
             of = f"{support[k]:.0%} of the {what}"
@@ -96,16 +96,16 @@ def reasons(found: Judged) -> list[str]:
             )  # the median is between two of them
             own.append(f"found by {of}" + f" (stability {stability[k]:.3f})" * exactly_half)
         if unstable and not of_refits:
-            own.append(f"other fits have no topic like it (cosine {stability[k]:.2f})")
+            own.append(f"other fits found no similar topic (cosine {stability[k]:.2f})")
         if coherence[k] < LEAST_COHERENCE and not few_words:
-            own.append("its words occur together hardly more than by chance")
+            own.append("its words occur together hardly more often than by chance")
         if distances[k] < LEAST_DISTINCTNESS:
             own.append(f"nearly the same words as topic {others[k]} ({labels[others[k]]})")
     return ["; ".join(own) for own in said]
 
 
 def trust(summary: Described) -> Any:
-    """Judge how far to trust each topic: `TopicSummary.trust`."""
+    """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
     K, (*_, support), said = len(summary.topics), support_of(summary), reasons(summary)
     columns = {

@@ -1,4 +1,4 @@
-"""Validation by people: sheets of questions about topics, and scores of the answers."""
+"""Validation by people: sheets with questions about topics, and scores of the answers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from annealvi.exceptions import BadParameter
 from annealvi.topics.summary import TopicSummary
 from annealvi.topics.words import most_relevant
 
-#: Topics of a document that are shown beside the intruder.
+#: The number of topics of a document that are shown with the intruder.
 N_SHOWN = 3
-#: What a question shows; its options, the intruder last; what it hides.
+#: A question: what it shows, its options (the intruder is the last), and what it hides.
 Row = tuple[dict[str, Any], list[str], dict[str, Any]]
 _SEED = {"random_state": ["random_state"]}
 _SAMPLED = {"n": COUNT, "n_words": COUNT, "n_characters": COUNT, **_SEED}
 
 
 class Sheet(NamedTuple):
-    """Questions for people, and what a sheet must not show them; both are pandas DataFrames."""
+    """Questions for people (coders), and a key that they must not see, as pandas DataFrames."""
 
     #: What coders see: a row for each ``question``, with an empty column ``answer``.
     questions: Any
@@ -37,13 +37,14 @@ class Sheet(NamedTuple):
 class Scores(NamedTuple):
     """Scores of the answers of coders."""
 
-    #: pandas.DataFrame: precision for each topic, or the share of yes for each topic and stratum.
+    #: A pandas DataFrame with the precision, or the share of yes, for each topic; see
+    #: :func:`score_answers`.
     table: Any
-    #: The same over all answers.
+    #: The precision, or the share of yes, over all answers.
     overall: float
-    #: Krippendorff's alpha, nominal; None for one coder, or if all answers are the same.
+    #: Krippendorff's nominal alpha; None if there is one coder, or if all answers are the same.
     alpha: float | None
-    #: How many coders there are.
+    #: The number of coders.
     n_coders: int
 
 
@@ -51,34 +52,35 @@ class Scores(NamedTuple):
 def word_intrusion(
     summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = 0
 ) -> Sheet:
-    """Make a sheet for word intrusion: which of six words does not belong to the others?
+    """Make a sheet for word intrusion: which of six words does not belong to the other words?
 
-    People find the intruder if the words of a topic belong together.  The intruder is one of the
-    top words of other topics, from the half that is least probable in this topic.
+    Five of the words are from the same topic.  People find the sixth word, the intruder, if the
+    words of the topic belong together.  The intruder is a top word of another topic; it is drawn
+    from the half of these words that is least probable in the topic.
 
     Parameters
     ----------
     summary : TopicSummary
-        From :func:`annealvi.topics.describe`.
+        The result of :func:`annealvi.topics.describe`.
     n_questions : int, default=2
-        Questions on each topic.  The first one shows the topic's top words, the second the next
-        ones, and so on.
+        Number of questions on each topic.  The first question shows the topic's top words, the
+        second question the next words, and so on.
     n_words : int, default=5
-        Words of the topic in a question; the intruder is added to them.
+        Number of words of the topic in a question, without the intruder.
     random_state : int, RandomState instance or None, default=0
-        Seed of the intruders and of the order.
+        Random seed for the choice of intruders and the order of questions and options.
 
     Returns
     -------
     Sheet
-        ``questions`` has columns ``option_1`` to ``option_6`` and an empty ``answer``, which takes
-        the number of the option.  ``key`` has ``topic``, ``label``, ``answer``, ``intruder`` and
-        ``options``, their number.
+        ``questions`` has the columns ``option_1`` to ``option_6``, and ``answer``, in which coders
+        enter the number of an option.  ``key`` has the columns ``topic``, ``label``, ``answer``,
+        ``intruder`` and ``options`` (the number of options).
 
     Raises
     ------
     ValueError
-        If a topic has too few words, or if all top words of other topics are also its own.
+        If a topic has too few words, or if all top words of other topics are also its top words.
 
     References
     ----------
@@ -95,7 +97,7 @@ def word_intrusion(
     >>> sheet = word_intrusion(describe(lda, abstracts.data, abstracts.feature_names))
     >>> sheet.questions.shape
     (20, 7)
-    >>> score_answers(sheet.key, sheet.key).overall  # of someone who knows the answers
+    >>> score_answers(sheet.key, sheet.key).overall  # all answers are right
     1.0
     """
     _check_summary(summary)
@@ -111,7 +113,8 @@ def word_intrusion(
         others = [found[:n_words] for other, found in enumerate(tops) if other != k]
         pool = np.setdiff1d(np.concatenate(others), top) if others else top[:0]
         if not len(pool):
-            raise BadParameter("summary", f"of topics with other top words than topic {k}", summary)
+            wanted = f"a summary in which other topics have other top words than topic {k}"
+            raise BadParameter("summary", wanted, summary)
         pool = pool[np.argsort(summary.topics[k, pool], kind="stable")]
         intruders = rng.choice(pool[: (len(pool) + 1) // 2], n_questions)
         for own, intruder in zip(top.reshape(n_questions, n_words), intruders, strict=True):
@@ -130,31 +133,33 @@ def topic_intrusion(
     n_characters: int = 600,
     random_state: Any = 0,
 ) -> Sheet:
-    """Make a sheet for topic intrusion: which of four topics is not in the document?
+    """Make a sheet for topic intrusion: which of four topics does not occur in the document?
 
-    A question shows the beginning of a document, its three largest topics, and an intruder from the
-    half of the other topics with the smallest shares in it.
+    A question shows the beginning of a document, the document's three largest topics, and a fourth
+    topic, the intruder.  The intruder is drawn from the half of the other topics that have the
+    smallest shares in the document.
 
     Parameters
     ----------
     summary : TopicSummary
         A summary with texts and at least four topics.
     n : int, default=2
-        Documents for each topic, drawn from those in which it is the largest; all of these if
-        there are fewer.
+        Number of documents for each topic, drawn from the documents in which the topic is the
+        largest.  If there are fewer documents, all of them are used.
     n_words : int, default=8
-        Words by which a topic is shown.
+        Number of words that describe a topic.
     n_characters : int, default=600
-        Length of the beginning of a document.
+        Number of characters that are shown of a document.
     random_state : int, RandomState instance or None, default=0
-        Seed of the documents, the intruders and the order.
+        Random seed for documents, intruders and the order of questions and options.
 
     Returns
     -------
     Sheet
-        ``questions`` has ``text``, ``option_1`` to ``option_4`` and an empty ``answer``, which
-        takes the number of the option.  ``key`` has ``topic``, the largest one, ``label``,
-        ``answer``, ``intruder``, ``document`` and ``options``, their number.
+        ``questions`` has the columns ``text``, ``option_1`` to ``option_4``, and ``answer``, in
+        which coders enter the number of an option.  ``key`` has the columns ``topic`` (the largest
+        topic), ``label``, ``answer``, ``intruder``, ``document`` and ``options`` (the number of
+        options).
 
     Raises
     ------
@@ -169,7 +174,7 @@ def topic_intrusion(
     _check_summary(summary, texts=True)
     n_topics = len(summary.topics)
     if n_topics <= N_SHOWN:
-        raise BadParameter("summary", f"of at least {N_SHOWN + 1} topics", summary)
+        raise BadParameter("summary", f"a summary of at least {N_SHOWN + 1} topics", summary)
     rng = check_random_state(random_state)
     rows: list[Row] = []
     words = [", ".join(summary.words(k, n_words)) for k in range(n_topics)]
@@ -195,7 +200,7 @@ def document_sample(
     n_characters: int = 600,
     random_state: Any = 0,
 ) -> Sheet:
-    """Draw documents for coders: for each topic some with small, medium and large shares of it.
+    """Draw documents for coders: for each topic, documents with small, medium and large shares.
 
     A question shows the beginning of a document and the words of a topic.  Coders answer 1 if the
     document is about the topic, otherwise 0.
@@ -203,23 +208,25 @@ def document_sample(
     Parameters
     ----------
     summary : TopicSummary
-        With texts.
+        A summary with texts.
     n : int, default=2
-        Documents of each topic and stratum; all of these if there are fewer.
+        Number of documents for each topic and stratum, where a stratum is a range of shares.  If
+        there are fewer documents, all of them are used.
     bounds : sequence of float, default=(0.1, 0.5)
         Shares that separate the strata, in increasing order, between 0 and 1.
     n_words : int, default=8
-        Words by which a topic is shown.
+        Number of words that describe a topic.
     n_characters : int, default=600
-        Length of the beginning of a document.
+        Number of characters that are shown of a document.
     random_state : int, RandomState instance or None, default=0
-        Seed of the documents and of the order.
+        Random seed for the documents and the order of questions.
 
     Returns
     -------
     Sheet
-        ``questions`` has ``text``, ``words`` and an empty ``answer``.  ``key`` has ``topic``,
-        ``label``, ``document``, ``share`` and ``stratum``, such as ``"0.1 to 0.5"``.
+        ``questions`` has the columns ``text``, ``words`` and ``answer``, which is empty.  ``key``
+        has the columns ``topic``, ``label``, ``document``, ``share`` and ``stratum``, such as
+        ``"0.1 to 0.5"``.
 
     Raises
     ------
@@ -247,39 +254,39 @@ def document_sample(
 
 @checked
 def score_answers(key: Any, answers: Any) -> Scores:
-    r"""Score the answers of people to a sheet.
+    r"""Score the answers of coders to the questions of a sheet.
 
     Parameters
     ----------
     key : pandas.DataFrame or path of a .csv file
         The `key` of the :class:`Sheet`.
     answers : pandas.DataFrame or path of a .csv file, or a list of these
-        The questions of the sheet with the column ``answer`` filled, one table for each coder.
-        Only the columns ``question`` and ``answer`` are read.  Questions may be missing, and
-        answers empty.
+        The questions of the sheet with the column ``answer`` filled in, as one table for each
+        coder.  Only the columns ``question`` and ``answer`` are read.  Questions may be missing,
+        and answers may be empty.
 
     Returns
     -------
     Scores
-        For intrusions ``table`` has a row for each topic: ``label``, the number of ``answers``,
-        ``precision`` (the share of answers that name the intruder), its 95% interval ``low`` and
-        ``high`` (Wilson's, which assumes independent answers), and ``chance``, the precision of
-        random answers.  For samples of documents it has a row for each topic and stratum, with the
-        share of ``yes`` instead of the precision and no chance.
+        For intrusions, ``table`` has a row for each topic.  The columns are ``label``, the number
+        of ``answers``, ``precision`` (the share of right answers), the limits ``low`` and ``high``
+        of Wilson's 95% interval, and ``chance`` (the precision of random answers).  The interval
+        assumes independent answers.  For samples of documents, ``table`` has a row for each topic
+        and stratum, with the share of ``yes`` instead of ``precision``, and without ``chance``.
 
     Raises
     ------
     ValueError
-        If a table lacks these columns, repeats a question, has a question that is not in the key,
-        or an answer that is not an option.
+        If a table lacks these columns, repeats a question, or contains a question that is not in
+        the key or an answer that is not an option.
     ImportError
         If krippendorff is not installed and there are several coders.
 
     Notes
     -----
-    The agreement of coders is Krippendorff's :math:`\alpha = 1 - D_o / D_e`: 1 if they always
-    agree, 0 if they agree as often as by chance (Krippendorff, *Content Analysis*, 2019, chapter
-    12).  In intrusions the categories are the numbers of the options, which are in random order.
+    The agreement of coders is Krippendorff's :math:`\alpha = 1 - D_o / D_e`, which is 1 if coders
+    always agree, and 0 if they agree as often as by chance (Krippendorff, *Content Analysis*, 2019,
+    chapter 12).  For intrusions the categories are the numbers of options in random order.
     """
     pandas = import_optional("pandas", "score_answers")
     right = _table(key, "key", ("topic", "label"), pandas)
@@ -317,20 +324,19 @@ def score_answers(key: Any, answers: Any) -> Scores:
 
 def _check_summary(summary: Any, *, texts: bool = False) -> None:
     if not isinstance(summary, TopicSummary):
-        raise BadParameter("summary", "a TopicSummary, which describe returns", type(summary))
+        raise BadParameter("summary", "a TopicSummary, the result of describe", type(summary))
     if texts and summary.texts is None:
-        hint = "Pass the texts to describe."
+        hint = "Pass the texts to describe, as its parameter 'texts'."
         raise BadParameter("summary", "a TopicSummary with texts", summary, hint)
 
 
 def _drawn(among: NDArray[np.bool_], n: int, rng: np.random.RandomState) -> list[int]:
-    """At most n documents, drawn at random."""
     found = rng.permutation(np.flatnonzero(among))[: int(n)]
     return found.tolist()
 
 
 def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str, str]:
-    """The beginning of a document, cut at a word."""
+    """Return the beginning of a document, cut at the end of a word."""
     text = " ".join((summary.texts or [])[document].split())
     cut = text[:n_characters].rpartition(" ")[0] or text[:n_characters]
     shown = {"text": text if len(text) <= n_characters else f"{cut} ..."}
@@ -338,7 +344,7 @@ def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str,
 
 
 def _sheet(rows: list[Row], rng: np.random.RandomState) -> Sheet:
-    """Shuffle the questions, and the options of each, of which the last is the intruder."""
+    """Shuffle the questions and their options; before, the intruder is the last option."""
     pandas = import_optional("pandas", "A sheet of questions")
     questions, key = [], []
     for row in rng.permutation(len(rows)):
@@ -356,7 +362,7 @@ def _sheet(rows: list[Row], rng: np.random.RandomState) -> Sheet:
 
 
 def _table(given: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
-    """A table by question, with the columns that are needed; from a file if it is a path."""
+    """Check a table, or read it from a file, and return it indexed by question."""
     table = pandas.read_csv(given) if isinstance(given, str | os.PathLike) else given
     if not isinstance(table, pandas.DataFrame):
         raise BadParameter(name, "a DataFrame or the path of a .csv file", type(given))
@@ -364,7 +370,7 @@ def _table(given: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
         table = table.reset_index()
     if missing := {"question", *needed} - set(table.columns):
         wanted = f"a table with the columns {', '.join(('question', *needed))}"
-        raise BadParameter(name, wanted, f"no {', '.join(sorted(missing))}")
+        raise BadParameter(name, wanted, f"a table without {', '.join(sorted(missing))}")
     if table["question"].duplicated().any():
         twice = table["question"][table["question"].duplicated()].iloc[0]
         raise BadParameter(name, "a table with each question once", f"question {twice} twice")
@@ -372,7 +378,7 @@ def _table(given: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
 
 
 def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float64]:
-    """The answers of a coder to all questions of the key, NaN where there is none."""
+    """Return the answers of a coder to all questions of the key; a missing answer is NaN."""
     unknown = table.index.difference(right.index, sort=False)
     if len(unknown):
         raise BadParameter(name, "answers only to questions of the key", f"question {unknown[0]}")
@@ -391,7 +397,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
 
 
 def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
-    """95% intervals of shares, by Wilson's score; NaN of no answers."""
+    """Compute Wilson's 95% intervals of shares; without answers they are NaN."""
     from scipy.stats import binomtest
 
     found = np.full((2, len(n)), np.nan)
@@ -402,8 +408,8 @@ def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
 
 
 def _alpha(given: NDArray[np.float64]) -> float | None:
-    """Krippendorff's alpha of answers, a row for each coder."""
-    common = given[:, (~np.isnan(given)).sum(axis=0) > 1]  # the others say nothing about it
+    """Compute Krippendorff's alpha of answers, with a row for each coder."""
+    common = given[:, (~np.isnan(given)).sum(axis=0) > 1]  # questions with several answers
     if len(np.unique(common[~np.isnan(common)])) < 2:
         return None
     krippendorff = import_optional("krippendorff", "The agreement of coders")

@@ -1,4 +1,4 @@
-"""Texts and their words: checks of texts, and a CountVectorizer with defaults for topics."""
+"""Texts and their words: checks of texts, and a CountVectorizer with defaults for topic models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALLOWED = "a list, a pandas or polars Series, or another iterable of str"
 
 
 class Tokens(str):
-    """A text that was given as a list of its words; as a str, these with spaces between them."""
+    """A text that was passed as a list of words; as a str it is the words joined by spaces."""
 
     tokens: list[str]
 
@@ -42,12 +42,12 @@ class Tokens(str):
 
 
 def are_tokens(text: Any) -> bool:
-    """Whether a text is a list of words, or of what should be words."""
+    """Whether a text is a list, whose items should be words."""
     return isinstance(text, list | tuple) or len(getattr(text, "shape", ())) == 1
 
 
 def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]:
-    """Check raw texts, or lists of their words, and return them as a list."""
+    """Check texts, each of which is a str or a list of words, and return them as a list."""
     found = []
     for number, text in enumerate(_items(texts, name)):
         if are_tokens(text):
@@ -69,16 +69,16 @@ def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]
 
 
 def _items(texts: Any, name: str) -> Iterable:
-    """What is iterated over; an error for what an iteration would misread."""
+    """Return the texts to iterate over; raise an error for objects that are not texts."""
     hint, kind = None, getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
-        hint = "Put a single text in a list; if it is the path of a file, read the file first."
+        hint = "Put a single text in a list. If this is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
         hint = f"Choose one of its columns, {[str(column) for column in texts.columns][:10]}."
     elif getattr(texts, "ndim", 1) == 2 and kind in ("U", "T"):
         return texts  # lists of words of one length
     elif sparse.issparse(texts) or getattr(texts, "ndim", 1) != 1:
-        hint = "Pass word counts to TemperedLDA, or with their words to TopicModel.fit_counts."
+        hint = "Pass word counts to TemperedLDA, or counts and words to TopicModel.fit_counts."
     elif isinstance(texts, PathLike):
         hint = "Read the file first."
     elif isinstance(texts, Set | Mapping) or not isinstance(texts, Iterable):
@@ -89,10 +89,11 @@ def _items(texts: Any, name: str) -> Iterable:
 
 
 def blocks_of(texts: Any) -> Iterator[list[str]]:
-    """Yield blocks of checked texts: one if `texts` holds str, else each of its items.
+    """Yield blocks of checked texts: one block if `texts` contains str, otherwise each item.
 
-    An iterator of blocks is read as far as blocks are asked for.  Lists of words are texts too, so
-    a list of lists of str is either: of words if none has a space, of texts if most have.
+    An iterator is read only as far as needed.  A text can also be a list of words, so a list of
+    lists of str is ambiguous.  Lists are read as lists of words if no str contains a space, and as
+    blocks of texts if most do.
     """
     items = iter(_items(texts, "texts"))
     first = list(islice(items, 1))
@@ -117,7 +118,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
             if share > 0.2:
                 wanted = "lists of words, or blocks of texts of several words"
                 raise BadParameter("texts", wanted, f"a list of lists, first {head[:4]!r}", hint)
-            warn_user(f"Each list of 'texts' is read as the words of one document. {hint}")
+            warn_user(f"Each list in 'texts' is read as the words of one document. {hint}")
             yield check_texts(chain(first, items))
             return
     for number, block in enumerate(chain(first, items)):
@@ -125,10 +126,10 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
 
 
 def are_texts(documents: Any, name: str) -> bool:
-    """Tell whether documents are texts; else they must be rows of counts.
+    """Whether documents are texts instead of a matrix of counts.
 
-    Texts are in one dimension.  What they hold is not looked at: :func:`check_texts` says what is
-    wrong with a list of numbers.
+    One-dimensional data are texts.  The items of the data are not checked here:
+    :func:`check_texts` raises an error if they are numbers.
     """
     if isinstance(documents, str | bytes | bytearray):
         wanted = "a list of texts or a matrix of counts"
@@ -142,27 +143,28 @@ def are_texts(documents: Any, name: str) -> bool:
         if are_tokens(first):
             return len(first) > 0 and isinstance(first[0], str)
         return not len(getattr(first, "shape", ())) > 0
-    return True  # an iterator, or nothing
+    return True  # an iterator or an empty list
 
 
 def is_list(value: Any) -> bool:
-    """Whether a parameter is a list, an array or another sequence of values, but no text."""
+    """Whether a parameter is a list, an array or another sequence of values, but not a text."""
     several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Set)
-    return several and getattr(value, "ndim", 1) > 0  # an array of one number is none
+    return several and getattr(value, "ndim", 1) > 0  # not an array without dimensions
 
 
 def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
-    """Check that there is one value for each of n things, and return them as a list."""
+    """Check that there is a value for each of n items, and return the values as a list."""
     if not is_list(values):
         raise BadParameter(name, f"a sequence with one entry for each {what}", values)
     items = list(values)
     if len(items) != n:
-        raise BadParameter(name, f"one entry for each of the {n} {what}s", len(items))
+        wanted = f"a sequence with one entry for each of the {n} {what}s"
+        raise BadParameter(name, wanted, f"{len(items)} entries")
     return items
 
 
 def different_ints(values: Any, name: str, what: str, least: int, most: int) -> list[int]:
-    """Check a list of ints in [least, most], none of which is there twice."""
+    """Check a list of different ints in [least, most]."""
     found = list(values) if is_list(values) else [values]
     wrong = [] if is_list(values) else [values]
     for value in found:
@@ -175,13 +177,13 @@ def different_ints(values: Any, name: str, what: str, least: int, most: int) -> 
     return [int(value) for value in found]
 
 
-#: Words of two letters or more: they begin with a letter and may go on with digits.  What stands
-#: before 't is no word: don't, isn't.
+#: Words of at least two characters, which begin with a letter and may contain digits.  The part of
+#: don't or isn't before 't is not a word.
 WORDS = r"\b[^\W\d_]\w++(?!['’‘ʼ＇`´]t\b)"
-#: The same in ASCII, which takes half as long.
+#: The same pattern for ASCII texts, which takes half as long.
 PLAIN = r"(?a)\b[a-zA-Z]\w++(?!['`]t\b)"
-#: Scripts without spaces between words, as Python's regular expressions have them, and the mean
-#: length of their words above which texts have not been split into words.
+#: Scripts without spaces between words: a regular expression for their words, and a mean length of
+#: words above which the texts have not been split into words.
 UNSPACED = {
     "Chinese or Japanese": ("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]", 5.0),
     "Chinese": (r"^[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]+\Z", 3.0),
@@ -191,18 +193,18 @@ UNSPACED = {
         12.0,
     ),
 }
-#: Such words are looked at if they have at least this share of the characters of all.
+#: A script is checked if its words contain at least this share of all characters.
 ENOUGH = 0.02
-#: Words with a meaning of their own on scikit-learn's list of English stop words, which stay, and
-#: the ends of contractions, which it lacks (we'll, we've).
+#: Words on scikit-learn's list of English stop words that are not used as stop words here because
+#: they carry meaning, and endings of contractions that the list lacks (we'll, we've).
 _CONTENT = """amount bill bottom cry detail empty fire interest mill serious sincere system thick
 thin"""
 CONTENT = frozenset(_CONTENT.split())
 ENDINGS = ("ll", "ve")
 
 
-#: Signs within words, each with what people type in its place: Ukrainian and Belarusian, Hebrew
-#: acronyms and foreign sounds, Uzbek.
+#: Signs within words, each with a pattern of what people type instead of it: for Ukrainian and
+#: Belarusian, for Hebrew acronyms and foreign sounds, and for Uzbek.
 INNER = {
     "ʼ": "['’](?<=[Ѐ-ӿ].)(?=[Ѐ-ӿ])",
     "״": '["”](?<=[א-ת].)(?=[א-ת])',
@@ -212,7 +214,7 @@ INNER = {
 
 
 def marks(first: int, last: int) -> str:
-    """The signs that combine with letters, as a set in regular expressions."""
+    """Return the signs that combine with letters, as a set for a regular expression."""
     signs = [code for code in range(first, last) if unicodedata.category(chr(code))[0] == "M"]
     runs = groupby(enumerate(signs), lambda pair: pair[1] - pair[0])
     ends = [[code for _, code in run] for _, run in runs]
@@ -221,10 +223,10 @@ def marks(first: int, last: int) -> str:
 
 @cache
 def words_with_marks() -> str:
-    """WORDS whose letters may have marks and joiners, at which Python's \\w cuts them.
+    """Return WORDS extended by marks, joiners and signs within words, which \\w does not match.
 
-    And signs within words: Hebrew ones, Catalan l·l.  Marks beyond U+FFFF are a set of their own,
-    as one set of all takes five times as long.
+    Signs within words are Hebrew signs and the Catalan l·l.  Marks beyond U+FFFF are a separate
+    set, because a single set of all marks takes five times as long.
     """
     far = rf"(?=[\U00010000-\U0001ffff])[{marks(0x10000, 0x1E95B)}]"
     inside = r"[׳״](?=\w)|·(?<=[lL].)(?=[lL])"
@@ -233,12 +235,11 @@ def words_with_marks() -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into words."""
     return re.findall(PLAIN if text.isascii() else words_with_marks(), text)
 
 
 def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str], str]) -> str:
-    """Preprocess a text in its composed form."""
+    """Convert a text to its composed form (NFC), and preprocess it."""
     if clean:
         text = cleaned(text)
     if not text.isascii():
@@ -246,78 +247,79 @@ def compose(text: str, clean: bool, lowercase: bool, preprocess: Callable[[str],
         text = text.replace("\u00ad", "").replace("\u0640", "")  # soft hyphens, Arabic kashida
         for sign, typed in INNER.items():
             text = re.sub(typed, sign, text)
-        if lowercase:  # else the dot would stay, as a mark
+        if lowercase:  # otherwise lower case would leave the dot as a mark
             text = text.replace("İ", "i")
     return preprocess(text)
 
 
-#: Languages whose stop words are known: of scikit-learn the English ones, else of stop-words.
+#: Languages with a list of stop words, in scikit-learn (English) or the package stop-words.
 _LANGUAGES = """arabic bulgarian catalan czech danish dutch english finnish french german greek
 gujarati hebrew hindi hungarian indonesian italian malaysian norwegian persian polish portuguese
 romanian russian slovak spanish swedish turkish ukrainian vietnamese"""
 LANGUAGES = frozenset(_LANGUAGES.split())
-#: Stop words of the texts are looked for in so many of these.
+#: Stop words that occur are searched in about this number of texts.
 LOOKED_AT = 200
-#: For each reason at most so many of the words that were left out are remembered.
+#: The maximum number of excluded words that are stored for each reason.
 REMEMBERED = 10_000
-#: The largest share of the documents that a word may be in, and a number that is always allowed.
+#: A word may occur in this share of the documents, or in this number of documents if it is larger.
 LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 50
 
 
 def fewest_documents(n_documents: int) -> int:
-    r"""The default of `min_df`: words in fewer documents are left out.
+    r"""Return the default of `min_df`: words in fewer documents are excluded.
 
-    It is :math:`\sqrt{D} / 10`, rounded up, and at least 2 from 20 documents on: 2 for 100
-    documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
+    The default is :math:`\sqrt{D} / 10` for D documents, rounded up, and at least 2 if there are at
+    least 20 documents: 2 for 100 documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
     """
     return max(1 if n_documents < 20 else 2, math.ceil(n_documents**0.5 / 10))
 
 
 def most_documents(n_documents: int) -> int:
-    """The default of `max_df`: words in more documents are left out.
+    """Return the default of `max_df`: words in more documents are excluded.
 
-    It is a fifth of the documents, or 50 if that is more.
+    The default is a fifth of the documents, or 50 if that is more.
     """
     return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
 
 
-#: Texts with fewer counted words, on average, are called short (docs/record/classes.md has why).
-#: Below the second number a fit warns, if it has at least so many texts as the third says.
+#: Texts are called short if they have fewer counted words on average than the first number (see
+#: docs/record/classes.md).  If they have fewer than the second number, a fit of at least as many
+#: texts as the third number warns.
 SHORT, VERY_SHORT, MANY = 25, 8.0, 100
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that are counted, and those that were left out."""
+    """The words that are counted, and the words that were excluded."""
 
-    #: In the order of the columns.
+    #: The words, in the order of the columns.
     words: NDArray
-    #: Number of documents that the vocabulary was learned from; 0 of words that were given.
+    #: Number of documents that the vocabulary was learned from; 0 if the user passed the words.
     n_documents: int
-    #: `min_df` and `max_df` as numbers of documents, `max_features` as a number of words; those
-    #: that there were.
+    #: The limits that were used: `min_df` and `max_df` as numbers of documents, and `max_features`
+    #: as a number of words.
     limits: dict[str, int] = field(default_factory=dict)
-    #: For each parameter of the vectorizer that left words out, these words, at most 10,000.
-    #: Those in most documents come first.
+    #: Excluded words by the parameter that excluded them, at most 10,000 for each parameter.
+    #: Words in most documents come first.
     dropped: dict[str, list[str]] = field(default_factory=dict)
-    #: How many there were.
+    #: The number of excluded words by the parameter that excluded them.
     n_dropped: dict[str, int] = field(default_factory=dict)
-    #: How many words of a document are counted, on average; None if it is not known.
+    #: The mean number of counted words of a document; None if it is unknown.
     n_counted: float | None = None
-    #: How many documents repeat an earlier one exactly; None if it is not known.
+    #: The number of documents that repeat an earlier document exactly; None if it is unknown.
     n_repeated: int | None = None
-    #: What `clean` took out of the texts, and how often.
+    #: What `clean` removed from the texts, and how often.
     cleaned: dict[str, int] | None = None
 
     def note(self) -> str:
-        """What was left out and why, and what is peculiar to the texts, in a few sentences."""
+        """Report in a few sentences which words were excluded and why, and unusual texts."""
         what = {
             "stop_words": "{words} on the list of stop words",
             "max_df": "{words} in more than {limit:,} documents",
-            "min_df": "{words} in fewer than {limit:,}",
-            "max_features": "{words} rarer than the {limit:,} that are kept",
+            "min_df": "{words} in fewer than {limit:,} documents",
+            "max_features": "{words} rarer than the {limit:,} words that are kept",
         }
-        of = f"words of {self.n_documents:,} documents" if self.n_documents else "given words"
+        of = f"words of {self.n_documents:,} documents" if self.n_documents else "passed words"
         text = f"{len(self.words):,} {of} are counted."
         for name, sentence in what.items():
             n = self.n_dropped.get(name, 0)
@@ -333,32 +335,32 @@ class Vocabulary:
             text += f" clean: {gone} were removed."
         if self.n_repeated:
             these = "document repeats" if self.n_repeated == 1 else "documents repeat"
-            text += f" {self.n_repeated:,} {these} an earlier one exactly."
+            text += f" {self.n_repeated:,} {these} an earlier document exactly."
         if self.n_counted is not None and self.n_counted < SHORT:
             text += f" {self.shortness()}"
         return text
 
     @property
     def very_short(self) -> bool:
-        """Whether the texts have so few words that a fit should warn; not of a small example."""
+        """Whether a fit should warn that texts are short; it does not for a few texts."""
         few = self.n_counted is not None and self.n_counted < VERY_SHORT
         return few and self.n_documents >= MANY
 
     def shortness(self) -> str:
-        """How short the texts are, and what to do."""
+        """Report how short the texts are, and what to do."""
         return (
-            f"Texts are short, with {self.n_counted:.1f} counted words on average: "
+            f"Texts are short, with {self.n_counted:.1f} counted words on average. "
             "TemperedMultinomialMixture finds better clusters of such texts."
         )
 
 
 class TopicVectorizer(CountVectorizer):
-    r"""Count words of texts for topics; the defaults depend on the size of the corpus.
+    r"""Count the words of texts, with defaults that are suitable for topic models.
 
-    It is scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer` with three other
-    defaults.  `min_df` and `max_df` depend on the number of documents, and words begin with a
-    letter.  Composed and decomposed accents are the same (Unicode's form NFC).  A document may also
-    be a list of its words, which are counted unchanged except for lower case.
+    The class is scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer` with three
+    other defaults: `min_df` and `max_df` depend on the number of documents, and words begin with a
+    letter.  Composed and decomposed accents are treated as equal (Unicode's form NFC).  A document
+    can also be a list of words, which are counted unchanged except for lower case.
 
     Parameters
     ----------
@@ -367,30 +369,30 @@ class TopicVectorizer(CountVectorizer):
     stop_words : {"english"} or list of str, default=None
         Words to exclude.
     token_pattern : str, default="auto"
-        Regular expression of a word.  ``"auto"`` means two letters or more, with their accents,
-        vowel signs and points, and the digits after them.  Words that end in ``n't`` are excluded.
+        Regular expression of a word.  ``"auto"`` means at least two letters with their accents,
+        vowel signs and points, and digits after them.  Words that end in ``n't`` are excluded.
     ngram_range, analyzer : objects
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
         Words in more documents than this are excluded.  A float is a share of the documents, an int
-        their number.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
+        is a number of documents.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
     min_df : float, int or "auto", default="auto"
-        Words in fewer documents are excluded.  ``"auto"`` is :math:`\sqrt{D} / 10` for D documents,
-        rounded up, and at least 2 from 20 documents on.
+        Words in fewer documents than this are excluded.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
+        documents, rounded up, and at least 2 if there are at least 20 documents.
     max_features, vocabulary, binary, dtype : objects
         As in CountVectorizer.
     clean : bool, default=False
         Whether to remove HTML tags, scripts and comments, links, @-mentions (``@name``, and ``RT``
         before them) and LaTeX commands (``\\alpha``, ``\\begin{figure}``), which would otherwise
         become words such as `href`, `http` or `alpha`.  HTML entities (``caf&eacute;``) are
-        decoded.  ``dropped_.cleaned`` counts all of these.
+        decoded.  ``dropped_.cleaned`` contains the number of removed items of each kind.
 
     Attributes
     ----------
     vocabulary_ : dict of str to int
         The words and their columns.
     fixed_vocabulary_ : bool
-        Whether they were passed as `vocabulary`.
+        Whether the words were passed as `vocabulary`.
     dropped_ : Vocabulary
         The words that were excluded.
 
@@ -465,7 +467,7 @@ class TopicVectorizer(CountVectorizer):
         return partial(self._analyzed, analyze=analyze, preprocess=preprocess)
 
     def _analyzed(self, text: str, *, analyze: Callable, preprocess: Callable) -> list[str]:
-        """What is counted of a text, or of the words that it was given as."""
+        """Return what is counted of a text, or of the words of a list."""
         if not isinstance(text, Tokens):
             return analyze(text)
         return self._word_ngrams([preprocess(word) for word in text.tokens], self.get_stop_words())
@@ -487,7 +489,7 @@ class TopicVectorizer(CountVectorizer):
         Raises
         ------
         TypeError
-            If one of the documents is not a str.
+            If a document is not a str.
         ValueError
             If there are no documents, or all words are excluded.
         """
@@ -501,16 +503,16 @@ class TopicVectorizer(CountVectorizer):
 def count_words(
     vectorizer: Any, texts: list[str], *, kept: frozenset[str] = frozenset()
 ) -> tuple[Any, sparse.csr_matrix, Vocabulary]:
-    """Learn the vocabulary of texts, and count its words; `kept` are never left out."""
+    """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
     counter = copied(vectorizer)
     _check_parameters(counter)
     own = CountVectorizer.fit_transform, TopicVectorizer.fit_transform
     limited = getattr(type(counter), "fit_transform", None) in own
-    if limited:  # counted without limits, to know what the limits leave out
+    if limited:  # words are counted without limits, to find out which words the limits exclude
         words_only = counter.analyzer == "word" and counter.tokenizer is None
-        if counter.token_pattern == "auto":  # a file keeps the pattern
+        if counter.token_pattern == "auto":  # saved files contain the pattern
             counter.set_params(token_pattern=words_with_marks() if words_only else None)
-        # this checks the limits; the counting below sees others
+        # this call checks the limits of the user, which are not used in the counting below
         CountVectorizer.fit_transform(copied(counter).set_params(vocabulary=["word"]), [])
         given = {name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")}
         counter.set_params(min_df=1, max_df=1.0, max_features=None)
@@ -521,9 +523,9 @@ def count_words(
                 raise
             raise ValueError(
                 f"empty vocabulary: the {len(texts)} texts, such as {texts[0][:60]!r}, contain "
-                "only stop words or no words. By default a word has two letters or more. Are "
-                f"these the right texts? If so, set 'token_pattern' of {type(counter).__name__}, "
-                "or 'stop_words'."
+                "only stop words or no words. By default a word has at least two letters. If "
+                f"these are the right texts, set 'token_pattern' of {type(counter).__name__}, or "
+                "'stop_words'."
             ) from error
         counter.set_params(**given)
     else:
@@ -531,7 +533,7 @@ def count_words(
     words = counter.get_feature_names_out()
     for word in words.tolist():
         if not isinstance(word, str):
-            raise BadParameter("vectorizer", "one whose words are str", word)
+            raise BadParameter("vectorizer", "a vectorizer whose words are str", word)
     if limited and words_only and not any(isinstance(text, Tokens) for text in texts):
         _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
     vocabulary = Vocabulary(words, len(texts))
@@ -552,11 +554,11 @@ def count_words(
         X = X[:, keep]
     if not len(vocabulary.words):
         raise ValueError(
-            f"No words of the {len(texts)} documents are left. {vocabulary.note()} Use a smaller "
-            f"'min_df' or a larger 'max_df': vectorizer={type(vectorizer).__name__}(min_df=1, "
-            "max_df=1.0)."
+            f"All words of the {len(texts)} documents are excluded. {vocabulary.note()} Use a "
+            "smaller 'min_df' or a larger 'max_df', for example "
+            f"vectorizer={type(vectorizer).__name__}(min_df=1, max_df=1.0)."
         )
-    n_counted = None  # of weights it would say nothing
+    n_counted = None  # not defined for weights, which are not integers
     if np.array_equal(X.data, np.floor(X.data)):
         n_counted = float(X.sum(dtype=np.float64)) / X.shape[0]
     taken_out = markup_in(texts if getattr(counter, "clean", False) else ())
@@ -568,32 +570,32 @@ def count_words(
 
 
 def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
-    """Warn of texts without a counted word; say which these are, and what becomes of them."""
+    """Warn about texts without a counted word; `what` is the consequence for these texts."""
     empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
     if len(empty):
         some = ", ".join(str(number) for number in empty[:5]) + ", ..." * (len(empty) > 5)
         warn_user(
-            f"{len(empty):,} of the {X.shape[0]:,} texts have no word of the model's vocabulary "
-            f"(numbers {some}, from 0). {what}"
+            f"{len(empty):,} of the {X.shape[0]:,} texts contain no word of the model's vocabulary "
+            f"(positions {some}, counted from 0). {what}"
         )
 
 
 def readable(vectorizer: Any, texts: list[str]) -> list:
-    """Texts as a vectorizer takes them: an analyzer of the user's gets lists of words as lists."""
+    """Return texts in the form that a vectorizer accepts; the user's analyzer gets lists."""
     if not callable(getattr(vectorizer, "analyzer", None)):
         return texts
     return [text.tokens if isinstance(text, Tokens) else text for text in texts]
 
 
 def copied(vectorizer: Any) -> Any:
-    """A clone; one of a CountVectorizer has the same functions, which may not be copied."""
+    """Return a clone; functions of a CountVectorizer are shared, because not all can be copied."""
     if isinstance(vectorizer, CountVectorizer):
         return type(vectorizer)(**vectorizer.get_params(deep=False))
     return clone(vectorizer)
 
 
 def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
-    """Those stop words that a part of the texts has, the most frequent ones first."""
+    """Return the stop words that occur in a sample of the texts, most frequent first."""
     listed = counter.get_stop_words()
     if not listed or counter.analyzer != "word":
         return []
@@ -604,7 +606,7 @@ def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
 
 
 def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
-    """Warn if words are whole sentences, of scripts without spaces between words."""
+    """Warn if words are whole sentences, in scripts without spaces between words."""
     counted = list(zip(words, counts.tolist(), strict=True))
     total = sum(len(word) * n for word, n in counted)
     for script, (letters, longest) in UNSPACED.items():
@@ -613,9 +615,9 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
         length, n = np.sum(own, axis=0) if own else (0, 1)
         if length > ENOUGH * total and length / n > longest:
             warn_user(
-                f"Texts in {script} have 'words' of {length / n:.0f} characters on average: these "
-                "scripts have no spaces between words, so whole sentences are counted as words. "
-                "Pass a tokenizer, such as "
+                f"Words in {script} have {length / n:.0f} characters on average. This script has "
+                "no spaces between words, so whole sentences are counted as words. Pass a "
+                "tokenizer, for example "
                 "TopicModel(vectorizer=TopicVectorizer(tokenizer=jieba.lcut)), or pass each text "
                 "as a list of its words."
             )
@@ -623,28 +625,27 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
 
 
 def _columns(words: NDArray) -> dict[str, int]:
-    """The column of each word."""
     return {word: column for column, word in enumerate(words.tolist())}
 
 
 def check_given(words: Any, n_words: int) -> NDArray:
-    """Check the words of the columns of counts."""
+    """Check that there is a different word for each column of counts."""
     seen: dict[str, None] = {}
     for column, word in enumerate(of_each(words, n_words, "words", "column")):
         if not isinstance(word, str) or word in seen:
-            wanted = "a str that differs from those of all other columns"
+            wanted = "a str that differs from the words of all other columns"
             raise BadParameter(f"words[{column}]", wanted, word)
         seen[str(word)] = None
     return np.array([*seen], dtype=object)
 
 
 def of_words(vectorizer: Any, words: NDArray) -> Any:
-    """Return a CountVectorizer that counts given words in texts, whatever else it would leave out.
+    """Return a clone of a CountVectorizer that counts the given words in texts.
 
-    It is a clone, without stop words, and without lower case if words have capitals.
+    The clone has no stop words, and does not convert to lower case if words contain capitals.
     """
     if not isinstance(vectorizer, CountVectorizer | None):
-        raise BadParameter("vectorizer", "a CountVectorizer or None for counts", vectorizer)
+        raise BadParameter("vectorizer", "a CountVectorizer or None in fit_counts", vectorizer)
     counter = TopicVectorizer() if vectorizer is None else copied(vectorizer)
     _check_parameters(counter.set_params(stop_words=None))
     if any(word != word.lower() for word in words):
@@ -653,7 +654,7 @@ def of_words(vectorizer: Any, words: NDArray) -> Any:
 
 
 def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
-    """Return a clone of a CountVectorizer that is fitted, to these words."""
+    """Return a clone of a CountVectorizer that is fitted to these words."""
     fitted = copied(vectorizer)
     fitted.vocabulary_ = _columns(words)
     fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
@@ -661,11 +662,11 @@ def with_vocabulary(vectorizer: Any, words: NDArray) -> Any:
 
 
 def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
-    """Return the vectorizer with stop words, unless it has some or takes none."""
+    """Return the vectorizer with stop words, unless it has its own or does not support them."""
     parameters = vectorizer.get_params(deep=False) if hasattr(vectorizer, "get_params") else {}
     if stop_words is None or parameters.get("stop_words", 0) is not None:
         return vectorizer
-    if callable(parameters.get("analyzer")):  # which decides for itself
+    if callable(parameters.get("analyzer")):  # the user's function excludes words itself
         return vectorizer
     if isinstance(stop_words, str) and stop_words == "english":
         stop_words = [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
@@ -679,7 +680,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
     words = array.tolist() if array.ndim == 1 else [None]
     if not all(isinstance(word, str) for word in words):
         raise BadParameter("stop_words", "'english', a list of str or None", stop_words)
-    if isinstance(parameters.get("analyzer"), str):  # as the vectorizer writes words
+    if isinstance(parameters.get("analyzer"), str):  # preprocess them as words of texts
         _check_parameters(vectorizer)
         plain = copied(vectorizer).set_params(analyzer="word", ngram_range=(1, 1), input="content")
         analyze = plain.build_analyzer()
@@ -688,7 +689,7 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
 
 
 def _check_parameters(vectorizer: Any) -> None:
-    """Check what scikit-learn leaves to NumPy and to Python."""
+    """Check parameters that scikit-learn does not check."""
     wrong: tuple | None = None
     dtype = getattr(vectorizer, "dtype", np.int64)
     try:
@@ -723,31 +724,32 @@ def _check_parameters(vectorizer: Any) -> None:
 def _left_out(
     X: sparse.csr_matrix, given: dict[str, Any], kept: NDArray
 ) -> tuple[dict[str, int], dict[str, NDArray]]:
-    """The limits as numbers, and for each a mask of the words that it leaves out."""
+    """Return the limits as numbers, and for each limit a mask of the words that it excludes."""
     limits, n_words = limits_of(given, X.shape[0]), X.shape[1]
     low, high, most = limits["min_df"], limits["max_df"], limits.get("max_features")
     if high < low:
         raise ValueError(
-            f"max_df corresponds to < documents than min_df: max_df={given['max_df']!r} to "
-            f"{high} of {X.shape[0]}, min_df={given['min_df']!r} to {low}."
+            f"max_df must be at least as many documents as min_df. Got max_df={given['max_df']!r}, "
+            f"which is {high} of {X.shape[0]} documents, and min_df={given['min_df']!r}, which is "
+            f"{low}."
         )
     frequency = np.bincount(X.indices, minlength=n_words)
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
     if most is not None:
         left = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
         counts = np.asarray(X.sum(axis=0)).ravel()[left]
-        counts = np.where(kept[left], np.inf, counts)  # these stay
+        counts = np.where(kept[left], np.inf, counts)  # these words are not excluded
         rest = left[np.argsort(-counts, kind="stable")[most:]]
         dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
     return limits, dropped
 
 
 def limits_of(given: Mapping[str, Any], n_documents: int) -> dict[str, int]:
-    """The limits on words, which a vectorizer has as parameters, as whole numbers."""
+    """Return the limits on words, which are parameters of the vectorizer, as integers."""
     low, high, most = given["min_df"], given["max_df"], given["max_features"]
     low = low * n_documents if isinstance(low, float) else low
     high = high * n_documents if isinstance(high, float) else high
-    # a default that contradicts what was passed sets no limit
+    # a default that contradicts a parameter of the user is not used
     if low == "auto":
         low = fewest_documents(n_documents)
         low = low if high == "auto" or low <= high else 0

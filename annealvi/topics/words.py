@@ -1,4 +1,4 @@
-"""Words of topics: which of them stand for a topic, and a label made of these."""
+"""The words of topics: rankings of words, and labels that consist of words."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
 from annealvi.topics.vectorizer import of_each
 
-#: Number of words of a topic over which its exclusivity is averaged.
+#: The number of top words of a topic, also for its exclusivity.
 N_WORDS = 10
-#: Number of words that make a label.
+#: The number of words of a label.
 LABEL_WORDS = 3
-#: Words are alike if their first letters are the same, so many at least, and only so many at their
-#: ends differ.
+#: Two words are similar if at least the first number of letters at their beginnings are equal, and
+#: the rest of each word has at most the second number of letters.
 _STEM, _ENDING = 4, 3
-#: Share of a topic that no document has; p(w) is then positive where the topic is.
+#: Minimum share of a topic, so that p(w) is positive if any topic contains the word.
 _LEAST_SHARE = 1e-12
 
 
@@ -31,12 +31,12 @@ def shares_of_words(
 ) -> NDArray[np.float64]:
     r"""Compute :math:`p(w) = \sum_k p(k) p(w \mid k)`.
 
-    Unlike the frequencies of words in the documents it is positive for each word that a topic
-    has, and it does not praise words that are found only once or twice.
+    Unlike the frequency of a word in the documents, p(w) is positive for each word of a topic.  And
+    words that occur only once or twice do not have a very large lift p(w | k) / p(w).
     """
     weights = np.maximum(topic_shares, _LEAST_SHARE)
     shares = np.einsum("k,kv->v", weights / weights.sum(), topics)
-    return np.maximum(shares, np.finfo(np.float64).tiny)  # it is divided by
+    return np.maximum(shares, np.finfo(np.float64).tiny)  # positive, because it is a divisor
 
 
 def relevance_of(
@@ -57,7 +57,7 @@ def relevance_of(
 def most_relevant(
     topic: NDArray[np.float64], word_shares: NDArray[np.float64], n: int, relevance: float
 ) -> NDArray[np.intp]:
-    """Return the columns of the n most relevant words of a topic that has them, best first."""
+    """Return the columns of the n most relevant words of a topic, best first."""
     ranks = relevance_of(topic, word_shares, relevance)
     (columns,) = top_columns(ranks[np.newaxis], n)
     return columns[topic[columns] > 0]
@@ -70,7 +70,7 @@ def frex_of(topics: NDArray[np.float64], k: int, weight: float) -> NDArray[np.fl
         \Big[ \frac{\omega}{F_k(p(w \mid k))} + \frac{1 - \omega}{F_k(e_{wk})} \Big]^{-1},
         \qquad e_{wk} = \frac{p(w \mid k)}{\sum_j p(w \mid j)},
 
-    where F is the share of the words that have no larger value.
+    where F is the share of the words whose value is not larger.
     """
     exclusivity = topics[k] / np.maximum(topics.sum(axis=0), np.finfo(np.float64).tiny)
     frequency, own = (rankdata(values) / len(values) for values in (topics[k], exclusivity))
@@ -78,19 +78,20 @@ def frex_of(topics: NDArray[np.float64], k: int, weight: float) -> NDArray[np.fl
 
 
 def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.float64]:
-    r"""Compute how exclusive the most probable words of each topic are to it.
+    r"""Compute how rare the most probable words of each topic are in other topics.
 
-    It is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most probable
-    words: 1 if no other topic has them, 1 / K if all topics have them equally.
+    The exclusivity is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most
+    probable words: 1 if no other topic contains these words, and 1 / K if these words are equally
+    probable in all topics.
     """
     top = top_columns(topics, n)
     own = np.take_along_axis(topics, top, axis=1)
-    of_all = np.maximum(topics.sum(axis=0)[top], np.finfo(np.float64).tiny)  # none may have it
+    of_all = np.maximum(topics.sum(axis=0)[top], np.finfo(np.float64).tiny)  # it may be 0
     return (own / of_all).mean(axis=1)
 
 
 def label_words(words: Sequence[str]) -> list[str]:
-    """Drop words that differ from an earlier one only in their ending, such as a plural."""
+    """Remove words that differ from an earlier word only in their ending, such as plurals."""
     kept: list[str] = []
     for word in words:
         if not any(_are_alike(word, other) for other in kept):
@@ -106,9 +107,9 @@ def _are_alike(a: str, b: str) -> bool:
 
 
 def labels_of(words: Sequence[Sequence[str]], given: Mapping[int, str]) -> list[str]:
-    """Make a label for each topic of its most relevant words; no two labels are the same.
+    """Make a label for each topic from its most relevant words; all labels differ.
 
-    Topics with a label that is given keep it.
+    Topics that have a label in `given` keep this label.
     """
     labels: list[str] = []
     for topic, own in enumerate(words):
@@ -124,19 +125,19 @@ def labels_of(words: Sequence[Sequence[str]], given: Mapping[int, str]) -> list[
 
 
 def check_labels(labels: Mapping[int, Any]) -> None:
-    """Check that labels of topics are different str that are not empty."""
+    """Check that labels are str, not empty, and different."""
     seen: list[str] = []
     for topic, label in labels.items():
         if not isinstance(label, str) or not label.strip() or label in seen:
-            wanted = "a str that is not empty and differs from all other labels"
+            wanted = "a non-empty str that differs from all other labels"
             raise BadParameter(f"labels[{topic}]", wanted, label)
         seen.append(label)
 
 
 class Labels(Sequence[str]):
-    """The labels of topics: one str for each, of which no two are the same.
+    """The labels of topics: one str for each topic, all of them different.
 
-    Each change is told to `keep`, which names the topics in the model.
+    Each change is passed to the function `keep`, which sets the labels in the model.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class Labels(Sequence[str]):
         self._keep = keep
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Labels, (self._labels,)  # a copy names the topics of no model
+        return Labels, (self._labels,)  # changes of a copy do not change the model
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -166,7 +167,7 @@ class Labels(Sequence[str]):
         return repr(self._labels)
 
     def number(self, topic: Any) -> int:
-        """Return the number of a topic that is named by its number or its label."""
+        """Return the number of a topic from its number or its label."""
         if isinstance(topic, str) and topic in self._labels:
             return self._labels.index(topic)
         number = isinstance(topic, Integral) and not isinstance(topic, bool)
@@ -176,7 +177,7 @@ class Labels(Sequence[str]):
         return int(topic)
 
     def numbers(self, topics: Any) -> list[int]:
-        """Return the numbers of topics, of which one or some are named."""
+        """Return the numbers of one or several topics from their numbers or labels."""
         given = [topics] if isinstance(topics, Integral | str) else topics
         is_list = isinstance(given, Sequence | np.ndarray) and getattr(given, "ndim", 1) > 0
         if not is_list or not len(given):
@@ -184,11 +185,11 @@ class Labels(Sequence[str]):
         return [self.number(topic) for topic in given]
 
     def show(self, labels: Sequence[str]) -> None:
-        """Take other labels, which name no topics in the model."""
+        """Replace the labels without changing the model."""
         self._labels[:] = labels
 
     def change(self, labels: Any) -> None:
-        """Set all labels, by a sequence, or some, by a dict from topics.  All or nothing."""
+        """Set all labels by a sequence, or some by a dict; an error leaves all unchanged."""
         if not isinstance(labels, Mapping):
             labels = dict(enumerate(of_each(labels, len(self), "labels", "topic")))
         given = {self.number(topic): label for topic, label in labels.items()}

@@ -71,7 +71,10 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
     options = ("--topics", 3, "--random-state", 5, "--max-df", 0.5)
     done = call("fit", jsonl, *options, "--seed-words", given, "--model", "m")
     assert done.status == 0, done.err
-    assert "annealvi fit: warning: 1 seed words are not in the vocabulary: " in done.err
+    assert (
+        "annealvi fit: warning: 1 seed words are not in the vocabulary and have no effect: "
+        in done.err
+    )
     assert re.search(r"^ +0 .*  Meals: .*bread", done.out, re.MULTILINE)
     assert re.search(r"^ +1 .*  sailing: .*ship", done.out, re.MULTILINE)
     model, texts = annealvi.load("m"), [row["text"] for row in rows]
@@ -113,7 +116,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     counts = tmp_path / "counts.npz"
     sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
     seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
-    assert "--seed-words needs the words of counts" in refused("fit", counts, *seeds)
+    assert "--seed-words needs the words of the counts" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
     assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
 
@@ -123,7 +126,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     ("nowhere.json", "'nowhere.json': No such file"),
     ("{", "--seed-words must be JSON, such as"),
     ('{"sea": "ship"}', "a dict of names to lists of words, .* Got {'sea': 'ship'}"),
-    ('{"a": ["keel", "mast"]}', "a word of the corpus for each topic"),
+    ('{"a": ["keel", "mast"]}', "at least one word of the corpus for each topic"),
     ('{"a": ["star"], "b": ["moon"], "c": ["ship"]}', "at most .* Got 3"),
 )
 def test_wrong_seed_words(refused, jsonl, seeds, words):
@@ -152,7 +155,7 @@ def test_words(call, jsonl, tmp_path):
     words = {word for words in TOPICS.values() for word in words}
     assert set.union(*topics_of(done.out)) == words - {"star", "bread", "ship"}
     assert "20 words" not in call("fit", jsonl, "--topics", 3, "--stop-words", "none").err
-    assert "are in fewer than 12" in call("fit", jsonl, "--topics", 2, "--min-df", 12).err
+    assert "are in fewer than 12 documents" in call("fit", jsonl, "--topics", 2, "--min-df", 12).err
 
 
 def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tmp_path):
@@ -179,17 +182,20 @@ def test_quiet_says_nothing(call, jsonl):
     (["--report", "no/topics.html"], "--report: 'no/topics.html' must be a file in a folder"),
     (["--model", "."], "--model: '.' must be a file in a folder"),
     (["--report", "x", "--model", "x"], "must be different files. Got 'x' for both"),
-    (["--time", "date"], "--time changes only the report: pass the report's file by --report"),
-    (["--second-fit"], "--second-fit changes only the report"),
+    (
+        ["--time", "date"],
+        "--time has an effect only on the report. Pass a file for the report by --report",
+    ),
+    (["--second-fit"], "--second-fit has an effect only on the report"),
     (["--topics", "19"], "at most the number of words, 18. Got 19"),
-    (["--topics", "0"], "--topics: must be an integer of at least 1, got '0'"),
-    (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, or a fraction"),
-    (["--min-df", "12", "--max-df", "5"], "max_df corresponds to < documents than min_df"),
+    (["--topics", "0"], "--topics: must be an integer of at least 1. Got '0'"),
+    (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, a fraction"),
+    (["--min-df", "12", "--max-df", "5"], "max_df must be at least as many documents as min_df"),
     (["--min-df", "0.9", "--max-df", "0.95"], "Use a smaller 'min_df' or a larger 'max_df'"),
     (["--stop-words", "klingon"], "--stop-words must be 'none', a file, or one of arabic, bul"),
-    (["--vocabulary", "x"], "--vocabulary needs counts of words"),
-    (["--files", "*.txt"], "--files needs a folder of texts"),
-    (["--encoding", "klingon"], "--encoding: unknown encoding 'klingon'"),
+    (["--vocabulary", "x"], "--vocabulary can only be used with word counts"),
+    (["--files", "*.txt"], "--files can only be used with a folder of texts"),
+    (["--encoding", "klingon"], "--encoding: must be the name of an encoding, such as utf-8"),
     (["--topics", "3", "--jobs", "0"], "n_jobs == 0 in Parallel has no meaning"),
 )
 def test_wrong_options(refused, jsonl, options, words):
@@ -204,7 +210,7 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
 
 @cases(
     "options, words",
-    (["--time", "title"], "must be datetimes"),
+    (["--time", "title"], "must be a datetime"),
     (["--time", "date", "--freq", "fortnight"], "must be a period such as "),
 )
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):

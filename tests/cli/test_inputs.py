@@ -92,7 +92,7 @@ def test_what_is_no_text(write, kind, name, tmp_path):
     path = write(name, BINARY[kind])
     refused("is not a text file in the encoding", read, path, "--encoding", "latin-1")
     write("a.txt", "stars and planets")
-    refused(f"{name}.* Use --files", read, tmp_path, "--encoding", "latin-1")
+    refused(f"{name}.* use --files", read, tmp_path, "--encoding", "latin-1")
 
 
 def test_a_state_of_mallet_is_no_text(write):
@@ -148,21 +148,25 @@ def test_parquet(tmp_path, write, rows):
 
 @cases(
     "name, content, words",
-    ("a.jsonl", "", "has no documents"),
-    ("a.txt", "\n\n", "has no documents"),
+    ("a.jsonl", "", "must contain documents"),
+    ("a.txt", "\n\n", "must contain documents"),
     ("a.csv", "", "cannot be read as a .csv file: No columns"),
-    ("a.csv", "text,n\n", "has no documents"),
-    ("a.csv", "title,body\na,b\n", "no column 'text': .* Its columns are: title, body"),
-    ("a.csv", "text,n\na,1\na,1,2\n", "line 3 has 3 columns, but the header has 2: .* quotation m"),
+    ("a.csv", "text,n\n", "must contain documents"),
+    ("a.csv", "title,body\na,b\n", "no column 'text'. .* Its columns are: title, body"),
+    (
+        "a.csv",
+        "text,n\na,1\na,1,2\n",
+        "line 3 has 3 columns, but the header has 2 columns.* quotation m",
+    ),
     ("a.csv", "text,n\na,1,2\n", "the row that ends on line 2 has 3 columns"),
     ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
     ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
     ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
-    ("a.xyz", "text", "does not show its format: choose one by --format {csv,"),
+    ("a.xyz", "text", "does not show its format. Set the format by --format {csv,"),
     ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),
     ("a.csv.gz", gzip.compress(b"text\n" * 999, mtime=0)[:30], "cannot be read as a .csv"),
     ("x.mtx", "abc", "cannot be read as Matrix Market counts"),
-    ("x.npz", "abc", "holds no counts of words: it is not an archive"),
+    ("x.npz", "abc", "does not contain any word counts: it is not an archive"),
 )
 def test_files_that_cannot_be_read(write, name, content, words):
     path = write(name, content)
@@ -172,16 +176,16 @@ def test_files_that_cannot_be_read(write, name, content, words):
 
 
 def test_columns_that_are_not_there(jsonl):
-    listed = "has no column 'x' for {}. Its columns are: id, title, text, date, kind."
+    listed = "Got 'x'. Its columns are: id, title, text, date, kind."
     for option in ("--text", "--title", "--time", "--group"):
         refused(re.escape(listed.format(option)), read, jsonl, option, "x")
 
 
 def test_folders_and_files_that_are_not_there(tmp_path):
-    refused("has no documents", read, tmp_path)
+    refused("must contain documents", read, tmp_path)
     (tmp_path / "a").write_bytes(b"\xff\x00")
     refused(r"a' cannot be read as text: 'utf-8", read, tmp_path)
-    refused("has no documents", read, tmp_path, "--files", "*.md")
+    refused("must contain documents", read, tmp_path, "--files", "*.md")
     with pytest.raises(FileNotFoundError, match=r"There is no file or folder '.*nothing'"):
         read(tmp_path / "nothing")
 
@@ -231,7 +235,7 @@ def test_counts(tmp_path, kind, packed):
         assert list(corpus.words) == [*WORDS, "more"] and corpus.counts.shape == (3, 5)
     else:
         refused("it has 5 words, but the counts have 4", read, path, "--vocabulary", words)
-    refused(r"--text needs texts. Got '.*x", read, path, "--text", "a")
+    refused(r"--text can only be used with texts. Got '.*x", read, path, "--text", "a")
 
 
 def test_words_beside_the_counts(tmp_path):
@@ -249,11 +253,17 @@ def test_arrays_of_an_archive(tmp_path):
     np.savez(path, **csr, vocab=np.array(WORDS), year=[1999, 2000, 2001], other=[1, 2])
     corpus = read(path, "--time", "year")
     assert corpus.columns["time"] == [1999, 2000, 2001] and list(corpus.words) == WORDS
-    refused(r"no column 'other' for --time. Its columns are: year.", read, path, "--time", "other")
+    refused(
+        r"--time must be a column of .* Got 'other'. Its columns are: year.",
+        read,
+        path,
+        "--time",
+        "other",
+    )
     np.savez(path, a=[1])
-    refused(r"it has no \['data', 'indices', 'indptr', 'shape'\]", read, path)
+    refused(r"it has no arrays \['data', 'indices', 'indptr', 'shape'\]", read, path)
     sparse.save_npz(path, sparse.coo_matrix(X))
-    refused("holds no counts of words", read, path)
+    refused("does not contain any word counts", read, path)
 
 
 def test_a_fit_of_counts(call, tmp_path):
@@ -267,10 +277,13 @@ def test_a_fit_of_counts(call, tmp_path):
     assert call("label", "m", tmp_path / "t.txt", "--shares").out.splitlines()[:3] == labels[:3]
     (tmp_path / "vocab.txt").write_text("a\nb\nb\nc\n")
     failed = call("fit", path, "--topics", 2)
-    assert "'--vocabulary[2]'" in failed.err and "differs from those of all other" in failed.err
+    assert "'--vocabulary[2]'" in failed.err and "differs from the words of all other" in failed.err
     assert "Got 'b' instead" in failed.err
     (tmp_path / "vocab.txt").unlink()
-    assert "the words are not known" in call("fit", path, "--topics", 2, "--model", "bare").err
+    assert (
+        "the words of the counts are unknown"
+        in call("fit", path, "--topics", 2, "--model", "bare").err
+    )
     assert call("label", "bare", path).status == 0
     failed = call("label", "bare", tmp_path / "t.txt")
     assert failed.status == 2 and "fitted to counts without words" in failed.err

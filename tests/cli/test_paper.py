@@ -64,11 +64,11 @@ def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl)
     assert a == b and set(a) == tables | {"topics.pdf", "map.pdf", "methods.txt"}
 
 
-@pytest.mark.filterwarnings("ignore:'date' has dates")
+@pytest.mark.filterwarnings("ignore:The covariate 'date' contains dates")
 def test_effects(call, model, jsonl, rows):
     more = ("--formula", "~ kind + date", "--refits", 2, "--folder", "out")
     done = call("paper", model, jsonl, *more)
-    assert done.status == 0 and "fits 2 more times" in done.err
+    assert done.status == 0 and "fitting the model 2 more times" in done.err
     table = pd.read_csv(done.place / "out" / "effects.csv")
     assert {"Intercept", "kind[T.space]"} <= set(table.term) and table.std_error.notna().all()
     loaded = annealvi.load(model)
@@ -99,13 +99,13 @@ def test_the_difference_of_two_values(call, tmp_path):
     tex = (done.place / "paper" / "effects_side.tex").read_text(encoding="utf-8")
     assert tex.splitlines()[2] == r"label & b minus a & std\_error & low & high \\"
     # the words of counts are given: no vocabulary was chosen
-    assert "vocabulary is that of" not in (done.place / "paper" / "methods.txt").read_text()
+    assert "vocabulary was learned from" not in (done.place / "paper" / "methods.txt").read_text()
 
 
 def test_wrong_input(refused, call, model, jsonl):
     assert "--folder" in refused("paper", model, jsonl, "--folder", model)
     assert "--folder" in refused("paper", model, jsonl, "--folder", "no/where")
-    assert "no column 'side'" in refused("paper", model, jsonl, "--group", "side")
+    assert "--group must be a column of" in refused("paper", model, jsonl, "--group", "side")
     assert "--freq" in refused("paper", model, jsonl, "--time", "date", "--freq", "no")
     assert "--time" in refused("paper", model, jsonl, "--time", "text")
     assert "--formula" in refused("paper", model, jsonl, "--formula", "~ side", "--refits", "2")

@@ -93,8 +93,8 @@ def test_files_that_are_refused(adata, tmp_path):
     refused("must be one of .'log'.. Got 'counts'", fitted, path, layer="counts")
     refused("must be one of .'log'.. Got 'counts'", fitted, adata, layer="counts")
     refused("must be one of .'log'.. Got 'raw'", fitted, adata, layer="raw")
-    refused("integer counts. Got .* Logarithms or normal", fitted, path, layer="log")
-    refused("integer counts. Got .* Logarithms or normal", fitted, adata, layer="log")
+    refused("integer counts. Got .* Logarithms and normal", fitted, path, layer="log")
+    refused("integer counts. Got .* Logarithms and normal", fitted, adata, layer="log")
     empty = adata[:0].copy()
     empty.write_h5ad(tmp_path / "empty.h5ad")
     for source in (empty, tmp_path / "empty.h5ad"):
@@ -121,7 +121,7 @@ def test_transposed(adata):
     turned.obs_names = GENES + CELLS[:4]
     with pytest.warns(UserWarning, match="names of the rows look like regions of a genome"):
         corpus.read_cells(turned.T)
-    refused("that many rows: if it is transposed", fitted, X.T, GENES)
+    refused("rows. If X is transposed", fitted, X.T, GENES)
 
 
 def test_back_into_anndata(adata, tmp_path):
@@ -183,7 +183,7 @@ def test_a_folder_of_10x(folder):
     assert_array_equal(fitted(folder).components_, fitted(X, GENES).components_)
     assert_array_equal(corpus.open_corpus(folder).toarray(), X)
     (folder / "features.tsv").unlink()
-    refused("'words' .* must be a list of words, as X has no names", fitted, folder)
+    refused("'words' .* must be a list of words, because X has no column names", fitted, folder)
     assert_array_equal(fitted(folder, GENES).components_, fitted(X, GENES).components_)
 
 
@@ -201,14 +201,20 @@ def test_names_in_other_files(folder):
 def test_names_that_are_there_twice(folder):
     twice = ["a", "b", "a", "a-1", "a", *GENES[5:]]
     (folder / "features.tsv").write_text("\n".join(twice))
-    with pytest.warns(UserWarning, match="2 names of features repeat an earlier one: .* in 'a-2'"):
+    with pytest.warns(
+        UserWarning, match="2 names of features repeat an earlier name.* for example 'a-2'"
+    ):
         words = corpus.read_cells(folder).feature_names
     assert words.tolist()[:5] == ["a", "b", "a-2", "a-1", "a-3"]
 
 
 @cases(
     "name, content, message",
-    ("barcodes.tsv", "a\nb\n", "12 rows and 40 columns. .* 2 names of cells and 12 of features"),
+    (
+        "barcodes.tsv",
+        "a\nb\n",
+        "12 rows and 40 columns, .* 2 names of cells and 12 names of features",
+    ),
     ("matrix.mtx", "import this\n" * 500, "matrix.mtx' cannot be read as Matrix Market counts"),
     ("matrix.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 -3\n", "Got -3"),
 )
@@ -221,7 +227,7 @@ def test_folders_that_are_refused(folder, name, content, message):
 
 def test_what_has_no_names():
     refused("'source' .* must be an AnnData or the path", corpus.read_cells, X)
-    refused("'layer' .* must be None for a matrix", fitted, X, GENES, layer="counts")
+    refused("'layer' .* must be None if X is a matrix", fitted, X, GENES, layer="counts")
     message = "'layer' .* must be None unless 'documents' is an AnnData"
     refused(message, describe, fitted(X, GENES), X, layer="a")
 

@@ -124,7 +124,7 @@ def test_files_of_scipy(tmp_path, X):
     mmwrite(tmp_path / "X.mtx", X)
     assert_array_equal(together(stream_matrix_market(tmp_path / "X.mtx"))[0], X.toarray())
     mmwrite(tmp_path / "X.mtx", X.tocsc())
-    refused("documents must come in the order", list, stream_matrix_market(tmp_path / "X.mtx"))
+    refused("documents must be in the order", list, stream_matrix_market(tmp_path / "X.mtx"))
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 10])
@@ -157,19 +157,19 @@ def test_blocks_of_texts(block_size):
     ("3\n4\n4\n" + "1 1 4\n2 2 5\n3 4 1 1 1 4\n" * 100, "cannot be read as UCI bag of words"),
     ("1\n1\n1\n1 2 1\n", "Words must be numbered from 1 to 1. Got 2"),
     ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
-    ("1\n1\n2\n1 1 1\n", "must have 2 entries. Got 1"),
-    ("1\n1\n1\n", "must have 1 entries. Got 0"),
-    ("1\n1\n1\n1 1\n", "a document, a word and a count. Got 2 numbers"),
+    ("1\n1\n2\n1 1 1\n", "must contain 2 entries. Got 1"),
+    ("1\n1\n1\n", "must contain 1 entries. Got 0"),
+    ("1\n1\n1\n1 1\n", "a document, a word and a count. Got a line with 2 numbers"),
     ("1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
-    ("1\n1\n1\n1 1 -2\n", "must be finite and not negative. Got -2"),
-    ("1\n1\n1\n1 1 nan\n", "must be finite and not negative. Got nan"),
-    ("2\n3\n2\n2 1 1\n1 1 1\n", "documents must come in the order"),
-    ("1 0:1\n2 0:1\n", "document 1 must list 2 different words, .* It lists 1"),
+    ("1\n1\n1\n1 1 -2\n", "must be finite and non-negative. Got -2"),
+    ("1\n1\n1\n1 1 nan\n", "must be finite and non-negative. Got nan"),
+    ("2\n3\n2\n2 1 1\n1 1 1\n", "documents must be in the order"),
+    ("1 0:1\n2 0:1\n", "document 1 must contain 2 different words, .* Got 1 words"),
     ("2 5:1 5:2\n", "cannot be read as LDA-C counts"),
     ("1 word:4\n", "cannot be read as LDA-C counts"),
-    ("1 0:-4\n", "must be finite and not negative. Got -4"),
+    ("1 0:-4\n", "must be finite and non-negative. Got -4"),
     ("%%MatrixMarket matrix array real general\n1 1 1\n", "must begin with '%%MatrixMarket"),
-    (MARKET.replace("general", "symmetric"), "real or integer, and general. Got 'real symm"),
+    (MARKET.replace("general", "symmetric"), "'real general' or 'integer general'. Got 'real symm"),
 )
 def test_wrong_files(write, text, message):
     path = write(text)
@@ -203,11 +203,15 @@ def stream_texts(texts):
 
 @cases(
     "call, error, message",
-    (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "below 2, the number of words. Got 2"),
-    (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"below 3, .* Got 1e\+30"),
+    (lambda: stream_gensim([[(2, 1)]], 2), ValueError, "less than 2, the number of words. Got 2"),
+    (lambda: stream_gensim([[(1e30, 1)]], 3), ValueError, r"less than 3, .* Got 1e\+30"),
     (lambda: stream_gensim(5, 3), TypeError, "an iterable of documents. Got int"),
-    (lambda: stream_texts([5]), TypeError, "vectorizer cannot read these 'texts'"),
-    (lambda: stream_texts("text"), TypeError, "Got a single one"),
+    (
+        lambda: stream_texts([5]),
+        TypeError,
+        "items of 'texts' must be objects that the vectorizer accepts",
+    ),
+    (lambda: stream_texts("text"), TypeError, "Got a single text"),
     (lambda: stream_texts(5), TypeError, "documents. Got int"),
     (lambda: corpus.stream_texts(TEXTS, CountVectorizer()), NotFittedError, "not fitted"),
     (lambda: stream_uci("nothing"), FileNotFoundError, "nothing"),

@@ -33,11 +33,11 @@ def test_the_words_of_a_dictionary():
 
 test_what_is_no_corpus = refusals(
     lambda corpus: from_gensim(corpus, dict(enumerate(WORDS))),
-    ([[(0, 1), (-1, 1)]], "must be integers >= 0 below 4, the number of words. Got -1"),
+    ([[(0, 1), (-1, 1)]], "must be integers >= 0 and less than 4, the number of words. Got -1"),
     ([[(0.5, 1)]], "must be integers >= 0 .* Got 0.5"),
-    ([[(0, -1)]], "must be finite and not negative. Got -1"),
-    ([[(0, np.nan)]], "must be finite and not negative. Got nan"),
-    ([[(4, 1)]], "below 4, the number of words. Got 4"),
+    ([[(0, -1)]], "must be finite and non-negative. Got -1"),
+    ([[(0, np.nan)]], "must be finite and non-negative. Got nan"),
+    ([[(4, 1)]], "less than 4, the number of words. Got 4"),
 )
 
 
@@ -51,7 +51,7 @@ def test_there_and_back():
     assert back.feature_names.tolist() == WORDS
     assert to_gensim(COUNTS / 2, WORDS)[0][0] == [(0, 2.0), (2, 0.5)]
     refused(r"a word for each of the 4 columns of X. Got 2", to_gensim, COUNTS, WORDS[:2])
-    refused("X must be finite and not negative", to_gensim, -COUNTS, WORDS)
+    refused("X must be finite and non-negative", to_gensim, -COUNTS, WORDS)
 
 
 SINGLE = [(0, 2), (3, 1), (5, 4)]
@@ -63,10 +63,10 @@ test_what_are_no_arguments = refusals(
     lambda given: from_gensim(*given),
     *(((one,), "for document 0. Put a single document in a list") for one in ONE_DOCUMENT),
     *((([SINGLE, one],), r"a list of \(id, count\). Got .* for document 1") for one in MALFORMED),
-    (([[(1e30, 1)]],), r"must be integers >= 0 below 2147483647. Got 1e\+30"),
-    ((CORPUS, {"star": 0}), "Ids of 'dictionary' must be integers"),
-    ((CORPUS, {-1: "star"}), "Ids of 'dictionary' must be >= 0"),
-    ((CORPUS, {2**40: "star"}), "Ids of 'dictionary' must be below 10000000"),
+    (([[(1e30, 1)]],), r"must be integers >= 0 and less than 2147483647. Got 1e\+30"),
+    ((CORPUS, {"star": 0}), "Ids in 'dictionary' must be integers"),
+    ((CORPUS, {-1: "star"}), "Ids in 'dictionary' must be >= 0"),
+    ((CORPUS, {2**40: "star"}), "Ids in 'dictionary' must be less than 10000000"),
 )
 
 

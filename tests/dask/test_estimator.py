@@ -150,7 +150,7 @@ def test_to_local(paths, X, local, tmp_path):
     check_equal(lda, local)
     annealvi.save(lda.to_local(), tmp_path / "topics.safetensors")
     assert_array_equal(annealvi.load(tmp_path / "topics.safetensors").transform(X), found_before)
-    with pytest.raises(TypeError, match=r"Save what its to_local\(\) returns"):
+    with pytest.raises(TypeError, match=r"Save the estimator that its method to_local\(\)"):
         annealvi.save(lda, tmp_path / "other.safetensors")
 
 
@@ -285,7 +285,7 @@ def test_completions_of_parts_add_up(workers, X, parts, local):
 
 def test_documents_without_a_word_to_hide(local, X, tmp_path):
     corpus.write(tmp_path / "a", [sparse.csr_matrix(np.eye(1, X.shape[1]))])
-    message = "X has no document with a word to hide"
+    message = "X must contain documents of at least two words"
     refused(message, document_completion, local, [tmp_path / "a"], client=SerialEngine())
 
 
@@ -307,5 +307,5 @@ test_what_is_no_source = refusals(
     (da.ones(4), r"Expected 2D array as X, got 1D array"),
     ("path", "a dask array .* or a list of paths, .*Got 'path'"),
     (sparse.eye(3, format="csr"), "a dask array whose blocks are CSR matrices"),
-    ([sparse.eye(3, format="csr")], "which workers can load again"),
+    ([sparse.eye(3, format="csr")], "or a list of paths, delayed blocks or futures"),
 )

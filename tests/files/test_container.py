@@ -84,8 +84,8 @@ def forged(path, change, **arrays):
 
 @cases(
     "change, message",
-    (lambda plain: plain | {"format": 4}, "has format 4, .* use a newer annealvi"),
-    (lambda plain: plain | {"format": 2}, "has format 2, .* fit the model again"),
+    (lambda plain: plain | {"format": 4}, "has format 4, .* Use a newer annealvi"),
+    (lambda plain: plain | {"format": 2}, "has format 2, .* Fit the model again"),
     (lambda plain: plain | {"format": "1"}, "damaged: .*'format' must be an int .* Got '1'"),
     (lambda plain: {"tree": {}}, "'kind' is missing"),
     (lambda plain: [], "must be a dict"),
@@ -112,9 +112,9 @@ def test_a_file_of_another_kind_or_program(tmp_path):
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "none", "test")
     save_file({"a": np.zeros(3)}, tmp_path / "a")
-    refused(r"a' is not a file .* annealvi did not write it", read, tmp_path / "a", "test")
+    refused(r"a' is not a file .* it was not written by annealvi", read, tmp_path / "a", "test")
     (tmp_path / "b").write_bytes(b"PK\x03\x04 something else")
-    refused("not a file of annealvi, or is damaged", read, tmp_path / "b", "test")
+    refused("not a file of annealvi, or it is damaged", read, tmp_path / "b", "test")
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_a_long_array_of_nothing(path):
     write(path, "test", {"a": np.empty((container.LONGEST_EMPTY, 0))})
     read(path, "test")
     write(path, "test", {"a": np.empty((10**12, 0))})
-    refused(r"without elements has shape \[1000000000000, 0\]", read, path, "test")
+    refused(r"without elements has the shape \[1000000000000, 0\]", read, path, "test")
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.complex64])
@@ -162,7 +162,7 @@ def test_an_array_of_another_dtype(path, dtype):
         forged(path, lambda plain: plain, more=np.ones(3, dtype))
     except container.SafetensorError:
         pytest.skip(f"this version of safetensors has no {dtype.__name__}")
-    refused(r"damaged: an array of .* is not supported", read, path, "test")
+    refused(r"damaged: arrays of .* are not supported", read, path, "test")
 
 
 def test_a_link_stays_a_link(path, tmp_path):

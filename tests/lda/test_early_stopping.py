@@ -217,13 +217,13 @@ def test_where_tokens_cannot_be_split_the_bound_is_the_score(X, kind, monkeypatc
 
 @cases(("n_samples", "fraction"), (1, 0.5), (2, 0.6), (3, 0.9), (10, 0.95), (10, 1e-12))
 def test_too_few_documents(X, n_samples, fraction):
-    with pytest.raises(ValueError, match=rf"at least one document .* n_samples={n_samples}, "):
+    with pytest.raises(ValueError, match=rf"at least one training doc.* n_samples={n_samples}: "):
         make(validation_fraction=fraction).fit(X[:n_samples])
 
 
 def test_held_out_and_training_documents_without_words(X):
     lda, numbers = make(max_iter=1), sparse.csr_matrix(np.arange(1.0, 121)[:, None])
-    refused(r"held-out documents must have words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
+    refused(r"held-out documents must contain words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
     Z = X.toarray()
     Z[parts(lda, numbers)[0].toarray().ravel().astype(int) - 1] = 0
     refused("Got only zeros in the training documents, n_samples=90", lda.fit, Z)

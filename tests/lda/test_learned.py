@@ -318,7 +318,7 @@ def test_prediction_with_a_temperature_for_each_document(make, X):
 @pytest.mark.parametrize("temperature", [1, 2.5, "annealed", Annealed(passes=1)])
 def test_nothing_was_learned(make, X, temperature):
     lda = make(temperature=temperature, max_iter=2).fit(X)
-    message = "'learned' needs a fit whose temperature was learned, 'variational' or 'local'. Got"
+    message = "'learned' requires a fit with temperature='variational' or 'local'. Got"
     for predict in (lda.transform, lda.score):
         refused(message, predict, X, temperature="learned")
     refused(message, document_completion, lda, X, temperature="learned")

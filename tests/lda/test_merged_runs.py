@@ -227,7 +227,7 @@ def test_what_is_printed(X, capsys, finish):
         "run 2, iteration: 5 of max_iter: 5",
         "merged, iteration: 1 of 2",
         "merged, iteration: 2 of 2",
-        "merged, iteration: 1 of at most 1 at the end",
+        "merged, iteration: 1 of at most 1 batch passes at the end",
     ]
 
 

@@ -237,7 +237,7 @@ def test_wrong_parameters(lda, X, given, message):
     *((np.ones(shape), SHAPE) for shape in ((3, 39), (0, 40), 40)),
     *((wrong, SHAPE) for wrong in (np.full((3, 40), "a"), [[1.0], [1.0, 2.0]])),
     (np.full((3, 40), np.nan), "components_ contains NaN"),
-    (-np.ones((3, 40)), "'components_' .* non-negative. Got -1"),
+    (-np.ones((3, 40)), "'components_' .* non-negative numbers. Got -1"),
     (np.zeros((3, 40)), "positive and finite sum. Got 0"),
 )
 def test_wrong_topics(X, components, message):

@@ -304,7 +304,10 @@ def test_topics_that_are_none(X, name):
     for topics, message in (
         (broken(np.nan), f"Input {name} contains NaN"),
         (broken(np.inf), f"Input {name} contains infinity"),
-        (broken(-1), f"'{name}' parameter of topic_.* must be non-negative. Got -1"),
+        (
+            broken(-1),
+            f"'{name}' parameter of topic_.* must be an array of non-negative numbers. Got -1",
+        ),
         (np.ones(30), "Expected 2D array, got 1D"),
         (np.ma.masked, "Expected 2D array, got scalar"),
         (np.ones((0, 30)), "minimum of 1 is required"),

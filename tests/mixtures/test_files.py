@@ -122,7 +122,7 @@ def interrupted(make, data, path, step=3, **parameters):
 
 def test_save_state_is_for_callbacks(tmp_path):
     for estimator in (fmm(), fmm(max_iter=2).fit(Z)):
-        refused("call it in a callback of `fit`", estimator.save_state, tmp_path / "a")
+        refused("only in a callback, while `fit` is running", estimator.save_state, tmp_path / "a")
 
 
 @cases(
@@ -130,9 +130,9 @@ def test_save_state_is_for_callbacks(tmp_path):
     (fmm, fmm, Z[1:], {}, "fit to another X: its shape"),
     (fmm, fmm, np.float32(Z), {}, "fit to another X: its dtype"),
     (fmm, fmm, Z[::-1].copy(), {}, "fit to another X: the numbers"),
-    (fmm, fmm, Z, dict(n_components=7), "another 'n_components': it has 8, .* has 7"),
+    (fmm, fmm, Z, dict(n_components=7), "another 'n_components'. .* it is 8, .* it is 7"),
     (fmm, fmm, Z, dict(temperature=2.0), "another 'temperature'"),
-    (fmm, gmm, Z, {}, "checkpoint of TemperedFMM, not of TemperedGaussianMixture"),
+    (fmm, gmm, Z, {}, "checkpoint of TemperedGaussianMixture. Got one of TemperedFMM"),
     (gmm, gmm, BLOBS, dict(means_init=BLOBS[:3]), "another 'means_init'"),
 )
 def test_other_fits_are_refused(first, make, data, parameters, message, tmp_path):

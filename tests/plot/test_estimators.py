@@ -43,7 +43,7 @@ def test_learning_curves(fits, over):
 
 
 def test_a_value_that_was_not_recorded(fits):
-    message = r"'both' has no 'perplexity'. It has \['held_out_log_likelihood'"
+    message = r"'both' must contain 'perplexity'. Got a history with \['held_out_log_likelihood'"
     refused(message, plot.plot_learning_curves, {"both": fits}, value="perplexity")
 
 
@@ -75,8 +75,8 @@ def test_components_in_given_axes():
     (dict(shape=(4, 2)), r"Got shape=\(4, 2\) and 6 features"),
     (dict(shape=(-2, -3)), r"Got shape=\(-2, -3\) and 6 features"),
     (dict(shape=(6,)), r"Got shape=\(6,\) and 6 features"),
-    (dict(shape=(2, 3), titles=["a"]), r"Got shape \(1,\) for 5 components"),
-    (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 for 5 components"),
+    (dict(shape=(2, 3), titles=["a"]), r"each of the 5 components. Got shape \(1,\)"),
+    (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 Axes for 5 components"),
     (dict(shape="ab"), "Got shape='ab' and 6 features"),
     (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),
     (dict(shape=(2, 3), components=IMAGES * np.nan), "components contains NaN"),
@@ -94,7 +94,7 @@ def test_what_is_no_fit(fits):
         message = r"'fits' parameter of plot_learning_curves must be .*Mapping"
         refused(message, plot.plot_learning_curves, wrong, error=TypeError)
     refused("not fitted", plot.plot_temperature, TemperedLDA(), error=NotFittedError)
-    refused("no fit of 'a' to draw", plot.plot_learning_curves, {"a": []})
+    refused("Got no fit for 'a'", plot.plot_learning_curves, {"a": []})
     with pytest.raises(TypeError, match=r"'over' parameter of plot_learning_curves must be .*str"):
         plot.plot_learning_curves({"a": fits[0]}, over=np.ones(2))
 
@@ -102,7 +102,7 @@ def test_what_is_no_fit(fits):
 def test_wrong_axes(fits):
     message = r"'ax' must be Axes of matplotlib. Got 'left'"
     refused(message, plot.plot_temperature, fits[0], ax="left", error=TypeError)
-    message = r"'axes' must hold Axes of matplotlib. Got 1"
+    message = r"'axes' must contain Axes of matplotlib. Got 1"
     refused(message, plot.plot_components, IMAGES, (2, 3), axes=range(1, 6), error=TypeError)
 
 
@@ -127,7 +127,9 @@ def test_means_and_standard_deviations_of_a_choice(choice):
     own = pyplot.subplots(2, 3)[1]
     assert plot.plot_choice(choice, axes=own)[1, 1] is own[1, 1]
     assert own[1, 1].lines and not own[1, 2].axison
-    with pytest.raises(ValueError, match=r"'axes' must hold an Axes for each measure. Got 2 for 5"):
+    with pytest.raises(
+        ValueError, match=r"'axes' must contain an Axes for each measure. Got 2 Axes for 5"
+    ):
         plot.plot_choice(choice, axes=own[0, :2])
-    message = r"'choice' must be a Choice, as .*choose_n_topics\(X, ks\) returns"
+    message = r"'choice' must be a Choice, the result of .*choose_n_topics\(X, ks\)"
     refused(message, plot.plot_choice, {"ks": KS}, error=TypeError)

@@ -69,7 +69,7 @@ def test_a_weak_topic_says_why_on_a_phone_too(page, summary, monkeypatch, tmp_pa
     write_report(summary, tmp_path / "a.html")
     page.open(tmp_path / "a.html", **PHONE)
     page.click("#list [data-topic='1']")
-    assert text(page, "#topic-weak") == "Weak: other fits have no topic like it (cosine 0.12)."
+    assert text(page, "#topic-weak") == "Weak: other fits found no similar topic (cosine 0.12)."
     assert page.value("getComputedStyle(document.getElementById('topic-weak')).display") == "block"
     right = "document.querySelector('#rows .weak').getBoundingClientRect().right"
     assert page.value(right) < PHONE["width"]

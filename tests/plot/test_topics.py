@@ -51,7 +51,7 @@ def test_given_axes_are_used(summary, documents):
     given = pyplot.subplots(1, 2)[1]
     assert plot.plot_topic_words(summary, [1, 0], axes=given) is given
     assert given[1].get_title().startswith("0 ")
-    refused(r"'axes' .* Got 2 for 3 topics", plot.plot_topic_words, summary, axes=given)
+    refused(r"'axes' .* Got 2 Axes for 3 topics", plot.plot_topic_words, summary, axes=given)
     assert plot.plot_topic_map(summary, ax=given[0]) is given[0]
     assert plot.plot_topics_over_time(summary, documents[3], ax=given[0]) is given[0]
 
@@ -142,7 +142,7 @@ def test_fit(summary, monkeypatch):
         assert_array_equal(values(trace.y), summary.history[name])
         assert_array_equal(values(trace.x), summary.history["pass"])
     monkeypatch.setattr(summary, "history", None)
-    refused("no history", interactive.plot_fit, summary)
+    refused("with the attribute `history_`", interactive.plot_fit, summary)
 
 
 @cases(
@@ -150,8 +150,8 @@ def test_fit(summary, monkeypatch):
     ("plot_topic_words", dict(n_words=0), "'n_words' parameter of plot_topic_words"),
     ("plot_topic_words", dict(topics=[9]), "from 0 to 2 or the label of a topic"),
     ("plot_topic_map", dict(documents="no"), "'documents' parameter of plot_topic_map"),
-    ("plot_topics_over_time", dict(times=[1]), "'times' parameter of .* must be one entry"),
-    ("plot_topics_by_group", dict(groups=[1]), "'groups' parameter of .* must be one entry"),
+    ("plot_topics_over_time", dict(times=[1]), "'times' parameter of .* must be .* one entry"),
+    ("plot_topics_by_group", dict(groups=[1]), "'groups' parameter of .* must be .* one entry"),
     ("plot_topic_heatmap", dict(ax=3), r"'ax' must be Axes of matplotlib\. Got 3"),
 )
 def test_what_cannot_be_drawn(summary, name, options, message):
@@ -174,7 +174,7 @@ def test_words_that_groups_use_differently(summary, documents):
         assert ax.get_title() == f"{group} (30)" and ax.get_xlim() == axes[0, 0].get_xlim()
     given = pyplot.subplots(1, 3)[1]
     assert plot.plot_words_by_group(summary, 1, groups, axes=given) is given
-    with pytest.raises(ValueError, match=r"'axes' .* Got 1 for 2 groups"):
+    with pytest.raises(ValueError, match=r"'axes' .* Got 1 Axes for 2 groups"):
         plot.plot_words_by_group(summary, 1, groups, axes=given[:1])
 
 
@@ -239,7 +239,7 @@ def test_a_curve_of_a_number(effects):
 
 @pytest.mark.parametrize("topics", [[], 7, 1.5, ["nope"], [[1]], [0, None], np.ones((2, 2))])
 def test_no_such_topic_of_effects(effects, topics):
-    with pytest.raises(ValueError, match="'topics' parameter must be numbers or labels"):
+    with pytest.raises(ValueError, match="'topics' parameter must be a list of numbers or labels"):
         plot.plot_effects(effects, "side", topics=topics)
 
 

@@ -93,7 +93,7 @@ def test_the_bound_at_given_shares():
 
 @pytest.mark.parametrize("name", ["_em_step", "_e_step", "_init_latent_vars"])
 def test_a_subclass_with_steps_of_scikit_learns_is_refused(name):
-    message = rf"Sub defines \['{name}'\], which scikit-learn's LDA calls"
+    message = rf"Sub defines \['{name}'\]. scikit-learn's LDA calls these"
     refused(message, type, "Sub", (TemperedLDA,), {name: lambda self: None}, error=TypeError)
 
 
@@ -103,7 +103,7 @@ def test_topics_are_reordered_by_one_assignment(lda):
     model.components_ = lda.components_[order]
     assert_allclose(model.exp_dirichlet_component_, expected, rtol=1e-6)
     assert model.exp_dirichlet_component_ is model.exp_dirichlet_component_  # computed once
-    with pytest.raises(ValueError, match="so assign only 'components_'"):
+    with pytest.raises(ValueError, match="Assign only 'components_'"):
         model.exp_dirichlet_component_ = model.exp_dirichlet_component_[order]
 
 

@@ -126,7 +126,9 @@ def test_the_rules():
     ks, gain = np.array([10, 20, 50]), RULES["held_out_log_likelihood"]
     assert RULES["quality"](ks, of([0.1, 0.3, 0.2]))[0] == 1
     flat = {"quality": np.array([[0.2, 0.2], [0.3, 0.4], [0.31, 0.31]])}
-    assert RULES["quality"](ks, flat)[1].endswith("Within one standard deviation of it: 50 topics.")
+    assert RULES["quality"](ks, flat)[1].endswith(
+        "The quality of 50 topics is within one standard deviation."
+    )
     assert gain(ks, of([0.94, 0.96, 1.0]))[0] == 1 and gain(ks, of([0.94, 0.949, 1.0]))[0] == 2
     assert gain(ks, of([0.96, 1.0, 0.9]))[0] == 0 and gain(ks, of([-0.3, -0.1, -0.2]))[0] == 1
     assert "95% of the largest gain" in gain(ks, of([0.94, 0.96, 1.0]))[1]
@@ -136,7 +138,7 @@ def test_the_rules():
 def test_a_number_at_the_edge_is_told():
     for ks, told in (([2, 5], "largest of {}: try larger"), ([5, 20], "smallest of {}")):
         rule = choose_n_topics(X, ks, n_runs=1, random_state=0).rule
-        assert f"It is the {told}".format("the numbers compared") in rule
+        assert f"is the {told}".format("the numbers compared") in rule
 
 
 def test_large_corpora_are_sampled_and_callbacks_are_not_called():
@@ -196,11 +198,11 @@ def test_wrong_numbers(ks):
 
 @cases(
     "documents, message",
-    (X[:1], "words in two documents. Got '150 words and 1 such documents"),
-    (np.zeros((5, 10)), "Got '10 words and 0 such documents"),
+    (X[:1], "words in at least two documents. Got '150 words and 1 documents"),
+    (np.zeros((5, 10)), "Got '10 words and 0 documents"),
     (X / 2, "'X' .* must be integer counts"),
     (-X, "Negative values in data"),
-    (np.eye(10), "documents of at least two words, held-out ones too"),
+    (np.eye(10), "documents of at least two words, because"),
 )
 def test_wrong_documents(documents, message):
     refused(message, choose_n_topics, documents, [2], n_runs=1, random_state=0)
@@ -215,7 +217,7 @@ def test_parallel_fits_and_checkpoints_change_nothing(tmp_path, capsys):
     kept = {"random_state": 0, "checkpoints": tmp_path / "fits"}
     first = choose_n_topics(X, [2, 3], n_runs=2, n_jobs=2, verbose=1, **kept)
     said = capsys.readouterr().out
-    assert "4 fits of 135 documents: about" in said and "MB of memory" in said
+    assert "4 fits of 135 documents take about" in said and "MB of memory" in said
     assert len([*(tmp_path / "fits").iterdir()]) == 4
     (tmp_path / "fits" / "3_topics_run_1.safetensors").unlink()
     again = choose_n_topics(X, [2, 3], n_runs=2, **kept)

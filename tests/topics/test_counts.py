@@ -39,7 +39,7 @@ def test_counts_give_the_model_of_the_texts_they_come_from(counts, words):
     assert_array_equal(model.feature_names_, WORDS)
     assert model.top_words(3) == expected.top_words(3)
     assert (model.n_topics, model.vectorizer, model.lda) == (3, None, None)
-    assert model.vocabulary_note_ == f"{len(WORDS)} given words are counted."
+    assert model.vocabulary_note_ == f"{len(WORDS)} passed words are counted."
 
 
 def test_seeds_and_a_number_that_is_chosen():
@@ -54,8 +54,8 @@ def test_seeds_and_a_number_that_is_chosen():
     assert_array_equal(model.topic_similarity_, expected.topic_similarity_)
     methods = describe(model, X).methods()
     assert f"was chosen among {', '.join(map(str, model.choice_.ks))} by" in methods
-    assert "vocabulary is that of" not in methods
-    assert "Seed words were given for the topics first and second." in methods
+    assert "vocabulary was learned from" not in methods
+    assert "Seed words were used for the topics first and second." in methods
 
 
 def test_all_given_words_are_counted_in_texts(tmp_path):
@@ -125,10 +125,15 @@ def test_a_new_fit_and_a_failed_one():
     (X * -1, WORDS, ValueError, "Negative values in data passed to TopicModel.fit_counts"),
     (X * 0.5, WORDS, ValueError, "'X' .*fit_counts must be integer counts. Got 0.5"),
     ([[1, np.nan], [2, 1]], ["a", "b"], ValueError, "Input X contains NaN"),
-    (X[:1], WORDS, ValueError, "'X' .* at least two documents, with words. Got '1 documents"),
-    (X * 0, WORDS, ValueError, "'X' .* with words. Got '40 documents with 0 words'"),
+    (
+        X[:1],
+        WORDS,
+        ValueError,
+        "'X' .* at least two documents that contain words. Got '1 documents",
+    ),
+    (X * 0, WORDS, ValueError, "'X' .* that contain words. Got '40 documents with 0 words'"),
     (X[:0], WORDS, ValueError, "0 sample"),
-    (TEXTS, WORDS, TypeError, "Got texts: TopicModel.fit takes texts"),
+    (TEXTS, WORDS, TypeError, "Got texts instead. Fit a TopicModel"),
     ([[1, 2], [2, 1]], ["a", "b"], ValueError, "at most the number of words, 2. Got 3"),
 )
 def test_what_is_no_count_and_no_word(counts, words, kind, message):

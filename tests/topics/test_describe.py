@@ -88,7 +88,7 @@ def test_models_that_are_not_fitted():
 
 test_components_that_cannot_be = refusals(
     lambda components: describe(Given(components), COUNTS),
-    (-COMPONENTS, "'components_' .* must be non-negative. Got -90"),
+    (-COMPONENTS, "'components_' .* must be an array of non-negative numbers. Got -90"),
     (COMPONENTS * np.nan, "components_ contains NaN"),
     (COMPONENTS[0], "Expected 2D array"),
     (COMPONENTS * [[1], [0], [1]], r"'components_\[1\]' .* positive and finite sum. Got 0.0"),
@@ -98,7 +98,7 @@ test_components_that_cannot_be = refusals(
 
 @cases(
     "shares, message",
-    (SHARES[:, :2], r"numbers of shape \(5, 3\), one for each document .* Got shape \(5, 2\)"),
+    (SHARES[:, :2], r"shape \(5, 3\), one number for each document .* Got shape \(5, 2\)"),
     (SHARES[:4], r"Got shape \(4, 3\)"),
     (SHARES[0], r"Got shape \(3,\)"),
     (-SHARES, "returns shares. Got -0.9"),
@@ -113,12 +113,12 @@ test_documents_that_cannot_be = refusals(
     lambda documents: describe(Given(), documents),
     (COUNTS[:, :7], "documents has 7 features, but Given is expecting 8 features"),
     (-COUNTS, "Negative values in data passed to describe as documents"),
-    (COUNTS * 0, "'documents' .* vocabulary of Given, 8 words. Got '5 documents without'"),
+    (COUNTS * 0, "'documents' .* vocabulary of 8 words. Got '5 documents without such words'"),
     (COUNTS[:0], "Found array with 0 sample"),
     (COUNTS * 1e304, "counts in X must sum to at most"),
     (None, "Expected 2D array|could not convert|Unsupported|dtype"),
-    (TEXTS, "'documents' .* must be word counts, as Given takes. Got .*list"),
-    ([], "must be word counts, as Given takes"),
+    (TEXTS, "'documents' .* must be word counts, because the model is a Given. Got .*list"),
+    ([], "must be word counts, because the model is a Given"),
     ("moon", r"'documents' .* must be a list of texts .* Put a single text"),
 )
 
@@ -127,7 +127,7 @@ def test_texts_that_cannot_be():
     model = TopicModel(2, random_state=0).fit(TEXTS)
     with pytest.raises(TypeError, match=r"'documents\[1\]' parameter of describe must be a str"):
         describe(model, ["moon", None])
-    with pytest.raises(ValueError, match=r"'held_out' .* with words of the vocabulary"):
+    with pytest.raises(ValueError, match=r"'held_out' .* with words of the model's vocabulary"):
         describe(model, TEXTS, held_out=["nothing", "here"])
     refused("at least 1 document", describe, model, [])
 
@@ -155,7 +155,9 @@ def test_texts_titles_and_seeds_of_a_topic_model():
     held_out = describe(model, TEXTS, held_out=TEXTS[:7]).quality["held_out_log_likelihood"]
     assert held_out == pytest.approx(document_completion(model.lda_, model.counts(TEXTS[:7])))
     second = TopicModel(2, random_state=0).fit(TEXTS[1:3] * 5)
-    with pytest.raises(ValueError, match=r"'other' .* must be a fit of the same words\. Got Topic"):
+    with pytest.raises(
+        ValueError, match=r"'other' .* must be a fitted model with the same words\. Got Topic"
+    ):
         describe(model, TEXTS, other=second)
     given = describe(Given(), COUNTS, WORDS, texts=pd.Series(list("abcde")))
     assert given.documents(0, 1).text.tolist() == ["a"]
@@ -163,8 +165,8 @@ def test_texts_titles_and_seeds_of_a_topic_model():
 
 test_descriptions_that_cannot_be = refusals(
     lambda options: describe(Given(), COUNTS, **options),
-    (dict(titles=["a"]), r"'titles' .* must be one entry .* 5 documents. Got 1"),
-    (dict(texts=["a"] * 6), r"'texts' .* must be one entry .* 5 documents. Got 6"),
+    (dict(titles=["a"]), r"'titles' .* one entry .* 5 documents. Got '1 entries"),
+    (dict(texts=["a"] * 6), r"'texts' .* one entry .* 5 documents. Got '6 entries"),
     (dict(titles=[None] * 5), r"'titles\[0\]' parameter of describe must be a str. Got None"),
     (dict(feature_names=["a"]), r"one name for each of the 8 features. Got shape \(1,\)"),
     (dict(other=3), "The 'other' parameter of describe must be a topic model"),

@@ -205,7 +205,7 @@ def test_wrong_groups(lda, groups, message):
 
 @cases(
     "topics, message",
-    (range(6), "a list that leaves at least one topic. Got 'all 6 of them'"),
+    (range(6), "a list that leaves at least one topic. Got 'all 6 topics'"),
     *((wrong, DIFFERENT) for wrong in ([0, 0], 9, "a", 1.0)),
 )
 def test_wrong_topics(lda, topics, message):
@@ -222,7 +222,7 @@ def test_wrong_numbers(lda, n):
 
 def test_other_words_and_documents_without_words(lda):
     refused("X has 59 features, but TemperedLDA is expecting 60", refine_topics, lda, X[:, :59])
-    message = "'X' parameter of reduce_topics must be documents with words"
+    message = "'X' parameter of reduce_topics must be documents that contain words"
     refused(message, reduce_topics, lda, 3, np.zeros((2, 60)))
 
 

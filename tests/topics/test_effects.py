@@ -103,14 +103,14 @@ def test_contrasts_and_mean_shares():
 def test_splines_and_levels():
     effects = estimate_effects(DRAWS, "~ bs(n, df=5) + C(n % 2)", DATA)
     assert len(effects.terms) == 7 and len(effects.shares("n")) == 25 * K
-    refused("as in the data", effects.shares, {"n": 0.5}, error=BadParameter)
+    refused("have in the data", effects.shares, {"n": 0.5}, error=BadParameter)
     assert estimate_effects(DRAWS, "~ y", {"y": [1, 2, 3, 4] * 10}).values("y") == [1, 2, 3, 4]
 
 
 @cases(
     "formula, change, message",
     ("~ s(x)", {}, "'formula' parameter of estimate_effects must be a formula.*'s' is not"),
-    ("~ wing", {}, "Columns of 'data' are \\['x', 'party', 'n'\\]"),
+    ("~ wing", {}, "columns of 'data' are \\['x', 'party', 'n'\\]"),
     ("x ~ party", {}, "without a left side, such as '~ party'"),
     ("~ x +", {}, r"must be a formula such as[^\x1b]*$"),
     ("~ x + {2 * x}", {}, r"are linearly independent. Got \['2 \* x'\]"),
@@ -119,17 +119,17 @@ def test_splines_and_levels():
     ("~ scale(x)", {"data": {"x": [2020] * N}}, r"Got \['x'\] .* constant"),
     ("~ land", {"data": {"land": ["Chile"] * N}}, r"Got \['land'\] .* constant"),
     ("~ C(x)", {"data": {"x": [True] * N}}, r"Got \['x'\] .* constant"),
-    ("~ x", {"data": {"x": [np.inf] + [1.0] * (N - 1)}}, r"values are finite. Got \['x'\]"),
-    ("~ label", {"data": {"label": range(N)}}, r"with other names. Got \['label'\]"),
-    ("~ {1 / n}", {}, r"values are finite. Got \['1 / n'\]"),
+    ("~ x", {"data": {"x": [np.inf] + [1.0] * (N - 1)}}, r"terms are finite. Got \['x'\]"),
+    ("~ label", {"data": {"label": range(N)}}, r"whose names are not in .* Got \['label'\]"),
+    ("~ {1 / n}", {}, r"terms are finite. Got \['1 / n'\]"),
     ("~ x", {"data": None}, "'data' parameter .* must be a DataFrame or a dict"),
-    ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got 1"),
+    ("~ x", {"data": {"x": [1.0]}}, "one row for each of the 40 documents. Got '1 rows"),
     ("~ x", {"data": {"x": [1.0], "y": [1, 2]}}, "'data' parameter .* must be a DataFrame"),
     (np.ones((N, 1)), {}, "must be None if 'formula' is a matrix"),
-    (np.ones((3, 1)), {"data": None}, "one row for each of the 40 documents. Got 3"),
+    (np.ones((3, 1)), {"data": None}, "one row for each of the 40 documents. Got '3 rows"),
     (np.ones(N), {"data": None}, "must be a formula such as"),
     (np.ones((N, 2)), {"data": None}, "are linearly independent"),
-    ("~ C(n)", {}, "fewer terms than the 40 documents"),
+    ("~ C(n)", {}, "fewer terms than documents; 40 documents"),
     ("~ x", {"clusters": [1] * N}, "at least two clusters"),
     ("~ x", {"clusters": [1]}, "one entry for each of the 40 documents"),
     ("~ x", {"clusters": [None, *range(1, N)]}, r"'clusters\[0\]' parameter"),
@@ -281,7 +281,7 @@ def test_refits_do_not_depend_on_the_number_of_jobs():
     assert one.shares.shape == (3, 100, 3)
     assert_allclose(one.shares.sum(axis=2), 1, rtol=1e-5)
     assert (one.support == 1).all()
-    assert repr(one) == "<3 refits of 3 topics: 100% of the topics are found again>"
+    assert repr(one) == "<3 refits of 3 topics: on average a refit found 100% of the topics again>"
     assert not np.array_equal(refit(lda, X, 3, random_state=1).shares, one.shares)
 
 

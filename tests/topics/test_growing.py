@@ -18,7 +18,7 @@ from tests.asserts import refusals, refused
 from tests.marks import cases
 from tests.topics.corpus import make_texts
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* texts have no word of the model")
+pytestmark = pytest.mark.filterwarnings("ignore:.* texts contain no word of the model")
 
 EARLY = {
     "en": "star planet orbit moon rocket comet galaxy bread butter flour oven sugar",
@@ -269,4 +269,4 @@ def test_words_that_log_c_does_not_know_change_nothing():
 
 def test_a_callback_adds_no_words():
     lda = TemperedLDA(2, callback=lambda lda, monitor: lda.add_words(1))
-    refused("after a fit, not in a callback", lda.partial_fit, np.eye(3, dtype=int))
+    refused("cannot be called in a callback", lda.partial_fit, np.eye(3, dtype=int))

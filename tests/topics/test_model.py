@@ -122,7 +122,9 @@ def test_names_of_the_output(model):
 def test_a_stream_of_blocks():
     stream, one_by_one = (make(lda=TemperedLDA(total_samples=60)) for _ in range(2))
     blocks = [TEXTS[:24], [*TEXTS[24:], "unknown words"]]
-    with pytest.warns(UserWarning, match=r"1 of the 37 texts have no .* \(numbers 36, from 0\)"):
+    with pytest.warns(
+        UserWarning, match=r"1 of the 37 texts contain no .* \(positions 36, counted from 0\)"
+    ):
         assert stream.partial_fit(iter(block) for block in blocks) is stream
     vectorizer = TopicVectorizer(stop_words="english").fit(blocks[0])
     lda = TemperedLDA(3, total_samples=60, random_state=0)
@@ -151,7 +153,7 @@ def test_a_bad_block_leaves_what_was_learned():
     (dict(lda=TemperedLDA(max_iter=-1)), ValueError, "'max_iter' parameter of TemperedLDA"),
     (dict(seed_words=["ship"]), TypeError, "must be a dict of names to lists .* Got \\['ship'\\]"),
     (dict(stop_words=[1]), ValueError, "'stop_words' parameter of TopicModel must be 'engl"),
-    (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "No words of the 60 docu"),
+    (dict(vectorizer=TopicVectorizer(min_df=61)), ValueError, "All words of the 60 docu"),
     (dict(seed_words=SEA, lda=MANY), ValueError, "'total_samples' parameter of TemperedLDA"),
 )
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "partial_fit"])
@@ -181,12 +183,15 @@ test_corpora_without_words = refusals(
     (["a star"], "at least 2 documents. Got 1"),
     (["", ""], "empty vocabulary"),
     (["the of", "and"], "empty vocabulary"),
-    ([f"word{i}" for i in range(30)], "No words of the 30 documents are left.* 30 words are in"),
+    (
+        [f"word{i}" for i in range(30)],
+        "All words of the 30 documents are excluded.* 30 words are in",
+    ),
 )
 
 
 def test_documents_without_words_are_allowed():
-    with pytest.warns(UserWarning, match=r"2 of the 62 texts have no word .*60, 61"):
+    with pytest.warns(UserWarning, match=r"2 of the 62 texts contain no word .*60, 61"):
         shares = make().fit_transform([*TEXTS, "", "the"])
     assert_array_equal(shares[60], shares[61])
     assert shares[60] == pytest.approx(1 / 3)
@@ -254,7 +259,7 @@ def test_the_same_words_with_other_topics(model):
     refused("not fitted", model.with_lda, TemperedLDA(2), error=NotFittedError)
     with pytest.raises(TypeError, match=r"'lda' parameter of TopicModel.with_lda .* Got 'lda'"):
         model.with_lda("lda")
-    message = r"'seed_topics' .* must be a dict of names to topics b"
+    message = r"'seed_topics' .* must be a dict of names to topic numbers"
     for seed_words in (["sea"], {"sea": 2}, {"sea": -1}, {1: 1}):
         refused(message, model.with_lda, other, seed_words)
 
@@ -305,14 +310,18 @@ def test_functions_are_given_again(tmp_path):
     vectorizer, path = CountVectorizer(tokenizer=split, token_pattern=None), tmp_path / "a"
     model = make(vectorizer=vectorizer, stop_words=None).fit(TEXTS)
     model.save(path)
-    refused(r"The file does not contain 'vectorizer', .*load.path, vector", TopicModel.load, path)
+    refused(
+        r"The file does not contain the parameter 'vectorizer', .*load.path, vector",
+        TopicModel.load,
+        path,
+    )
     same(TopicModel.load(path, vectorizer=vectorizer), model)
 
 
 def test_files_of_other_estimators(model, tmp_path):
     path = tmp_path / "a"
     annealvi.save(model.lda_, path)
-    refused(r"must hold a TopicModel. Got a TemperedLDA: read it", TopicModel.load, path)
+    refused(r"must contain a TopicModel. Got a TemperedLDA. Read this", TopicModel.load, path)
     for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
         other = make(vectorizer=vectorizer).fit(TEXTS)
         with pytest.raises(TypeError, match=r"'vectorizer.* parameter.* cannot be w"):
@@ -363,6 +372,6 @@ def test_a_file_holds_stop_words_of_a_language_and_what_was_cleaned(tmp_path, mo
     loaded = TopicModel.load(tmp_path / "model")
     assert loaded.stop_words == "german" and "nicht" in loaded.vectorizer_.stop_words
     note = loaded.vocabulary_note_
-    assert " clean: links (1) were removed. 1 document repeats an earlier one exactly." in note
+    assert " clean: links (1) were removed. 1 document repeats an earlier document exactly." in note
     assert note == model.vocabulary_note_ and loaded.vectorizer_.clean
     assert_array_equal(loaded.transform(TEXTS), model.transform(TEXTS))

@@ -96,16 +96,16 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
     lda, words = model.lda_, int(summary.lengths.sum())
     for part in (
         f"with 3 topics over {len(model.feature_names_)} words.",
-        "Words left out: 1 in fewer than 2 documents.",
-        " stop words were not counted. The vocabulary is that of 60 documents.",
+        "These words were excluded: 1 in fewer than 2 documents.",
+        " stop words were excluded. The vocabulary was learned from 60 documents.",
         f"prior of the topics of a document is {lda.doc_topic_prior_:.3g}.",
         f"annealed from the temperature {lda.temperature_path_.max():.3g} to 1 (Mandt et al. 2016)",
         f"The topics of {lda.settings_['n_init']} runs were merged",
-        "The seed was 7.",
-        f"on 60 documents, of which 60 have words of the vocabulary: {words} words,",
-        f"coherence of topics is {summary.quality['coherence']:.2f} (NPMI",
-        f"Of the 3 topics {(summary.support >= 0.5).sum()} were found by at least half",
-        f"with annealvi {annealvi.__version__}; the checksum of the topics is {summary.checksum}.",
+        "The random seed was 7.",
+        f"on 60 documents. Of these, 60 contain words of the vocabulary, with {words} words",
+        f"coherence of topics in these documents is {summary.quality['coherence']:.2f} (NPMI",
+        f"At least half of the runs found {(summary.support >= 0.5).sum()} of the 3 topics.",
+        f"with annealvi {annealvi.__version__}. The checksum of the topics is {summary.checksum}.",
     ):
         assert part in paragraph, part
     assert "Latent Dirichlet allocation. Journal" in references
@@ -115,13 +115,13 @@ def test_the_paragraph_has_the_numbers_of_the_fit(model, summary):
 
 @cases(
     "parameters, there, not_there",
-    ({"temperature": 1, "n_init": 1}, "made by variational inference. The seed", "temperature"),
+    ({"temperature": 1, "n_init": 1}, "made by variational inference. The random", "temperature"),
     ({"temperature": 2.5}, "at the temperature 2.5 (Mandt", "annealed from"),
     ({"temperature": Annealed(3.0, form="posterior")}, "from the temperature 3", "Mandt et al"),
     ({"doc_topic_prior": "learn"}, "learned from the data (Minka 2000)", "Dirichlet prior of d"),
     ({"n_init": 2, "doc_topic_prior": "learn"}, "The best of 2 runs was kept.", "merged"),
-    ({"learning_method": "online", "batch_size": 20}, "A step used 20 documents.", "stop words"),
-    ({"random_state": None}, "No seed was set by a number.", "The seed was"),
+    ({"learning_method": "online", "batch_size": 20}, "Each step used 20 documents.", "stop words"),
+    ({"random_state": None}, "No random seed was set.", "The random seed was"),
     ({"temperature": Variational(t_max=3, grid=5)}, "learned from the data (Mandt", "annealed fr"),
 )
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")  # in so few passes
@@ -138,16 +138,16 @@ def test_a_second_fit_and_documents_that_were_held_out(model, summary):
     text = more.methods()
     assert f"of two fits is {more.quality['stability']:.2f}." in text
     assert f"log-likelihood of {more.quality['held_out_log_likelihood']:.3f} nats" in text
-    assert "held out" not in summary.methods() and "two fits" not in summary.methods()
+    assert "Held-out" not in summary.methods() and "two fits" not in summary.methods()
 
 
 def test_how_edited_topics_were_made_is_not_made_up(model):
     for edited in (merge_topics(model, [[0, 1]]), refine_topics(model, TEXTS, max_iter=1)):
         text = describe(edited, TEXTS).methods()
-        assert "not those of one fit: say here" in text
-        assert "runs" not in text and "The seed" not in text and "annealed from" not in text
+        assert "not come from a single fit. Describe here" in text
+        assert "runs" not in text and "The random seed" not in text and "annealed from" not in text
     streamed = TopicModel(3, lda=TemperedLDA(total_samples=60)).partial_fit(TEXTS)
-    assert "not those of one fit: say here" in describe(streamed, TEXTS).methods()
+    assert "not come from a single fit. Describe here" in describe(streamed, TEXTS).methods()
 
 
 def test_a_model_of_another_library():

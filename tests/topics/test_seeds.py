@@ -33,7 +33,9 @@ def test_a_seed_word_gets_its_number_of_tokens():
 
 
 def test_words_that_the_corpus_does_not_have():
-    with pytest.warns(UserWarning, match=r"1 seed words are not in the vocabulary: \['d'\]"):
+    with pytest.warns(
+        UserWarning, match=r"1 seed words are not in the vocabulary and have no effect: \['d'\]"
+    ):
         assert_array_equal(prior({"x": ["b", "d"]})[0], [0.1, 1.6, 0.1])
     message = r"word of the corpus for each topic. Got \{'x': \['d', 'e'\]\}"
     refused(message, prior, {"x": ["d", "e"]})

@@ -143,12 +143,16 @@ YEAR, UNCLEAR = ["2001"] * 5, ["01/03/2001", None, "01/04/2001", None, "01/05/20
 
 test_times_that_cannot_be = refusals(
     over,
-    (YEAR[1:], "YE", r"'times' .* must be one entry for each of the 5 documents. Got 4"),
+    (YEAR[1:], "YE", r"'times' .* one entry for each of the 5 documents. Got '4 entries"),
     ([*YEAR[1:], "later"], "YE", r"'times\[4\]' .* Got 'later'"),
-    (["x"] * 5, "YE", r"'times\[0\]' .* must be datetimes, ISO 8601 strings .* Got 'x'"),
-    (UNCLEAR, "ME", r"times\[0\]' .* Got '01/03/2001' instead. It may be 2001-01-03 or 2001-03-01"),
-    *(([2001] * 4 + [n], "YE", f"years .* Got {n} ") for n in (1577836800, 2001.5)),
-    *(([value] * 5, "YE", f"years .* Got {value} ") for value in (True, float("inf"))),
+    (["x"] * 5, "YE", r"'times\[0\]' .* must be a datetime, an ISO 8601 string .* Got 'x'"),
+    (
+        UNCLEAR,
+        "ME",
+        r"times\[0\]' .* Got '01/03/2001' instead. This may mean 2001-01-03 or 2001-03-01",
+    ),
+    *(([2001] * 4 + [n], "YE", f"year such as .* Got {n} ") for n in (1577836800, 2001.5)),
+    *(([value] * 5, "YE", f"year such as .* Got {value} ") for value in (True, float("inf"))),
     ([None] * 5, "YE", "for at least one document. Got None"),
     (YEAR, "era", r"'freq' .* must be .* 'month', .* Got 'era'"),
     (YEAR, "0.5 years", r"'freq' .* must be .* 'month', .* Got '0.5 years'"),
@@ -158,13 +162,13 @@ test_times_that_cannot_be = refusals(
     (["2001"] * 4 + ["2001-01-01T23"], "bh", "these times can be divided. Got 'bh' .* Valu"),
     (YEAR, pd.DateOffset(months=-3), "'freq' .* must be a positive length of time"),
     (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
-    (["2001", *["2031"] * 4], "s", r"at most 100000 from .* 2001.* 2031.* Got 's'"),
+    (["2001", *["2031"] * 4], "s", r"from 2001.* to 2031.* at most 100000 periods. Got 's'"),
 )
 
 
 test_groups_that_cannot_be = refusals(
     by,
-    (["a"] * 6, r"'groups' .* must be one entry for each of the 5 documents. Got 6"),
+    (["a"] * 6, r"'groups' .* one entry for each of the 5 documents. Got '6 entries"),
     ([None] * 5, "for at least one document. Got None"),
     ("abcde", r"'groups' .* must be a sequence .* Got 'abcde'"),
     (3, r"'groups' .* must be a sequence .* Got 3"),

@@ -10,7 +10,7 @@ from tests.marks import cases
 from tests.topics.corpus import make_texts
 
 TEXTS = make_texts(20)
-NO_COUNTS = "its vectorizer cannot count"
+NO_COUNTS = "its vectorizer cannot count words"
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,8 @@ def test_a_vectorizer_that_opens_files_is_not_written(tmp_path):
         (tmp_path / f"{number}.txt").write_text(text)
     names = [str(path) for path in sorted(tmp_path.iterdir())]
     model = TopicModel(3, lda=TemperedLDA(max_iter=2)).set_params(vectorizer__input="filename")
-    with pytest.raises(TypeError, match=r"input='filename' cannot be written"):
+    with pytest.raises(
+        TypeError, match=r"cannot be saved if its vectorizer has the parameter input='filename'"
+    ):
         model.fit(names).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()

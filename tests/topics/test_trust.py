@@ -42,11 +42,11 @@ def test_each_reason(summary):
     summary.support, summary.facts = np.array([1 / 4, 3 / 4, 0]), {"settings": {"n_init": 4}}
     summary.coherence = np.array([0.01, 0.5, 0.5])
     summary.similarity = np.array([[0.6, 0.71, 0.1], [0.6, 0.71, 0.3]])
-    chance = "its words occur together hardly more than by chance"
+    chance = "its words occur together hardly more often than by chance"
     assert summary.trust.reason.tolist() == [
-        f"found by 1 of 4 runs; other fits have no topic like it (cosine 0.60); {chance}",
+        f"found by 1 of 4 runs; other fits found no similar topic (cosine 0.60); {chance}",
         "",
-        "found by none of 4 runs; other fits have no topic like it (cosine 0.20)",
+        "found by none of 4 runs; other fits found no similar topic (cosine 0.20)",
     ]
     assert summary.trust.weak.tolist() == [True, False, True]
     summary.facts, summary.similarity = {}, np.empty((0, 3))

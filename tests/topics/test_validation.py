@@ -151,7 +151,7 @@ def test_the_same_seed_makes_the_same_sheet(summary, make):
     (lambda t: t.assign(answer=1.5), "an integer from 1 to 6"),
     (lambda t: t.assign(answer="word3"), "Got 'word3'"),
     (lambda t: t.assign(answer=""), "tables with at least one answer"),
-    (lambda t: t.drop(columns="answer"), "Got 'no answer'"),
+    (lambda t: t.drop(columns="answer"), "Got 'a table without answer'"),
     (lambda t: pd.concat([t, t[:1]]), "question 1 twice"),
     (lambda t: t.rename(index={1: 99}), "Got 'question 99'"),
     (lambda t: t.to_dict(), "a DataFrame or the path"),
@@ -165,7 +165,7 @@ def test_bad_answers(summary, change, message):
 
 def test_bad_keys_and_sheets(summary):
     sheet = word_intrusion(summary)
-    with pytest.raises(BadParameter, match=r"'key'.*Got 'no label, topic'"):
+    with pytest.raises(BadParameter, match=r"'key'.*Got 'a table without label, topic'"):
         score_answers(sheet.questions, sheet.key)
     few = describe(Given(), COUNTS)
     refused("n_questions", word_intrusion, few, 2)
@@ -173,7 +173,7 @@ def test_bad_keys_and_sheets(summary):
     three = describe(Given(), COUNTS, texts=["a"] * len(SHARES))
     refused("at least 4 topics", topic_intrusion, three)
     alike = describe(Given(np.ones((2, 8)), SHARES[:, :2] + SHARES[:, 2:] / 2), COUNTS)
-    refused("with other top words than topic 0", word_intrusion, alike, 1)
+    refused("have other top words than topic 0", word_intrusion, alike, 1)
     for bounds in ([0.5, 0.2], [0, 0.5], ["a"], [1.5]):
         refused("bounds", document_sample, summary, bounds=bounds)
-    refused("which describe returns", word_intrusion, Given())
+    refused("the result of describe", word_intrusion, Given())

@@ -35,7 +35,7 @@ def test_defaults_leave_out_what_is_too_rare_or_too_frequent():
     note = vectorizer.dropped_.note()
     assert note.startswith("50 words of 100 documents are counted.")
     assert "max_df: 1 word is in more than 50 documents (everywhere)." in note
-    assert "min_df: 100 words are in fewer than 2 (single0, " in note
+    assert "min_df: 100 words are in fewer than 2 documents (single0, " in note
 
 
 LIMITS = [{}, {"min_df": 2}, {"min_df": 2, "max_df": 0.8}, {"min_df": 0.4, "max_df": 4}]
@@ -81,8 +81,11 @@ def test_another_vectorizer_counts_as_it_does():
 
 @cases(
     "vectorizer, message",
-    (TopicVectorizer(min_df=6), r"No words of the 5 documents are left. 0 words .* min_df: 4 "),
-    (CountVectorizer(min_df=0.9, max_df=1), "max_df corresponds to < documents than min_df"),
+    (
+        TopicVectorizer(min_df=6),
+        r"All words of the 5 documents are excluded. 0 words .* min_df: 4 ",
+    ),
+    (CountVectorizer(min_df=0.9, max_df=1), "max_df must be at least as many documents as min_df"),
     (CountVectorizer(min_df="all"), "'min_df' parameter of CountVectorizer must be a float"),
     (CountVectorizer(vocabulary=[1]), r"'vocabulary' .* must be a list of str. Got \[1\]"),
     (TopicVectorizer(token_pattern=None), "'token_pattern' .* of TopicVectorizer .* Got None"),
@@ -134,7 +137,7 @@ def test_at_most_ten_thousand_words_are_remembered(monkeypatch):
 def test_functions_of_the_users_own():
     with pytest.raises(TypeError, match=r"can only concatenate str"):
         TopicVectorizer(analyzer=lambda text: text + 1).fit(["one", "two"])
-    with pytest.raises(TypeError, match=r"must be one whose words are str. Got None"):
+    with pytest.raises(TypeError, match=r"must be a vectorizer whose words are str. Got None"):
         TopicVectorizer(analyzer=lambda text: [None]).fit(["one", "two"])
     for given in ({"analyzer": str.split}, {"tokenizer": str.split, "token_pattern": None}):
         words = TopicVectorizer(min_df=1, **given).fit(["a b", "b c"])
@@ -198,7 +201,7 @@ def test_links_names_entities_and_commands_can_be_taken_out():
 def test_repeated_documents_are_counted():
     texts = ["a star", "a planet", "a star", "a star", "A star"]
     note = TopicVectorizer().fit(texts).dropped_.note()
-    assert " 2 documents repeat an earlier one exactly." in note
+    assert " 2 documents repeat an earlier document exactly." in note
     assert "repeat" not in TopicVectorizer().fit(["a star", "a planet"]).dropped_.note()
 
 

@@ -70,9 +70,9 @@ def test_labels_are_a_sequence_that_can_be_changed(labels):
 
 @cases(
     "given, message",
-    (["a", "b"], r"'labels' .* must be one entry for each of the 3 topics. Got 2"),
+    (["a", "b"], r"'labels' .* one entry for each of the 3 topics. Got '2 entries"),
     *(({1: wrong}, rf"'labels\[1\]' .* differs from all other .* Got {wrong!r}") for wrong in "a "),
-    ({1: 3}, r"'labels\[1\]' .* must be a str that is not empty.* Got 3"),
+    ({1: 3}, r"'labels\[1\]' .* must be a non-empty str.* Got 3"),
     *(({k: "e"}, f"'topic' .* 0 to 2 or the label .* Got {k!r}") for k in (3, "d", -1, True)),
     *((wrong, "'labels' .* must be a sequence") for wrong in ("abc", 3, None, np.array(1), {"a"})),
 )

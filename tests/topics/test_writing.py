@@ -198,7 +198,7 @@ def test_lists_of_words_in_a_stream():
 
 def test_texts_without_words_are_told_wherever_they_come_in():
     texts = ["stars planets moon", "bread butter jam"] * 7 + ["123", "the of", ""]
-    empty = r"3 of the 17 texts have no word .* \(numbers 14, 15, 16, from 0\)"
+    empty = r"3 of the 17 texts contain no word .* \(positions 14, 15, 16, counted from 0\)"
     model = TopicModel(2, random_state=0)
     names = ("fit", "fit_transform", "transform", "predict", "score", "describe", "partial_fit")
     for method in (
@@ -235,4 +235,8 @@ def test_texts_of_numbers_and_limits_that_contradict():
     numbers = [*map(str, range(24))]
     refused("empty vocabulary: the 24 texts, such as '0'", TopicModel(2).fit, numbers)
     model = TopicModel(2, vectorizer=TopicVectorizer(min_df=20, max_df=0.5))
-    refused("max_df=0.5 to 12 of 24, min_df=20 to 20", model.fit, ["a star"] * 24)
+    refused(
+        "max_df=0.5, which is 12 of 24 documents, and min_df=20, which is 20",
+        model.fit,
+        ["a star"] * 24,
+    )
