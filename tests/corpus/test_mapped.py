@@ -191,7 +191,7 @@ def test_damaged_files(tmp_path, name):
     file = tmp_path / "X" / name
     for content in (file.read_bytes()[:-4], b""):
         file.write_bytes(content)
-        refused(f"{name}' is not a NumPy file, or is inc", corpus.open_corpus, tmp_path / "X")
+        refused(f"{name}' is not a NumPy file, or it is inc", corpus.open_corpus, tmp_path / "X")
     file.unlink()
     refused(f"has no file {name}", corpus.open_corpus, tmp_path / "X", error=FileNotFoundError)
 

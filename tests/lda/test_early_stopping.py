@@ -226,7 +226,7 @@ def test_held_out_and_training_documents_without_words(X):
     refused(r"held-out documents must contain words. Got 30", lda.fit, sparse.csr_matrix(X.shape))
     Z = X.toarray()
     Z[parts(lda, numbers)[0].toarray().ravel().astype(int) - 1] = 0
-    refused("Got only zeros in the training documents, n_samples=90", lda.fit, Z)
+    refused("Got 90 training documents with only zeros", lda.fit, Z)
     assert not hasattr(lda, "components_")
 
 

@@ -53,7 +53,7 @@ def test_seeds_and_a_number_that_is_chosen():
     assert model.choice_.recommended == len(model.components_)
     assert_array_equal(model.topic_similarity_, expected.topic_similarity_)
     methods = describe(model, X).methods()
-    assert f"was chosen among {', '.join(map(str, model.choice_.ks))} by" in methods
+    assert f"was chosen from {', '.join(map(str, model.choice_.ks))} by" in methods
     assert "vocabulary was learned from" not in methods
     assert "Seed words were used for the topics first and second." in methods
 

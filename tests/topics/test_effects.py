@@ -320,7 +320,7 @@ def test_documents_without_words_are_left_out():
     lda = TemperedLDA(3, random_state=0).fit(X)
     effects = describe(lda, X).effects("~ group", {"group": group})
     assert effects.n_documents == 75
-    assert repr(effects).endswith("2 terms on 3 topics in 75 documents, topics taken as given>")
+    assert repr(effects).endswith("2 terms on 3 topics in 75 documents, topics treated as known>")
 
 
 @pytest.mark.slow
