@@ -93,7 +93,7 @@ def test_compare(call, model, jsonl, tmp_path):
     strange = tmp_path / "strange"
     annealvi.TopicModel(2, random_state=0).fit(["red blue", "green yellow"] * 3).save(strange)
     failed = call("compare", model, strange)
-    assert failed.status == 2 and "must have words in common" in failed.err
+    assert failed.status == 2 and "have no word in common" in failed.err
 
 
 def test_what_is_no_model(call, jsonl, tmp_path):
