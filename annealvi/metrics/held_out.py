@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import (
-    RealNotInt,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import RealNotInt, validate_parameter_constraints
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special

@@ -154,11 +154,7 @@ def _check_lda(lda: Any, n_words: int) -> None:
 
 @dataclass(eq=False, repr=False)
 class TopicModel(
-    Versioned,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-    CallbackSupport,
+    Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, CallbackSupport
 ):
     r"""Find topics in a collection of texts.
 

@@ -164,7 +164,7 @@ class Source:
             elif model is not None:
                 warn_user(
                     "The model was fitted again after this summary was made, so the new labels "
-                    "are set only in the summary.",
+                    "are set only in the summary."
                 )
 
         return keep
