@@ -259,4 +259,6 @@ def test_completion_of_a_model_of_texts():
     model = TopicModel(2, random_state=0).fit(texts)
     message = "'estimator' .* must be a model of word counts.* `lda_`"
     refused(message, document_completion, model, model.counts(texts))
-    refused("Fit a TopicModel to the texts", document_completion, model.lda_, texts, error=TypeError)
+    refused(
+        "Fit a TopicModel to the texts", document_completion, model.lda_, texts, error=TypeError
+    )
