@@ -84,7 +84,8 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
     if wrong.any():
         of = "" if n_words is None else ", the number of words"
         raise ValueError(
-            f"Ids in 'corpus' must be integers >= 0, and < {most}{of}. Got {ids[wrong][0]:g}."
+            f"Ids in 'corpus' must be integers >= 0 and less than {most}{of}. "
+            f"Got {ids[wrong][0]:g}."
         )
     indptr = np.cumsum([0, *map(len, documents)])
     shape = (len(documents), int(ids.max(initial=-1)) + 1 if n_words is None else n_words)

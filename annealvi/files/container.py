@@ -84,7 +84,9 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     if _checksum(text, tensors) != checksum:
         raise ValueError(f"The file {name!r} is damaged: its contents do not match its checksum.")
     if found["kind"] != kind:
-        raise ValueError(f"The file {name!r} must have kind {kind!r}. Got kind {found['kind']!r}.")
+        raise ValueError(
+            f"The file {name!r} must be a file of kind {kind!r}. Got kind {found['kind']!r}."
+        )
     try:
         return {"version": found["version"], "tree": _unflatten(found["tree"], tensors)}
     except RecursionError as error:
