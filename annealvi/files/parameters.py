@@ -101,7 +101,8 @@ def parameter_tree(value: Any, name: str) -> Any:
         if array.dtype.kind in "fiub" and array.itemsize <= 8 and array.dtype != np.float16:
             return array
     raise TypeError(
-        f"The {name!r} parameter cannot be written: it must be {ALLOWED}. Got {value!r} instead."
+        f"The {name!r} parameter cannot be written to a file: it must be {ALLOWED}. "
+        f"Got {value!r} instead."
     )
 
 

@@ -213,7 +213,7 @@ def test_names_that_are_there_twice(folder):
     (
         "barcodes.tsv",
         "a\nb\n",
-        "12 rows and 40 columns, .* 2 names of cells and 12 names of features",
+        "12 rows and 40 columns, .* names of 2 cells and 12 features",
     ),
     ("matrix.mtx", "import this\n" * 500, "matrix.mtx' cannot be read as Matrix Market counts"),
     ("matrix.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 -3\n", "Got -3"),
