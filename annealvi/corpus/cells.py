@@ -143,8 +143,7 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     changed = [] if words is None else words[words != np.array([*features], dtype=object)]
     if len(changed):
         warn_user(
-            f"{len(changed)} names of features repeat an earlier name. A number was added to each, "
-            f"for example {changed[0]!r}."
+            f"{len(changed)} repeated names of features got a number, for example {changed[0]!r}."
         )
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
@@ -194,8 +193,7 @@ def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
         if 2 * sum(bool(pattern.search(name)) for name in some) > len(some):
             warn_user(
                 f"The names of the {what} look like {hint}. Rows must be cells, and columns must "
-                "be genes or regions. If the matrix is transposed, pass its transpose, for example "
-                "adata.T."
+                "be genes or regions. If they are not, pass the transpose, for example adata.T."
             )
             return
 
@@ -235,14 +233,12 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
             warn_user(
-                f"The counts in {os.fspath(path)!r} are stored by columns, so the whole matrix is "
-                "read into memory."
+                f"Counts in {os.fspath(path)!r} are stored by columns, so all are read into memory."
             )
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
-                f"it has {len(obs)} cells and {len(var)} features, but its counts have the shape "
-                f"{X.shape}."
+                f"it has {len(obs)} cells and {len(var)} features, but counts of shape {X.shape}."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 
@@ -310,8 +306,7 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
     if not (as_it_is or transposed):
         raise ValueError(
             f"The matrix in {os.fspath(path)!r} has {X.shape[0]} rows and {X.shape[1]} columns, "
-            f"but the files of names in the same folder have {shape[0]} names of cells and "
-            f"{shape[1]} names of features."
+            f"but its folder has names of {shape[0]} cells and {shape[1]} features."
         )
     if transposed and shape != [None, None]:  # also if it is square: 10x writes features as rows
         X = sparse.csr_matrix(X.T)

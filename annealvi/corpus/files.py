@@ -101,8 +101,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
     if missing or kind not in ("csr", "csc"):
         found = f"it has no arrays {missing}" if missing else f"its format is {kind!r}"
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what} as a CSR or CSC matrix: "
-            f"{found}."
+            f"The file {os.fspath(path)!r} does not contain any {what} (CSR or CSC): {found}."
         )
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
@@ -174,8 +173,7 @@ def triples(
         entries = np.loadtxt(chunk, comments=None, ndmin=2)
         if entries.shape[1] != 3:
             raise ValueError(
-                "each line must contain a document, a word and a count. Got a line with "
-                f"{entries.shape[1]} numbers."
+                f"each line must be a document, a word and a count. Got {entries.shape[1]} numbers."
             )
         for what, numbers, most in zip(("Documents", "Words"), entries.T, shape, strict=False):
             wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))

@@ -68,8 +68,7 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         documents, words, topics = numbers.T
         if numbers.min() < 0 or topics.max() >= len(alpha):
             raise ValueError(
-                f"all numbers must be >= 0, and topic numbers must be less than {len(alpha)}, the "
-                "number of topics."
+                f"all numbers must be >= 0, and topic numbers must be less than {len(alpha)}."
             )
         names = {int(word): name for word, name in zip(words, (t[2] for t in tokens), strict=True)}
         size = check_gaps(int(documents.max()), len(tokens), "numbers of documents")

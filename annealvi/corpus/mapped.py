@@ -125,9 +125,8 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             shape = X.shape if shape is None else shape
             if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:
                 raise ValueError(
-                    "All blocks must have the same number of words, which must be at most "
-                    f"{_INT32_MAX}. Block 0 has {shape[1]} words, and {name} has {X.shape[1]} "
-                    "words."
+                    f"All blocks must have the same number of words, at most {_INT32_MAX}. "
+                    f"Block 0 has {shape[1]} words, and {name} has {X.shape[1]} words."
                 )
             check_counts(X, f"{name}: counts")
             with np.errstate(over="ignore", under="ignore"):
@@ -248,7 +247,6 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
     if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
         allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
         raise ValueError(
-            f"The file {os.fspath(path)!r} must contain {length} numbers of dtype {allowed}. Got "
-            f"an array of {found}."
+            f"The file {os.fspath(path)!r} must contain {length} numbers of {allowed}. Got {found}."
         )
     return np.asarray(array)

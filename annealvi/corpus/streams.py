@@ -21,12 +21,13 @@ from annealvi.checks import COUNT, validated
 from annealvi.corpus.files import matrix_of, opened, parse_lda_c, read_header, triples
 from annealvi.corpus.gensim import counts_of, words_of
 
+Blocks = Iterator[sparse.csr_matrix]
 #: The default number of documents in a block.
 BLOCK = 10_000
 
 
 @validated(block_size=COUNT)
-def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[sparse.csr_matrix]:
+def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Blocks:
     """Read a file of the UCI machine learning repository in blocks of documents.
 
     The format is described in :func:`annealvi.corpus.read_uci`.  The entries of each document must
@@ -67,9 +68,7 @@ def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Iterator[
 
 
 @validated(block_size=COUNT)
-def stream_matrix_market(
-    path: str | os.PathLike, *, block_size: int = BLOCK
-) -> Iterator[sparse.csr_matrix]:
+def stream_matrix_market(path: str | os.PathLike, *, block_size: int = BLOCK) -> Blocks:
     """Read a Matrix Market file in blocks of documents.
 
     The file must contain a general matrix in coordinate format with a row for each document, like
@@ -115,7 +114,7 @@ def stream_matrix_market(
 @validated(n_words=[*COUNT, None], block_size=COUNT)
 def stream_lda_c(
     path: str | os.PathLike, n_words: int | None = None, *, block_size: int = BLOCK
-) -> Iterator[sparse.csr_matrix]:
+) -> Blocks:
     """Read a file of Blei's program LDA-C in blocks of documents.
 
     The format is described in :func:`annealvi.corpus.read_lda_c`.
@@ -155,7 +154,7 @@ def stream_gensim(
     words: Mapping[int, str] | int,
     *,
     block_size: int = BLOCK,
-) -> Iterator[sparse.csr_matrix]:
+) -> Blocks:
     """Read a corpus of gensim in blocks of documents.
 
     gensim need not be installed.
@@ -194,9 +193,7 @@ def stream_gensim(
 
 
 @validated(vectorizer=[HasMethods("transform")], block_size=COUNT)
-def stream_texts(
-    texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLOCK
-) -> Iterator[sparse.csr_matrix]:
+def stream_texts(texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLOCK) -> Blocks:
     """Count the words of texts in blocks of documents.
 
     Parameters
@@ -261,9 +258,7 @@ def _chunks(items: Iterable[Any], size: int, name: str) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _documents(
-    stream: IO[bytes], n_words: int | None, block_size: int
-) -> Iterator[sparse.csr_matrix]:
+def _documents(stream: IO[bytes], n_words: int | None, block_size: int) -> Blocks:
     first = 0
     for chunk in _chunks((line for line in stream if line.strip()), block_size, "lines"):
         yield parse_lda_c(b"".join(chunk), n_words, first)
@@ -272,7 +267,7 @@ def _documents(
 
 def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
-) -> Iterator[sparse.csr_matrix]:
+) -> Blocks:
     first, left = 0, np.empty((0, 3))  # the first document of the next block, and its entries
     # an additional entry after the last document, so that the loop yields the last block
     for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):

@@ -50,6 +50,7 @@ from torch.nn import functional
 
 from annealvi.deep.training import Noise
 
+Pair = tuple[Tensor, Tensor]
 #: Added to softplus, because softplus alone can underflow to a standard deviation of 0.
 LEAST_SIGMA = 1e-4
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -68,7 +69,7 @@ def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
     return (-0.5 * ((x - mean) / sigma) ** 2 - sigma.log() - _HALF_LOG_2PI).sum(dim=-1)
 
 
-def gaussian_draws(epsilon: Tensor, mean: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+def gaussian_draws(epsilon: Tensor, mean: Tensor, sigma: Tensor) -> Pair:
     """Return reparametrised draws from a Gaussian, and their log densities."""
     return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
 
@@ -92,7 +93,7 @@ NEAR_IDENTITY: dict[str, Any] = {"sigma": 0.05, "gate_bias": -4.0}
 class StandardNormal(nn.Module):
     """The base distribution N(0, I), which has no parameters."""
 
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> Pair:
         return epsilon, standard_log_density(epsilon)
 
 
@@ -119,15 +120,13 @@ class LayeredPosterior(nn.Module, abc.ABC):
         self.base: Any = base
 
     @abc.abstractmethod
-    def move(
-        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def move(self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None) -> Pair:
         """Make transition t (None: all); return the new states and numbers for log_transitions."""
 
     @abc.abstractmethod
     def log_transitions(
         self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Pair:
         """Return the log densities of all transitions, forward and reverse."""
 
     def forward(
@@ -164,9 +163,7 @@ class LayeredPosterior(nn.Module, abc.ABC):
         """Return log q(z_T) or an estimate of it, of shape (R, N), without a context."""
 
     @abc.abstractmethod
-    def log_marginal_bounds(
-        self, path: Trajectory, n_draws: int, noise: Noise
-    ) -> tuple[Tensor, Tensor]:
+    def log_marginal_bounds(self, path: Trajectory, n_draws: int, noise: Noise) -> Pair:
         """Return a lower and an upper bound of log q(z_T) at draws of the posterior itself."""
 
     @torch.no_grad()
@@ -246,9 +243,7 @@ class Transitions(nn.Module):
             self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * wide))
             self.out_conditioner = nn.Parameter(0.1 * weights(context, 6 * dim))
 
-    def moments(
-        self, z: Tensor, t: int | None = None, context: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def moments(self, z: Tensor, t: int | None = None, context: Tensor | None = None) -> Pair:
         """Return means and standard deviations of the states after z, (R, N, d) or (T, R, N, d)."""
         h = self._affine(z, "hidden", t, context)
         if self.activation == "gated":
@@ -303,16 +298,14 @@ class Chain(LayeredPosterior):
             for _ in range(2)
         )
 
-    def move(
-        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def move(self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None) -> Pair:
         """Draw the next states; return them and their standard deviations."""
         mean, sigma = self.forwards.moments(z, t, context)
         return torch.addcmul(mean, sigma, epsilon[1:] if t is None else epsilon[t + 1]), sigma
 
     def log_transitions(
         self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Pair:
         """Return log q_t(z_t | z_{t-1}) and log r_t(z_{t-1} | z_t)."""
         log_forward = standard_log_density(epsilon[1:]) - parts.log().sum(dim=-1)
         reverse = self.reverses.moments(after, context=context)
@@ -341,9 +334,7 @@ class Chain(LayeredPosterior):
             total = torch.logaddexp(total, weight.unflatten(1, (n_rows, n)).logsumexp(dim=-1))
         return total - math.log(n_draws)
 
-    def log_marginal_bounds(
-        self, path: Trajectory, n_draws: int, noise: Noise
-    ) -> tuple[Tensor, Tensor]:
+    def log_marginal_bounds(self, path: Trajectory, n_draws: int, noise: Noise) -> Pair:
         """Return two estimates of log q(z_T), whose expectations are a lower and an upper bound."""
         # z_T was drawn from the chain: if the states before it are included in the draws, the
         # estimate is an upper bound (Sobolev, Vetrov 2019, Importance weighted hierarchical
@@ -384,13 +375,13 @@ class SigmoidalTransitions(nn.Module):
         bias[..., 1, :, :] = inverse_softplus(1.0 - LEAST_SLOPE)
         bias[..., 2, :, :] = torch.randn(*many, 1, dim, n_sigmoids)
         self.out_bias = nn.Parameter(bias.flatten(-3))
-        self._masks: tuple[Tensor, Tensor] | None = None
+        self._masks: Pair | None = None
 
-    def forward(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, z: Tensor, t: int | None = None) -> Pair:
         """Return the next states and the log determinants of their derivatives."""
         return increase(z, *self.parameters_of(z, t))
 
-    def masks(self) -> tuple[Tensor, Tensor]:
+    def masks(self) -> Pair:
         """Masks of the weights into hidden units and into parameters, made at the first use."""
         # they are not made in __init__, because a network for a file is built without memory
         like = self.hidden_weight
@@ -440,7 +431,7 @@ class SigmoidalTransitions(nn.Module):
         return before
 
 
-def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> Pair:
     """Return the logit of a mixture of sigmoids, and the logarithm of its derivative."""
     inner = log_a.exp() * z.unsqueeze(-1) + b
     below, above = functional.logsigmoid(inner), functional.logsigmoid(-inner)
@@ -460,15 +451,13 @@ class FlowPosterior(LayeredPosterior):
         """Return the random numbers for n draws of z_0 in each run, of shape (1, R, n, d)."""
         return noise.normal(1, self.n_runs, n, self.dim)
 
-    def move(
-        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def move(self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None) -> Pair:
         """Return the next states, and the log determinants of the transitions."""
         return self.forwards(z, t)
 
     def log_transitions(
         self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Pair:
         """Return minus the log determinants (forward), and zeros (reverse)."""
         return -parts, torch.zeros_like(parts)
 
@@ -481,9 +470,7 @@ class FlowPosterior(LayeredPosterior):
             total -= self.forwards(z, t)[1]
         return total + standard_log_density(z)
 
-    def log_marginal_bounds(
-        self, path: Trajectory, n_draws: int, noise: Noise
-    ) -> tuple[Tensor, Tensor]:
+    def log_marginal_bounds(self, path: Trajectory, n_draws: int, noise: Noise) -> Pair:
         """Return log q(z_T) of the draws as both bounds, because it is exact."""
         exact = self.log_weight(path)
         return exact, exact

@@ -470,8 +470,7 @@ class RunningPenalty:
             if total.shape != now.shape:
                 raise ValueError(
                     f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
-                    "before. A statistic must keep its shape, and a fit that continues must use "
-                    "the same 'average' as at its beginning."
+                    "before. Its shape and 'average' must not change, also if a fit continues."
                 )
             # one operation without copies, because W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)

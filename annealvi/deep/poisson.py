@@ -392,9 +392,8 @@ class PoissonDEF(DataEstimator):
         seen, hidden = split_tokens(X, observed=observed, random_state=split)
         if not hidden.nnz:
             raise ValueError(
-                "Perplexity is computed from words that are not observed, and there are none. "
-                f"With observed={observed!r}, all words of the {X.shape[0]} documents in X, of at "
-                f"most {int(X.sum(axis=1).max())} words each, are observed."
+                "Perplexity is computed from words that are not observed. With "
+                f"observed={observed!r}, all words of the {X.shape[0]} documents are observed."
             )
         length = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         share = np.asarray(seen.sum(axis=1, dtype=np.float64)).ravel() / np.maximum(length, 1)
@@ -510,8 +509,7 @@ class PoissonDEF(DataEstimator):
         wrong = values[values != np.floor(values)]
         if wrong.size:
             raise ValueError(
-                f"X must contain non-negative integers, the counts of words, for {name}. "
-                f"Got {wrong[0]}."
+                f"X must contain counts, non-negative integers, for {name}. Got {wrong[0]}."
             )
         check_counts(X, dtype=np.float32)
         return sparse.csr_matrix(X, dtype=np.float32)

@@ -300,6 +300,5 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         wrong = values[(values != 0) & (values != 1)]
         if wrong.size:
             raise ValueError(
-                f"X must be binary for {type(self).__name__}: it may contain only 0 and 1. "
-                f"Got {wrong.flat[0]}."
+                f"X may contain only 0 and 1 for {type(self).__name__}. Got {wrong.flat[0]}."
             )

@@ -19,14 +19,8 @@ from torch.distributions import Normal
 from torch.nn import functional
 
 from annealvi.checks import COUNT, SHARE, Interval, check_width
+from annealvi.deep import hvi
 from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths, plan_beta
-from annealvi.deep.hvi import (
-    LEAST_SIGMA,
-    NEAR_IDENTITY,
-    Chain,
-    gaussian_draws,
-    standard_log_density,
-)
 from annealvi.deep.objectives import avo, log_densities
 from annealvi.deep.penalties import STATISTICS, Statistic
 from annealvi.deep.training import Noise, Outcome, numbers
@@ -84,11 +78,11 @@ class GaussianHead(nn.Module):
 
     def moments(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations of z_0."""
-        return self.mean(context), functional.softplus(self.spread(context)) + LEAST_SIGMA
+        return self.mean(context), functional.softplus(self.spread(context)) + hvi.LEAST_SIGMA
 
     def forward(self, epsilon: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
         """Return draws of z_0 from standard normal numbers, and their log densities."""
-        return gaussian_draws(epsilon, *self.moments(context))
+        return hvi.gaussian_draws(epsilon, *self.moments(context))
 
 
 class AutoencoderNetwork(nn.Module):
@@ -117,14 +111,14 @@ class AutoencoderNetwork(nn.Module):
         self.pixels = nn.Linear(hidden[0], n_features)
         self.chain = None
         if n_transitions:
-            self.chain = Chain(
+            self.chain = hvi.Chain(
                 n_components,
                 n_transitions,
                 hidden=transition_hidden,
                 activation=activation,
                 context=hidden[-1],
                 base=self.head,
-                **NEAR_IDENTITY,
+                **hvi.NEAR_IDENTITY,
             )
 
     def encoder_weights(self) -> list[Tensor]:
@@ -159,7 +153,7 @@ class AutoencoderNetwork(nn.Module):
 
     def log_joint(self, x: Tensor, z: Tensor) -> Tensor:
         """Return log p(x, z), of the shape of z without its last axis."""
-        return self.log_likelihood(x, z) + standard_log_density(z)
+        return self.log_likelihood(x, z) + hvi.standard_log_density(z)
 
     def bound(
         self, x: Tensor, context: Tensor, noise: Noise, temperature: float = 1.0, beta: float = 1.0
@@ -169,7 +163,7 @@ class AutoencoderNetwork(nn.Module):
         # sum(mu^2 + sigma^2 + log 2 pi) and H = 1/2 sum(log sigma^2 + 1 + log 2 pi)
         q = self.posterior(context)
         z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
-        log_prior = standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
+        log_prior = hvi.standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
         entropy = q.entropy().sum(dim=-1)
         tempered = elbo = (self.log_likelihood(x, z) + log_prior + entropy).mean()
         if beta * temperature != 1:
@@ -198,7 +192,7 @@ class AutoencoderNetwork(nn.Module):
         log_weight = chain.log_weight(path)
 
         def target(z: Tensor) -> Tensor:
-            return self.log_likelihood(x, z) + beta * standard_log_density(z)
+            return self.log_likelihood(x, z) + beta * hvi.standard_log_density(z)
 
         if annealed:
             log_f = log_densities(path, target, self, follows=decoder_steps == "all")
@@ -207,7 +201,7 @@ class AutoencoderNetwork(nn.Module):
         else:
             log_f = target(path.z[-1])
             bound = log_f - beta * temperature * log_weight
-        log_joint = log_f + (1.0 - beta) * standard_log_density(path.z[-1])
+        log_joint = log_f + (1.0 - beta) * hvi.standard_log_density(path.z[-1])
         return bound.mean(), (log_joint - log_weight).mean()
 
     def statistic(self, statistic: Statistic, x: Tensor, context: Tensor | None = None) -> Tensor:
@@ -496,9 +490,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         check_non_negative(values, type(self).__name__)
         if np.max(values, initial=0) > 1:
             raise ValueError(
-                f"X must contain pixels in [0, 1] for {type(self).__name__}, which reads them as "
-                f"probabilities. Got values up to {np.max(values):g}. Divide X by the largest "
-                "possible value of a pixel, which is 255 for 8-bit images."
+                f"X must contain pixels in [0, 1] for {type(self).__name__}. Got up to "
+                f"{np.max(values):g}. Divide X by the most of a pixel (255 for 8-bit images)."
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -78,9 +78,8 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     if found["format"] != FORMAT:
         todo = "Use a newer annealvi" if found["format"] > FORMAT else "Fit the model again"
         raise ValueError(
-            f"The file {name!r} has format {found['format']}, and was written by annealvi "
-            f"{found['version'][:40]}. This is annealvi {__version__}, which reads format "
-            f"{FORMAT}. {todo}."
+            f"The file {name!r} has format {found['format']}, of annealvi {found['version'][:40]}. "
+            f"This is annealvi {__version__}, which reads format {FORMAT}. {todo}."
         )
     if _checksum(text, tensors) != checksum:
         raise ValueError(f"The file {name!r} is damaged: its contents do not match its checksum.")
@@ -166,9 +165,7 @@ def _flatten_array(array: NDArray, way: str, tensors: dict[str, NDArray]) -> dic
         return {"strings": strings}
     native = array.dtype.newbyteorder("=")
     if native not in DTYPES.values():
-        raise TypeError(
-            f"The array {way!r} cannot be written: arrays of {native} are not supported."
-        )
+        raise TypeError(f"The array {way!r} cannot be written: {native} is not supported.")
     # the memory order is preserved, because it changes rounding in products of matrices
     turned = array.flags.f_contiguous and not array.flags.c_contiguous
     tensors[way] = np.asarray(array.T if turned else array, native, order="C")

@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import (
-    RealNotInt,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import RealNotInt, validate_parameter_constraints
 
 from annealvi._kernels import lda as kernels
 from annealvi._kernels import special
@@ -279,8 +276,8 @@ def mean_per_word(total: float, n_words: float) -> float:
     """Return a log-likelihood per hidden word; raise ValueError if there is no hidden word."""
     if not n_words:
         raise ValueError(
-            "X must contain documents of at least two words, because document completion hides "
-            "some words of each document. Got only shorter documents."
+            "X must contain documents of at least two words, because some words of each document "
+            "are hidden. Got only shorter documents."
         )
     return float(total / n_words)
 

@@ -386,9 +386,8 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' cannot be combined with a variational temperature. Data "
-                "determine only the product of noise_variance and temperature, so the two cannot "
-                "both be learned. Set noise_variance to a number, or use temperature='annealed'."
+                "noise_variance='learn' needs a temperature that is not variational, because data "
+                "determine only their product. Set a noise_variance, or temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
@@ -484,9 +483,8 @@ def _check_range(square: float, noise_variance: float, dtype: np.dtype) -> None:
     largest = square / noise_variance
     if largest > 1e-3 * float(np.finfo(dtype).max):
         raise ValueError(
-            f"The squares of X and of the components, divided by noise_variance="
-            f"{noise_variance:.3g}, add up to {largest:.3g}, which is too large for {dtype}. "
-            "Rescale X, or set a larger 'noise_variance'."
+            f"The squares of X and of the components add up to {largest:.3g} times noise_variance="
+            f"{noise_variance:.3g}, too large for {dtype}. Rescale X, or raise 'noise_variance'."
         )
 
 

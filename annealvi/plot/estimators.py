@@ -131,8 +131,7 @@ def plot_learning_curves(
             for wanted in (value, over):
                 if wanted not in history:
                     raise ValueError(
-                        f"The history of {name!r} must contain {wanted!r}. Got a history with "
-                        f"{sorted(history)}."
+                        f"The history of {name!r} must contain {wanted!r}. Got {sorted(history)}."
                     )
             taken = np.isfinite(history[value])
             curves.append((history[over][taken], history[value][taken]))
@@ -208,8 +207,7 @@ def plot_components(
     height, width = int(sides[0]), int(sides[1])
     if titles is not None and (found := as_array(titles).shape) != (len(images),):
         raise ValueError(
-            f"'titles' must contain one title for each of the {len(images)} components. Got shape "
-            f"{found}."
+            f"'titles' must contain a title for each of {len(images)} images. Got shape {found}."
         )
     limit = float(limit or np.max(np.abs(images)) or 1.0)
     size = (1, height / width + (0.3 if titles is not None else 0))
@@ -261,8 +259,7 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     missing = [part for part in ("ks", "measures", "recommended") if not hasattr(choice, part)]
     if missing or isinstance(choice, type):
         raise TypeError(
-            "'choice' must be a Choice, the result of annealvi.topics.choose_n_topics(X, ks). "
-            f"Got {choice!r}."
+            f"'choice' must be a Choice, the result of choose_n_topics(X, ks). Got {choice!r}."
         )
     drawn = several_axes(axes, len(TITLES), "measure", len(TITLES), (3, 3))
     for ax, (name, title) in zip(drawn.flat, TITLES.items(), strict=False):

@@ -402,8 +402,7 @@ def plot_fit(summary: Any) -> Any:
     history = pictures.check_summary(summary).history
     if not history:
         raise ValueError(
-            "'summary' must be a summary of a model with the attribute `history_`. Got a model "
-            "without it."
+            "'summary' must be of a model with the attribute `history_`. Got a model without it."
         )
     values = {key: np.asarray(history.get(key, ()), dtype=np.float64) for key in MEASURES}
     drawn = {key: measured for key, measured in values.items() if np.isfinite(measured).any()}

@@ -207,9 +207,7 @@ def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) ->
 
 def tree(summary: Any) -> Tree:
     if len(check_summary(summary).topics) < 2:
-        raise ValueError(
-            "'summary' must contain at least two topics for a hierarchy. Got one topic."
-        )
+        raise ValueError("'summary' must contain at least two topics for a hierarchy. Got one.")
     drawn = dendrogram(summary.similar().linkage, no_plot=True)
     names = topic_names(summary)
     return Tree(
@@ -292,9 +290,7 @@ def words_by_group(
             numbers = (own[name].to_numpy() for name in ("log_odds", "low", "high"))
             found.append(Contrast(shorten(f"{group} ({sizes[group]:,})"), words, *numbers))
     if not found:
-        raise ValueError(
-            "'groups' must contain a group that uses words of the topic. Got no such group."
-        )
+        raise ValueError("'groups' must contain a group that uses words of the topic. Got none.")
     return found
 
 

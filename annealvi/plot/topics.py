@@ -311,8 +311,7 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     """
     if not hasattr(effects, "contrast"):
         raise TypeError(
-            "'effects' must be an Effects, the result of TopicSummary.effects. Got "
-            f"{type(effects).__name__}."
+            f"'effects' must be a result of TopicSummary.effects. Got {type(effects).__name__}."
         )
     frame = effects.shares(covariate)
     values = frame[covariate].unique().tolist()

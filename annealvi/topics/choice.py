@@ -31,13 +31,8 @@ from annealvi.files.schema import Array, Integer, Schema, Text
 from annealvi.lda import TemperedLDA
 from annealvi.lda.settings import resolve, words_per_entry
 from annealvi.matrices import check_csr
-from annealvi.metrics import (
-    document_completion,
-    split_tokens,
-    topic_coherence,
-    topic_diversity,
-    topic_stability,
-)
+from annealvi.metrics.held_out import document_completion, split_tokens
+from annealvi.metrics.topics import topic_coherence, topic_diversity, topic_stability
 from annealvi.topics.source import lda_in, takes_texts
 from annealvi.topics.trust import match
 from annealvi.topics.vectorizer import (
@@ -51,6 +46,7 @@ from annealvi.topics.vectorizer import (
     with_stop_words,
 )
 
+Measures = Mapping[str, NDArray[np.float64]]
 #: The measures with a value for each run.  Stability has a value for each pair of runs.
 MEASURES = ("held_out_log_likelihood", "gain", "coherence", "diversity", "quality")
 STABILITY = "stability"
@@ -93,7 +89,7 @@ class Choice:
     """
 
     ks: NDArray[np.int64]
-    measures: Mapping[str, NDArray[np.float64]]
+    measures: Measures
     criterion: str
     recommended: int
     rule: str
@@ -336,8 +332,7 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
     megabytes = (12 * X.nnz * (1 - HELD_OUT) + most) / 1e6 + PROCESS
     return (
         f"{len(sizes) * n_runs} fits of {n_documents:,} documents take about {seconds:,.0f} "
-        f"seconds of CPU time, and {megabytes:,.0f} MB of memory for each fit that runs at the "
-        "same time."
+        f"seconds of CPU time, and {megabytes:,.0f} MB of memory for each simultaneous fit."
     )
 
 
@@ -427,9 +422,7 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
 # ---------------------------------------------------------------- recommendations
 
 
-def _by_quality(
-    ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
-) -> tuple[int, str]:
+def _by_quality(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the number of topics with the highest quality."""
     quality = mean_of(measures["quality"])
     row = int(np.argmax(quality))
@@ -444,18 +437,15 @@ def _by_quality(
     return row, rule
 
 
-def _by_likelihood(
-    ks: NDArray[np.int64], measures: Mapping[str, NDArray[np.float64]]
-) -> tuple[int, str]:
+def _by_likelihood(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the smallest number of topics with nearly all of the largest gain."""
     gain = mean_of(measures["gain"])
     best = int(np.argmax(gain))
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
         f"{ks[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the largest "
-        "gain in held-out log-likelihood per word over word frequencies. The gain is "
-        f"{_told(measures['gain'][row])} nats with {ks[row]} topics, and at most "
-        f"{gain[best]:.3f} nats, with {ks[best]} topics."
+        f"gain in held-out log-likelihood per word over word frequencies: {gain[best]:.3f} nats "
+        f"with {ks[best]} topics. Its gain is {_told(measures['gain'][row])} nats."
     )
 
 

@@ -334,8 +334,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             column = 1970 + days / 365.2425
             warn_user(
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
-                f"becomes 2020.5. The estimated effect is the effect of one year. Write C({name}) "
-                "in the formula to make each date a category."
+                f"becomes 2020.5. Effects are those of one year. Write C({name}) for categories."
             )
         found[name] = column.set_axis(frame.index)
     return found
@@ -366,10 +365,7 @@ def _solvable(design: Design) -> Design:
         hint = "Tables of effects have columns with these names. Rename the covariates."
         raise BadParameter("formula", wanted, sorted(taken), hint)
     if not 0 < n_terms < n:
-        wanted = (
-            f"a formula with fewer terms than documents; {n} documents contain words and have no "
-            "missing covariate"
-        )
+        wanted = f"a formula with fewer terms than the {n} documents with words and all covariates"
         raise BadParameter("formula", wanted, f"{n_terms} terms")
     finite = np.isfinite(design.matrix).all(axis=0)
     if not finite.all():

@@ -52,15 +52,8 @@ from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
 from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
 from annealvi.threads import changing, reading, shallow, writing
+from annealvi.topics import growing
 from annealvi.topics.choice import CHOICE, choose_for, matched
-from annealvi.topics.growing import (
-    Candidates,
-    candidates_of_fit,
-    first_candidates,
-    grows,
-    next_block,
-    with_dropped,
-)
 from annealvi.topics.seeds import check_seeds, plant_seeds
 from annealvi.topics.source import lda_in, number_of_topics
 from annealvi.topics.summary import TopicSummary, describe
@@ -154,11 +147,7 @@ def _check_lda(lda: Any, n_words: int) -> None:
 
 @dataclass(eq=False, repr=False)
 class TopicModel(
-    Versioned,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-    CallbackSupport,
+    Versioned, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, CallbackSupport
 ):
     r"""Find topics in a collection of texts.
 
@@ -259,7 +248,7 @@ class TopicModel(
     topic_labels_: dict[int, str] = field(init=False)
     _vocabulary: Vocabulary = field(init=False)
     #: Words that later texts of a stream may add to the vocabulary.
-    _candidates: Candidates = field(init=False)
+    _candidates: growing.Candidates = field(init=False)
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -475,8 +464,8 @@ class TopicModel(
                 else:
                     found, X = self._begin(check_texts(block, least=2), stream=True)
                     parts = found["vectorizer_"], found["_vocabulary"]
-                    if grows(*parts):
-                        found["_candidates"] = first_candidates(*parts, block)
+                    if growing.grows(*parts):
+                        found["_candidates"] = growing.first_candidates(*parts, block)
                     self._show(found, partial(found["lda_"].partial_fit, X))
         return self
 
@@ -780,8 +769,8 @@ class TopicModel(
         model = load(path, **parameters)
         if not isinstance(model, cls):
             raise ValueError(
-                f"The file {os.fsdecode(path)!r} must contain a {cls.__name__}. Got a "
-                f"{type(model).__name__}. Read this file with annealvi.load."
+                f"{os.fsdecode(path)!r} contains no {cls.__name__}, but a {type(model).__name__}. "
+                "Read this file with annealvi.load."
             )
         return model
 
@@ -790,9 +779,8 @@ class TopicModel(
         vectorizer = self.vectorizer_
         if _reads_files(vectorizer):
             raise TypeError(
-                f"A {type(self).__name__} cannot be saved if its vectorizer has the parameter "
-                f"input={vectorizer.input!r}, because the loaded model would read other files. "
-                "Fit the model with input='content'."
+                f"A model whose vectorizer has input={vectorizer.input!r} cannot be saved, because "
+                "the loaded model would read other files. Fit the model with input='content'."
             )
         functions = has_function(vectorizer)
         return STATE.dump(
@@ -866,7 +854,7 @@ class TopicModel(
     @property
     def vocabulary_(self) -> Vocabulary:
         left = vars(self).get("_candidates")
-        return self._vocabulary if left is None else with_dropped(self._vocabulary, left)
+        return self._vocabulary if left is None else growing.with_dropped(self._vocabulary, left)
 
     @property
     def vocabulary_note_(self) -> str:
@@ -988,14 +976,14 @@ class TopicModel(
     def _go_on(self, texts: list[str]) -> None:
         """Learn from one more block of a stream, and add its new words."""
         vectorizer, vocabulary = self.vectorizer_, self._vocabulary
-        if not grows(vectorizer, vocabulary):
+        if not growing.grows(vectorizer, vocabulary):
             X = _counts(vectorizer, texts)
             warn_of_empty(X, NOTHING_LEARNED)
             self.lda_.partial_fit(X)
             return
         before = vars(self).get("_candidates")
-        before = candidates_of_fit(vocabulary) if before is None else before
-        vectorizer, after, candidates, X = next_block(vectorizer, vocabulary, before, texts)
+        before = growing.candidates_of_fit(vocabulary) if before is None else before
+        vectorizer, after, candidates, X = growing.next_block(vectorizer, vocabulary, before, texts)
         warn_of_empty(X, NOTHING_LEARNED)
         n_new = len(after.words) - len(vocabulary.words)
         if n_new:

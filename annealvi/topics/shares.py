@@ -94,8 +94,7 @@ def over_time(
     one, two, end = (_later(first, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
     if not first < one < two or end < last:
         wanted = (
-            f"a positive length of time that divides the times from {first} to {last} into at "
-            f"most {MOST_PERIODS} periods"
+            f"a positive length of time, with at most {MOST_PERIODS} periods from {first} to {last}"
         )
         raise BadParameter("freq", wanted, freq)
 

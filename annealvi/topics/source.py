@@ -162,10 +162,7 @@ class Source:
             if model is not None and lda_of(model) is of_topics():
                 model.set_labels(labels)
             elif model is not None:
-                warn_user(
-                    "The model was fitted again after this summary was made, so the new labels "
-                    "are set only in the summary.",
-                )
+                warn_user("The model was fitted again, so the labels are set only in the summary.")
 
         return keep
 
@@ -220,8 +217,7 @@ class Source:
         if are_texts(documents, name):
             if self.count is None:
                 hint = (
-                    f"Pass word counts as {name!r}, and the texts as 'texts'; "
-                    "or use a TopicModel, which accepts texts."
+                    f"Pass word counts as {name!r} and the texts as 'texts', or use a TopicModel."
                 )
                 wanted = f"word counts, because the model is a {kind}"
                 raise BadParameter(name, wanted, type(documents), hint)

@@ -201,10 +201,8 @@ class TopicSummary:
 
     def __repr__(self) -> str:
         n_topics, n_features = self.topics.shape
-        return (
-            f"<TopicSummary of {n_topics} topics in {len(self.shares)} documents, "
-            f"{n_features} words>"
-        )
+        n_documents = len(self.shares)
+        return f"<TopicSummary of {n_topics} topics in {n_documents} documents, {n_features} words>"
 
     # ------------------------------------------------------------------------ topics
 

@@ -108,8 +108,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
         spaced = [" " in text.strip() for text in words if isinstance(text, str)]
         share = sum(spaced) / max(1, len(spaced))
         hint = (
-            "Pass texts as str, words as a list of lists, and blocks of texts as a generator of "
-            "lists."
+            "Pass texts as str, words as a list of lists, blocks of texts as a generator of lists."
         )
         if iter(texts) is texts and spaced and not share:
             wanted = "blocks of texts of several words, or a list of lists of words"
@@ -523,9 +522,8 @@ def count_words(
                 raise
             raise ValueError(
                 f"empty vocabulary: the {len(texts)} texts, such as {texts[0][:60]!r}, contain "
-                "only stop words or no words. By default a word has at least two letters. If "
-                f"these are the right texts, set 'token_pattern' of {type(counter).__name__}, or "
-                "'stop_words'."
+                "only stop words or no words. By default a word has at least two letters. Set "
+                f"'token_pattern' of {type(counter).__name__} or 'stop_words' to change this."
             ) from error
         counter.set_params(**given)
     else:
@@ -616,10 +614,8 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
         if length > ENOUGH * total and length / n > longest:
             warn_user(
                 f"Words in {script} have {length / n:.0f} characters on average. This script has "
-                "no spaces between words, so whole sentences are counted as words. Pass a "
-                "tokenizer, for example "
-                "TopicModel(vectorizer=TopicVectorizer(tokenizer=jieba.lcut)), or pass each text "
-                "as a list of its words."
+                "no spaces, so whole sentences are counted as words. Pass each text as a list of "
+                "its words, or vectorizer=TopicVectorizer(tokenizer=...), for example jieba.lcut."
             )
             return
 
@@ -729,9 +725,8 @@ def _left_out(
     low, high, most = limits["min_df"], limits["max_df"], limits.get("max_features")
     if high < low:
         raise ValueError(
-            f"max_df must be at least as many documents as min_df. Got max_df={given['max_df']!r}, "
-            f"which is {high} of {X.shape[0]} documents, and min_df={given['min_df']!r}, which is "
-            f"{low}."
+            f"max_df must be at least as many documents as min_df. Of {X.shape[0]} documents, "
+            f"max_df={given['max_df']!r} is {high}, and min_df={given['min_df']!r} is {low}."
         )
     frequency = np.bincount(X.indices, minlength=n_words)
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}

@@ -15,6 +15,7 @@ from annealvi.exceptions import BadParameter
 from annealvi.metrics.topics import top_columns
 from annealvi.topics.vectorizer import of_each
 
+Floats = NDArray[np.float64]
 #: The number of top words of a topic, also for its exclusivity.
 N_WORDS = 10
 #: The number of words of a label.
@@ -26,9 +27,7 @@ _STEM, _ENDING = 4, 3
 _LEAST_SHARE = 1e-12
 
 
-def shares_of_words(
-    topics: NDArray[np.float64], topic_shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def shares_of_words(topics: Floats, topic_shares: Floats) -> Floats:
     r"""Compute :math:`p(w) = \sum_k p(k) p(w \mid k)`.
 
     Unlike the frequency of a word in the documents, p(w) is positive for each word of a topic.  And
@@ -39,9 +38,7 @@ def shares_of_words(
     return np.maximum(shares, np.finfo(np.float64).tiny)  # positive, because it is a divisor
 
 
-def relevance_of(
-    topic: NDArray[np.float64], word_shares: NDArray[np.float64], relevance: float
-) -> NDArray[np.float64]:
+def relevance_of(topic: Floats, word_shares: Floats, relevance: float) -> Floats:
     r"""Compute the relevance of each word to a topic.
 
     .. math::
@@ -54,16 +51,14 @@ def relevance_of(
     return result
 
 
-def most_relevant(
-    topic: NDArray[np.float64], word_shares: NDArray[np.float64], n: int, relevance: float
-) -> NDArray[np.intp]:
+def most_relevant(topic: Floats, word_shares: Floats, n: int, relevance: float) -> NDArray[np.intp]:
     """Return the columns of the n most relevant words of a topic, best first."""
     ranks = relevance_of(topic, word_shares, relevance)
     (columns,) = top_columns(ranks[np.newaxis], n)
     return columns[topic[columns] > 0]
 
 
-def frex_of(topics: NDArray[np.float64], k: int, weight: float) -> NDArray[np.float64]:
+def frex_of(topics: Floats, k: int, weight: float) -> Floats:
     r"""Compute FREX of each word of a topic: the harmonic mean of two ranks, from 0 to 1.
 
     .. math::
@@ -77,7 +72,7 @@ def frex_of(topics: NDArray[np.float64], k: int, weight: float) -> NDArray[np.fl
     return 1 / (weight / frequency + (1 - weight) / own)
 
 
-def exclusivity_of(topics: NDArray[np.float64], n: int = N_WORDS) -> NDArray[np.float64]:
+def exclusivity_of(topics: Floats, n: int = N_WORDS) -> Floats:
     r"""Compute how rare the most probable words of each topic are in other topics.
 
     The exclusivity is the mean of :math:`p(w \mid k) / \sum_j p(w \mid j)` over the topic's n most

@@ -202,7 +202,7 @@ def test_names_that_are_there_twice(folder):
     twice = ["a", "b", "a", "a-1", "a", *GENES[5:]]
     (folder / "features.tsv").write_text("\n".join(twice))
     with pytest.warns(
-        UserWarning, match="2 names of features repeat an earlier name.* for example 'a-2'"
+        UserWarning, match="2 repeated names of features got a number, for example 'a-2'"
     ):
         words = corpus.read_cells(folder).feature_names
     assert words.tolist()[:5] == ["a", "b", "a-2", "a-1", "a-3"]
@@ -213,7 +213,7 @@ def test_names_that_are_there_twice(folder):
     (
         "barcodes.tsv",
         "a\nb\n",
-        "12 rows and 40 columns, .* 2 names of cells and 12 names of features",
+        "12 rows and 40 columns, .* names of 2 cells and 12 features",
     ),
     ("matrix.mtx", "import this\n" * 500, "matrix.mtx' cannot be read as Matrix Market counts"),
     ("matrix.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 -3\n", "Got -3"),

@@ -131,16 +131,16 @@ def test_bad_parameters_leave_the_estimator_as_it_was(name, options, message):
     assert not hasattr(fresh, "network_") and not hasattr(fresh, "n_features_in_")
 
 
-BITS, COUNTS, PIXELS = "0 and 1. Got", "non-negative integers, .* Got", r"pixels in \[0, 1\].*up"
+BITS, COUNTS, PIXELS = (
+    "only 0 and 1 for .* Got",
+    "non-negative integers, .* Got",
+    r"pixels in \[0, 1\].*up",
+)
 
 
 @cases(
     "name, data, message",
-    (
-        "sbn",
-        np.full((4, 3), 0.5),
-        f"binary for SigmoidBeliefNetwork: it may contain only {BITS} 0.5",
-    ),
+    ("sbn", np.full((4, 3), 0.5), f"X may contain {BITS} 0.5"),
     ("sbn", np.full((4, 3), -1), f"{BITS} -1.0"),
     ("sbn", sparse.csr_matrix(np.full((4, 3), 2)), f"{BITS} 2.0"),
     ("sbn", sparse.csr_matrix((np.ones(2), ([0, 0], [1, 1])), shape=(2, 3)), f"{BITS} 2.0"),

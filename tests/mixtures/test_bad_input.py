@@ -56,7 +56,7 @@ FACTORS = [
     NO_JOBS,
     (
         dict(temperature="variational"),
-        "noise_variance='learn' cannot be combined with a variational",
+        "noise_variance='learn' needs a temperature that is not variational",
     ),
 ]
 ROUND, HOT = dict(covariance_type="spherical"), Annealed(50, form="posterior")
@@ -148,7 +148,7 @@ def test_inverse_transform():
 
 test_what_float32_cannot_hold = refusals(
     lambda Z, parameters: TemperedFMM(3, **parameters).fit(np.float32(Z)),
-    (X, dict(noise_variance=1e-36), "divided by noise_variance=.* too large for float32"),
+    (X, dict(noise_variance=1e-36), "times noise_variance=.* too large for float32"),
     (X, dict(noise_variance=1e-50), r"'noise_variance' .* the range of float32"),
     (1e19 * X, {}, r"sum of the squares of X must be at"),
 )

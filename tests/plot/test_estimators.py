@@ -43,7 +43,7 @@ def test_learning_curves(fits, over):
 
 
 def test_a_value_that_was_not_recorded(fits):
-    message = r"'both' must contain 'perplexity'. Got a history with \['held_out_log_likelihood'"
+    message = r"'both' must contain 'perplexity'. Got \['held_out_log_likelihood'"
     refused(message, plot.plot_learning_curves, {"both": fits}, value="perplexity")
 
 
@@ -75,7 +75,7 @@ def test_components_in_given_axes():
     (dict(shape=(4, 2)), r"Got shape=\(4, 2\) and 6 features"),
     (dict(shape=(-2, -3)), r"Got shape=\(-2, -3\) and 6 features"),
     (dict(shape=(6,)), r"Got shape=\(6,\) and 6 features"),
-    (dict(shape=(2, 3), titles=["a"]), r"each of the 5 components. Got shape \(1,\)"),
+    (dict(shape=(2, 3), titles=["a"]), r"each of 5 images. Got shape \(1,\)"),
     (dict(shape=(2, 3), axes=[None] * 4), "'axes' .* Got 4 Axes for 5 components"),
     (dict(shape="ab"), "Got shape='ab' and 6 features"),
     (dict(shape=(2.0, 3.0)), r"Got shape=\(2.0, 3.0\) and 6 features"),

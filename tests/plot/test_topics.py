@@ -244,6 +244,6 @@ def test_no_such_topic_of_effects(effects, topics):
 
 
 def test_what_has_no_effects(effects):
-    with pytest.raises(TypeError, match="'effects' must be an Effects"):
+    with pytest.raises(TypeError, match="'effects' must be a result"):
         plot.plot_effects(effects.table, "side")
     refused("some of the covariates", plot.plot_effects, effects, "no")

@@ -129,7 +129,7 @@ def test_splines_and_levels():
     (np.ones((3, 1)), {"data": None}, "one row for each of the 40 documents. Got '3 rows"),
     (np.ones(N), {"data": None}, "must be a formula such as"),
     (np.ones((N, 2)), {"data": None}, "are linearly independent"),
-    ("~ C(n)", {}, "fewer terms than documents; 40 documents"),
+    ("~ C(n)", {}, "fewer terms than the 40 documents"),
     ("~ x", {"clusters": [1] * N}, "at least two clusters"),
     ("~ x", {"clusters": [1]}, "one entry for each of the 40 documents"),
     ("~ x", {"clusters": [None, *range(1, N)]}, r"'clusters\[0\]' parameter"),

@@ -162,7 +162,7 @@ test_times_that_cannot_be = refusals(
     (["2001"] * 4 + ["2001-01-01T23"], "bh", "these times can be divided. Got 'bh' .* Valu"),
     (YEAR, pd.DateOffset(months=-3), "'freq' .* must be a positive length of time"),
     (YEAR, "-1YE", r"'freq' .* must be a positive length .* Got '-1YE'"),
-    (["2001", *["2031"] * 4], "s", r"from 2001.* to 2031.* at most 100000 periods. Got 's'"),
+    (["2001", *["2031"] * 4], "s", r"at most 100000 periods from 2001.* to 2031.* Got 's'"),
 )
 
 

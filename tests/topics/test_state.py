@@ -91,7 +91,7 @@ def test_a_vectorizer_that_opens_files_is_not_written(tmp_path):
     names = [str(path) for path in sorted(tmp_path.iterdir())]
     model = TopicModel(3, lda=TemperedLDA(max_iter=2)).set_params(vectorizer__input="filename")
     with pytest.raises(
-        TypeError, match=r"cannot be saved if its vectorizer has the parameter input='filename'"
+        TypeError, match=r"A model whose vectorizer has input='filename' cannot be saved"
     ):
         model.fit(names).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
