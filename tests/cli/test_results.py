@@ -100,7 +100,7 @@ def test_what_is_no_model(call, jsonl, tmp_path):
     toy = annealvi.TemperedGaussianMixture(2, random_state=0).fit(np.eye(6))
     annealvi.save(toy, tmp_path / "gmm")
     for path, words in {
-        jsonl: "is not a file of annealvi",
+        jsonl: "is not an annealvi file",
         tmp_path: "Is a directory",
         tmp_path / "nowhere": "No such file or directory",
         tmp_path / "gmm": "must contain a topic model. Got a TemperedGaussianMixture",
