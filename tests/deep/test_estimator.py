@@ -133,7 +133,7 @@ def test_bad_parameters_leave_the_estimator_as_it_was(name, options, message):
 
 BITS, COUNTS, PIXELS = (
     "only 0 and 1 for .* Got",
-    "non-negative integers, .* Got",
+    "counts, non-negative integers, .* Got",
     r"pixels in \[0, 1\].*up",
 )
 
