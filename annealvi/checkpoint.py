@@ -82,9 +82,7 @@ class Checkpoint:
             )
         folder = os.path.dirname(os.path.realpath(self.path))
         if not os.path.isdir(folder):  # checked now, not at the first write, hours later
-            raise FileNotFoundError(
-                f"The checkpoint {self.path!r} cannot be written: there is no folder {folder!r}."
-            )
+            raise FileNotFoundError(f"There is no folder {folder!r} for the file {self.path!r}.")
         self._written = time.monotonic()
         try:
             yield

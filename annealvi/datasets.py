@@ -182,10 +182,7 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
                 f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
-        raise ValueError(
-            f"The file {str(path)!r} does not contain any images: it must have an array 'X'. "
-            f"Got the arrays {sorted(arrays)}."
-        )
+        raise ValueError(f"{str(path)!r} must have an array 'X' of images. Got {sorted(arrays)}.")
     shape = images["X"].shape[1:]
     if len(shape) == 1:
         side = isqrt(8 * shape[0])
@@ -350,7 +347,5 @@ def _pixels(stored: NDArray[np.uint8], shape: tuple[int, int]) -> NDArray[np.flo
 def _read(path: Path) -> Bunch:
     X, arrays = read_npz(path, "corpus")
     if "vocab" not in arrays:
-        raise ValueError(
-            f"The file {str(path)!r} does not contain any corpus: it has no words ('vocab')."
-        )
+        raise ValueError(f"{str(path)!r} must have words, as an array 'vocab'. It has none.")
     return Bunch(data=X, feature_names=arrays.pop("vocab"), **arrays)

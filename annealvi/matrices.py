@@ -108,10 +108,7 @@ def check_whole(X: Any, method: str) -> sparse.csr_matrix:
     for first in range(0, X.nnz, CHUNK):  # the matrix may be larger than memory
         some = X.data[first : first + CHUNK]
         for broken in some[some != np.floor(some)]:
-            hint = (
-                "Logarithms and normalised values are not counts. "
-                "In an AnnData object, the counts may be in one of the layers."
-            )
+            hint = "Logarithms and normalised values are not counts. A layer may have counts."
             raise BadParameter("X", "integer counts", broken, hint)
     return X
 
@@ -193,10 +190,9 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
         return False
     if np.any(indptr[1:] < indptr[:-1]) or not _in_order(X):
         return False
-    if not len(data):
-        return True
-    inside = indices.min() >= 0 and indices.max() < shape[1]
-    return bool(inside and data.min() >= 0 and data.max() < np.inf)  # which no NaN is
+    inside = indices.min(initial=0) >= 0 and indices.max(initial=0) < shape[1]
+    # no comparison with NaN is true
+    return bool(inside and data.min(initial=0) >= 0 and data.max(initial=0) < np.inf)
 
 
 def _is_plain(array: Any) -> bool:

@@ -67,7 +67,7 @@ def test_a_path_that_cannot_be_written(tmp_path):
     steps = []
     lda = make(callback=[counting(steps), Checkpoint(tmp_path / "none" / "a")])
     refused(
-        r"cannot be written: there is no folder '.*none'",
+        r"There is no folder '.*none'",
         lda.fit,
         corpus(),
         error=FileNotFoundError,

@@ -162,8 +162,7 @@ PATH: Options = {"path": value("PATH", "a file or folder of documents, see below
 READING: Options = {
     "--text": value(
         "COLUMN",
-        "column of the texts (default: text, or the only column); use this option twice to join "
-        "two columns",
+        "column of the texts (default: text, or the only column); use it twice to join two",
         default=[],
     )
     | {"action": "append"},
@@ -179,21 +178,18 @@ PERIODS = """length of periods of time: year, quarter, month, week, day, or a mu
 '5 years' (default: year)"""
 FORMULA = """estimate effects of columns on topic shares, such as '~ party + bs(day, df=5)', where
 bs is a spline; party * day includes the interaction of both columns"""
-REFITS = """fit the model N more times, so that intervals allow for the uncertainty of the topics;
-10 are enough (default: 0)"""
+REFITS = "fit N more models, so that intervals allow for uncertain topics (default: 0)"
 STOP_WORDS = """english, none, another language such as german (needs pip install stop-words),
 or a file with a word on each line (default: english)"""
-RARE = """exclude words in fewer than N documents, or in a smaller fraction of documents (default:
-computed from the number of documents)"""
-FREQUENT = """exclude words in more than N documents, or in a larger fraction of documents (default:
-a fifth of the documents)"""
+RARE = "exclude words in fewer documents (default: from the number of documents)"
+FREQUENT = "exclude words in more documents (default: a fifth of the documents)"
 #: The options of each command, in groups that its help shows; the first group has no headline.
 OPTIONS: dict[str, dict[str, Options]] = {
     "fit": {
         "": {
             **PATH,
             "--topics": value(
-                "K", "number of topics; auto compares several numbers (default: 20)", topics, 20
+                "K", "how many; auto compares several numbers (default: 20)", topics, 20
             ),
             "--seed-words": value("SEEDS", SEEDS),
             "--model": value("FILE", "write the model to this .safetensors file"),
@@ -213,16 +209,11 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--stop-words": value("WORDS", STOP_WORDS, default="english"),
             "--min-df": value("N", RARE, documents, "auto"),
             "--max-df": value("N", FREQUENT, documents, "auto"),
-            "--clean": flag(
-                "remove links, @-mentions, HTML tags and entities, and LaTeX commands from texts"
-            ),
+            "--clean": flag("remove links, @-mentions, HTML tags and entities, LaTeX commands"),
         },
         "how to fit": {
             "--passes": value(
-                "N",
-                "number of passes over the documents in each run (default: computed from the "
-                "number of documents)",
-                at_least(1),
+                "N", "passes of each run (default: from the number of documents)", at_least(1)
             ),
             "--random-state": value("N", "random seed (default: 0)", at_least(0), 0),
             "--jobs": value("N", "number of threads; -1 means all processors (default: 1)", int),
@@ -263,8 +254,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "label-topics": {
         "": {
             **MODEL,
-            "assignment": value("TOPIC=LABEL", "the number of a topic and its label")
-            | {"nargs": "+"},
+            "assignment": value("TOPIC=LABEL", "number of a topic and its label") | {"nargs": "+"},
             "--words": value("N", "number of words to print (default: 8)", at_least(1), 8),
         }
     },
@@ -278,9 +268,7 @@ OPTIONS: dict[str, dict[str, Options]] = {
     "demo": {
         "": {
             "--output": value(
-                "FILE",
-                "file of the report (default: annealvi_demo.html)",
-                default="annealvi_demo.html",
+                "FILE", "report (default: annealvi_demo.html)", default="annealvi_demo.html"
             ),
             **QUIET,
         }

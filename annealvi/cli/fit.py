@@ -105,15 +105,9 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     elif known:
         model.fit_counts(corpus.counts, corpus.words)
     elif model.seed_words:
-        raise ValueError(
-            "--seed-words needs the words of the counts. Pass a file of words by --vocabulary."
-        )
+        raise ValueError("--seed-words needs the words of the counts. Pass them by --vocabulary.")
     else:
-        say(
-            chosen,
-            "the words of the counts are unknown, so numbers are shown instead; pass a file of "
-            "words by --vocabulary",
-        )
+        say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))
         model.set_params(clusters=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
@@ -141,9 +135,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
     if chosen.report is not None:
         import_optional("plotly", "--report", "pandas")
     elif given := [option for option, value in for_report.items() if value]:
-        raise ValueError(
-            f"{given[0]} has an effect only on the report. Pass a file for the report by --report."
-        )
+        raise ValueError(f"{given[0]} affects only the report. Pass a file for it by --report.")
 
 
 # ------------------------------------------------------------------------------- demo

@@ -91,9 +91,7 @@ def read_topics(path: str) -> Source:
     """Read a model that ``annealvi fit`` or :func:`annealvi.save` wrote."""
     model = load(path)
     if lda_in(model) is None:
-        raise ValueError(
-            f"The file {path!r} must contain a topic model. Got a {type(model).__name__}."
-        )
+        raise ValueError(f"{path!r} must contain a topic model. Got a {type(model).__name__}.")
     return Source(model)
 
 
@@ -135,11 +133,7 @@ def label(chosen: argparse.Namespace) -> None:
         writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
     if not known.all():
         n = int((~known).sum())
-        say(
-            chosen,
-            f"{n:,} documents contain no word of the model's vocabulary and are assigned to no "
-            "topic",
-        )
+        say(chosen, f"{n:,} documents contain no word of the model and are in no topic")
     if chosen.output is None:
         sys.stdout.write(table.getvalue())
         return
@@ -194,8 +188,7 @@ def label_topics(chosen: argparse.Namespace) -> None:
     source, labels = read_topics(chosen.model), {}
     if source.count is None:
         raise ValueError(
-            f"{chosen.model!r} was fitted to counts without words, so its topics cannot have "
-            "labels."
+            f"{chosen.model!r} was fitted to counts without words, so it cannot have labels."
         )
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")
@@ -214,17 +207,11 @@ def compare(chosen: argparse.Namespace) -> None:
     first, second = map(read_topics, paths)
     _, mine, yours = np.intersect1d(first.words, second.words, return_indices=True)
     if not len(mine):
-        raise ValueError(
-            f"The models {paths[0]!r} and {paths[1]!r} must have words in common. Got no common "
-            "word."
-        )
+        raise ValueError(f"The models {paths[0]!r} and {paths[1]!r} have no word in common.")
     matches = list(zip(*pairs(first.topics[:, mine], second.topics[:, yours]), strict=True))
     n_words = (len(first.words), len(second.words))
     if len(mine) < max(n_words):
-        print(
-            f"the models have {n_words[0]:,} and {n_words[1]:,} words, and {len(mine):,} words are "
-            "in both models"
-        )
+        print(f"{len(mine):,} of {n_words[0]:,} and {n_words[1]:,} words are in both models")
     width = max(len(" ".join(first.top(k, chosen.words))) for k, *_ in matches)
     print("similarity  topic  words" + " " * max(1, width - 3) + "topic  words")
     for k, m, cosine in sorted(matches, key=lambda match: -match[2]):

@@ -39,9 +39,7 @@ def paper(chosen: argparse.Namespace) -> None:
         estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
     if n_refits:
         say(
-            chosen,
-            f"fitting the model {n_refits} more times, so that intervals allow for the uncertainty "
-            "of the topics",
+            chosen, f"fitting {n_refits} more models, for intervals that allow for uncertain topics"
         )
     X = counts_of(source, corpus, repr(chosen.model))
     summary = described(source, corpus, X, refits=n_refits)

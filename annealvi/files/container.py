@@ -73,7 +73,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
         found = DESCRIPTION.load(json.loads(text))
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"The file {name!r} is not a file of annealvi, or it is damaged: {error}"
+            f"The file {name!r} is not an annealvi file, or it is damaged: {error}"
         ) from error
     if found["format"] != FORMAT:
         todo = "Use a newer annealvi" if found["format"] > FORMAT else "Fit the model again"

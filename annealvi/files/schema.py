@@ -122,7 +122,7 @@ class Array(Field):
     """An array of a shape and dtype, which is read-only when it is read from a file.
 
     A side of the shape is a number, the name of another value, or None for any length; the dtype
-    can also be a name.  All elements must be finite or positive if `finite` or `positive` is true.
+    can also be a name.  If `finite` is true, all elements must be finite; if `positive`, positive.
     """
 
     def __init__(

@@ -453,9 +453,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise BadParameter("n_words", "a positive int", n_words)
         with writing(self), changing(self):
             if self._state.under_way:
-                raise ValueError(
-                    "The method 'add_words' cannot be called in a callback. Call it after the fit."
-                )
+                raise ValueError("Call 'add_words' after the fit, not in a callback.")
             self._state.add_words(int(n_words))
             if as_array(self.topic_word_prior).ndim:
                 self.topic_word_prior = self._state.topic_word_prior

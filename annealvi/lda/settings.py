@@ -321,7 +321,8 @@ def _falls(values: Values, corpus: CorpusSize) -> bool:
 def batch_size(n_samples: int) -> int:
     """Return 5 sqrt(D), but at least 100 and at most 1000.
 
-    Small corpora need many steps.  Large corpora need steps with little noise.
+    With a small corpus, small minibatches allow many steps.  With a large corpus, large minibatches
+    make the steps less noisy.
     """
     return int(np.clip(round(5 * np.sqrt(n_samples)), 100, 1000))
 
@@ -428,9 +429,8 @@ def fit_dtype(
 ) -> np.dtype:
     """Return the dtype of a fit: the `dtype` parameter or, if that is ``"auto"``, float32.
 
-    ``"auto"`` means float64 if float32 cannot represent the priors, or the numbers of an array
-    `init`.  ``"auto"`` means the dtype of X if float32 cannot represent the counts, or with
-    ``preset="sklearn"``.
+    With ``preset="sklearn"``, or if float32 cannot represent the counts, ``"auto"`` means the dtype
+    of X.  If float32 cannot represent the priors or an array `init`, ``"auto"`` means float64.
     """
     wanted = _wanted_dtype(parameters, X.dtype)
     if wanted is not None:

@@ -106,12 +106,12 @@ class TemperedFMM(
         Where the means of the components start.
 
         - ``"random"``: short random vectors, whose expected squared length is twice the noise
-          variance, or as large as under the prior if that is less.
+          variance, but at most as large as under the prior.
         - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions such
           vectors are so long that the first step may switch off every component.
         - ``"data"``: random rows of X.
         - ``"kmeans++"``: rows of X chosen by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`)
-          from at most 2,000 random rows, or 10 for each component if that is more.  The rows are
+          from 2,000 random rows or, with over 200 components, 10 rows per component.  The rows are
           scaled to the length of the vectors of ``"random"``.  ``"kmeans++"`` mostly helps plain
           inference, and makes no difference to an annealed fit (docs/record/evidence.md).
         - An array of shape (n_components, n_features).

@@ -18,9 +18,9 @@ x_n^2.  At inverse temperature b all natural parameters are linear functions of 
    \nu_k &= \nu_0 + b N_k, \quad
    \beta_k + \kappa_k m_k^2 = \beta_0 + \kappa_0 m_0^2 + b V_k
 
-where E lambda = nu/beta and E[lambda (x - mu)^2] = E lambda (x - m)^2 + 1/kappa (Bishop, *Pattern
-Recognition and Machine Learning*, 10.2).  The posterior form (Abrol et al. 2014) also raises the
-priors to the power b, which does not change their families.
+where E[lambda] = nu/beta and E[lambda (x - mu)^2] = E[lambda] (x - m)^2 + 1/kappa (Bishop,
+*Pattern Recognition and Machine Learning*, 10.2).  The posterior form (Abrol et al. 2014) also
+raises the priors to the power b, which does not change their families.
 """
 
 from __future__ import annotations

@@ -435,7 +435,7 @@ class TopicSummary:
             Number of documents.
         min_tokens : int, default=None
             The minimum number of words.  Shorter documents are excluded, because all of them appear
-            unusual.  None means 10, or the median length of the documents if that is less.
+            unusual.  None means the median length of the documents, but at most 10.
 
         Returns
         -------

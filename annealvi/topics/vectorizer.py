@@ -276,7 +276,7 @@ def fewest_documents(n_documents: int) -> int:
 def most_documents(n_documents: int) -> int:
     """Return the default of `max_df`: words in more documents are excluded.
 
-    The default is a fifth of the documents, or 50 if that is more.
+    The default is a fifth of the documents, but at least 50.
     """
     return max(int(LARGEST_SHARE * n_documents), ALWAYS_ALLOWED)
 
@@ -374,7 +374,7 @@ class TopicVectorizer(CountVectorizer):
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
         Words in more documents than this are excluded.  A float is a share of the documents, an int
-        is a number of documents.  ``"auto"`` is a fifth of the documents, or 50 if that is more.
+        is a number of documents.  ``"auto"`` is a fifth of the documents, but at least 50.
     min_df : float, int or "auto", default="auto"
         Words in fewer documents than this are excluded.  ``"auto"`` is :math:`\sqrt{D} / 10` for D
         documents, rounded up, and at least 2 if there are at least 20 documents.

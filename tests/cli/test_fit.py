@@ -184,9 +184,9 @@ def test_quiet_says_nothing(call, jsonl):
     (["--report", "x", "--model", "x"], "must be different files. Got 'x' for both"),
     (
         ["--time", "date"],
-        "--time has an effect only on the report. Pass a file for the report by --report",
+        "--time affects only the report. Pass a file for it by --report",
     ),
-    (["--second-fit"], "--second-fit has an effect only on the report"),
+    (["--second-fit"], "--second-fit affects only the report"),
     (["--topics", "19"], "at most the number of words, 18. Got 19"),
     (["--topics", "0"], "--topics: must be an integer of at least 1. Got '0'"),
     (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, a fraction"),

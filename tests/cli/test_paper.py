@@ -68,7 +68,7 @@ def test_only_what_is_asked_for_and_the_same_files_each_time(call, model, jsonl)
 def test_effects(call, model, jsonl, rows):
     more = ("--formula", "~ kind + date", "--refits", 2, "--folder", "out")
     done = call("paper", model, jsonl, *more)
-    assert done.status == 0 and "fitting the model 2 more times" in done.err
+    assert done.status == 0 and "fitting 2 more models" in done.err
     table = pd.read_csv(done.place / "out" / "effects.csv")
     assert {"Intercept", "kind[T.space]"} <= set(table.term) and table.std_error.notna().all()
     loaded = annealvi.load(model)

@@ -105,9 +105,9 @@ def test_a_resumed_fit_takes_the_new_learning_rate(X, tmp_path):
 def test_what_is_no_state_is_refused(X, tmp_path):
     path = tmp_path / "state.pt"
     path.write_text("not a state")
-    refused("is not a file of annealvi, or it is damaged", Sum().fit, X, resume=path)
+    refused("is not an annealvi file, or it is damaged", Sum().fit, X, resume=path)
     torch.save({"weights": 1}, path)
-    refused("is not a file of annealvi, or it is damaged", Sum().fit, X, resume=path)
+    refused("is not an annealvi file, or it is damaged", Sum().fit, X, resume=path)
     with pytest.raises(FileNotFoundError):
         Sum().fit(X, resume=tmp_path / "missing.pt")
 

@@ -269,4 +269,4 @@ def test_words_that_log_c_does_not_know_change_nothing():
 
 def test_a_callback_adds_no_words():
     lda = TemperedLDA(2, callback=lambda lda, monitor: lda.add_words(1))
-    refused("cannot be called in a callback", lda.partial_fit, np.eye(3, dtype=int))
+    refused("after the fit, not in a callback", lda.partial_fit, np.eye(3, dtype=int))

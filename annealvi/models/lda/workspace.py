@@ -228,9 +228,9 @@ class WordIndices:
 
     A block is kept when it is used for the second time, or the first time if passes are `repeated`,
     as long as all kept blocks take at most MOST_BYTES.  Nothing is kept of a stream, because its
-    documents are used once.  Kept blocks are released when passes over other blocks begin.  A kept
-    block is used only if its documents still have the same words, because a callback may have
-    changed them.
+    documents are used once.  When a pass over other documents begins, the blocks in memory are
+    released.  A block is used again only if its documents still have the same words, because a
+    callback may have changed them.
     """
 
     def __init__(self, n_features: int, n_threads: int = 1) -> None:
