@@ -133,7 +133,7 @@ def test_bad_parameters_leave_the_estimator_as_it_was(name, options, message):
 
 BITS, COUNTS, PIXELS = (
     "only 0 and 1 for .* Got",
-    "non-negative integers, .* Got",
+    "counts, non-negative integers, .* Got",
     r"pixels in \[0, 1\].*up",
 )
 
@@ -194,8 +194,8 @@ def test_a_fit_that_diverges_keeps_what_was_finite(name, rate):
     ("vae", {"n_components": 4}, "n_components is 3. In this .* n_components is 4"),
     ("vae", {"n_transitions": 1}, "n_transitions is 0. In this .* n_transitions is 1"),
     ("vae", {"units": "gated"}, "units is 'relu'. In this .* units is 'gated'"),
-    ("vae", {"proximity": None}, "proximity='orthogonal, averaged', but this .* proximity=None"),
-    ("vae", {"proximity": OF_MEAN}, "proximity='orthogonal, averaged', .* proximity='orthogonal'"),
+    ("vae", {"proximity": None}, "proximity is 'orthogonal, averaged'. In this .* is None"),
+    ("vae", {"proximity": OF_MEAN}, "is 'orthogonal, averaged'. In this .* is 'orthogonal'"),
     ("poisson", {"background": 0.02}, "background is 0.01. In this .* background is 0.02"),
     ("posterior", {"n_transitions": 3}, "n_transitions is 2. In this .* n_transitions is 3"),
     ("posterior", {"transition": "flow"}, "transition is 'gaussian'. In this .*'flow'"),

@@ -336,7 +336,7 @@ def test_a_fit_is_continued_with_its_function(kind, tmp_path):
     held(kind, my_mean, callback=stop_at(5, path=path)).fit(X)
     assert torch.equal(weights(held(kind, my_mean).fit(X, resume=path)), weights(whole))
     for other, name in ((another, "function another"), ("mean", "mean")):
-        words = f"'function my_mean, averaged', but this .* proximity='{name}, averaged'"
+        words = f"'function my_mean, averaged'. In this .* proximity is '{name}, averaged'"
         refused(words, held(kind, other).fit, X, resume=path)
 
 

@@ -103,7 +103,7 @@ SENTENCES = {
 
 @pytest.mark.parametrize("language", SENTENCES)
 def test_sentences_without_spaces_are_told(language):
-    with pytest.warns(UserWarning, match=r"no\s+spaces between words.* tokenizer"):
+    with pytest.warns(UserWarning, match=r"no\s+spaces, so .*tokenizer"):
         TopicVectorizer().fit(SENTENCES[language] * 4)
 
 
