@@ -263,7 +263,7 @@ def draw(results: dict[str, Result], noise: float) -> Any:
         below.set(xlabel="z", xlim=(-EXTENT, EXTENT), xticks=[-4, 0, 4])
         below.grid(color="0.9")
     axes[0, 0].set_ylabel("density of x")
-    axes[1, 0].set_ylabel("p(z | x) at the dot")
+    axes[1, 0].set(ylabel="p(z | x) at the dot", yticks=[])
     return figure
 
 
