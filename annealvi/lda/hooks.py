@@ -186,7 +186,7 @@ def hold_out(
     if some.sum(dtype=np.float64) == 0:
         raise ValueError(
             f"With validation_fraction={fraction!r} the held-out documents must contain words. "
-            f"Got {size} held-out documents without words, of n_samples={n_samples}. Use a larger "
+            f"Got n_samples={n_samples}, and {size} held-out documents without words. Use a larger "
             "validation_fraction, or remove documents without words."
         )
     return X[~held_out], HeldOutDocuments(some, rng)

@@ -261,8 +261,8 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
 
     Each topic is processed separately: a product of the words of all topics would have up to
     (n_topics n)^2 numbers, of which few are needed.  The documents of a word are represented by one
-    bit each, which is compact because top words are frequent.  The documents with two words are
-    counted by a bitwise "and" of N / 8 bytes.
+    bit each, which is compact because top words are frequent.  The documents that contain both
+    of two words are counted by a bitwise "and" of N / 8 bytes.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)

@@ -158,8 +158,8 @@ _MOST_STEPS = 256
 class PowerGrid:
     """Computes sums of powers p^b at inverse temperatures b_1, ..., b_M.
 
-    On an even grid each power is computed from the one before by a multiplication.  Any other grid
-    is covered by panels, which are short even grids.  Sums are interpolated from their points,
+    If the grid is evenly spaced, each power is the previous power times a constant.  Any other grid
+    is covered by panels, which are short and evenly spaced.  Sums are interpolated between points
     about as accurately as double precision allows.  For b up to about 1 and numbers p in [0, 1]
     the relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums of
     such powers are as accurate.  Smaller p are too inaccurate, unless larger p dominate the sum.
@@ -363,7 +363,7 @@ class Conjugate(Protocol):
 
 
 class Nested(Protocol):
-    """The methods of a model whose C is not a power of one datum's normaliser.
+    """Methods of a model in which C is not the same factor for each datum.
 
     An example is latent Dirichlet allocation, in which each document has its own length and
     its own parameters.

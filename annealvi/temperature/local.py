@@ -79,7 +79,7 @@ class LocalVariational(Learned):
     The topics become :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
 
     The temperatures :math:`1 / b^*_d` would fall to 1 in less than one pass over the data.  By
-    default they are scaled to a level that falls over the whole fit,
+    default the temperatures are rescaled: their geometric mean falls over the whole fit,
 
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),

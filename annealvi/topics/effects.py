@@ -334,7 +334,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             column = 1970 + days / 365.2425
             warn_user(
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
-                f"becomes 2020.5. Effects are those of one year. Write C({name}) for categories."
+                f"becomes 2020.5. Effects are per year. Write C({name}) for categories."
             )
         found[name] = column.set_axis(frame.index)
     return found

@@ -112,7 +112,9 @@ def test_a_file_of_another_kind_or_program(tmp_path):
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "none", "test")
     save_file({"a": np.zeros(3)}, tmp_path / "a")
-    refused(r"a' is not a file .* it was not written by annealvi", read, tmp_path / "a", "test")
+    refused(
+        r"a' is not an annealvi file.* it was not written by annealvi", read, tmp_path / "a", "test"
+    )
     (tmp_path / "b").write_bytes(b"PK\x03\x04 something else")
     refused("not an annealvi file, or it is damaged", read, tmp_path / "b", "test")
 

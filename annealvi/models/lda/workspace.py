@@ -100,7 +100,7 @@ class LocalOptions:
     shard_size: int | None = None
 
     def least_share(self, dtype: DTypeLike, training: bool) -> float:
-        """Return the share of a word below which a document's topic may be skipped.
+        """Return a threshold: topics with less than this share of a word may be skipped.
 
         With 0 no topic is skipped.  In float64 skipping changes gamma by less than 1e-6, and by
         less than 1e-10 with ``start="random"``.

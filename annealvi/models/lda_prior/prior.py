@@ -471,9 +471,9 @@ class LDAPrior:
     ) -> NDArray[np.float64]:
         """Estimate N E log S and N log E S.
 
-        In the explicit form log E S is known exactly.  E log S is then computed as log E S minus
-        the difference of the two as estimated from the draws.  The difference varies less than
-        E log S itself, and cannot have the wrong sign.
+        In the explicit form log E[S] is known exactly.  E[log S] is then log E[S] minus the gap
+        between them, which alone is estimated from the draws.  The gap varies less than E[log S],
+        and cannot have the wrong sign.
         """
         # one document of one word
         one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
