@@ -233,7 +233,7 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
             warn_user(
-                f"Counts in {os.fspath(path)!r} are stored by columns, so the whole matrix is read into memory."
+                f"Counts in {os.fspath(path)!r} are stored by columns: all are read into memory."
             )
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
