@@ -105,7 +105,7 @@ def test_demo(call):
     assert any(" robots " in line and "cs.RO" in line for line in topics)
     page = (done.place / "annealvi_demo.html").read_text(encoding="utf-8")
     assert "cs.RO" in page and 'id="time"' in page
-    assert "Report: annealvi_demo.html" in done.out
+    assert "The report is annealvi_demo.html" in done.out
 
 
 def test_a_demo_in_another_file(refused):

@@ -136,9 +136,9 @@ def test_the_rules():
 
 @pytest.mark.slow
 def test_a_number_at_the_edge_is_told():
-    for ks, told in (([2, 5], "largest of {}: try larger"), ([5, 20], "smallest of {}")):
+    for ks, told in (([2, 5], "largest of {}: compare larger"), ([5, 20], "smallest of {}")):
         rule = choose_n_topics(X, ks, n_runs=1, random_state=0).rule
-        assert f"is the {told}".format("the numbers compared") in rule
+        assert f"is the {told}".format("the compared numbers") in rule
 
 
 def test_large_corpora_are_sampled_and_callbacks_are_not_called():

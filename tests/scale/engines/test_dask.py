@@ -110,9 +110,8 @@ def test_no_client(monkeypatch):
 
 def test_workers_of_another_version(workers, monkeypatch):
     monkeypatch.setattr(engines, "__version__", "9.9")
-    with pytest.raises(
-        RuntimeError, match=rf"this process, 9\.9\. The worker .* has {_version.__version__}"
-    ):
+    message = rf"annealvi 9\.9, .* The worker .* has annealvi {_version.__version__}"
+    with pytest.raises(RuntimeError, match=message):
         DaskEngine(workers)
 
 
