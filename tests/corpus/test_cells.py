@@ -69,7 +69,7 @@ def test_blocks_of_rows(adata, tmp_path, monkeypatch):
     assert_array_equal(corpus.open_corpus(tmp_path / "a.h5ad").toarray(), X)
     adata.X = adata.X.tocsc()
     adata.write_h5ad(tmp_path / "b.h5ad")
-    with pytest.warns(UserWarning, match="is stored by columns, so it is read as a whole"):
+    with pytest.warns(UserWarning, match="are stored by columns: all are read into memory"):
         assert_array_equal(corpus.open_corpus(tmp_path / "b.h5ad").toarray(), X)
 
 
@@ -102,7 +102,7 @@ def test_files_that_are_refused(adata, tmp_path):
     adata.X = -adata.X
     adata.write_h5ad(tmp_path / "negative.h5ad")
     for source in (adata, tmp_path / "negative.h5ad"):
-        refused("not negative. Got -", fitted, source)
+        refused("non-negative. Got -", fitted, source)
     content = path.read_bytes()
     for damaged in (content[:-2000], content[:100], b"", content.replace(b"indptr", b"indptx")):
         path.write_bytes(damaged)
