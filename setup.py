@@ -243,8 +243,8 @@ def extension(name: str, *sources: str) -> Extension:
 
 
 MODULES = (
-    *("lda", "lda_topics", "lda_collapsed", "mmm", "gemm", "fmm", "partition", "special"),
-    "lda_seeds",
+    *("lda", "lda_topics", "lda_collapsed", "mmm", "gemm", "fmm", "partition"),
+    *("special", "lda_seeds"),
 )
 setup(
     ext_modules=[

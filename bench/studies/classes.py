@@ -300,8 +300,10 @@ def score_table(results: Results, corpora: dict[str, tuple[int, ...]], rows: lis
     return table(["", *header], lines)
 
 
-DIFFERENCES = ["method", "compared with", "corpora and K", "purity: mean gain", "least gain"]
-DIFFERENCES += ["NMI: mean gain", "least gain"]
+DIFFERENCES = (
+    *("method", "compared with", "corpora and K"),
+    *("purity: mean gain", "least gain", "NMI: mean gain", "least gain"),
+)
 
 
 def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str) -> list[str]:

@@ -42,10 +42,12 @@ static double psi(double x)
     static void check_##suffix(const annealvi_kernels *kernels)                                  \
     {                                                                                            \
         static type x[N], e[N], out[N];                                                          \
+        static double wide[N], log_gamma[N];                                                     \
         double worst_exp = 0, worst_log = 0, worst_psi = 0, worst_exp_psi = 0, worst_lgamma = 0; \
         for (int i = 0; i < N; i++) {                                                            \
             x[i] = (type)exp(-23 + 46. * i / N);                                                 \
             e[i] = (type)(least_exponent * (1 - 1.99 * i / N));                                  \
+            wide[i] = (double)x[i];                                                              \
         }                                                                                        \
         kernels->real[sizeof(type) == 8].exp_array(N, e, out);                                                          \
         for (int i = 0; i < N; i++)                                                              \
@@ -61,10 +63,10 @@ static double psi(double x)
             if (psi(x[i]) > least_exponent)                                                      \
                 worst_exp_psi = larger(                                                          \
                     excess(out[i] / exp(psi(x[i])), 1, psi(x[i]), floor, u), worst_exp_psi);     \
-        kernels->real[sizeof(type) == 8].log_gamma_array(N, x, out);                                                       \
+        kernels->log_gamma_array(N, wide, log_gamma);                                            \
         for (int i = 0; i < N; i++)                                                              \
-            worst_lgamma =                                                                       \
-                larger(excess(out[i], lgamma(x[i]), lgamma(x[i]), floor, u), worst_lgamma);      \
+            worst_lgamma = larger(                                                               \
+                excess((type)log_gamma[i], lgamma(x[i]), lgamma(x[i]), floor, u), worst_lgamma); \
         report("exp " #suffix, worst_exp);                                                       \
         report("log " #suffix, worst_log);                                                       \
         report("psi " #suffix, worst_psi);                                                       \

@@ -72,8 +72,9 @@ def test_arm_build_computes(arm_kernels, tmp_path):
     assert len(run(emulator, program).splitlines()) == 10
 
 
-def test_clang_without_x86_builds(tmp_path):
+@pytest.mark.parametrize("name", ["clang", "gcc"])
+def test_without_x86_builds(name, tmp_path):
     """As setup.py builds where the processor is another: one table, dispatched to alone."""
-    clang = found("clang")
-    program = link_check(clang, tmp_path, [compile_kernels(clang, tmp_path)])
+    compiler = found(name)
+    program = link_check(compiler, tmp_path, [compile_kernels(compiler, tmp_path)])
     assert len(run(program, "baseline").splitlines()) == 10
