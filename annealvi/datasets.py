@@ -182,7 +182,8 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
                 f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
-        raise ValueError(f"{str(path)!r} must have an array 'X' of images. Got {sorted(arrays)}.")
+        found = f"its arrays are {sorted(arrays)}"
+        raise ValueError(f"The file {str(path)!r} does not contain any images: {found}.")
     shape = images["X"].shape[1:]
     if len(shape) == 1:
         side = isqrt(8 * shape[0])

@@ -136,7 +136,7 @@ def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):
 def test_image_files_with_wrong_arrays_and_damaged_ones(tmp_path):
     for arrays in (dict(X=np.ones((2, 3))), dict(X=np.uint8(1)), dict(Y=[1])):
         np.savez(tmp_path / "mine.npz", **arrays)
-        refused(r"mine.npz' .*'X'", load_images, "mine", data_home=tmp_path)
+        refused("mine.npz' does not contain any images: ", load_images, "mine", data_home=tmp_path)
     np.savez(tmp_path / "mine.npz", X=np.zeros((4, 8), dtype=np.uint8))
     whole = (tmp_path / "mine.npz").read_bytes()
     for place in (*range(0, len(whole), 7), len(whole) - 1):

@@ -69,7 +69,9 @@ def test_perplexity_is_its_formula():
     expected = np.exp(-np.sum(hidden.toarray() * log_p) / hidden.sum())
     assert fitted.perplexity(new) == pytest.approx(expected, rel=1e-5)
     refused(
-        r"words that are not observed.*all words of the 18 documents", fitted.perplexity, np.eye(18)
+        r"words that are not observed.*, all words of the 18 documents are observed",
+        fitted.perplexity,
+        np.eye(18),
     )
     refused("'observed' parameter", fitted.perplexity, new, observed=1.0)
 

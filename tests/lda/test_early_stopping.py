@@ -224,7 +224,7 @@ def test_too_few_documents(X, n_samples, fraction):
 def test_held_out_and_training_documents_without_words(X):
     lda, numbers = make(max_iter=1), sparse.csr_matrix(np.arange(1.0, 121)[:, None])
     refused(
-        r"held-out documents must contain words. .* 30 held-out",
+        r"held-out documents must contain words. Got n_samples=120, and 30 held-out",
         lda.fit,
         sparse.csr_matrix(X.shape),
     )

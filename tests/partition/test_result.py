@@ -73,7 +73,7 @@ def test_a_result_outlives_its_session(tmp_path):
 
 def test_a_file_of_something_else(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(ValueError, match=r"contains no LogPartition. Its arrays are \['a'\]"):
+    with pytest.raises(ValueError, match=r"not contain any LogPartition: its arrays are \['a'\]"):
         LogPartition.load(tmp_path / "other.npz")
     np.savez(tmp_path / "objects.npz", values=np.array([{}]), inverse_temperatures=1)
     refused("allow_pickle", LogPartition.load, tmp_path / "objects.npz")
@@ -84,7 +84,7 @@ def test_a_file_of_something_else(tmp_path):
     (tmp_path / "empty.npz").write_bytes(b"")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "named.npz").read_bytes()[:50])
     for name in ("named.npz", "array.npy", "text.npz", "empty.npz", "cut.npz"):
-        refused(rf"{name}' .* LogPartition", LogPartition.load, tmp_path / name)
+        refused(f"{name}' does not contain any LogPartition: ", LogPartition.load, tmp_path / name)
     with pytest.raises(FileNotFoundError):
         LogPartition.load(tmp_path / "none.npz")
     with pytest.raises(ValueError, match=r"'made_for\.model' of dtype object"):
@@ -157,7 +157,7 @@ def test_a_damaged_file(tmp_path):
             try:
                 LogPartition.load(path)
             except ValueError as error:
-                assert " LogPartition" in str(error)
+                assert "does not contain any LogPartition" in str(error)
 
 
 @pytest.mark.parametrize(("at_1", "n_data"), [(1e-3, 10), (-2e-8, 10), (np.nan, 10), (3e-8, 2000)])

@@ -117,7 +117,8 @@ def test_several_parts_and_losses_change_nothing(paths, sharded, n_losses, monke
 
 def test_workers_that_die_again_and_again(monkeypatch):
     monkeypatch.setattr(corpora, "LONGEST_PAUSE", 0.0)
-    refused("Workers died in 20 attempts", gather, Groups(100), lambda: [1], error=RuntimeError)
+    message = "Workers died in 20 attempts at the same step"
+    refused(message, gather, Groups(100), lambda: [1], error=RuntimeError)
 
 
 def test_results_that_went_with_their_worker_are_made_again(paths):

@@ -112,7 +112,9 @@ WRONG = [
 @pytest.mark.parametrize("temperature", WRONG, ids=map(repr, WRONG))
 def test_clear_errors(temperature):
     name = type(temperature).__name__
-    with pytest.raises(ValueError, match=rf"'(\w+)' parameter of {name} must be .* Got") as error:
+    with pytest.raises(
+        ValueError, match=rf"The '(\w+)' parameter of {name} must be .* Got"
+    ) as error:
         temperature.plan(100, model=Words())
     assert f"{str(error.value).split(chr(39))[1]}=" in repr(temperature)
     with pytest.raises(ValueError):

@@ -142,4 +142,6 @@ def test_what_is_no_count_and_no_word(counts, words, kind, message):
 
 def test_a_vectorizer_whose_words_cannot_be_given():
     model = TopicModel(3, vectorizer=FunctionTransformer(feature_names_out="one-to-one"))
-    refused("be a CountVectorizer or None", model.fit_counts, X, WORDS, error=TypeError)
+    refused(
+        "'vectorizer' .* be a CountVectorizer or None", model.fit_counts, X, WORDS, error=TypeError
+    )
