@@ -23,7 +23,7 @@ from bench.studies.study.tables import (
 #: Colours that colour-blind people can distinguish, and a shape for print without colours.
 STYLES = {
     SUBJECT: ("#d55e00", "o"),
-    THOROUGH: ("#d55e00", "h"),
+    THOROUGH: ("#d55e00", ">"),
     ONE: ("#d55e00", "D"),
     SCIKIT_LEARN: ("#0072b2", "s"),
     GENSIM: ("#56b4e9", "v"),
