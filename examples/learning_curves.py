@@ -62,12 +62,15 @@ from annealvi.temperature import Temperature
 START = float(np.geomspace(1, 10, 100).mean())
 LENGTHS = (0.01, 0.1, 1.0)  # t_A, in passes
 METHODS: dict[str, Temperature] = {
-    "SVI": Fixed(1),
-    **{f"AVI, t_A = {t:g}": Annealed(START, passes=t, shape="linear") for t in LENGTHS},
-    "VT as printed": Variational.as_printed(),
-    "VT": Variational(),
-    "LVT as printed": LocalVariational(undamped=True, final_fraction=0.0),
-    "LVT": LocalVariational(),
+    "plain (SVI)": Fixed(1),
+    **{
+        f"annealed, {t:g} pass{'es' * (t != 1)} (AVI)": Annealed(START, passes=t, shape="linear")
+        for t in LENGTHS
+    },
+    "learned T as printed (VT)": Variational.as_printed(),
+    "learned T (VT)": Variational(),
+    "T per document as printed (LVT)": LocalVariational(undamped=True, final_fraction=0.0),
+    "T per document (LVT)": LocalVariational(),
 }
 POINTS = 40  # of a curve
 
@@ -91,20 +94,21 @@ def draw(fits: dict[str, list[TemperedLDA]]) -> Any:
     plot_learning_curves(fits, over="seconds", ax=seconds)
     all_fits = [lda for estimators in fits.values() for lda in estimators]
     for ax in (passes, seconds):
-        ax.set_ylim(*held_out_limits(all_fits, 0.5, 0.2))
+        ax.set_ylim(*held_out_limits(all_fits, 0.1, 0.1))
         ax.get_legend().remove()
     passes.set_ylabel("held-out log-likelihood a word")
     passes.set_title("Over passes")
-    shortest = min(estimators[0].history_["seconds"][-1] for estimators in fits.values())
     seconds.set(ylabel="", xscale="log", title="Over seconds")
-    seconds.set_xlim(left=shortest / POINTS)
     for method, estimators in fits.items():
         plot_temperature(estimators[0], ax=temperatures, label=method)
+    temperatures.lines[4].set_alpha(0.4)  # as printed, T jumps in each step
+    for ax in axes:
+        ax.lines[-1].set_linestyle("--")  # because it hides the line of the learned T
     temperatures.set(yscale="log", title="Temperatures")
     temperatures.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
     temperatures.minorticks_off()
-    handles, labels = temperatures.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    handles, labels = passes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
