@@ -228,8 +228,8 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= most:
         raise ValueError(
-            f"The sum of the squares of {name} must be at most {most:.3g} in {X.dtype}. "
-            f"Got values up to {np.max(np.abs(X)):.3g}. Rescale {name}."
+            f"The squares of {name} in {X.dtype} must sum to at most {most:.3g}. Got a {name} "
+            f"with absolute values up to {np.max(np.abs(X)):.3g}. Rescale {name}."
         )
     return square
 
@@ -259,8 +259,8 @@ def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: 
         )
     if max(total, 1.0) > most / max(population, 1.0):
         raise ValueError(
-            f"The sum of the counts in X times {method} must be at most {most:.3g} in {dtype}. "
-            f"Got {total:.3g} times {population:.3g}."
+            f"The product of the sum of X and {method} must be at most {most:.3g} in {dtype}. "
+            f"Got a sum of {total:.3g} and {population:.3g}."
         )
     return total
 

@@ -91,7 +91,7 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
     ----------
     estimator_name : str
     current_sklearn_version, original_sklearn_version : str
-        Versions of annealvi.  scikit-learn's warning has parameters with the same names.
+        Versions of annealvi, in spite of the names, which are those of scikit-learn's warning.
     """
 
     def __str__(self) -> str:

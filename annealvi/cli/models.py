@@ -35,7 +35,7 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
     """Return the counts of the model's words in documents."""
     if corpus.texts is not None and source.count is None:
         raise ValueError(
-            f"{origin} was fitted to counts without words, so it cannot be applied to the texts of "
+            f"{origin} does not contain its vocabulary, so it cannot count the words in the texts of "
             f"{corpus.origin}. Pass counts with the same columns."
         )
     if corpus.texts is not None:
@@ -63,7 +63,7 @@ def described(
 
 
 def print_topics(source: Source, n_words: int) -> None:
-    """Print the topics, largest first: number, share, support or stability, and words.
+    """Print each topic's number, share, support or stability, and words, largest topic first.
 
     Weak topics are marked by a star, and the reasons are printed below the table.
     """
@@ -188,7 +188,7 @@ def label_topics(chosen: argparse.Namespace) -> None:
     source, labels = read_topics(chosen.model), {}
     if source.count is None:
         raise ValueError(
-            f"{chosen.model!r} was fitted to counts without words, so it cannot have labels."
+            f"{chosen.model!r} does not contain its vocabulary. Only models with words can have labels."
         )
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")

@@ -1,5 +1,5 @@
 """Readers of counts with names of rows and columns, such as cells by genes: from AnnData objects,
-.h5ad files, Matrix Market files and folders of 10x."""
+.h5ad files, Matrix Market files and folders in the format of 10x Genomics."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     changed = [] if words is None else words[words != np.array([*features], dtype=object)]
     if len(changed):
         warn_user(
-            f"{len(changed)} repeated names of features got a number, for example {changed[0]!r}."
+            f"{len(changed)} repeated names of features were numbered, for example {changed[0]!r}."
         )
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
@@ -238,7 +238,7 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
-                f"it has {len(obs)} cells and {len(var)} features, but counts of shape {X.shape}."
+                f"counts of {len(obs)} cells and {len(var)} features have the shape {X.shape}."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 

@@ -113,7 +113,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
         words = [row[1] for row in rows[: len(rows) // n_topics]]
         pairs = ([str(topic), word] for topic in range(n_topics) for word in dict.fromkeys(words))
         if not words or [row[:2] for row in rows] != list(pairs):
-            raise ValueError("it must contain a weight for each word in each topic, in this order.")
+            raise ValueError("it must have a line for each word of topic 0, then of topic 1, etc.")
         components = np.array([float(row[2]) for row in rows]).reshape(n_topics, -1)
         if not np.all((components > 0) & np.isfinite(components)):
             raise ValueError("weights must be positive and finite.")
@@ -150,8 +150,8 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
         values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
         if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
             raise ValueError(
-                "the proportions of each document must sum to 1, or each proportion must follow "
-                "the number of its topic."
+                "the proportions of each document must sum to 1, unless the topic's number stands "
+                "before each proportion."
             )
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
@@ -212,7 +212,7 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
     """Read the numbers of a line such as ``#alpha : 0.1 0.2``."""
     found, _, *numbers = stream.readline().split()
     if found != name or not numbers:
-        raise ValueError(f"its next line must begin with {name.decode()!r} and contain numbers.")
+        raise ValueError(f"a line with {name.decode()!r} and numbers is missing or damaged.")
     prior = np.array(numbers, dtype=np.float64)
     if not np.all((prior > 0) & np.isfinite(prior)):
         raise ValueError(f"the numbers of {name.decode()!r} must be positive and finite.")

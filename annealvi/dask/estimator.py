@@ -99,9 +99,10 @@ class TemperedLDA(LocalLDA):
         Parameters
         ----------
         X : dask array, or list of delayed, futures or paths; or documents in memory
-            The blocks of an array, or the items of a list, must be CSR matrices with all words.  A
-            path is the folder of a corpus that :func:`annealvi.corpus.write` wrote and that workers
-            can open.  Documents in memory are fitted in this process, without a client.
+            The blocks of an array, or the items of a list, must be CSR matrices with a column for
+            each word.  A path is the folder of a corpus that :func:`annealvi.corpus.write` wrote
+            and that workers can open.  Documents in memory are fitted in this process, without a
+            client.
         y : Ignored
         resume : path, optional
             A checkpoint from which the fit is resumed; by default `checkpoint`, if the file exists.
@@ -136,7 +137,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from some more documents in the memory of this process, like the local estimator.
+        """Learn from some more documents in the memory of this process, without the cluster.
 
         Parameters
         ----------
@@ -197,7 +198,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def predict(self, X: Any) -> Any:
-        """Return, lazily, the most probable topic of each document if it has only one topic.
+        """Return, lazily, the most probable topic of each document, as if it had only one.
 
         Parameters
         ----------

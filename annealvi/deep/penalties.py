@@ -1,4 +1,4 @@
-r"""Proximity penalties for networks: a cost if q moves fast away from its recent past.
+r"""Proximity penalties for networks: a cost if q differs much from what it was in recent steps.
 
 A fit minimises the objective below.  Here f is a statistic of q, :math:`\tilde\lambda` is the
 moving average of q's parameters, and d is a distance, usually the inverse Huber distance:
@@ -418,7 +418,7 @@ class RunningPenalty:
 
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
     penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  This loop averages values
-    of f.  To average parameters, pass f of ``penalty.follow(parameters)`` as a fourth argument.
+    of f.  To average the parameters instead, pass f(averaged parameters) as a fourth argument.
     """
 
     #: The fields of the memory in files.  The length of `sum` is checked when it is used.
@@ -470,7 +470,7 @@ class RunningPenalty:
             if total.shape != now.shape:
                 raise ValueError(
                     f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
-                    "before. Its shape and 'average' must not change, also if a fit continues."
+                    "before. Neither its shape nor 'average' may change, even between calls of fit."
                 )
             # one operation without copies, because W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)

@@ -356,7 +356,7 @@ class PoissonDEF(DataEstimator):
         return self._local_rates(self._check_X(X), self._draws())[1]
 
     def perplexity(self, X: Any, *, observed: float = 0.1) -> float:
-        r"""Return the perplexity of most words of each document, given its other words.
+        r"""Return the perplexity of the held-out words of each document, given its other words.
 
         The rates of a document are fitted to a random tenth of its words, rounded up, in
         `n_local_steps` steps.  (A share e of a document's words has e times the rates, because a

@@ -151,9 +151,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         A penalty if q moves fast away from its recent past.  Pass the name of a statistic
         (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, ``"mean_variance"`` or
         ``"orthogonal"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which
-        also sets the magnitude.  The statistics of
-        a unit are averaged over the minibatch and the draws.  The prior of ``"kl"`` is the
-        distribution given the layer above.
+        also sets the magnitude.  The statistics of each hidden unit are averaged over the minibatch
+        and the draws.  ``"kl"`` is the divergence of q from p given the layer above.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with

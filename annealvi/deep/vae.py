@@ -402,7 +402,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         return bound
 
     def inverse_transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the images that the decoder makes of latent variables: a probability per pixel.
+        """Return the images that the decoder computes from z: a probability for each pixel.
 
         Parameters
         ----------
@@ -491,7 +491,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         if np.max(values, initial=0) > 1:
             raise ValueError(
                 f"X must contain pixels in [0, 1] for {type(self).__name__}. Got up to "
-                f"{np.max(values):g}. Divide X by the most of a pixel (255 for 8-bit images)."
+                f"{np.max(values):g}. Divide X by the largest possible value (255 for 8-bit images)."
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -2,8 +2,8 @@
 
 A tree is a dict of None, bool, int, float, str, arrays, lists and other dicts.  Arrays are the
 tensors of the file.  Everything else is JSON in the entry ``annealvi`` of the header.  A checksum
-detects damage.  No code is executed when a file is read.  Arrays are views of the file.  An array
-occurs only once in a tree, so copies of all arrays do not need more memory than the file.
+detects damage.  No code is executed when a file is read.  Arrays are views of the file.  Each array
+occurs only once in a tree, so copying all arrays needs no more memory than the file.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
             return left.pop(way)
         case {"transposed": str(way)} if way in left:
             return left.pop(way).T
-    raise ValueError(f"The file is damaged: {str(value)[:80]!r} has no known meaning.")
+    raise ValueError(f"The file is damaged: it contains {str(value)[:80]!r} in a wrong place.")
 
 
 def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:

@@ -121,8 +121,9 @@ class Number(Field):
 class Array(Field):
     """An array of a shape and dtype, which is read-only when it is read from a file.
 
-    A side of the shape is a number, the name of another value, or None for any length; the dtype
-    can also be a name.  If `finite` is true, all elements must be finite; if `positive`, positive.
+    Each length in the shape is a number, the name of the value that contains it, or None for any
+    length; the dtype can also be such a name.  If `finite` is true, all elements must be finite; if
+    `positive` is true, they must be > 0.
     """
 
     def __init__(

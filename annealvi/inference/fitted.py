@@ -36,10 +36,10 @@ def reads(method: Function) -> Function:
 
 
 class Found(property):
-    """A fitted attribute, which is the result of the function `of` of the state of the fit.
+    """A fitted attribute, computed from the state of the fit by the function `of`.
 
-    If the result is None, an error reports that the attribute exists only after `when`.  `assign`
-    is the function that sets the attribute in the state.
+    If the result is None, an error explains, with the words `when`, when the attribute exists.
+    `assign` is the function that sets the attribute in the state.
     """
 
     def __init__(

@@ -83,8 +83,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_iter : int, default=None
         Number of passes over the D documents in each run; with `validation_fraction`, the maximum
         number.  None means :math:`110 D^{-1/4}`, but at least 2 and at most 40 (sklearn: 10).  If
-        topics of several runs are merged, None means 3 passes, or more if 3 have fewer than 25
-        steps.
+        several runs are merged (see `n_init`), each makes 3 passes, or more if 3 passes have fewer
+        than 25 minibatches.
     n_jobs : int, default=None
         Number of threads.  The result is identical, bit for bit, for any number of threads.  None
         means 1 unless in a :obj:`joblib.parallel_backend` context.  -1 means all processors.
@@ -105,28 +105,29 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         T decreases until the end of the fit (sklearn: 1).
     n_init : "auto" or int, default="auto"
         Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are made in
-        parallel.  ``"auto"`` means 8 if the corpus has at least 2.5 words for each entry of
-        `components_`, and otherwise 5 (sklearn: 1).  If all runs together would make more than
-        three times the passes of a single run, ``"auto"`` means fewer runs, but at least 2.  With
-        16 runs and many topics, a fit predicts better, but takes at least three times the CPU time.
+        parallel.  ``"auto"`` means 8 if the corpus has at least 2.5 tokens for each entry of
+        `components_`, and otherwise 5 (sklearn: 1).  ``"auto"`` means fewer runs, but at least 2,
+        if the passes of all runs together would be more than three times those of a fit with one
+        run.  With 16 runs and many topics, a fit predicts better, but takes at least three times
+        the CPU time.
 
-        The topics of all runs are merged into K topics.  The merged topics are improved by at least
-        ten small steps and one pass.  If the corpus is large for the number of topics, batch passes
-        at T = 1 follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
+        The topics of all runs are merged into K topics.  The merged topics are then improved in one
+        pass of small steps.  If the corpus is large for the number of topics, batch passes at T = 1
+        follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
 
         Topics cannot be merged if they have different priors, if priors are learned, if `init` is
-        an array, or if T neither is 1 throughout nor decreases to 1 by a schedule.  In these cases
-        ``"auto"`` means 1.  If you set more runs, the run with the lowest `bound_` is kept or, with
-        `validation_fraction`, the run with the highest `validation_score_`.
+        an array, or if T is learned or stays above 1.  In these cases ``"auto"`` means 1.  If you
+        set more runs, the run with the lowest `bound_` is kept or, with `validation_fraction`, the
+        run with the highest `validation_score_`.
     validation_fraction : float, default=None
         Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass the
         held-out documents are scored by :func:`annealvi.metrics.document_completion`, in nats per
         word.  If tokens of documents cannot be split, the score is the documents' part of the
-        bound.  The topics with the highest score are kept.  `fit` ends when the score has not
-        improved by 0.001 within three passes at the final T.  If runs are merged, only the merged
-        topics are scored.  With one run and ``max_iter=None``, the fit continues at T = 1 while the
-        score improves, up to 5 times the usual number of passes.  With ``temperature="auto"``, T
-        reaches 1 within the usual number of passes.
+        bound.  The fit keeps the topics of the pass with the highest score.  `fit` ends when the
+        score has not improved by 0.001 within three passes at the final T.  If runs are merged,
+        only the merged topics are scored.  With one run and ``max_iter=None``, the fit continues at
+        T = 1 while the score improves, up to 5 times the usual number of passes.  With
+        ``temperature="auto"``, T reaches 1 within the usual number of passes.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator with the topics learned so far.  The monitor is an
@@ -178,7 +179,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         The local step of a document stops when the mean absolute change of its :math:`\gamma` is
         below this number.  None means that the step stops when :math:`\sum_k |\Delta\gamma_{dk}|`
         is below 0.01 times the number of words of the document (sklearn: 1e-3).  If T decreases
-        during the fit, None also means that steps are over-relaxed once T < 1.2.
+        during the fit, None also means that, once T < 1.2, each iteration changes gamma by 1.5
+        times the usual amount.
     max_doc_update_iter : int, default=None
         Maximum number of iterations of the local step of a document.  None means 30 in `fit` and
         100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
@@ -216,9 +218,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         `bound_` of each run or, with `validation_fraction`, `validation_score_` of each run.  This
         attribute exists only if runs are not merged.
     topic_support_ : ndarray of shape (n_components,)
-        The share of runs that found each topic.  A run has found a topic if its most similar topic
-        has a cosine of at least 0.8 with it over the 50 largest words.  A new fit usually finds
-        topics with high support again, and often does not find topics with low support
+        The share of runs that found each topic.  A run has found a topic if some topic of the run
+        has a cosine of at least 0.8 with it, over the 50 most probable words.  A new fit usually
+        finds topics with high support again, and often does not find topics with low support
         (docs/record/runs.md).  This attribute exists only if runs are merged, and is removed when
         topics are assigned or `partial_fit` changes them.
     settings_ : dict
@@ -483,7 +485,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> Fit:
-        """Make all runs, show the merged topics or the topics of the best run, and return the fit.
+        """Carry out all runs, keep the merged topics or those of the best run, and return the fit.
 
         The function `prepared` of an estimator and X is by default :func:`prepare`.  The function
         sets the number and names of features, and returns the checked X in the dtype of the fit,
@@ -598,7 +600,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def predict(self, X: Any) -> NDArray[np.int64]:
-        r"""Return the most probable topic of each document, if each document has only one topic.
+        r"""Return the most probable topic of each document, as if it had only one topic.
 
         The prediction is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) +
         \sum_v x_{dv} \log p(v \mid k)`.  `predict` agrees better with known labels than the topic
@@ -722,7 +724,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
-        """Compute log C(T) of documents at the fitted variational distribution q.
+        """Compute log C(T), the log partition function of documents, at the variational
+        distribution q.
 
         `log_partition` calls this method for its "posterior" estimate.
 

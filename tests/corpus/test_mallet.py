@@ -78,7 +78,11 @@ def test_one_topic_of_each_document_is_no_pair_of_shares(tmp_path):
 @cases(
     "read, text, message",
     (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
-    (read_mallet_state, STATE.replace("#beta", "#gamma"), "its next line must begin with '#beta'"),
+    (
+        read_mallet_state,
+        STATE.replace("#beta", "#gamma"),
+        "a line with '#beta' and numbers is missing",
+    ),
     (read_mallet_state, STATE.replace("1.5", "-1"), "numbers of '#alpha' must be positive"),
     (read_mallet_state, STATE.replace(" 2 gène", " 9999999999 gène"), "words must be less than"),
     (read_mallet_state, STATE.replace("2 my", "9999999999 my"), "documents must be less than"),

@@ -2,8 +2,8 @@
 
 GPU kernels have the same names as those of ``lda.pyx`` and ``lda_topics.pyx``, and use float32.
 The sources describe the arguments.  Every sum has a fixed order, so two fits on the same device are
-identical, bit for bit.  The arrays of CSR matrices and the sums of topics are NumPy arrays.  All
-other arrays are CuPy arrays.
+identical, bit for bit.  The arrays of CSR matrices, and the sums of each topic over words, are
+NumPy arrays.  All other arrays are CuPy arrays.
 """
 
 from __future__ import annotations
