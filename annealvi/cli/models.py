@@ -35,8 +35,8 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
     """Return the counts of the model's words in documents."""
     if corpus.texts is not None and source.count is None:
         raise ValueError(
-            f"{origin} does not contain its vocabulary, so it cannot count the words in the texts of "
-            f"{corpus.origin}. Pass counts with the same columns."
+            f"{origin} does not contain its vocabulary, so it cannot count the words in the texts "
+            f"of {corpus.origin}. Pass counts with the same columns."
         )
     if corpus.texts is not None:
         return source.count(corpus.texts)
@@ -188,7 +188,7 @@ def label_topics(chosen: argparse.Namespace) -> None:
     source, labels = read_topics(chosen.model), {}
     if source.count is None:
         raise ValueError(
-            f"{chosen.model!r} does not contain its vocabulary. Only models with words can have labels."
+            f"{chosen.model!r} does not contain its vocabulary, so it cannot have labels."
         )
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")

@@ -250,8 +250,8 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
     if len(wrong):
         row = int(wrong[0])
         raise ValueError(
-            f"document {first + row} must contain {n_different[row]:g} different words, according to "
-            f"the start of its line. Got {X.indptr[row + 1] - X.indptr[row]} words."
+            f"document {first + row} must contain {n_different[row]:g} different words, as "
+            f"its line begins with that number. Got {X.indptr[row + 1] - X.indptr[row]} words."
         )
     return check_counts(sparse.csr_matrix(X))
 

@@ -491,7 +491,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         if np.max(values, initial=0) > 1:
             raise ValueError(
                 f"X must contain pixels in [0, 1] for {type(self).__name__}. Got up to "
-                f"{np.max(values):g}. Divide X by the largest possible value (255 for 8-bit images)."
+                f"{np.max(values):g}. Divide X by its largest possible value (8 bits: 255)."
             )
 
     def __sklearn_tags__(self) -> Any:
