@@ -23,9 +23,9 @@ class LocalRule(Protocol):
     Attributes
     ----------
     inverses : ndarray of shape (M,)
-        Inverse temperatures at which the rule requires log C.
+        Inverse temperatures at which the rule needs log C of each datum.
     rounds : int
-        The number of rounds.  Each round fits the local variables and then the temperatures.
+        How many times the rule fits the local variables and then the temperatures.
     """
 
     inverses: NDArray[np.float64]
@@ -41,11 +41,11 @@ class LocalRule(Protocol):
 
 
 class FactorLimits(NamedTuple):
-    """Limits of binary factors; a factor beyond its limits has its own temperature.
+    """Limits on the change of binary factors; a factor that would exceed its limits gets its own T.
 
-    Let a be the best logit of a factor at T = 1.  If a is within the limits, the logit is a.
-    Otherwise the logit is the limit or ``centre + inverse * (a - centre)``, whichever is further
-    from the centre.
+    Let a be the logit that maximises the objective at T = 1.  If a is within the limits, the logit
+    is a.  Otherwise the logit is the limit or ``centre + inverse * (a - centre)``, whichever is
+    further from the centre.
 
     Attributes
     ----------
@@ -128,8 +128,8 @@ class LocalStep:
     energy : ndarray of shape (n_samples,), float or None
         +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and without the
         base measure h(x, z), which is not tempered.  Unlike an energy in physics, this energy has
-        the sign of a log-likelihood: larger is better.  A model that can compute it cheaply makes a
-        property of it, which uses the globals at the time when it is read.
+        the sign of a log-likelihood: larger is better.  In some models it is a property, computed
+        when it is read, with the global variables of that time.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, minus the contribution of their
         untempered priors.  The data's part of the annealed ELBO is ``b * energy + entropy``.
@@ -177,7 +177,8 @@ class Normalised(Protocol):
         C(T) normalises the tempered likelihood: it is h(x, z) p(beta) exp(b (beta t - a(beta))),
         summed and integrated over beta, z and x.  The optimiser calls this method at every step, so
         the result may depend on hyperparameters that the model learns.  If the integral over the
-        prior of beta cannot be computed, the method may use beta at the current q instead.
+        prior of beta cannot be computed, the method may use the current q of beta in place of the
+        prior.
         """
 
 

@@ -1,8 +1,9 @@
 r"""Schedules, which define how a number decreases or increases during a fit.
 
-A schedule maps the fraction of the fit that is done to a value.  The values of temperatures
-(:class:`annealvi.temperature.Annealed`) and of the magnitudes of proximity penalties
-(:mod:`annealvi.proximity`) decrease.  The weight beta of deep annealed objectives increases.
+A schedule maps the fraction of the fit that is done to a value.  Temperatures
+(:class:`annealvi.temperature.Annealed`) and the magnitudes of proximity penalties
+(:mod:`annealvi.proximity`) decrease.  The weight beta of
+:class:`annealvi.deep.HierarchicalPosterior` increases.
 """
 
 from __future__ import annotations

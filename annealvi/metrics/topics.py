@@ -172,8 +172,8 @@ def topic_coherence(
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
         Words of equal weight are ordered by their columns.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        The reference corpus, as non-negative counts.  Only the difference between zero and non-zero
-        counts is used.  Documents without words are included.
+        The reference corpus, as non-negative counts.  Only whether a count is zero matters.
+        Documents without words are included.
     measure : {"npmi", "umass"}, default="npmi"
     n_words : int, default=10
         Number of top words of each topic, from 2 to n_features.
@@ -202,17 +202,17 @@ def topic_coherence(
     Notes
     -----
     gensim's ``CoherenceModel`` computes equal values with ``"u_mass"``, or with ``"c_npmi"`` and a
-    window that is longer than every document.  The NPMI of a pair that never
-    occurs together is :math:`-1 + \log(p_i p_j) / \log \epsilon`, which exceeds -1, most for rare
-    words.  With ``epsilon=0`` the NPMI of such a pair is -1, and the UMass is -inf.
-    If documents are short, `epsilon` can change the mean over topics by more than 0.1, so compare
-    only values that were computed with the same `epsilon`.  UMass with ``epsilon=1 / n_samples`` is
-    the measure of the paper, :math:`D(w_i, w_j) + 1`, except that the paper sums over pairs.
+    window that is longer than every document.  The NPMI of a pair that never occurs together is
+    :math:`-1 + \log(p_i p_j) / \log \epsilon`, which is greater than -1, in particular for rare
+    words.  With ``epsilon=0`` the NPMI of such a pair is -1, and the UMass is -inf.  If documents
+    are short, `epsilon` can change the mean over topics by more than 0.1, so compare only values
+    that were computed with the same `epsilon`.  UMass with ``epsilon=1 / n_samples`` is the measure
+    of Mimno et al. (2011), :math:`D(w_i, w_j) + 1`, except that they sum over pairs.
 
     If a word does not occur in X, the equation is undefined, and the pair has the worst value: -1
     for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in every document, the value
-    is 0, because the words are independent.  gensim returns inf or 0 in the first case and, because
-    of a rounding error, -1 in the second case.
+    is 0, because the words are independent.  gensim returns inf or 0 for a word that does not occur
+    and, because of a rounding error, -1 for words in every document.
 
     References
     ----------
@@ -375,8 +375,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
     Notes
     -----
-    All topics that no document uses are equal (flat, or the mean of the corpus), so they match
-    perfectly.  Therefore also compute :func:`topic_diversity`.
+    Topics that no document uses are all equal, so they match perfectly.  Therefore also compute
+    :func:`topic_diversity`.
 
     Examples
     --------

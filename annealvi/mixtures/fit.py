@@ -216,7 +216,7 @@ class MixtureFit:
 
 
 class TemperedMixture(Fitted):
-    """Base class of the mixtures: the fit, and the results that are computed from its state.
+    """Base class of the mixtures, with `fit` and the methods that use its result.
 
     A child class defines the parameters, and the model (:class:`annealvi.models.mixture.Mixture`).
     """
@@ -420,7 +420,8 @@ class FiniteMixture(TemperedMixture):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The log-likelihood of each datum at T = 1, or its part of the ELBO, in nats.
+            The log-likelihood of each datum at T = 1 in nats or, if that is intractable, its part
+            of the ELBO.
         """
         return special.log_sum_exp(self._log_joint(X), axis=1)
 

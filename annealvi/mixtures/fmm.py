@@ -74,8 +74,8 @@ class TemperedFMM(
     prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
         Probability :math:`\pi` that a datum contains a component, in (0, 1): one number for all
         components, or one number for each.  With ``"learn"``, :math:`\pi` starts at 0.3 and is set
-        to the mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  This update ignores
-        the effect of :math:`\pi` on log C(T) under a variational temperature.
+        to the mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  With
+        ``temperature="variational"``, this update ignores that C(T) depends on :math:`\pi`.
     noise_variance : float or "learn", default="learn"
         The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of
         X and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
@@ -106,7 +106,7 @@ class TemperedFMM(
         Where the means of the components start.
 
         - ``"random"``: short random vectors, whose expected squared length is twice the noise
-          variance, but at most as large as under the prior.
+          variance, or that of draws from the prior if this is less.
         - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions such
           vectors are so long that the first step may switch off every component.
         - ``"data"``: random rows of X.
@@ -160,19 +160,20 @@ class TemperedFMM(
     temperature_ : float
         The temperature of the last iteration.
     temperature_path_ : ndarray of shape (n_iter,)
-        The temperature of each iteration.  With a proximity temperature, it is the reciprocal of
-        the mean of 1/T over all bits.
+        The temperature of each iteration.  With a proximity temperature, each bit has its own T,
+        and the path contains 1 / mean(1/T).
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
-        grid, at the energy of the last step that learned.  T follows this distribution slowly.
+        grid, after the last step in which T was learned.  T follows this distribution slowly.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
-        The distribution `temperature_posterior_` after each step that learned, in float32.
+        The distribution `temperature_posterior_` after each step in which T was learned, in
+        float32.
     history_ : dict of str to ndarray
-        Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
-        ``seconds`` spent in iterations, and ``elbo``, which is the ELBO of all training data at
-        T = 1.  ``annealed_elbo`` is the objective at the present T, and never falls while T stays
-        the same; a proximity temperature does not change it.  With a variational temperature,
-        ``tempered_elbo`` is the ELBO of the model in which T is a latent variable.
+        Records of the fit, one for each iteration:  ``pass``, ``step``, ``temperature``,
+        ``seconds`` spent in iterations, and ``elbo``, which is the ELBO of all training data at T =
+        1.  ``annealed_elbo`` is the objective at the present T, and never falls while T stays the
+        same; with a proximity temperature it is computed as if T were 1.  With a variational
+        temperature, ``tempered_elbo`` is the ELBO of the model in which T is a latent variable.
     n_features_in_ : int
         Number of dimensions D.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -112,10 +112,10 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         The temperature T of the fit.
 
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
-        - ``"annealed"``: T falls over the first half of `max_iter` iterations.  T starts at 2 if
+        - ``"annealed"``:  T falls over the first half of `max_iter` iterations.  T starts at 2 if
           covariances are learned.  If covariances are known, T falls linearly from 7 times the
-          critical temperature: the largest variance of X in any direction, in units of
-          `covariances`.
+          critical temperature: the largest ratio, over all directions, of the variance of X to that
+          of `covariances`.
         - ``"variational"``: T is learned from the data.  `covariances` must be given.
         - An object of :mod:`annealvi.temperature`.
 

@@ -73,7 +73,7 @@ class TemperedMultinomialMixture(
         - ``"variational"``: T is learned from the data.
         - An object of :mod:`annealvi.temperature`.
     init : {"merged", "kmeans++"} or array-like, default="merged"
-        Where the words of the clusters start.
+        The word probabilities of clusters at the start of a fit.
 
         - ``"kmeans++"``: each cluster starts with the words of 5 similar documents, which differ
           from the documents of the other clusters.

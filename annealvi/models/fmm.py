@@ -30,8 +30,8 @@ where the energy, which does not contain the base measure, is
 
 The posterior form (Abrol et al. 2014) also tempers p(mu), so that sigma_mu becomes T sigma_mu.
 
-If data have as many features as images, the two products with X take most of the time of an
-iteration.  A kernel updates nu of all data once, which takes about K^2 operations for each datum.
+With as many features as images have pixels, the two products with X take most of an iteration.  A
+kernel updates nu of all data once, which takes about K^2 operations for each datum.
 """
 
 from __future__ import annotations

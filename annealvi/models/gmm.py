@@ -274,7 +274,7 @@ class GMM(Mixture):
     ) -> None:
         """Move q to (1 - rho) q + rho (prior + scale * statistics), in natural parameters.
 
-        In the posterior form, min(1, rho T) replaces rho.
+        If T tempers the posterior instead of the likelihood, min(1, rho T) replaces rho.
         """
         if tempering.form == "posterior":
             rho = min(1.0, rho / tempering.mean)

@@ -4,9 +4,9 @@ r"""The mixture of multinomials for counts of words, in which each document has 
    z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
 
 (Nigam, McCallum, Thrun, Mitchell 2000; Yin and Wang 2014).  q(z) has no restrictions.  w and beta
-maximise the posterior under Dirichlet priors, which add a to each weight's count and eta to each
-word's count.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The updates at
-inverse temperature b are as follows.  In the posterior form b also multiplies a and eta:
+maximise the posterior under Dirichlet priors, which add `a` to the count of each weight and eta to
+the count of each word.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The
+updates at inverse temperature b are as follows.  In the posterior form b also multiplies a and eta:
 
 .. math::
    \phi_{dk} &\propto \exp b \{ \log w_k + \sum_v x_{dv} \log \beta_{kv} \} \\
@@ -94,7 +94,8 @@ class MMM(Mixture):
     def start(
         self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
     ) -> None:
-        """Begin training on X from the counts of words (K, V) and of documents of components.
+        """Begin training on X, from counts of the words (K, V) and of the documents in each
+        component.
 
         The method may be called again with the same X.
         """

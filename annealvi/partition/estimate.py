@@ -160,9 +160,10 @@ class PowerGrid:
 
     If the grid is evenly spaced, each power is the previous power times a constant.  Any other grid
     is covered by panels, which are short and evenly spaced.  Sums are interpolated between points
-    about as accurately as double precision allows.  For b up to about 1 and numbers p in [0, 1]
-    the relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums of
-    such powers are as accurate.  Smaller p are too inaccurate, unless larger p dominate the sum.
+    about as accurately as double precision allows.  For b up to about 1 and numbers p in [0, 1] the
+    relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums of such
+    powers are as accurate.  For smaller p the result is too inaccurate, unless the terms of larger
+    p dominate the sum.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ class PowerGrid:
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
     def _cover(self, b: NDArray[np.float64]) -> None:
-        """Make panels of even points, and the matrix that interpolates from them.
+        """Make panels of evenly spaced points, and the matrix that interpolates from them.
 
         Each panel starts at a multiple of its step, so the kernel computes one exponential less.
         """
@@ -340,7 +341,7 @@ class Conjugate(Protocol):
 
     A model may also have methods that return
 
-    - ``prior_centre()``: the parameters at the centre of the prior, for "map";
+    - ``prior_centre()``: the parameters at the centre of the prior, for ``method="map"``;
     - ``log_partition(inverse)``: log C in closed form, for "exact";
     - ``posterior_log_partition(inverse, data)``: log C at the current q, for "posterior";
     - ``hyperparameters()``: a dict of hyperparameters that is kept with the result.
@@ -363,7 +364,7 @@ class Conjugate(Protocol):
 
 
 class Nested(Protocol):
-    """Methods of a model in which C is not the same factor for each datum.
+    """Methods of a model whose partition function C(T) is not a product of equal factors.
 
     An example is latent Dirichlet allocation, in which each document has its own length and
     its own parameters.
@@ -446,10 +447,10 @@ def log_partition(
     -----
     Monte Carlo estimates of C for an LDAPrior are unbiased if each document has its own draws.
     Documents have their own draws if D n_theta K <= 5e5 in the explicit form, or D n_theta K V <=
-    5e5 in the collapsed form.  If there are many temperatures, D must be at most a few hundred.
-    Otherwise documents share draws in G groups, and log C is too high.  If this bias is small, it
-    is about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a document's S^n.
-    The standard error does not include the bias.
+    5e5 in the collapsed form.  If there are many temperatures, this needs a D of at most a few
+    hundred.  Otherwise documents share draws in G groups, and log C is too high.  If this bias is
+    small, it is about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a
+    document's S^n.  The standard error does not include the bias.
 
     Examples
     --------

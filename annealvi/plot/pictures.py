@@ -1,4 +1,4 @@
-"""The data of each figure of topics: numbers and names.
+"""The numbers and names that each figure of topics shows.
 
 :mod:`annealvi.plot.topics` draws these data with matplotlib, and :mod:`annealvi.plot.interactive`
 with plotly.  Only public attributes and methods of a summary are used.
@@ -167,7 +167,7 @@ _CHARACTER, _LINE, _ROOM = 3.3, 16, 6
 
 
 def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
-    """Choose names to write above circles that do not cover other names or centres of circles.
+    """Choose the circles whose names can be written without covering other names or centres.
 
     Large topics come first.  If a name does not fit, its first word is used, or nothing.
     """
@@ -235,7 +235,7 @@ def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses
 def _beginnings(index: Any) -> Any:
     """Return the beginnings of periods.
 
-    The index of pandas contains the last day of a year, which would be drawn at the next year.
+    pandas labels a year with its last day, which would be drawn where the next year begins.
     """
     if index.freq is None:  # periods without a name in pandas, whose index is their first day
         return index

@@ -284,10 +284,10 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
 
     If the covariate has two values, the difference of shares is drawn for each topic, as a dot that
     is filled if the interval does not contain 0.  If it has more values, the mean share at each
-    value is drawn; if there are more than ten names, only the ten with the smallest errors are
+    value is drawn; of more than ten categories, only the ten with the smallest standard errors are
     drawn.  For a numeric covariate with more than ten values, mean shares are drawn as curves.  A
     cross, or a curve without a band, means that the topic has no interval.  The other covariates
-    have their values in the data.
+    keep the values that they have in the data.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ class BernoulliFactorModel:
         return self._x.shape[-2]
 
     def check_means(self, means: ArrayLike) -> Array:
-        """Check the components of a start; return them with shape (n_runs, K, D).
+        """Check the components from which a fit starts; return them with shape (n_runs, K, D).
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ Place = tuple[int, int]
 
 
 class TreeSum(Generic[T]):
-    """A sum of leaves, which may be added in any order and may already be partly summed.
+    """A sum of leaves.  Leaves, or sums of neighbouring leaves, may be added in any order.
 
     Two nodes are added as soon as both are known.  If the leaves are added in order, the number of
     values in memory never exceeds the number of levels.

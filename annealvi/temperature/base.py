@@ -2,8 +2,9 @@
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
 objective is smoother, which helps the fit to find a good optimum.  Before each step the optimiser
-calls ``tempering(step)`` of the temperature object, which returns b = ``inverse(step)`` and more.
-After the local part of the step it calls ``observe`` with the result.
+calls ``tempering(step)`` of the temperature object, which returns a
+:class:`annealvi.model.Tempering` with b = ``inverse(step)``.  After the local part of the step it
+calls ``observe`` with the result.
 
 References
 ----------
@@ -57,7 +58,7 @@ class Temperature(BaseEstimator):
 
     @checked
     def plan(self, n_steps: int | None, steps_per_pass: float = 1, *, model: Any = None) -> Self:
-        """Return a copy of this temperature that is planned for one fit.
+        """Return a copy of this temperature for one fit, whose length is known.
 
         Parameters
         ----------
@@ -92,7 +93,7 @@ class Temperature(BaseEstimator):
         """Compute what `inverse` needs; this is called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the plan and what was learned, without parameters, as a tree for a file.
+        """Return the plan and what was learned, but not the parameters, as a dict for a file.
 
         Raises
         ------

@@ -78,7 +78,7 @@ class LocalVariational(Learned):
 
     The topics become :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
 
-    The temperatures :math:`1 / b^*_d` would fall to 1 in less than one pass over the data.  By
+    Without damping, the temperatures :math:`1 / b^*_d` would fall to 1 in less than one pass.  By
     default the temperatures are rescaled: their geometric mean falls over the whole fit,
 
     .. math::
@@ -229,7 +229,7 @@ class LocalVariational(Learned):
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
-        """The rule of the last step that learned, without the scaling of temperatures.
+        """The rule of the last step in which T was learned, without the scaling of temperatures.
 
         Without scaling, the temperature of a document does not depend on other documents.
         """

@@ -120,7 +120,7 @@ class Variational(Learned):
     r"""A temperature learned from the data: T is a latent variable on a grid.
 
     The grid T_1 = 1 < ... < T_M is evenly spaced in log T.  Let :math:`\pi` be the prior of T over
-    the grid, and r the distribution q(y).  Each step computes
+    the grid, and r the variational distribution of T over it.  Each step computes
 
     .. math::
        r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
@@ -149,10 +149,11 @@ class Variational(Learned):
         The prior :math:`\pi`, positive numbers.  None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
         How log C(T) is computed.  ``"posterior"`` uses the current q.  ``"prior"`` averages over
-        the prior; for topic models this is Jensen's tighter bound N log E S, which has a closed
-        form and the exact slope at T = 1.  A LogPartition or an array of shape (M,) contains values
-        on the same grid; see :func:`annealvi.partition.log_partition`.  Models whose log C(T) has
-        an exact formula, such as the mixtures, use it with ``"posterior"`` and ``"prior"``.
+        the prior; for topic models this is the upper bound N log E S (Jensen), where S is the sum
+        of a tempered likelihood over words, which has a closed form and the exact slope at T = 1.
+        A LogPartition or an array of shape (M,) contains values on the same grid; see
+        :func:`annealvi.partition.log_partition`.  Models whose log C(T) has an exact formula, such
+        as the mixtures, use it with ``"posterior"`` and ``"prior"``.
     damping : float or None, default=None
         At each step log T moves by this fraction of the distance to its new value, in (0, 1].
         With 1, T follows the energy immediately and falls too early to help.  None means 0.03 for
@@ -364,8 +365,8 @@ class Variational(Learned):
     def observe(self, local: LocalStep, scale: float) -> None:
         """Update q(y) and T from the energy of a step.
 
-        With the local and the global step these are the updates of variational tempering
-        (Mandt et al. 2016, Eqs. 8 and 9), with the damping added.
+        Together, the local step, the global step and this method are the updates of variational
+        tempering (Mandt et al. 2016, Eqs. 8 and 9), with the damping added.
         """
         if not self._learns():
             return
@@ -409,7 +410,7 @@ class Variational(Learned):
         energy : float
             The energy L of all data.
         log_partition : ndarray of shape (M,), optional
-            log C(T) of all data.  By default it is the value in the last step that learned.
+            log C(T) of all data.  By default, the value in the last step in which T was learned.
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
         scores = self._scores(energy, log_c)

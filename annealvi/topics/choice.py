@@ -56,7 +56,7 @@ CRITERIA = ("quality", "held_out_log_likelihood")
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The result of :func:`choose_n_topics`: measures of numbers of topics, and a recommendation.
+    """The result of :func:`choose_n_topics`: measures of each number, and a recommendation.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class Choice:
     n_documents : int
         Number of documents that were used for the measures; X may contain more documents.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
-        The topics that the runs found with the recommended number of topics.  This attribute is
-        None in the `choice_` of a TopicModel and in files.
+        The topics that the runs found with the recommended number of topics.  None in the `choice_`
+        of a TopicModel, and after loading from a file.
     """
 
     ks: NDArray[np.int64]
@@ -197,8 +197,8 @@ def choose_n_topics(
 ) -> Choice:
     """Compare fits with several numbers of topics, and recommend one of these numbers.
 
-    Each run has another random seed, holds out a tenth of the documents, and fits the other
-    documents with every number of topics.
+    Each run has its own random seed. It holds out a tenth of the documents, and fits a model with
+    each number of topics to the others.
 
     Parameters
     ----------
@@ -208,23 +208,25 @@ def choose_n_topics(
         The numbers of topics to compare.
     n_runs : int, default=3
         Number of runs.  A difference between numbers of topics is uncertain if it is smaller than
-        the standard deviation over runs.  Stability compares runs, so it requires at least two.
+        the standard deviation over runs.  The stability of topics between runs requires at least
+        two.
     criterion : {"quality", "held_out_log_likelihood"}, default="quality"
         The measure on which the recommendation is based.
 
         - ``"quality"`` is for topics that people read.  The recommended number of topics has the
-          highest quality: the mean coherence of the ten most probable words of topics, times the
-          share of distinct words among them.  With too few topics a topic mixes several themes and
-          is less coherent; with too many, topics repeat each other.
+          highest quality: the mean coherence of topics times their diversity, the share of distinct
+          words among all top-ten words.  With too few topics a topic mixes several themes and is
+          less coherent; with too many, topics repeat each other.
         - ``"held_out_log_likelihood"`` is for prediction, or for topic proportions as features.
-          The recommended number is the smallest with 95% of the largest gain in held-out
-          log-likelihood over word frequencies.  On large corpora this is often the largest of `ks`.
+          Each number gains log-likelihood over a model of word frequencies; the smallest number
+          with 95% of the largest gain is recommended.  On large corpora this is often the largest
+          of `ks`.
     max_documents : int, default=5000
         If X has more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
         A model whose parameters are used, except the number of topics, `random_state`, callbacks
-        and `seed_words`.  Set `n_jobs` of a TemperedLDA for more threads.  With a TopicModel, X
-        must be texts.
+        and `seed_words`.  A TemperedLDA with `n_jobs` uses more threads in each fit.  With a
+        TopicModel, X must be texts.
     random_state : int, RandomState instance or None, default=None
         Random seed of the sample, of the held-out documents and of the fits.
     n_jobs : int, default=None

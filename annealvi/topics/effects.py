@@ -93,8 +93,8 @@ class Effects:
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
         ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, and
-        ``p_value`` (two-sided, for no effect).  With refits, the column ``support`` is the share of
-        refits that found the topic.
+        ``p_value`` (two-sided, for no effect).  If the summary has refits, the column ``support``
+        is the share of refits that found the topic.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class Effects:
         Returns
         -------
         pandas.DataFrame
-            A row for each topic, as in `table`.  ``estimate`` is the mean share with the values
-            `first` minus the mean share with the values `second`.
+            A row for each topic, with the columns of `table`.  ``estimate`` is the mean share with
+            the values `first` minus the mean share with the values `second`.
 
         Raises
         ------

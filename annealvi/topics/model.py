@@ -176,9 +176,10 @@ class TopicModel(
     seed_words : dict of str to list of str, default=None
         Topics that you look for, as a dict of names to some words of the topic, for example
         ``{"space": ["nasa", "orbit"]}``.  Topics with seed words are the first topics of the model.
-        They start from documents with seed words, unless `lda` has an `init` or makes several runs.
-        The `topic_word_prior` of a seed word in its topic is increased by half the number of times
-        that the word occurs in the texts.  Rare and frequent seed words stay in the vocabulary.
+        At the start of a fit they are averages of documents with their seed words, unless `lda` has
+        an `init` or makes several runs.  The `topic_word_prior` of a seed word in its topic is
+        increased by half the number of times that the word occurs in the texts.  Rare and frequent
+        seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
         Words to exclude, unless `vectorizer` has its own stop words.  ``"english"`` means the list
         of scikit-learn.  Another language, such as ``"german"``, means the list of the package
@@ -187,10 +188,10 @@ class TopicModel(
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
     clusters : bool, default=True
-        Whether `fit` also learns a cluster of documents for each topic, which `predict` uses.  The
-        clusters are a :class:`annealvi.TemperedMultinomialMixture` that starts from the topics.
-        Clusters increase the time of the fit by about a fifth, and need twice the memory of the
-        topics in float64.
+        Whether `fit` also divides the documents into clusters, one for each topic.  `predict` uses
+        the clusters.  They are fitted by a :class:`annealvi.TemperedMultinomialMixture`, whose
+        components are the topics at the start.  Clusters increase the time of the fit by about a
+        fifth, and need twice the memory of the topics in float64.
 
     Attributes
     ----------
@@ -222,9 +223,9 @@ class TopicModel(
     choice_ : Choice
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
-        The cosine of each topic to its match in each run of `choice_`, where topics are matched one
-        to one.  This attribute, which :attr:`TopicSummary.trust` uses, exists after `fit` with
-        ``n_topics="auto"``.
+        The cosine between each topic and the topic that matches it in each run of `choice_`.
+        Topics are matched one to one.  This attribute, which :attr:`TopicSummary.trust` uses,
+        exists after `fit` with ``n_topics="auto"``.
 
     See Also
     --------
@@ -336,19 +337,19 @@ class TopicModel(
         layer: str | None = None,
         resume: str | os.PathLike | None = None,
     ) -> Self:
-        """Learn topics from word counts, or from counts of genes or regions in cells.
+        """Learn topics from counts of words, or of anything else, such as genes in cells.
 
-        The fitted model supports everything that a model supports after `fit`: it counts the same
-        words in texts, and its topics can be labelled, edited and saved.  All words are kept, even
-        stop words.  To apply the model to counts of other documents, use the methods of `lda_` and
-        :func:`annealvi.topics.describe`.
+        The fitted model supports everything that a model supports after `fit`: it counts these
+        words in new texts, and its topics can be labelled, edited and saved.  All words are kept,
+        even stop words.  To apply the model to counts of other documents, use the methods of `lda_`
+        and :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_words), AnnData or path
-            How often each word occurs in each document, as integers, for at least two documents.
-            X can also be counts in cells: an AnnData, a .h5ad or .mtx file, or a folder of 10x; see
-            :func:`annealvi.corpus.read_cells`.
+            How often each word occurs in each document, as integers, for at least two documents. X
+            can also be counts in cells: an AnnData, a .h5ad or .mtx file, or a folder in the format
+            of 10x Genomics; see :func:`annealvi.corpus.read_cells`.
         words : iterable of str, of length n_words, default=None
             The word of each column.  If any word contains a capital letter, texts are not converted
             to lower case.  None means the names of genes or regions in X.
@@ -591,7 +592,7 @@ class TopicModel(
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
         Compare only scores of models with the same words and the same priors.  With fewer words the
-        score is higher, and with other priors it is another bound.  To compare other models, use
+        score is higher, and with other priors it cannot be compared.  To compare other models, use
         :func:`annealvi.metrics.document_completion`.
 
         Parameters
@@ -692,9 +693,9 @@ class TopicModel(
     def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
         """Set labels of topics, which are shown instead of words and saved with the model.
 
-        Summaries, reports and the commands of the command line show the labels.  A topic keeps its
-        label when other topics are edited, for example by :func:`annealvi.topics.merge_topics`.
-        Merged topics and topics of a new fit have no labels.
+        Summaries, reports and the command line show the labels.  A topic keeps its label when other
+        topics are edited, for example by :func:`annealvi.topics.merge_topics`.  Merged topics and
+        topics of a new fit have no labels.
 
         Parameters
         ----------
@@ -921,7 +922,7 @@ class TopicModel(
     def _begin(
         self, documents: Any, words: NDArray | None = None, *, stream: bool = False
     ) -> tuple[dict[str, Any], sparse.csr_matrix]:
-        """Return the attributes of a fit before its topics are fitted, and the counts.
+        """Prepare a fit: return the attributes that do not depend on its topics, and the counts.
 
         The documents are texts or, if `words` is not None, counts of these words.
         """

@@ -1,6 +1,6 @@
 """Seed words, by which the user describes topics that the model should find.
 
-Seed words change the prior of words in topics, and the documents from which topics start.
+Seed words change the prior of words in topics, and the topics at the start of a fit.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def seeded_start(
     n_topics: int,
     random_state: Any,
 ) -> NDArray[np.float64]:
-    """Compute initial topics, where topics with seed words start from documents with these words.
+    """Compute initial topics; those with seed words are averages of documents with these words.
 
     The other topics start from documents that differ from each other, as usual; see
     :func:`annealvi.models.lda.starts.topics_of_spread_documents`.

@@ -175,8 +175,8 @@ def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) ->
 def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return (1 + 1 / m) times the covariances of m estimates, of shape (m, K, P), for each of K.
 
-    Only estimates that were `found`, of shape (m, K), are used.  If fewer than two were found, the
-    covariance is NaN.
+    Estimates for which `found`, of shape (m, K), is False are not used.  If fewer than two were
+    found, the covariance is NaN.
     """
     m = found.sum(axis=0).astype(np.float64)
     there = found[:, :, np.newaxis]

@@ -479,7 +479,7 @@ class TopicSummary:
 
     @property
     def word_table(self) -> Any:
-        """A table of words, such as genes or regions.
+        """A table with a row for each word of the model, or each gene if it was fitted to cells.
 
         Returns
         -------
@@ -491,7 +491,7 @@ class TopicSummary:
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
-        r"""Return the words that belong to a topic, if each word is either in the topic or not.
+        r"""Return the words that belong to a topic, if words are divided into members and others.
 
         Parameters
         ----------
@@ -560,8 +560,8 @@ class TopicSummary:
         ----------
         groups : array-like of shape (D,)
             The group of each document, such as its section or its author.  Documents whose group is
-            None or NaN are excluded.  If the documents were a pandas Series or DataFrame, a Series
-            is matched by its index.  Otherwise groups must be in the order of the documents.
+            None or NaN are excluded.  If the documents were a pandas Series or DataFrame, groups in
+            a Series are matched by index.  Otherwise groups must be in the order of the documents.
         return_std : bool, default=False
             Whether to also return the standard errors of the shares.
 
@@ -592,8 +592,8 @@ class TopicSummary:
 
         The first term allows for the choice of documents, and the second term for the uncertainty
         of the shares of each document.  The third term, which requires a summary with r refits,
-        allows for the uncertainty of the topics.  The second term is the limit of the method of
-        composition for infinitely many draws; see :meth:`effects`.
+        allows for the uncertainty of the topics.  The second term is what random draws of the
+        shares would add (see :meth:`effects`).
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -722,8 +722,8 @@ class TopicSummary:
         Each group is compared with all other groups together.  A word of document d belongs to
         topic k with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so in a
         group the topic uses word w :math:`y_w = \sum_d n_{dw} \phi_{dwk}` times.  Words are ranked
-        by z, the difference of their log-odds divided by its standard error (Monroe, Colaresi and
-        Quinn 2008).  The difference is
+        by z, the difference between their log-odds in the group and in the other groups, divided by
+        its standard error (Monroe, Colaresi and Quinn 2008).  The difference is
 
         .. math::
             \delta_w = \log \frac{y_w + \alpha_w}{n + \alpha_0 - y_w - \alpha_w}
@@ -744,16 +744,16 @@ class TopicSummary:
             Number of words of each group.  Only words that the group uses more often than the other
             groups, and at least five times, are listed.  None means all words of the topic.
         prior : float, default=500
-            :math:`\alpha_0`, the number of words of the prior, from 1e-6 to 1e12.
+            :math:`\alpha_0`, the number of words that the prior counts as, from 1e-6 to 1e12.
 
         Returns
         -------
         pandas.DataFrame
             The rows are sorted by group, and within a group by ``z``, largest first.  The columns
             are ``group``, ``word``, ``log_odds`` (the difference), ``std_error`` of the difference,
-            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).  The
-            column ``share`` is the share of the word in the words of the topic in the group, and
-            ``others`` is its share in the other groups.
+            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).
+            ``share`` is the word's share of all words of the topic in the group, and ``others`` is
+            the same share in the other groups.
 
         Raises
         ------
@@ -763,11 +763,11 @@ class TopicSummary:
 
         Notes
         -----
-        The variance of the paper, :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`,
-        assumes that words are independent.  But a document that uses a word once tends to use it
-        again: if groups are drawn at random, up to 12% of such 95% intervals do not contain 0
+        The variance of Monroe et al., :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, assumes
+        that words are independent.  But a document that uses a word once tends to use it again: if
+        groups are drawn at random, up to 12% of such 95% intervals do not contain 0
         (docs/record/trust.md).  This method assumes that documents are independent, and that the
-        words of the prior are independent.  Each of the two log-odds then has the variance
+        words which the prior stands for are independent.  Each of the two log-odds has the variance
 
         .. math::
             \Big[ \alpha_w + \sum_d (c_{dw} - p_w m_d)^2 \Big]
@@ -820,7 +820,7 @@ class TopicSummary:
               below 0.7;
             - ``coherence``: how often the most probable words of the topic occur in the same
               documents, as NPMI.  If the model has at least ten words for each topic, a coherence
-              below 0.08 is weak; ten random words, drawn by their frequency, seldom reach it;
+              below 0.08 is weak; ten words drawn at random seldom reach it;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
               words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
               ``exclusivity``, it does not decrease merely because there are many topics;

@@ -56,7 +56,7 @@ def word_intrusion(
 
     Five of the words are from the same topic.  People find the sixth word, the intruder, if the
     words of the topic belong together.  The intruder is a top word of another topic; it is drawn
-    from the half of these words that is least probable in the topic.
+    from those that are least probable in the first topic.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def document_sample(
     Raises
     ------
     ValueError
-        If the summary has no texts, or the bounds do not increase between 0 and 1.
+        If the summary has no texts, or the limits of the shares do not increase between 0 and 1.
     """
     _check_summary(summary, texts=True)
     limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
@@ -277,8 +277,8 @@ def score_answers(key: Any, answers: Any) -> Scores:
     Raises
     ------
     ValueError
-        If a table lacks these columns, repeats a question, or contains a question that is not in
-        the key or an answer that is not an option.
+        If a table lacks columns of the questions, repeats a question, or contains a question that
+        is not in the key or an answer that is not an option.
     ImportError
         If krippendorff is not installed and there are several coders.
 

@@ -3,7 +3,7 @@
 :class:`DeviceWork` replaces ``Workspace``, :class:`DeviceStatistics` replaces ``Statistics``, and
 :class:`DeviceBlocks` replaces ``WordIndices``.  :class:`DeviceTopics` contains lambda, which steps
 update on the GPU, and the weights of words.  lambda is copied to the host when it is needed there.
-Everything else is computed on the processor: the starts of topics, the merging of runs, log C(T),
+Everything else is computed on the processor: the topics at the start, merged topics, log C(T),
 learned priors, and the divergences in bounds.
 """
 
@@ -172,7 +172,7 @@ class DeviceWork:
     ) -> None:
         """Fit a block of documents; halve the block if the device has too little memory.
 
-        If gamma is None, documents start at ones, and their gamma is not returned.
+        If gamma is None, the fit starts from gamma = 1, and the fitted gamma is not returned.
         """
         blocks, n, there = self.indices, len(b), call.topics.on_device
         want_logs = bool(np.any(b != call.b0)) or wanted.energy is not None

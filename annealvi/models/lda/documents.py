@@ -38,7 +38,7 @@ h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
 with equality at gamma = alpha + b n.  An iteration maximises Q over phi at the present gamma.
 Therefore, at fixed T and kappa, no iteration lowers J, and no full step of the topics lowers the
 objective, sum_d J_d plus the part of the topics.  :meth:`Documents.objective` returns the largest Q
-of each document.  At kappa = 0 it is F(b) of :mod:`annealvi.models.lda.model`.
+of each document.  At kappa = 0 the objective is F(b) of :mod:`annealvi.models.lda.model`.
 """
 
 from __future__ import annotations

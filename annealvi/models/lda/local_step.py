@@ -86,9 +86,10 @@ def fit_batch(
 ) -> LocalStep:
     """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`.
 
-    With `moments` and without a rule, the energies for a learned temperature are computed.  If
-    log C is computed too, the total energy of the batch suffices, which takes less time.  The total
-    follows from gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
+    `moments` means that the energies, from which a temperature is learned, are computed unless
+    there is a rule.  If log C is computed too, the total energy of the batch suffices, which takes
+    less time.  The total follows from gamma - alpha = b sum_v n_v phi_v, so documents must be
+    fitted first.
     """
     topics, documents, learned = model.topics, model.documents, model.learned_priors
     options, rule, partition = documents.options, tempering.rule, model.partition

@@ -1,6 +1,6 @@
 r"""Merging of topics.  Each step merges the two topics for which this loses the least information.
 
-Let topics a and b have p_a and p_b words.  Merging them loses
+Let p_a and p_b be the numbers of tokens in topics a and b.  Merging them loses
 
 .. math::
    p_a \mathrm{KL}(\beta_a \| \beta_{ab}) + p_b \mathrm{KL}(\beta_b \| \beta_{ab}), \quad
@@ -138,7 +138,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
 def _largest(row: NDArray, n: int) -> NDArray[np.intp]:
     """Indices of the n largest numbers, in ascending order.  Of equal numbers the first are used.
 
-    (Which of equal numbers NumPy's argpartition uses depends on the processor.)
+    (NumPy's argpartition chooses among equal numbers differently on different processors.)
     """
     places = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
     return np.sort(places[np.argsort(-row[places], kind="stable")[:n]])

@@ -7,12 +7,12 @@ of documents in the bound are then the likelihood of Dirichlet-multinomial count
    \alpha^*_k = \alpha_k \frac{\sum_d \psi(\gamma_{dk}) - \psi(\alpha_k)}
        {\sum_d \psi(\sum_j \gamma_{dj}) - \psi(\sum_j \alpha_j)}
 
-maximises a lower bound of this likelihood, which equals the likelihood at alpha (Minka 2000,
-Eq. 55).  The lower bound is a sum of one term for each topic, which is concave in log alpha_k.
-Therefore a step of size rho from alpha to alpha* never lowers the likelihood, even if a limit stops
-the step.  Minibatches use the rho of the topics.  (Hoffman, Blei and Bach 2010 use it too, but
-their Newton step keeps gamma fixed instead of phi.  Most of E log theta is then due to alpha
-itself, so that alpha hardly moves.)
+maximises a lower bound of this likelihood, which equals the likelihood at alpha (Minka 2000, Eq.
+55).  The lower bound is a sum of one term for each topic, which is concave in log alpha_k.
+Therefore a step of size rho from alpha to alpha* never lowers the likelihood, even if the step is
+cut off because alpha would become too small or too large.  Minibatches use the rho of the topics.
+(Hoffman, Blei and Bach 2010 use it too, but their Newton step keeps gamma fixed instead of phi.
+Most of E log theta is then due to alpha itself, so that alpha hardly moves.)
 
 eta is one number.  -KL(q(beta) || Dir(eta)) has its maximum where psi(eta) - psi(V eta) equals
 the mean of E log beta_kv over topics and words.  A step moves psi(eta) - psi(V eta) by the fraction
@@ -20,8 +20,9 @@ rho of the way to this mean, along the natural gradient in the mean parameter of
 ``"map"`` estimate the objective contains sum_k log Dir(beta_k; eta + 1) for the topics, so eta + 1
 replaces eta, and log beta replaces E log beta.
 
-At high temperatures every document has all topics.  An alpha that is learned there would cause
-this for the rest of the fit.  Therefore priors are learned only when T is low.
+At high temperatures every document has all topics.  With an alpha that is learned at such a
+temperature, they would have all topics until the end.  Therefore priors are learned only when T is
+low.
 
 **log C(T) of documents at the current q.**
 
@@ -257,7 +258,8 @@ class DocumentPartition:
     def of_batch(
         self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> tuple[NDArray[np.float64], float]:
-        """Compute the sum of log C_d over documents, of shape (M,), and theta's part of b L.
+        """Compute the sum of log C_d over documents, of shape (M,), and the part of theta in b
+        times the energy.
 
         If a local step has converged, sum_v b n_dv phi_dvk = gamma_dk - alpha_k.  Then theta's
         part, b sum_k E log theta_k sum_v n_v phi_vk, can be computed faster, without phi.

@@ -127,9 +127,9 @@ def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
 
 
 def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray) -> None:
-    """Write `start` plus the counts of one group of documents to each of the first rows of `out`.
+    """Write `start` plus the counts of the k-th group of documents to row k of `out`.
 
-    Elements without counts are not written again.
+    Elements without counts keep the value of `start` that they have.
     """
     rows, places = np.unique(groups, return_inverse=True)  # only these rows of X are converted
     ends = np.arange(len(groups) + 1) * groups.shape[1]

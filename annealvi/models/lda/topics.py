@@ -591,7 +591,7 @@ class Topics:
         the prior: lambda - eta is multiplied by 1 - rho.  These steps are pending until a row is
         needed, and are then applied together.  The sums of lambda over words are computed from the
         sums of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
-        step has another prior or a floor.
+        step has a floor or a prior other than eta.
         """
         if self.on_device is not None:
             self._step_on_device(self.on_device, statistics, 1.0 - rho, rho * scale, floor, b)

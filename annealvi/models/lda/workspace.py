@@ -114,7 +114,7 @@ class LocalOptions:
         return TRAINING_SHARE if training else SINGLE_SHARE
 
     def relaxation(self, tempering: Tempering) -> tuple[float, float]:
-        """Return omega and the factor of the tolerance for documents in training.
+        """Return the length omega of steps of gamma in training, and a factor for the tolerance.
 
         With ``over_relaxed`` and T below 1.2, each step of gamma after the first iteration is omega
         = 1.5 times the step to the coordinate optimum.  As gamma is then closer to its limit, the
@@ -224,7 +224,7 @@ MOST_BYTES = 1 << 26
 
 
 class WordIndices:
-    """Transposes blocks of documents, and keeps the blocks of passes over the same documents.
+    """Transposes blocks of documents, and keeps them for the next pass over the same documents.
 
     A block is kept when it is used for the second time, or the first time if passes are `repeated`,
     as long as all kept blocks take at most MOST_BYTES.  Nothing is kept of a stream, because its
@@ -421,10 +421,7 @@ _free: deque[Buffers] = deque()
 
 @contextmanager
 def lent_buffers() -> Iterator[Buffers]:
-    """Return a context with buffers for tasks of another process, which are kept for later tasks.
-
-    Calls that follow each other get the same buffers.
-    """
+    """Lend buffers to a task in this worker process; later tasks get the same buffers."""
     try:
         buffers = _free.pop()
     except IndexError:

@@ -397,7 +397,7 @@ class LDAPrior:
 
     @checked
     def log_mean_word(self, inverse: ArrayLike) -> NDArray[np.float64]:
-        r"""Compute log E S of the explicit form at each b, in closed form.
+        r"""Compute log E S at each b, in closed form, if the words' topics are explicit.
 
         The moments of the Dirichlet distribution are E theta_k^b = B(A, b) / B(alpha_k, b) with
         A = sum_k alpha_k, and similarly for beta.  Minus the derivative of log E S at b = 1 is
