@@ -228,7 +228,7 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= most:
         raise ValueError(
-            f"The squares of {name} in {X.dtype} must sum to at most {most:.3g}. Got a {name} "
+            f"The squares of {name} must sum to at most {most:.3g} in {X.dtype}. Got {name} "
             f"with absolute values up to {np.max(np.abs(X)):.3g}. Rescale {name}."
         )
     return square

@@ -387,8 +387,8 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' needs a temperature that is not variational, because data "
-                "determine only their product. Set a noise_variance, or temperature='annealed'."
+                "noise_variance='learn' needs a temperature that is not variational, because "
+                "data determine only T times the variance. Set it, or temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2

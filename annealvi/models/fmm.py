@@ -213,7 +213,7 @@ class FMM(Mixture):
             raise ValueError(
                 f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
                 f"Choose a noise_variance (now {self.noise_variance:.4g}) and a component_variance "
-                f"(now {self.component_variance:.4g}) closer together or to the variance of X."
+                f"(now {self.component_variance:.4g}) that are closer to each other."
             )
         if self.learn_probability:
             mean = np.diag(R) / self.n_samples

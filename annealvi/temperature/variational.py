@@ -457,7 +457,7 @@ class Variational(Learned):
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
             f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the energy is "
-            f"{-energy / n_units:.4g} nats per {unit}, and with log C(T) {source}, T = 1 is "
+            f"{-energy / n_units:.4g} nats per {unit}. With log C(T) {source}, T = 1 is "
             f"preferred only if the energy is at most {threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

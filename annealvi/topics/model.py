@@ -142,7 +142,7 @@ def _check_lda(lda: Any, n_words: int) -> None:
     check_is_fitted(lda)
     if lda.n_features_in_ != n_words:
         got = f"n_features_in_={lda.n_features_in_}"
-        raise BadParameter("lda", f"a TemperedLDA of the {n_words} words of the vectorizer", got)
+        raise BadParameter("lda", f"fitted to the {n_words} words of the vectorizer", got)
 
 
 @dataclass(eq=False, repr=False)

@@ -63,7 +63,7 @@ def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
             raise BadParameter(f"groups[{document}]", "a group, such as a str or a number", group)
     keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
-        raise BadParameter("groups", "a sequence with a group for at least one document", None)
+        raise BadParameter("groups", "a sequence with at least one group", None)
     return keys
 
 
