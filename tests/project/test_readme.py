@@ -56,13 +56,14 @@ def expected():
     golden = json.loads((CHECKOUT / "tests/project/golden_fits.json").read_text("utf-8"))
     return [
         "each of 21 combinations",
-        f"{behind['tomotopy, averaged']:.3f} nats per word behind after 200 sweeps",
+        f"after 200 sweeps of Gibbs sampling, the method of MALLET, its log-likelihood is "
+        f"{behind['tomotopy, averaged']:.3f} nats per word lower",
         "Averages over 2,000 sweeps are about as good",
         f"from {ahead.max():.3f} ahead to {-ahead.min():.3f} behind",
         f"take {min(times):.0f} to {max(times):.0f} times the CPU",
         f"takes {points['annealvi'][0]} seconds of one core",
         f"200 sweeps of tomotopy take {points['tomotopy, averaged'][0]}",
-        f"at least {100 * min(map(float, back)):.0f}% of the topics that more than two thirds",
+        f"more than two thirds of the runs had found, at least {100 * min(map(float, back)):.0f}%",
         f"in {min(covered)} to {max(covered)} of the cases",
         f"with {len(golden)} fits",
         f"point estimates of the topics {loss('exp(E log β)')}",
