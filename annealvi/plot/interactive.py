@@ -371,7 +371,7 @@ def plot_stability(a: Any, b: Any) -> Any:
     Parameters
     ----------
     a, b : TopicSummary
-        Summaries of the same words.  The numbers of topics may differ.
+        Summaries with the same vocabulary.  The numbers of topics may differ.
 
     Returns
     -------
@@ -383,7 +383,7 @@ def plot_stability(a: Any, b: Any) -> Any:
 
 
 def plot_fit(summary: Any) -> Any:
-    """Draw the temperature and the measures in the history of a fit over its passes.
+    """Draw how the temperature, scores, perplexity and ELBO change over the passes of a fit.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ CRITERIA = ("quality", "held_out_log_likelihood")
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The result of :func:`choose_n_topics`: measures of numbers of topics, and a recommendation.
+    """The result of :func:`choose_n_topics`: measures of fits, and a recommended number of topics.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Choice:
         Number of documents that were used for the measures; X may contain more documents.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
         The topics that the runs found with the recommended number of topics.  This attribute is
-        None in the `choice_` of a TopicModel and in files.
+        None in the `choice_` of a TopicModel.
     """
 
     ks: NDArray[np.int64]
