@@ -1,4 +1,4 @@
-"""A progress bar for a fit: the steps done, the time left, and the current bound."""
+"""A progress bar for a fit: the steps done, the time left, and how well the model fits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PAUSE, SHARE = 0.5, 0.02
 class ProgressBar:
     """A callback that shows the progress of `fit` as a tqdm progress bar.
 
-    The bar counts the steps of all runs, and shows the time left, the temperature and a current
-    score.  The score is, for LDA, the perplexity of up to 200 training documents, for a mixture the
-    ELBO per sample, and for a deep model the ELBO of the last step.  The bound is computed at most
+    The bar counts the steps of all runs, and shows the time left, the temperature and a measure of
+    the fit.  For LDA the measure is the perplexity of up to 200 training documents, for a mixture
+    the ELBO per sample, and for a deep model the ELBO of the last step.  It is computed at most
     twice a second, which takes about two percent of the time.  A fit with a progress bar has the
     same result, bit for bit, as a fit without.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
     shows scikit-learn's own bars instead, which require the package rich.  `partial_fit` shows no
-    bar: use tqdm around your own loop of calls.
+    bar.  To see one, wrap the loop that calls `partial_fit` in ``tqdm.tqdm``.
 
     Parameters
     ----------

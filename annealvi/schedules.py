@@ -1,9 +1,8 @@
 r"""Schedules, which define how a number decreases or increases during a fit.
 
-A schedule maps the fraction of the fit that is done to a value.  Temperatures
-(:class:`annealvi.temperature.Annealed`) and the magnitudes of proximity penalties
-(:mod:`annealvi.proximity`) decrease.  The weight beta of
-:class:`annealvi.deep.HierarchicalPosterior` increases.
+A schedule maps the fraction of the fit that is done to a value.  Two values decrease: temperatures
+(:class:`annealvi.temperature.Annealed`), and the weight of the penalty that keeps q from changing
+fast (:mod:`annealvi.proximity`).  The weight beta in the objectives of ``annealvi.deep`` increases.
 """
 
 from __future__ import annotations

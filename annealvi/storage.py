@@ -117,8 +117,8 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
         The file to read.
     **parameters : objects
         Parameters that replace those in the file.  Functions must be passed, because a file cannot
-        contain them:  ``load(path, log_density=f)``.  To use an estimator that was fitted on a GPU
-        without one, pass ``device="cpu"``.
+        contain them: ``load(path, log_density=f)``.  To use an estimator on a CPU
+        after a fit on a GPU, pass ``device="cpu"``.
 
     Returns
     -------

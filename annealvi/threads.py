@@ -1,9 +1,9 @@
 """The locks of estimators, and shallow copies.  docs/look_up/threads.md explains the policy.
 
 With :func:`writing`, one thread at a time fits or changes an estimator, possibly for hours.  With
-:func:`reading`, any number of threads read an estimator.  With :func:`changing`, a step of a fit,
-or setting an attribute, stores its result while no other thread reads.  Locks are not stored as
-attributes of the estimators, so copies and pickles do not include them.
+:func:`reading`, any number of threads read an estimator.  With :func:`changing`, one thread stores
+the result of a step or assigns to an attribute while no other thread reads.  Locks are not stored
+as attributes of the estimators, so copies and pickles do not include them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ T = TypeVar("T")
 class _Lock:
     """A lock that is either shared by readers or held by one thread; no thread waits for ever.
 
-    A thread that holds the lock may take it again.  Threads that read do not wait for each other.
+    A thread that holds the lock may take it again.  Callers must not make a thread that reads wait
+    for another reader, because the other reader may have to wait for the first.
     """
 
     def __init__(self) -> None:

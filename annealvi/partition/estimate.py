@@ -159,11 +159,10 @@ class PowerGrid:
     """Computes sums of powers p^b at inverse temperatures b_1, ..., b_M.
 
     If the grid is evenly spaced, each power is the previous power times a constant.  Any other grid
-    is covered by panels, which are short and evenly spaced.  Sums are interpolated between points
-    about as accurately as double precision allows.  For b up to about 1 and numbers p in [0, 1] the
-    relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  Sums of such
-    powers are as accurate.  For smaller p the result is too inaccurate, unless the terms of larger
-    p dominate the sum.
+    is covered by panels, which are short, evenly spaced grids.  Sums are interpolated between the
+    points of panels about as accurately as double precision allows.  For b up to about 1 and p in
+    [0, 1] the relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  The
+    errors of sums are as small, except for sums in which powers of p < 1e-20 dominate.
 
     Parameters
     ----------
@@ -193,7 +192,7 @@ class PowerGrid:
         self.n_points = len(self.points)
 
     def _follow(self, low: float, step: float, size: int, descending: bool) -> None:
-        """Divide an even grid into panels that are short enough to limit rounding errors."""
+        """Divide an evenly spaced grid into panels so short that rounding errors are small."""
         n_panels = -(-size // _MOST_STEPS)
         self._size = -(-size // n_panels)
         self._starts = low + step * self._size * np.arange(n_panels)
@@ -207,7 +206,8 @@ class PowerGrid:
     def _cover(self, b: NDArray[np.float64]) -> None:
         """Make panels of evenly spaced points, and the matrix that interpolates from them.
 
-        Each panel starts at a multiple of its step, so the kernel computes one exponential less.
+        Each panel starts at a multiple k h of its step h.  So the kernel computes (p^h)^k instead
+        of a second exponential, p^(k h).
         """
         low, high = float(b.min()), float(b.max())
         margin = _ORDER // 2
@@ -262,9 +262,10 @@ class PowerGrid:
 
         Parameters
         ----------
-        logs : ndarray of shape (R, n padded)
-            Rows l_r from :func:`annealvi._kernels.layout.padded_rows`, padded with -infinity.
-        weights : ndarray of shape (n_points, n padded), optional
+        logs : ndarray of shape (R, n_padded)
+            Rows l_r of length n, padded with -infinity to the length n_padded (see
+            :func:`annealvi._kernels.layout.padded_rows`).
+        weights : ndarray of shape (n_points, n_padded), optional
         n_threads : int, default=1
         """
         out = np.empty((len(logs), self.n_points))
@@ -280,12 +281,12 @@ class PowerGrid:
         *,
         n_threads: int = 1,
     ) -> NDArray[np.float64]:
-        """Compute sum_v exp(b_j l_vk) at the points, of shape (n_points, n padded).
+        """Compute sum_v exp(b_j l_vk) at the points, of shape (n_points, n_padded).
 
         Parameters
         ----------
-        logs : ndarray of shape (V, n padded)
-        out : ndarray of shape (n_points, n padded), optional
+        logs : ndarray of shape (V, n_padded)
+        out : ndarray of shape (n_points, n_padded), optional
             The array to which the sums are added.  If rows are passed in several pieces, sums are
             bit-identical if all pieces except the last have a multiple of SUMMED_ROWS rows.
         n_threads : int, default=1
@@ -339,12 +340,12 @@ _LEAST_EFFECTIVE = 2.0
 class Conjugate(Protocol):
     """The methods that :func:`log_partition` needs from a conditionally conjugate model.
 
-    A model may also have methods that return
+    C is the normaliser of the tempered likelihood.  A model may also have these methods:
 
-    - ``prior_centre()``: the parameters at the centre of the prior, for ``method="map"``;
-    - ``log_partition(inverse)``: log C in closed form, for "exact";
-    - ``posterior_log_partition(inverse, data)``: log C at the current q, for "posterior";
-    - ``hyperparameters()``: a dict of hyperparameters that is kept with the result.
+    - ``prior_centre()`` returns the centre of the prior, which ``method="map"`` needs.
+    - ``log_partition(inverse)`` returns log C in closed form, for ``method="exact"``.
+    - ``posterior_log_partition(inverse, data)`` returns log C at q, for ``method="posterior"``.
+    - ``hyperparameters()`` returns a dict of hyperparameters that is kept with the result.
 
     Attributes
     ----------
@@ -360,14 +361,13 @@ class Conjugate(Protocol):
     def local_log_partition(
         self, parameters: Any, inverse: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The log normaliser a_l(b beta) - b a_l(beta) of one tempered datum, at each b."""
+        """The logarithm of S, the sum of one datum's tempered likelihood, at each b."""
 
 
 class Nested(Protocol):
-    """Methods of a model whose partition function C(T) is not a product of equal factors.
+    """Methods of a model in which each datum contributes a different factor to the normaliser C.
 
-    An example is latent Dirichlet allocation, in which each document has its own length and
-    its own parameters.
+    In latent Dirichlet allocation, for example, documents have different lengths and parameters.
     """
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
@@ -394,9 +394,9 @@ def log_partition(
 ) -> LogPartition:
     r"""Estimate log C(T) of a model over a grid of inverse temperatures b = 1/T.
 
-    The tempered likelihood of one datum sums to S(beta, b) = exp(a_l(b beta) - b a_l(beta)).
-    For N data, log C = log E[S^N], with the expectation over the prior of beta (Mandt et al.
-    2016, A.1).
+    The tempered likelihood of one datum sums to S(beta, b) = exp(a_l(b beta) - b a_l(beta)),
+    where a_l is the log normaliser of the likelihood at T = 1.  For N data, log C = log E[S^N],
+    with the expectation over the prior of beta (Mandt et al. 2016, A.1).
 
     Parameters
     ----------
@@ -445,12 +445,12 @@ def log_partition(
 
     Notes
     -----
-    Monte Carlo estimates of C for an LDAPrior are unbiased if each document has its own draws.
-    Documents have their own draws if D n_theta K <= 5e5 in the explicit form, or D n_theta K V <=
-    5e5 in the collapsed form.  If there are many temperatures, this needs a D of at most a few
-    hundred.  Otherwise documents share draws in G groups, and log C is too high.  If this bias is
-    small, it is about D (D / G - 1) / (2 n_theta) times the relative variance over theta of a
-    document's S^n.  The standard error does not include the bias.
+    Monte Carlo estimates of C for an LDAPrior are unbiased if each of its D documents has its own
+    draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or
+    D n_theta K V <= 5e5 if it has ``form="collapsed"``.  For many temperatures, it also requires
+    that D is at most a few hundred.  Otherwise documents share draws in G groups, and log C is too
+    high.  If this bias is small, it is about D (D / G - 1) / (2 n_theta) times the relative
+    variance over theta of a document's S^n.  The standard error does not include the bias.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Figures of fits: temperatures, learning curves, components, and comparisons of numbers of topics.
+"""Figures of temperatures, learning curves, components, and the choice of the number of topics.
 
 Every function draws into the Axes that you pass, or into new Axes, and returns them.  The functions
 require matplotlib (``pip install matplotlib``).

@@ -371,7 +371,7 @@ def plot_stability(a: Any, b: Any) -> Any:
     Parameters
     ----------
     a, b : TopicSummary
-        Summaries of two models with the same vocabulary.  The numbers of topics may differ.
+        Summaries with the same vocabulary.  The numbers of topics may differ.
 
     Returns
     -------
@@ -383,7 +383,7 @@ def plot_stability(a: Any, b: Any) -> Any:
 
 
 def plot_fit(summary: Any) -> Any:
-    """Draw the temperature and the bound or scores of a fit, pass by pass.
+    """Draw how the temperature, scores, perplexity and ELBO change over the passes of a fit.
 
     Parameters
     ----------

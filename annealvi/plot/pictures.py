@@ -103,7 +103,7 @@ def check_summary(summary: Any, name: str = "summary") -> Any:
 
 
 def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
-    """Raise TypeError or ValueError if `a` and `b` are not two summaries of the same words."""
+    """Raise TypeError or ValueError if `a` and `b` are not summaries with the same vocabulary."""
     for summary, name in zip((a, b), names, strict=True):
         check_summary(summary, name)
     if not np.array_equal(a.feature_names, b.feature_names):
@@ -167,9 +167,10 @@ _CHARACTER, _LINE, _ROOM = 3.3, 16, 6
 
 
 def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
-    """Choose the circles whose names can be written without covering other names or centres.
+    """Choose the names to write, so that no name covers another name or the centre of a circle.
 
-    Large topics come first.  If a name does not fit, its first word is used, or nothing.
+    Names stand above their circles, and the names of large topics are placed first.  If a name
+    does not fit, its first word is written, or nothing.
     """
     across, up = (
         size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
@@ -235,7 +236,7 @@ def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses
 def _beginnings(index: Any) -> Any:
     """Return the beginnings of periods.
 
-    pandas labels a year with its last day, which would be drawn where the next year begins.
+    Pandas labels a year by its last day, which in a figure is where the next year begins.
     """
     if index.freq is None:  # periods without a name in pandas, whose index is their first day
         return index

@@ -283,11 +283,11 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
     If the covariate has two values, the difference of shares is drawn for each topic, as a dot that
-    is filled if the interval does not contain 0.  If it has more values, the mean share at each
-    value is drawn; of more than ten categories, only the ten with the smallest standard errors are
-    drawn.  For a numeric covariate with more than ten values, mean shares are drawn as curves.  A
-    cross, or a curve without a band, means that the topic has no interval.  The other covariates
-    keep the values that they have in the data.
+    is filled if the interval does not contain 0.  If it has more values, the mean shares at each
+    value are drawn.  If there are more than ten values, the mean shares are drawn as curves for
+    numbers; for other values, only the ten with the smallest standard errors are drawn.  A cross,
+    or a curve without a band, means that the topic has no interval.  For each mean, the covariate
+    is set to the value in all documents, and the other covariates keep their values in the data.
 
     Parameters
     ----------
@@ -508,7 +508,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     Parameters
     ----------
     a, b : TopicSummary
-        Summaries of the same words.  The numbers of topics may differ.
+        Summaries with the same vocabulary.  The numbers of topics may differ.
     ax : matplotlib Axes, optional
 
     Returns

@@ -122,14 +122,15 @@ class ProximityAscent(BaseEstimator):
         are added.  ``method="annealing"`` does not use `distance`.
     method : {"fast", "inner", "annealing"}, default="fast"
         ``"fast"`` is Algorithm 2 of the paper, ``"inner"`` is Algorithm 1, and ``"annealing"`` is
-        deterministic annealing with the same magnitudes.
+        deterministic annealing, which multiplies the entropy of q by max(1, k).
     magnitude : float or None, default=None
-        The first magnitude :math:`k_0 \ge 0`.  None means :math:`|L|` at the start of each
-        run.  With 0 the ascent is plain variational inference.
+        The value :math:`k_0 \ge 0`, in the first step, of the factor k of the distance or entropy.
+        None means the absolute ELBO at the start of each run.  With 0 the ascent is plain
+        variational inference.
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^{t/T}` or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
-        The fraction of the magnitude that remains at the end, in (0, 1].  Not used with
+        The fraction of :math:`k_0` that remains at the end, in (0, 1].  Not used with
         ``shape="linear"``.
     decay : float, default=0.9999
         The factor :math:`\alpha` of the moving average, in (0, 1].

@@ -102,13 +102,13 @@ class BernoulliFactorModel:
         return self._x.shape[-2]
 
     def check_means(self, means: ArrayLike) -> Array:
-        """Check the components from which a fit starts; return them with shape (n_runs, K, D).
+        """Check the components with which runs start; return them with shape (n_runs, K, D).
 
         Parameters
         ----------
         means : array-like of shape (n_components, n_features) or \
                 (n_runs, n_components, n_features)
-            The components.  Without the first axis they are the start of a single run.
+            The components.  Without the first axis, a single run starts with them.
 
         Raises
         ------
@@ -133,8 +133,8 @@ class BernoulliFactorModel:
 
         Parameters
         ----------
-        q : Bernoulli of logits of shape (n_runs, n_components, n_samples)
-            The factors, with the logits theta.
+        q : Bernoulli
+            The factors.  Their logits theta have the shape (n_runs, n_components, n_samples).
         means : ndarray of shape (n_runs, n_components, n_features)
             The components mu.
 
@@ -185,7 +185,8 @@ class BernoulliFactorModel:
 
         Parameters
         ----------
-        q : Bernoulli of logits of shape (n_runs, n_components, n_samples)
+        q : Bernoulli
+            The factors, as in `elbo`.
 
         Returns
         -------

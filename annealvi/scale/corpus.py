@@ -72,9 +72,9 @@ def facts_of(X: sparse.csr_matrix) -> Facts:
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
-    """Make a shard (some documents) from pieces of partitions, and convert it to a dtype.
+    """Make a shard: a matrix of the given dtype with the documents of some pieces of partitions.
 
-    If there is only one piece, and it has this dtype, the shard is a view of its partition.
+    If there is only one piece and its partition has this dtype, the shard is a view, not a copy.
     """
     parts = [view(X, piece.start, piece.stop) for piece, X in zip(pieces, partitions, strict=True)]
     shard = parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
@@ -104,11 +104,12 @@ class Order(NamedTuple):
 def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: int) -> Order:
     """Order the shards such that each minibatch contains shards of many partitions.
 
-    The first shards have `shard_size` documents each, all of the same partition.  Each minibatch
-    has one shard of each of `shards_per_batch` partitions, which come from all over the corpus.  If
-    there are fewer partitions, each is cut into parts, which are treated as partitions.  The
-    remaining documents of all partitions come last, in shards of the same size; the very last shard
-    may be smaller.  The order depends only on the arguments.
+    The corpus consists of partitions, whose documents are put into shards of `shard_size`.  First
+    come the shards whose documents are all from one partition.  Partitions form groups of
+    `shards_per_batch` partitions, which are spread over the corpus, and a minibatch has one shard
+    of each partition of a group.  If there are fewer partitions than `shards_per_batch`, each is
+    cut into parts, which are treated as partitions.  The remaining documents come last, in shards
+    of the same size; the very last shard may be smaller.  The order depends only on the arguments.
     """
     n_parts = -(-shards_per_batch // len(lengths))
     rows: list[list[Piece]] = []  # the full shards of each part of a partition

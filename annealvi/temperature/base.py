@@ -2,9 +2,8 @@
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
 objective is smoother, which helps the fit to find a good optimum.  Before each step the optimiser
-calls ``tempering(step)`` of the temperature object, which returns a
-:class:`annealvi.model.Tempering` with b = ``inverse(step)``.  After the local part of the step it
-calls ``observe`` with the result.
+calls ``tempering(step)`` of the temperature object, which returns b = ``inverse(step)`` and what is
+raised to this power.  After the local part of the step it calls ``observe`` with the result.
 
 References
 ----------
@@ -58,7 +57,7 @@ class Temperature(BaseEstimator):
 
     @checked
     def plan(self, n_steps: int | None, steps_per_pass: float = 1, *, model: Any = None) -> Self:
-        """Return a copy of this temperature for one fit, whose length is known.
+        """Return a copy of this temperature that is prepared for one fit.
 
         Parameters
         ----------
@@ -93,7 +92,7 @@ class Temperature(BaseEstimator):
         """Compute what `inverse` needs; this is called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the plan and what was learned, but not the parameters, as a dict for a file.
+        """Return the plan and what was learned, without parameters, as a dict for a file.
 
         Raises
         ------
@@ -161,7 +160,7 @@ class Temperature(BaseEstimator):
         return Tempering(self.inverse(step), self.form)
 
     def learned(self) -> Tempering | None:
-        """The temperature for predictions that a fit has learned; None if T followed a plan."""
+        """The temperature that a fit learned for predictions; None if T followed a plan."""
         return None
 
 
@@ -181,7 +180,7 @@ _PLANNED = Schema(temperature=Parameter(), state=Tree())
 
 
 def temperature_tree(temperature: Temperature) -> dict[str, Any]:
-    """A planned temperature as a tree for a file: its parameters, and what it has learned."""
+    """A temperature as a dict for a file: its parameters, its plan and what was learned."""
     state = temperature.state_dict()
     return {"temperature": parameter_tree(temperature, "temperature"), "state": state}
 
@@ -189,7 +188,7 @@ def temperature_tree(temperature: Temperature) -> dict[str, Any]:
 def restored_temperature(
     tree: Mapping[str, Any], way: str = "temperature", *, model: Any = None
 ) -> Temperature:
-    """Read a planned temperature from a tree; its fit continues with `model`."""
+    """Make a temperature from the dict in a file; its fit continues with `model`."""
     temperature, state = _PLANNED.load(tree, way).values()
     if not isinstance(temperature, Temperature):
         raise damaged(f"{way}.temperature", "a temperature", temperature)

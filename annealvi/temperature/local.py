@@ -25,7 +25,7 @@ SCORE_GRID = np.arange(1, 101) / 100
 
 @dataclass(eq=False)
 class DocumentRule:
-    r"""The rule that computes the temperatures of documents from their energies.
+    r"""The rule that computes each document's temperature from its expected log-likelihood L_d.
 
     .. math::
        r_{md} \propto \pi_m \exp(b_m L_d - \log C_d(b_m)), \quad b^*_d = \sum_m r_{md} b_m
@@ -78,8 +78,8 @@ class LocalVariational(Learned):
 
     The topics become :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
 
-    Without damping, the temperatures :math:`1 / b^*_d` would fall to 1 in less than one pass.  By
-    default the temperatures are rescaled: their geometric mean falls over the whole fit,
+    If documents had the temperatures :math:`1 / b^*_d`, these would fall to 1 in less than one pass
+    over the data.  By default they are rescaled such that their geometric mean falls over the fit:
 
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
@@ -112,12 +112,12 @@ class LocalVariational(Learned):
         The temperature then measures how unusual a document is.
     undamped : bool, default=False
         If True, the inverse temperature of a document is :math:`b^*_d` itself, as in the paper.
-        `damping` and `start` then affect only the first round of each step.
+        `damping` and `start` then affect only the first of the `rounds` of each step.
     damping : float or None, default=None
-        At each step :math:`\log \bar B` moves by this fraction of its distance to 0, in
-        (0, 1].  None means 1 - exp(-12 / S) for S planned steps.
+        The fraction, in (0, 1], of its distance to 0 by which :math:`\log \bar B` (see above)
+        moves at each step.  None means 1 - exp(-12 / S) for S planned steps.
     start : float, default=3.9
-        The level :math:`1 / \bar B` >= 1 of the temperatures in the first step.
+        The geometric mean :math:`1 / \bar B` >= 1 of the temperatures in the first step.
     rounds : int, default=2
         How many times a step fits documents and then temperatures, before it updates topics.
     energy_average : float, default=0.1
@@ -229,9 +229,9 @@ class LocalVariational(Learned):
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
-        """The rule of the last step in which T was learned, without the scaling of temperatures.
+        """The rule of the last step in which T was learned, but without the rescaling.
 
-        Without scaling, the temperature of a document does not depend on other documents.
+        Without the rescaling, the temperature of a document does not depend on other documents.
         """
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 

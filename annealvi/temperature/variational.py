@@ -119,8 +119,8 @@ COLD = 1.1
 class Variational(Learned):
     r"""A temperature learned from the data: T is a latent variable on a grid.
 
-    The grid T_1 = 1 < ... < T_M is evenly spaced in log T.  Let :math:`\pi` be the prior of T over
-    the grid, and r the variational distribution of T over it.  Each step computes
+    The grid T_1 = 1 < ... < T_M is evenly spaced in log T, and T = T_y for a latent number y.  Let
+    :math:`\pi` be the prior of y, and r its approximate posterior q(y).  Each step computes
 
     .. math::
        r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
@@ -149,11 +149,11 @@ class Variational(Learned):
         The prior :math:`\pi`, positive numbers.  None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
         How log C(T) is computed.  ``"posterior"`` uses the current q.  ``"prior"`` averages over
-        the prior; for topic models this is the upper bound N log E S (Jensen), where S is the sum
-        of a tempered likelihood over words, which has a closed form and the exact slope at T = 1.
-        A LogPartition or an array of shape (M,) contains values on the same grid; see
-        :func:`annealvi.partition.log_partition`.  Models whose log C(T) has an exact formula, such
-        as the mixtures, use it with ``"posterior"`` and ``"prior"``.
+        the prior; for topic models log C(T) is then the lower bound N log E S, where N is the
+        number of words, S the sum of a word's tempered likelihood and E the mean over the prior.
+        The bound has a closed form and the exact slope at T = 1.  A LogPartition or an array of
+        shape (M,) contains values on the same grid; see :func:`annealvi.partition.log_partition`.
+        Models with an exact log C(T), such as mixtures, use it for ``"posterior"`` and ``"prior"``.
     damping : float or None, default=None
         At each step log T moves by this fraction of the distance to its new value, in (0, 1].
         With 1, T follows the energy immediately and falls too early to help.  None means 0.03 for
@@ -231,9 +231,9 @@ class Variational(Learned):
         ----------
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
             How log C(T) is computed, as in the class.  For topic models ``"prior"`` differs from
-            the paper's Eq. 18.  ``"prior"`` is Jensen's bound N log E S of the explicit form, which
-            LDA's updates temper and which needs no random draws.  Eq. 18 is a Monte Carlo estimate
-            of the form in which topic assignments are summed out.  To use Eq. 18, compute a
+            the paper's Eq. 18.  ``"prior"`` is the bound N log E S for the joint likelihood of
+            words and topic assignments, which LDA's updates temper.  It needs no random draws.  Eq.
+            18 is a Monte Carlo estimate with assignments summed out.  To use Eq. 18, compute a
             LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in the
             example.  On 1,000 abstracts T then rises to 10 after the first step and stays there
             (docs/understand/temperatures.md).
@@ -365,8 +365,8 @@ class Variational(Learned):
     def observe(self, local: LocalStep, scale: float) -> None:
         """Update q(y) and T from the energy of a step.
 
-        Together, the local step, the global step and this method are the updates of variational
-        tempering (Mandt et al. 2016, Eqs. 8 and 9), with the damping added.
+        A step of variational tempering (Mandt et al. 2016, Eqs. 8 and 9) consists of a local step,
+        a global step and this update, to which the damping was added.
         """
         if not self._learns():
             return
@@ -397,7 +397,7 @@ class Variational(Learned):
             self._warn_if_hot(math.exp(-wanted), local.unit)
 
     def path(self) -> NDArray[np.float32]:
-        """q(y) after each step that learned, of shape (n_steps, M)."""
+        """q(y) after each step in which T was learned, of shape (n_steps, M)."""
         return np.array(self._path, dtype=np.float32).reshape(-1, len(self.posterior_))
 
     def tempered_energy(
@@ -410,14 +410,14 @@ class Variational(Learned):
         energy : float
             The energy L of all data.
         log_partition : ndarray of shape (M,), optional
-            log C(T) of all data.  By default, the value in the last step in which T was learned.
+            log C(T) of all data.  None means its values when T was last learned.
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
         scores = self._scores(energy, log_c)
         return float(np.sum(self.posterior_ * scores) + special.entr(self.posterior_).sum())
 
     def learned(self) -> Tempering:
-        """The last temperature before the final steps at T = 1; 1 if no step has learned T."""
+        """The last temperature before the final steps at T = 1; 1 if T was never learned."""
         return Tempering(min(1.0, self._b)) if self._path else UNTEMPERED
 
     def _current_log_c(self) -> NDArray[np.float64]:
@@ -451,13 +451,13 @@ class Variational(Learned):
         if -energy / n_units <= threshold:
             return  # T is still falling
         given = not isinstance(self.partition, str)
-        source = "as passed" if given else f"of partition={self.partition!r}"
+        source = "that was passed" if given else f"of partition={self.partition!r}"
         advice = "Make more steps, or use an annealed temperature."
         if given or self.partition == "prior":
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
             f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the energy is "
-            f"{-energy / n_units:.4g} nats per {unit}. With log C(T) {source}, T = 1 is "
-            f"preferred only if the energy is at most {threshold:.4g}. {advice}",
+            f"{-energy / n_units:.4g} nats per {unit}. With the log C(T) {source}, T falls to 1 "
+            f"only if the energy is at most {threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

@@ -56,7 +56,7 @@ CRITERIA = ("quality", "held_out_log_likelihood")
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The result of :func:`choose_n_topics`: measures of each number, and a recommendation.
+    """The result of :func:`choose_n_topics`: measures of fits, and a recommended number of topics.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class Choice:
     n_documents : int
         Number of documents that were used for the measures; X may contain more documents.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
-        The topics that the runs found with the recommended number of topics.  None in the `choice_`
-        of a TopicModel, and after loading from a file.
+        The topics that the runs found with the recommended number of topics.  This attribute is
+        None in the `choice_` of a TopicModel.
     """
 
     ks: NDArray[np.int64]
