@@ -23,7 +23,7 @@ class LocalRule(Protocol):
     Attributes
     ----------
     inverses : ndarray of shape (M,)
-        Inverse temperatures at which the rule needs log C of each datum.
+        Inverse temperatures at which the rule needs the log normaliser log C of each datum.
     rounds : int
         How many times the rule fits the local variables and then the temperatures.
     """

@@ -105,7 +105,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     elif known:
         model.fit_counts(corpus.counts, corpus.words)
     elif model.seed_words:
-        raise ValueError("--seed-words needs the names of the columns. Pass --vocabulary too.")
+        raise ValueError("--seed-words needs the word of each column. Pass --vocabulary as well.")
     else:
         say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))

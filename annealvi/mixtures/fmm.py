@@ -95,8 +95,8 @@ class TemperedFMM(
         - An object of :mod:`annealvi.temperature`.
 
         At high T components could shrink to zero.  Therefore, while T falls, each iteration is
-        followed by a random move of the components.  A move is a hundredth as long as the vectors
-        of ``init="random"``.
+        followed by a random move of the components.  The move is a random vector, a hundredth as
+        long as those from which ``init="random"`` starts.
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-4

@@ -116,7 +116,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     counts = tmp_path / "counts.npz"
     sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
     seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
-    assert "--seed-words needs the names of the columns" in refused("fit", counts, *seeds)
+    assert "--seed-words needs the word of each column" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
     assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
 
