@@ -65,15 +65,13 @@ class Choice:
     measures : dict of str to ndarray of shape (n_ks, n_runs)
         Each array has a row for each number of topics and a column for each run.  Higher is better.
 
-        - ``held_out_log_likelihood``: log-likelihood per word of documents that were not fitted, by
-          :func:`annealvi.metrics.document_completion`, in nats.
-        - ``gain``: held-out log-likelihood minus the log-likelihood if all documents had the same
-          word frequencies.
+        - ``held_out_log_likelihood``: log-likelihood per word of documents that were not used in
+          the fit, by :func:`annealvi.metrics.document_completion`, in nats.
+        - ``gain``: held-out log-likelihood minus that of a prediction by word frequencies alone.
         - ``coherence``: mean NPMI of the ten most probable words of the topics.
-        - ``diversity``: share of distinct words among the ten most probable words of the topics.
+        - ``diversity``: share of distinct words in the topics' lists of ten most probable words.
         - ``quality``: coherence times diversity, or coherence alone if it is negative.
-        - ``stability``: :func:`annealvi.metrics.topic_stability`, with a column for each pair of
-          runs.
+        - ``stability``: :func:`annealvi.metrics.topic_stability`, with columns for pairs of runs.
     criterion : {"quality", "held_out_log_likelihood"}
         The measure on which the recommendation is based.
     recommended : int
@@ -197,8 +195,8 @@ def choose_n_topics(
 ) -> Choice:
     """Compare fits with several numbers of topics, and recommend one of these numbers.
 
-    Each run has its own random seed. It holds out a tenth of the documents, and fits a model with
-    each number of topics to the others.
+    The comparison is repeated in several runs with different random seeds.  Each run holds out a
+    tenth of the documents, and fits a model with each number of topics to the other documents.
 
     Parameters
     ----------
@@ -208,25 +206,26 @@ def choose_n_topics(
         The numbers of topics to compare.
     n_runs : int, default=3
         Number of runs.  A difference between numbers of topics is uncertain if it is smaller than
-        the standard deviation over runs.  The stability of topics between runs requires at least
-        two.
+        the standard deviation over runs.  The measure ``stability`` compares the topics of two
+        runs, so it requires at least two.
     criterion : {"quality", "held_out_log_likelihood"}, default="quality"
         The measure on which the recommendation is based.
 
         - ``"quality"`` is for topics that people read.  The recommended number of topics has the
-          highest quality: the mean coherence of topics times their diversity, the share of distinct
-          words among all top-ten words.  With too few topics a topic mixes several themes and is
-          less coherent; with too many, topics repeat each other.
+          highest quality, which is coherence times diversity.  Coherence is high if the ten most
+          probable words of each topic occur in the same documents.  Diversity is the share of
+          distinct words in these lists of ten words.  With too few topics a topic mixes several
+          themes and is less coherent; with too many, topics repeat each other.
         - ``"held_out_log_likelihood"`` is for prediction, or for topic proportions as features.
-          Each number gains log-likelihood over a model of word frequencies; the smallest number
-          with 95% of the largest gain is recommended.  On large corpora this is often the largest
-          of `ks`.
+          The gain is the held-out log-likelihood minus that of a prediction by word frequencies.
+          The smallest number with at least 95% of the largest gain is recommended.  On large
+          corpora this is often the largest of `ks`.
     max_documents : int, default=5000
         If X has more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
         A model whose parameters are used, except the number of topics, `random_state`, callbacks
-        and `seed_words`.  A TemperedLDA with `n_jobs` uses more threads in each fit.  With a
-        TopicModel, X must be texts.
+        and `seed_words`.  Each fit uses one thread, unless the TemperedLDA has another `n_jobs`.
+        With a TopicModel, X must be texts.
     random_state : int, RandomState instance or None, default=None
         Random seed of the sample, of the held-out documents and of the fits.
     n_jobs : int, default=None
@@ -446,8 +445,8 @@ def _by_likelihood(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
         f"{ks[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the largest "
-        f"gain in held-out log-likelihood per word over word frequencies: {gain[best]:.3f} nats "
-        f"with {ks[best]} topics. Its gain is {_told(measures['gain'][row])} nats."
+        f"gain in held-out log-likelihood per word over prediction without topics: {gain[best]:.3f}"
+        f" nats with {ks[best]} topics. Its gain is {_told(measures['gain'][row])} nats."
     )
 
 

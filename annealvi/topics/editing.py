@@ -115,8 +115,7 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
 
     See Also
     --------
-    refine_topics : Continues the fit, so that the remaining topics adjust to the words of the
-    removed topics.
+    refine_topics : Continues the fit, so that the other topics learn the words of removed topics.
 
     Notes
     -----
@@ -137,8 +136,8 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
 def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     r"""Merge topics, two at a time, until n topics remain.
 
-    Each step merges the two topics whose merger loses the least information about words.  These
-    topics have similar words, or are small.
+    Each step merges the two topics whose merger loses the least information about words.  Little
+    information is lost if the two topics have similar words, or if one of them is small.
 
     Parameters
     ----------
@@ -148,7 +147,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
         Number of topics that remain, from 1 to the number of topics of the model.
     X : documents, default=None
         Documents in which the size of each topic is measured: word counts, or texts for a
-        TopicModel.  By default the sizes are those in the documents of the fit.
+        TopicModel.  None means the documents to which the model was fitted.
 
     Returns
     -------

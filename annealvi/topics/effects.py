@@ -66,7 +66,7 @@ class Part(NamedTuple):
 
     @classmethod
     def between(cls, estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> Part:
-        """Compute the covariance between m estimates, of shape (m, K, n_terms), of found topics."""
+        """Compute the covariances of estimates of shape (m, K, n_terms); see `covariance_of`."""
         return cls(covariance_of(estimates, found), found.sum(axis=0) - 1.0)
 
 
@@ -78,23 +78,23 @@ class Effects:
     design : Design
     estimate : ndarray of shape (K, n_terms)
     parts : list of Part
+        The covariances of the estimates, one for each source of error.
     labels : dict of int to str
-        The K topics.
+        The numbers and labels of the K topics.
     support : ndarray of shape (K,) or None
+        The column of `table`.
 
     Attributes
     ----------
-    terms : list of str
-        The terms of the formula.
-    covariates : list of str
-        The covariates that the formula uses.
+    terms, covariates : list of str
+        The terms of the formula, and the covariates that it uses.
     n_documents : int
         Number of documents in the regression.
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
         ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, and
-        ``p_value`` (two-sided, for no effect).  If the summary has refits, the column ``support``
-        is the share of refits that found the topic.
+        ``p_value`` (two-sided, for no effect).  With refits (further fits of the model), there is a
+        column ``support``, the share of refits that found a similar topic.
     """
 
     def __init__(
@@ -131,8 +131,8 @@ class Effects:
         Returns
         -------
         pandas.DataFrame
-            A row for each topic, with the columns of `table`.  ``estimate`` is the mean share with
-            the values `first` minus the mean share with the values `second`.
+            A row for each topic, with the columns of `table` except ``term``.  ``estimate`` is the
+            mean share with the values `first` minus the mean share with the values `second`.
 
         Raises
         ------

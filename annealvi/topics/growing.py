@@ -1,7 +1,7 @@
 """New words in a stream, which are candidates until enough documents contain them.
 
-`min_df` and `max_df` of the vectorizer apply to all documents of the stream so far.  A candidate is
-added to the vocabulary as soon as it is within the limits.  Words are never removed.
+The limits `min_df`, `max_df` and `max_features` apply to all documents of the stream so far.  A
+candidate is added to the vocabulary as soon as it is within the limits.  Words are never removed.
 """
 
 from __future__ import annotations

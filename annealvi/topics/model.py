@@ -126,7 +126,7 @@ def _known_counts(vectorizer: Any, texts: Any, what: str) -> sparse.csr_matrix:
 
 
 def _clusters_of(lda: TemperedLDA, X: sparse.csr_matrix) -> TemperedMultinomialMixture:
-    """Fit clusters of documents, starting from the topics."""
+    """Fit a mixture with a cluster of documents for each topic, initialised with the topics."""
     K = number_of_topics(lda)
     mixture = TemperedMultinomialMixture(K, init=lda.components_, n_jobs=lda.n_jobs)
     with warnings.catch_warnings():  # clusters without documents do not mean that topics are bad
@@ -141,8 +141,8 @@ def _check_lda(lda: Any, n_words: int) -> None:
         raise BadParameter("lda", "a TemperedLDA", lda)
     check_is_fitted(lda)
     if lda.n_features_in_ != n_words:
-        got = f"n_features_in_={lda.n_features_in_}"
-        raise BadParameter("lda", f"fitted to the {n_words} words of the vectorizer", got)
+        wanted = f"a TemperedLDA that was fitted to the {n_words} words of the vectorizer"
+        raise BadParameter("lda", wanted, f"n_features_in_={lda.n_features_in_}")
 
 
 @dataclass(eq=False, repr=False)
@@ -176,10 +176,9 @@ class TopicModel(
     seed_words : dict of str to list of str, default=None
         Topics that you look for, as a dict of names to some words of the topic, for example
         ``{"space": ["nasa", "orbit"]}``.  Topics with seed words are the first topics of the model.
-        At the start of a fit they are averages of documents with their seed words, unless `lda` has
-        an `init` or makes several runs.  The `topic_word_prior` of a seed word in its topic is
-        increased by half the number of times that the word occurs in the texts.  Rare and frequent
-        seed words stay in the vocabulary.
+        They are initialised from texts with seed words, unless `lda` has an `init` or makes several
+        runs.  The `topic_word_prior` of a seed word in its topic is increased by half the number of
+        its occurrences in the texts.  Rare and frequent seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
         Words to exclude, unless `vectorizer` has its own stop words.  ``"english"`` means the list
         of scikit-learn.  Another language, such as ``"german"``, means the list of the package
@@ -188,10 +187,10 @@ class TopicModel(
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
     clusters : bool, default=True
-        Whether `fit` also divides the documents into clusters, one for each topic.  `predict` uses
-        the clusters.  They are fitted by a :class:`annealvi.TemperedMultinomialMixture`, whose
-        components are the topics at the start.  Clusters increase the time of the fit by about a
-        fifth, and need twice the memory of the topics in float64.
+        Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, by which `predict`
+        assigns each text to a single cluster.  The mixture has a cluster for each topic, which is
+        initialised with this topic.  It increases the time of the fit by about a fifth, and needs
+        twice the memory of the topics in float64.
 
     Attributes
     ----------
@@ -219,13 +218,13 @@ class TopicModel(
     topic_labels_ : dict of int to str
         The labels set by `set_labels`, by the number of the topic.  A new fit removes all labels.
     mixture_ : TemperedMultinomialMixture
-        The clusters of documents, after `fit` with ``clusters=True``.  Cluster k starts as topic k.
+        The clusters of documents, after `fit` with ``clusters=True``: cluster k for topic k.
     choice_ : Choice
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
-        The cosine between each topic and the topic that matches it in each run of `choice_`.
-        Topics are matched one to one.  This attribute, which :attr:`TopicSummary.trust` uses,
-        exists after `fit` with ``n_topics="auto"``.
+        The cosines between each topic and its match in each run by which the number of topics was
+        chosen.  Topics of a run are matched one to one with those of the model.
+        :attr:`TopicSummary.trust` uses them.  They exist after `fit` with ``n_topics="auto"``.
 
     See Also
     --------
@@ -337,19 +336,19 @@ class TopicModel(
         layer: str | None = None,
         resume: str | os.PathLike | None = None,
     ) -> Self:
-        """Learn topics from counts of words, or of anything else, such as genes in cells.
+        """Learn topics from word counts, or from counts of genes or genomic regions in cells.
 
-        The fitted model supports everything that a model supports after `fit`: it counts these
-        words in new texts, and its topics can be labelled, edited and saved.  All words are kept,
+        The model can then be used as after `fit`: methods such as `transform` accept texts, in
+        which they count `words`, and topics can be labelled, edited and saved.  All words are kept,
         even stop words.  To apply the model to counts of other documents, use the methods of `lda_`
         and :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_words), AnnData or path
-            How often each word occurs in each document, as integers, for at least two documents. X
-            can also be counts in cells: an AnnData, a .h5ad or .mtx file, or a folder in the format
-            of 10x Genomics; see :func:`annealvi.corpus.read_cells`.
+            How often each word occurs in each document, as integers, for at least two documents.  X
+            can also contain single cells: an AnnData, a .h5ad or .mtx file, or a folder in the
+            format of 10x Genomics; see :func:`annealvi.corpus.read_cells`.
         words : iterable of str, of length n_words, default=None
             The word of each column.  If any word contains a capital letter, texts are not converted
             to lower case.  None means the names of genes or regions in X.
@@ -576,7 +575,7 @@ class TopicModel(
         Parameters
         ----------
         documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
-            Texts or word counts, usually those that were fitted.
+            Texts or word counts, usually those that were used in the fit.
         **options : objects
             The other parameters of :func:`annealvi.topics.describe`.
 
@@ -591,8 +590,8 @@ class TopicModel(
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
-        Compare only scores of models with the same words and the same priors.  With fewer words the
-        score is higher, and with other priors it cannot be compared.  To compare other models, use
+        Compare only scores of models with the same words and the same priors.  A model with fewer
+        words has a higher score, and the priors are part of the ELBO.  To compare other models, use
         :func:`annealvi.metrics.document_completion`.
 
         Parameters
@@ -693,9 +692,9 @@ class TopicModel(
     def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
         """Set labels of topics, which are shown instead of words and saved with the model.
 
-        Summaries, reports and the command line show the labels.  A topic keeps its label when other
-        topics are edited, for example by :func:`annealvi.topics.merge_topics`.  Merged topics and
-        topics of a new fit have no labels.
+        Summaries, reports and the program ``annealvi`` of the command line show the labels.  A
+        topic keeps its label when other topics are edited, for example by
+        :func:`annealvi.topics.merge_topics`.  Merged topics and topics of a new fit have no labels.
 
         Parameters
         ----------
@@ -922,7 +921,7 @@ class TopicModel(
     def _begin(
         self, documents: Any, words: NDArray | None = None, *, stream: bool = False
     ) -> tuple[dict[str, Any], sparse.csr_matrix]:
-        """Prepare a fit: return the attributes that do not depend on its topics, and the counts.
+        """Return the attributes that a fit sets, with `lda_` not fitted yet, and the word counts.
 
         The documents are texts or, if `words` is not None, counts of these words.
         """

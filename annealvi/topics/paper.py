@@ -60,8 +60,8 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
         only row numbers.
     path : path
         The file, whose name ends in ``.csv`` or ``.tex``.  A .csv file contains all digits.  A .tex
-        file contains a tabular without a table environment, in which numbers have two decimals, or
-        three decimals in a column of numbers between -1 and 1.
+        file contains a ``tabular`` environment, without a ``table`` environment around it.  Numbers
+        have two decimals, or three decimals in a column of numbers between -1 and 1.
 
     Raises
     ------

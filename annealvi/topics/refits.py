@@ -85,7 +85,7 @@ def refit(
     model : fitted TopicModel or TemperedLDA
         The model, which is not changed.  Refits use its parameters and its vocabulary.
     documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
-        The documents that were fitted: texts for a TopicModel, otherwise word counts.
+        The documents to which the model was fitted: texts for a TopicModel, otherwise word counts.
     n : int, default=10
         Number of refits.
     random_state : int, RandomState instance or None, default=0

@@ -1,6 +1,6 @@
 """Seed words, by which the user describes topics that the model should find.
 
-Seed words change the prior of words in topics, and the topics at the start of a fit.
+Seed words have a larger prior in their topic, which is initialised from texts that contain them.
 """
 
 from __future__ import annotations
@@ -110,9 +110,10 @@ def seeded_start(
     n_topics: int,
     random_state: Any,
 ) -> NDArray[np.float64]:
-    """Compute initial topics; those with seed words are averages of documents with these words.
+    """Compute the initial topics of a fit, each from the word counts of a few documents.
 
-    The other topics start from documents that differ from each other, as usual; see
+    For a topic with seed words, the documents are short and contain as many of its seed words as
+    possible.  For other topics, they differ from each other, as without seed words; see
     :func:`annealvi.models.lda.starts.topics_of_spread_documents`.
     """
     # float32, which represents these small counts, so that `init` has no influence on `dtype`

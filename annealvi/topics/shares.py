@@ -63,7 +63,7 @@ def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
             raise BadParameter(f"groups[{document}]", "a group, such as a str or a number", group)
     keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
-        raise BadParameter("groups", "a sequence with at least one group", None)
+        raise BadParameter("groups", "a sequence of groups, not all of which are missing", None)
     return keys
 
 
@@ -173,10 +173,10 @@ def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) ->
 
 
 def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return (1 + 1 / m) times the covariances of m estimates, of shape (m, K, P), for each of K.
+    """Compute the covariance matrix of P numbers for each of K topics, from several estimates.
 
-    Estimates for which `found`, of shape (m, K), is False are not used.  If fewer than two were
-    found, the covariance is NaN.
+    The estimates have the shape (n, K, P).  Only estimates with true `found`, of shape (n, K), are
+    used: m for each topic.  Covariances are multiplied by 1 + 1 / m, and are NaN if m < 2.
     """
     m = found.sum(axis=0).astype(np.float64)
     there = found[:, :, np.newaxis]

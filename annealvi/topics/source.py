@@ -1,4 +1,4 @@
-"""Access to fitted topic models of any kind: their topics, words, and shares of documents.
+"""Access to fitted topic models of any kind: topics, their words, and the topics of documents.
 
 The kind of a model is recognised by its attributes instead of its class.  A TopicModel has
 `counts`, `lda_` and `feature_names_`, a pipeline has steps, and all other models have

@@ -441,10 +441,10 @@ class TopicSummary:
         -------
         pandas.DataFrame
             The most unusual document comes first.  The index is the position of each document.
-            ``temperature`` is the result of :meth:`annealvi.TemperedLDA.document_temperatures`,
-            which is a little above 1 for ordinary documents.  For models without that method the
-            column is ``log_likelihood``, in nats per word.  Other columns are ``tokens`` (the
-            number of words) and, if known, ``title`` and ``text``.
+            ``temperature`` (:meth:`annealvi.TemperedLDA.document_temperatures`) measures how
+            unusual a document is, and is a little above 1 for ordinary documents.  For models
+            without that method the column is ``log_likelihood``, in nats per word.  Other columns
+            are ``tokens`` (the number of words) and, if known, ``title`` and ``text``.
         """
         if min_tokens is None:
             min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
@@ -465,7 +465,7 @@ class TopicSummary:
 
     @property
     def document_table(self) -> Any:
-        """A table of documents, such as texts or cells.
+        """A table of documents, which are cells in a model of cells.
 
         Returns
         -------
@@ -479,7 +479,7 @@ class TopicSummary:
 
     @property
     def word_table(self) -> Any:
-        """A table with a row for each word of the model, or each gene if it was fitted to cells.
+        """A table of words, which are genes or genomic regions in a model of cells.
 
         Returns
         -------
@@ -491,7 +491,7 @@ class TopicSummary:
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
-        r"""Return the words that belong to a topic, if words are divided into members and others.
+        r"""Return the words that belong to a topic: those with a high score for the topic.
 
         Parameters
         ----------
@@ -560,8 +560,8 @@ class TopicSummary:
         ----------
         groups : array-like of shape (D,)
             The group of each document, such as its section or its author.  Documents whose group is
-            None or NaN are excluded.  If the documents were a pandas Series or DataFrame, groups in
-            a Series are matched by index.  Otherwise groups must be in the order of the documents.
+            None or NaN are excluded.  If the documents have a pandas index, a Series of groups is
+            matched to this index.  Otherwise groups must be in the order of the documents.
         return_std : bool, default=False
             Whether to also return the standard errors of the shares.
 
@@ -592,8 +592,8 @@ class TopicSummary:
 
         The first term allows for the choice of documents, and the second term for the uncertainty
         of the shares of each document.  The third term, which requires a summary with r refits,
-        allows for the uncertainty of the topics.  The second term is what random draws of the
-        shares would add (see :meth:`effects`).
+        allows for the uncertainty of the topics.  For the second uncertainty, :meth:`effects` uses
+        random draws of the shares; the second term is the limit for infinitely many draws.
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -606,12 +606,12 @@ class TopicSummary:
         times : array-like of shape (D,)
             The time of each document: datetimes, ISO 8601 strings or years.  Times with a time zone
             are converted to UTC.  A pandas Period means its start.  Documents whose time is None or
-            NaT are excluded.  A pandas Series is matched by its index; see `by_group`.
+            NaT are excluded.  A Series of times is matched to documents as in `by_group`.
         freq : str, timedelta or pandas.DateOffset, default="year"
             Length of a period: "year", "quarter", "month", "week", "day", or a multiple, such as "5
             years".  Names that pandas uses, such as "5YE", and offsets, such as
-            ``pandas.DateOffset(months=30)``, are also accepted.  Periods whose offset has no name
-            in pandas start on the day of the first document.
+            ``pandas.DateOffset(months=30)``, are also accepted.  If an offset has no name in
+            pandas, as here, the first period starts on the day of the first document.
         return_std : bool, default=False
             Whether to also return the standard errors of the shares, as in `by_group`.
 
@@ -620,9 +620,9 @@ class TopicSummary:
         shares : pandas.DataFrame
             A row for each period from the first to the last.  The index is the end of the period
             for years, quarters, months and weeks, and its beginning for shorter periods and for
-            offsets without a name.  ``n_documents`` is the number of documents of the period that
-            contain words.  The other columns, named by the labels of topics, are the shares of the
-            topics in all words of the period, or NaN if there are no words.
+            offsets without a name in pandas.  ``n_documents`` is the number of documents of the
+            period that contain words.  The other columns, named by the labels of topics, are the
+            shares of the topics in all words of the period, or NaN if there are no words.
         errors : pandas.DataFrame
             Standard errors, in the same shape; only if `return_std` is true.
 
@@ -662,8 +662,8 @@ class TopicSummary:
         data : pandas.DataFrame or dict of str to array-like, optional
             The covariates, with a row for each document.  Times must be numbers, such as years or
             days since the first document.  Documents without words or with a missing covariate are
-            excluded.  If the documents were a pandas Series or DataFrame, a Series or DataFrame is
-            matched by its index.
+            excluded.  If the documents have a pandas index, a Series or DataFrame of covariates is
+            matched to this index.
         topics : list of int or str, optional
             Numbers or labels of topics.  None means all topics.
         clusters : array-like of shape (D,), optional
@@ -722,16 +722,16 @@ class TopicSummary:
         Each group is compared with all other groups together.  A word of document d belongs to
         topic k with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so in a
         group the topic uses word w :math:`y_w = \sum_d n_{dw} \phi_{dwk}` times.  Words are ranked
-        by z, the difference between their log-odds in the group and in the other groups, divided by
-        its standard error (Monroe, Colaresi and Quinn 2008).  The difference is
+        by z (Monroe et al. 2008): the log-odds of the word in the group minus its log-odds in the
+        other groups, divided by the standard error of this difference.  The difference is
 
         .. math::
             \delta_w = \log \frac{y_w + \alpha_w}{n + \alpha_0 - y_w - \alpha_w}
                 - \log \frac{y'_w + \alpha_w}{n' + \alpha_0 - y'_w - \alpha_w},
 
         where :math:`y'` and :math:`n'` belong to the other groups, n is the sum of y over words,
-        and the prior :math:`\alpha_w` is :math:`\alpha_0` times the word's share of the topic in
-        all groups.  The prior shrinks the differences of rare words towards 0.
+        and the prior count :math:`\alpha_w` is :math:`\alpha_0` times the word's share of the topic
+        in all groups.  Prior counts shrink the differences of rare words towards 0.
 
         Parameters
         ----------
@@ -744,16 +744,16 @@ class TopicSummary:
             Number of words of each group.  Only words that the group uses more often than the other
             groups, and at least five times, are listed.  None means all words of the topic.
         prior : float, default=500
-            :math:`\alpha_0`, the number of words that the prior counts as, from 1e-6 to 1e12.
+            The sum :math:`\alpha_0` of the prior counts :math:`\alpha_w`, from 1e-6 to 1e12.
 
         Returns
         -------
         pandas.DataFrame
             The rows are sorted by group, and within a group by ``z``, largest first.  The columns
             are ``group``, ``word``, ``log_odds`` (the difference), ``std_error`` of the difference,
-            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).
-            ``share`` is the word's share of all words of the topic in the group, and ``others`` is
-            the same share in the other groups.
+            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).  Of all
+            words that the group uses in the topic, the fraction ``share`` (y / n) is this word;
+            ``others`` is this fraction in the other groups.
 
         Raises
         ------
@@ -763,19 +763,20 @@ class TopicSummary:
 
         Notes
         -----
-        The variance of Monroe et al., :math:`1 / (y_w + \alpha_w) + 1 / (y'_w + \alpha_w)`, assumes
-        that words are independent.  But a document that uses a word once tends to use it again: if
-        groups are drawn at random, up to 12% of such 95% intervals do not contain 0
-        (docs/record/trust.md).  This method assumes that documents are independent, and that the
-        words which the prior stands for are independent.  Each of the two log-odds has the variance
+        Monroe et al. use the variance :math:`1 / (y_w + \alpha_w) + 1 / (y'_w +
+        \alpha_w)` of the difference, which assumes that all occurrences of words are independent.
+        But a document that uses a word once tends to use it again: if groups are drawn at random,
+        up to 12% of such 95% intervals do not contain 0 (docs/record/trust.md).  This method
+        assumes that documents are independent of each other, and treats prior counts as counts of
+        independent words.  Each of the two log-odds then has the variance
 
         .. math::
             \Big[ \alpha_w + \sum_d (c_{dw} - p_w m_d)^2 \Big]
                 \Big[ \frac{n + \alpha_0}{(y_w + \alpha_w) (n + \alpha_0 - y_w - \alpha_w)} \Big]^2
 
         with :math:`c_{dw} = n_{dw} \phi_{dwk}`, :math:`m_d = \sum_w c_{dw}` and :math:`p_w = y_w /
-        n`.  If words are independent, this is nearly the variance of the paper.  Topics are treated
-        as known.  The intervals are too narrow for groups of only a few documents.
+        n`.  If words are independent, the sum of both variances is nearly that of Monroe et al.
+        Topics are treated as known.  The intervals are too narrow for groups of few documents.
 
         References
         ----------
@@ -811,16 +812,16 @@ class TopicSummary:
             A row for each topic, with the columns
 
             - ``label``: the label of the topic;
-            - ``support``: the share of `refits` that found the topic.  Without refits it is the
-              share of the fit's runs (`topic_support_` of the model), or NaN if that is unknown.  A
+            - ``support``: the share of `refits` that found a similar topic.  Without refits it is
+              the share of the fit's runs (`topic_support_` of the model), or NaN if unknown.  A
               topic with a share of runs below 1/3 is weak, unless its stability is at least 0.7;
-            - ``stability``: the median cosine of the topic to its match in `refits` or, without
-              refits, in the fits of ``TopicModel("auto")`` and in `other` of :func:`describe`.
-              Topics are matched one to one.  The stability is NaN without other fits, and weak
-              below 0.7;
+            - ``stability``: the median of the cosines between the topic and its matches in other
+              fits, which are the `refits` or, without refits, the fits of ``TopicModel("auto")``
+              and the `other` of :func:`describe`.  Topics of two fits are matched one to one.
+              Without other fits the stability is NaN.  A stability below 0.7 is weak;
             - ``coherence``: how often the most probable words of the topic occur in the same
-              documents, as NPMI.  If the model has at least ten words for each topic, a coherence
-              below 0.08 is weak; ten words drawn at random seldom reach it;
+              documents, as NPMI.  A coherence below 0.08 is weak if the model has at least ten
+              words per topic.  Ten words that are drawn by their frequency seldom reach 0.08;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
               words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
               ``exclusivity``, it does not decrease merely because there are many topics;
@@ -938,9 +939,9 @@ def describe(
         ``LatentDirichletAllocation`` or ``NMF``, a pipeline of a vectorizer and one of these, or
         any object with ``components_`` of shape (K, V) and ``transform``.
     documents : iterable of str, {array-like, sparse matrix} of shape (D, V), or AnnData
-        The documents to describe, usually the fitted documents.  Every model accepts word counts; a
-        model of texts also accepts texts.  The columns of an AnnData are matched by their names, if
-        the model contains the names of its words.
+        The documents to describe, usually those to which the model was fitted.  Every model accepts
+        word counts; a model of texts also accepts texts.  The columns of an AnnData are matched by
+        their names, if the model contains the names of its words.
     feature_names : array-like of shape (V,), default=None
         The words.  None means the words of the model or, if it has no words, column numbers.
     texts : iterable of str, default=None
@@ -948,7 +949,7 @@ def describe(
     titles : iterable of str, default=None
         Titles of the documents, for display.
     held_out : iterable of str, or {array-like, sparse matrix}, default=None
-        Documents that were not fitted.  Their log-likelihood per word
+        Documents that were not used in the fit.  Their log-likelihood per word
         (:func:`annealvi.metrics.document_completion`) becomes
         ``quality["held_out_log_likelihood"]`` of the summary.
     other : fitted topic model, default=None

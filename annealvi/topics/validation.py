@@ -55,8 +55,8 @@ def word_intrusion(
     """Make a sheet for word intrusion: which of six words does not belong to the other words?
 
     Five of the words are from the same topic.  People find the sixth word, the intruder, if the
-    words of the topic belong together.  The intruder is a top word of another topic; it is drawn
-    from those that are least probable in the first topic.
+    words of this topic belong together.  The intruder is drawn from the top words of other topics,
+    but only from the half of them that is least probable in this topic.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def document_sample(
     Raises
     ------
     ValueError
-        If the summary has no texts, or the limits of the shares do not increase between 0 and 1.
+        If the summary has no texts, or if `bounds` are not increasing numbers between 0 and 1.
     """
     _check_summary(summary, texts=True)
     limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
@@ -277,8 +277,8 @@ def score_answers(key: Any, answers: Any) -> Scores:
     Raises
     ------
     ValueError
-        If a table lacks columns of the questions, repeats a question, or contains a question that
-        is not in the key or an answer that is not an option.
+        If `key` or a table of answers lacks a column or repeats a question, or if answers contain a
+        question that is not in `key` or an answer that is not an option.
     ImportError
         If krippendorff is not installed and there are several coders.
 
@@ -286,7 +286,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
     -----
     The agreement of coders is Krippendorff's :math:`\alpha = 1 - D_o / D_e`, which is 1 if coders
     always agree, and 0 if they agree as often as by chance (Krippendorff, *Content Analysis*, 2019,
-    chapter 12).  For intrusions the categories are the numbers of options in random order.
+    chapter 12).  For intrusions, coders agree if they enter the same number of an option.
     """
     pandas = import_optional("pandas", "score_answers")
     right = _table(key, "key", ("topic", "label"), pandas)

@@ -222,10 +222,10 @@ def marks(first: int, last: int) -> str:
 
 @cache
 def words_with_marks() -> str:
-    """Return the pattern WORDS with marks and signs inside words, which \\w does not match.
+    """Return the pattern WORDS, extended by characters within words that \\w does not match.
 
-    Signs within words are Hebrew signs and the Catalan l·l.  Marks beyond U+FFFF are a separate
-    set, because a single set of all marks takes five times as long.
+    These are marks such as accents, invisible joiners, Hebrew signs, and the dot of l·l.  Marks
+    beyond U+FFFF are a separate set, because a single set of all marks takes five times as long.
     """
     far = rf"(?=[\U00010000-\U0001ffff])[{marks(0x10000, 0x1E95B)}]"
     inside = r"[׳״](?=\w)|·(?<=[lL].)(?=[lL])"
@@ -356,9 +356,9 @@ class Vocabulary:
 class TopicVectorizer(CountVectorizer):
     r"""Count the words of texts, with defaults that are suitable for topic models.
 
-    The class is scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer` with other
-    defaults:  `min_df` and `max_df` depend on the number of documents, and words begin with a
-    letter.  Composed and decomposed accents are treated as equal (Unicode's form NFC).  A document
+    The class differs from scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer`
+    in three defaults: `min_df` and `max_df` depend on the number of documents, and words begin with
+    a letter (`token_pattern`).  Decomposed accents are composed (Unicode's form NFC).  A document
     can also be a list of words, which are counted unchanged except for lower case.
 
     Parameters
@@ -368,8 +368,9 @@ class TopicVectorizer(CountVectorizer):
     stop_words : {"english"} or list of str, default=None
         Words to exclude.
     token_pattern : str, default="auto"
-        Regular expression of a word.  ``"auto"`` means two or more letters (with their accents
-        and vowel signs), and any digits that follow.  Words that end in ``n't`` are excluded.
+        Regular expression of a word.  With ``"auto"`` a word is a letter and one or more letters or
+        digits; accents, vowel signs and points of letters are part of it.  Words that end in
+        ``n't`` are excluded.
     ngram_range, analyzer : objects
         As in CountVectorizer.
     max_df : float, int or "auto", default="auto"
@@ -725,8 +726,8 @@ def _left_out(
     low, high, most = limits["min_df"], limits["max_df"], limits.get("max_features")
     if high < low:
         raise ValueError(
-            f"max_df must allow as many documents as min_df requires. Of {X.shape[0]} documents, "
-            f"max_df={given['max_df']!r} allows {high}; min_df={given['min_df']!r} requires {low}."
+            f"max_df must not be less than min_df. Of {X.shape[0]} documents, "
+            f"max_df={given['max_df']!r} allows {high}, and min_df={given['min_df']!r} needs {low}."
         )
     frequency = np.bincount(X.indices, minlength=n_words)
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}

@@ -190,7 +190,7 @@ def test_quiet_says_nothing(call, jsonl):
     (["--topics", "19"], "at most the number of words, 18. Got 19"),
     (["--topics", "0"], "--topics: must be an integer of at least 1. Got '0'"),
     (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, a fraction"),
-    (["--min-df", "12", "--max-df", "5"], "max_df must allow as many documents as min_df requires"),
+    (["--min-df", "12", "--max-df", "5"], "max_df must not be less than min_df"),
     (["--min-df", "0.9", "--max-df", "0.95"], "Use a smaller 'min_df' or a larger 'max_df'"),
     (["--stop-words", "klingon"], "--stop-words must be 'none', a file, or one of arabic, bul"),
     (["--vocabulary", "x"], "--vocabulary can only be used with word counts"),

@@ -254,7 +254,7 @@ def test_the_same_words_with_other_topics(model):
     assert edited.seed_topics_ == {"sea": 1} and model.n_topics == 3
     assert_array_equal(edited.feature_names_, model.feature_names_)
     assert model.transform(NEW).shape == (3, 3)
-    with pytest.raises(ValueError, match=r"'lda' .* the 24 words .* Got 'n_features_in_=7'"):
+    with pytest.raises(ValueError, match=r"'lda' .* to the 24 words .* Got 'n_features_in_=7'"):
         model.with_lda(TemperedLDA(2, max_iter=1).fit(np.ones((5, 7))))
     refused("not fitted", model.with_lda, TemperedLDA(2), error=NotFittedError)
     with pytest.raises(TypeError, match=r"'lda' parameter of TopicModel.with_lda .* Got 'lda'"):
