@@ -1,4 +1,4 @@
-"""Conversion of parameters of estimators and temperatures to trees and back, for files.
+"""Conversion of parameters (of estimators and of temperatures) to trees for files, and back.
 
 Numbers, strings, arrays and lists are not converted.  An object becomes a dict with its ``type``,
 which must be in a fixed table, so that a file cannot make annealvi import other classes.

@@ -36,10 +36,10 @@ def reads(method: Function) -> Function:
 
 
 class Found(property):
-    """A fitted attribute, which is the result of the function `of` of the state of the fit.
+    """A fitted attribute, which the function `of` computes from the state of the fit.
 
-    If the result is None, an error reports that the attribute exists only after `when`.  `assign`
-    is the function that sets the attribute in the state.
+    If `of` returns None, an AttributeError is raised.  `when` is the part of its message that names
+    the method which must be called first.  The function `assign` sets the attribute in the state.
     """
 
     def __init__(
