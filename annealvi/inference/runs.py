@@ -331,7 +331,7 @@ class Runs(Generic[F]):
 def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState:
     """Return the generator at the beginning of a fit; a checkpoint contains its state.
 
-    If a fit is resumed, the state in the checkpoint is copied to a RandomState that the user passed.
+    If a fit is resumed, the state in the checkpoint is copied to the RandomState that was passed.
     """
     if saved is None:
         return check_random_state(random_state)

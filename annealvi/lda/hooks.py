@@ -155,7 +155,7 @@ class HeldOutDocuments:
     def score(self, state: LDAState) -> float:
         """Return the log-likelihood of document completion, in nats per word.
 
-        If tokens cannot be split, return the documents' part of the bound per word.
+        If the tokens were not split into halves, return the ELBO of the documents per word.
         """
         if self.halves is None:
             return state.model.document_bound(self.X) / self.n_words

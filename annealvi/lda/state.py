@@ -377,7 +377,7 @@ class LDAState:
     ) -> float:
         """Return the ELBO at T = 1, in nats, of documents and (if `topics` is true) of the topics.
 
-        If `population` is set, X is a sample of that number of documents, and its ELBO is scaled.
+        If `population` is set, the ELBO of X is scaled to a corpus of that number of documents.
         gamma is `given`, or it is inferred with the tempering and written to `out`.
         """
         if given is None:
@@ -465,7 +465,7 @@ def some_documents(X: Any) -> sparse.csr_matrix:
 def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
     """Return exp(-ELBO per word) for the ELBO, in nats, of documents X.
 
-    If `population` is set, it is the number of documents of the ELBO, and X is a sample of them.
+    If `population` is set, the ELBO was scaled to that number of documents; X is their sample.
     The perplexity of documents without words is 1.
     """
     n_words = X.sum(dtype=np.float64)
