@@ -110,8 +110,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if these 8 or 5 runs need more than three times as many passes as a fit of one run.  With 16
         runs and many topics, a fit predicts better, but takes at least three times the CPU time.
 
-        The topics of all runs are merged into K topics.  One pass of small steps, or more passes if
-        one has fewer than ten steps, improve these topics.  If the corpus is large for K, batch
+        The topics of all runs are merged into K topics.  In one pass, or more if a pass has fewer
+        than ten steps, small steps then improve these topics.  If the corpus is large for K, batch
         passes at T = 1 follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
 
         Runs are merged only if all topics have the same prior, no prior is learned, `init` is not
@@ -119,15 +119,14 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         If you set more runs, the run with the lowest perplexity (`bound_`) is kept or, with
         `validation_fraction`, the run with the highest `validation_score_`.
     validation_fraction : float, default=None
-        Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass the
-        tokens of these documents, split into halves, are scored in nats per word by
-        :func:`annealvi.metrics.document_completion`.  If counts are not integers, or more than 2e7
-        in total, the score is the ELBO of these documents per word instead.  `fit` keeps the topics
-        of the pass with the highest score, and ends when the score has not improved by 0.001 within
-        three passes at the final T.  If runs are merged, only the merged topics are scored.  With
-        one run and ``max_iter=None``, the fit continues at T = 1 while the score improves, up to 5
-        times the usual number of passes.  With ``temperature="auto"``, T reaches 1 within the usual
-        number of passes.
+        Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass,
+        these documents are scored by :func:`annealvi.metrics.document_completion`, in nats per
+        word.  If their counts are not integers, or sum to more than 2e7, the score is their ELBO
+        per word instead.  `fit` keeps the topics of the pass with the highest score, and ends when
+        the score has not improved by 0.001 within three passes at the final T.  If runs are merged,
+        only the merged topics are scored.  With one run and ``max_iter=None``, the fit continues at
+        T = 1 while the score improves, up to 5 times the usual number of passes.  With
+        ``temperature="auto"``, T reaches 1 within the usual number of passes.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator with the topics learned so far.  The monitor is an

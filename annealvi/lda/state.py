@@ -465,7 +465,7 @@ def some_documents(X: Any) -> sparse.csr_matrix:
 def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
     """Return exp(-ELBO per word) for the ELBO, in nats, of documents X.
 
-    If `population` is set, the ELBO was scaled to that number of documents; X is their sample.
+    If `population` is set, the ELBO was scaled to that many documents, of which X is a sample.
     The perplexity of documents without words is 1.
     """
     n_words = X.sum(dtype=np.float64)
