@@ -91,7 +91,7 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
     ----------
     estimator_name : str
     current_sklearn_version, original_sklearn_version : str
-        Versions of annealvi, in spite of the names, which are those of scikit-learn's warning.
+        Versions of annealvi.  Only the names of these parameters are scikit-learn's.
     """
 
     def __str__(self) -> str:

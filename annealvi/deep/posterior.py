@@ -306,7 +306,7 @@ class HierarchicalPosterior(DeepEstimator):
     def evidence_bounds(
         self, n_draws: int = 1000, n_reverse: int = 2000
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        r"""Estimate bounds of :math:`\log Z - KL(q \| p)` of each fit.
+        r"""Estimate bounds of :math:`\log Z - KL(q \| p)` for each of the `n_init` fits.
 
         Parameters
         ----------

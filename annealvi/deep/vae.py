@@ -241,8 +241,8 @@ class VariationalAutoencoder(AmortisedEstimator):
 
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
     options can help to avoid poor optima: a penalty if q changes fast (`proximity`), annealing
-    (`temperature`), and a deeper posterior (`n_transitions`).  In a deeper posterior a chain of
-    gated transitions follows the Gaussian, and each transition has its own target (`calibration`).
+    (`temperature`), and a deeper posterior (`n_transitions`), in which random transitions change
+    the draw from the Gaussian.  Each transition can have its own target density (`calibration`).
 
     Parameters
     ----------
@@ -252,17 +252,18 @@ class VariationalAutoencoder(AmortisedEstimator):
         Number of units of each layer of the encoder; the layer nearest the pixels comes first.
         The decoder has the same layers in reverse order.
     proximity : None, str, callable or ProximityPenalty, default=None
-        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
-        (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or
-        ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
-        which also sets the magnitude.  ``"orthogonal"`` uses the weights of all layers from x to q,
-        and reduces the number of dead units.  The others are statistics of the Gaussian q.
+        A penalty if q moves fast away from its recent past.  Pass the name of the statistic whose
+        changes are penalised (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``
+        or ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
+        which also sets the magnitude of the penalty.  ``"orthogonal"`` is :math:`W W^T` of the
+        weights W of each layer from x to q.  With it, fewer units are 0 for all images
+        (`dead_units`).  The others are statistics of the Gaussian q.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
         ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_transitions : int, default=0
-        The number T of transitions that follow the Gaussian in the posterior.  0 means the usual
+        The number n of transitions that follow the Gaussian in the posterior.  0 means the usual
         autoencoder.  Transitions make steps slower.  `transform` passes the mean of the Gaussian
         through the means of the transitions, because the mean of the chain has no closed form.
     transition_hidden : int, default=64
@@ -273,12 +274,12 @@ class VariationalAutoencoder(AmortisedEstimator):
         with ``"gated"``, and ELU units otherwise.  The input of gated transitions is the encoder's
         output, scaled to mean 0 and variance 1.  Huang et al. use ``"gated-elu"``.
     calibration : float, default=0.0
-        The probability, in [0, 1], that a step maximises the annealed objectives, with the targets
-        :math:`p(z) p(x \mid z)^{t/T}`, instead of the ELBO.  Not used if ``n_transitions=0``.
+        The probability, in [0, 1], that a step maximises annealed objectives instead of the ELBO.
+        Transition t of n then has the target :math:`p(z) p(x \mid z)^{t/n}`.  Not used if n = 0.
     decoder_steps : {"all", "elbo"}, default="all"
         Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives update only
-        q and r.  With ``"all"``, they also update the decoder, from the draws of :math:`z_T`.
-        Earlier states never update the decoder, because they are meant to be broad.
+        q and its reverse chain r (:mod:`annealvi.deep.hvi`).  With ``"all"``, they also update the
+        decoder, but only from draws of the last transition, because earlier draws should be broad.
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).
         Afterwards beta is 1.  Beta is the weight of all terms except log p(x | z).  Without
@@ -402,7 +403,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         return bound
 
     def inverse_transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the images that the decoder computes from z: a probability for each pixel.
+        """Decode latent variables to images, which contain a probability for each pixel.
 
         Parameters
         ----------
@@ -491,7 +492,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         if np.max(values, initial=0) > 1:
             raise ValueError(
                 f"X must contain pixels in [0, 1] for {type(self).__name__}. Got up to "
-                f"{np.max(values):g}. Divide X by its largest possible value (8 bits: 255)."
+                f"{np.max(values):g}. Divide X by the maximum pixel value (255 for 8-bit images)."
             )
 
     def __sklearn_tags__(self) -> Any:

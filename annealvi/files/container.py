@@ -2,8 +2,8 @@
 
 A tree is a dict of None, bool, int, float, str, arrays, lists and other dicts.  Arrays are the
 tensors of the file.  Everything else is JSON in the entry ``annealvi`` of the header.  A checksum
-detects damage.  No code is executed when a file is read.  Arrays are views of the file.  Each array
-occurs only once in a tree, so copying all arrays needs no more memory than the file.
+detects damage.  No code is executed when a file is read.  Arrays are views of the file.  Each
+array of a file occurs only once in the tree, so a copy of the tree is not larger than the file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree()
 #: The dtypes of arrays that can be written, by their names in safetensors.
 DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
 DTYPES |= {"BOOL": np.dtype(bool), "F32": np.dtype(np.float32), "F64": np.dtype(np.float64)}
-#: The maximum length of a side of an array without elements, which needs no bytes in the file.
+#: The maximum length of an axis of an array without elements, which needs no bytes in the file.
 LONGEST_EMPTY = 1 << 16
 
 
@@ -191,7 +191,7 @@ def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
             return left.pop(way)
         case {"transposed": str(way)} if way in left:
             return left.pop(way).T
-    raise ValueError(f"The file is damaged: it contains {str(value)[:80]!r} in a wrong place.")
+    raise ValueError(f"The file is damaged: its header has the invalid entry {str(value)[:80]!r}.")
 
 
 def _checksum(text: str, tensors: Mapping[str, NDArray]) -> str:

@@ -1,4 +1,4 @@
-"""Conversion of the parameters of an estimator or temperature to a tree for a file, and back.
+"""Conversion of parameters (of estimators and of temperatures) to trees for files, and back.
 
 Numbers, strings, arrays and lists are not converted.  An object becomes a dict with its ``type``,
 which must be in a fixed table, so that a file cannot make annealvi import other classes.

@@ -121,9 +121,8 @@ class Number(Field):
 class Array(Field):
     """An array of a shape and dtype, which is read-only when it is read from a file.
 
-    Each length in the shape is a number, the name of the value that contains it, or None for any
-    length; the dtype can also be such a name.  If `finite` is true, all elements must be finite; if
-    `positive` is true, they must be > 0.
+    Each length in the shape is a number, or None for any length.  Lengths and the dtype can also be
+    names of other values.  With `finite`, elements must be finite; with `positive`, also above 0.
     """
 
     def __init__(

@@ -1,9 +1,8 @@
 """Algorithm 1: tempered stochastic variational inference (Mandt et al. 2016).
 
 Each step samples a minibatch, fits its local variables at the current temperature, and updates the
-global variables along the tempered natural gradient.  The result is passed to the object that sets
-the temperature, which may learn from it.  At T = 1 it is the algorithm of Hoffman, Blei, Wang,
-Paisley (2013).
+global variables along the tempered natural gradient.  If the temperature is learned, it is then
+updated from the result.  At T = 1 the algorithm is that of Hoffman, Blei, Wang, Paisley (2013).
 """
 
 from __future__ import annotations
@@ -45,18 +44,19 @@ class RobbinsMonro:
 
 @dataclass(frozen=True)
 class LinearDecay:
-    """Step sizes that decrease linearly over the S steps of a fit: (2 F / S) (1 - (t - 1/2) / S).
+    """Step sizes that decrease linearly in a fit of known length.
 
-    Step sizes are at least a twentieth of 2 F / S, and at most `largest`.
+    Step t of S has the size (2 F / S) (1 - (t - 1/2) / S), where F is `memory_spans`, but at least
+    a twentieth of 2 F / S, and at most `largest`.
 
     Parameters
     ----------
     n_steps : int
         Number of steps S.
     memory_spans : float
-        F, which is about the sum of the step sizes, if `largest` does not limit them.  At the end,
-        the state of the start has a weight of about exp(-F).  In a longer fit the steps are smaller
-        and less noisy, and their sum is the same.
+        F, about the sum of all step sizes if `largest` does not limit them.  Steps whose sizes sum
+        to 1 reduce the weight of the state before them to about 1 / e.  In a longer fit the steps
+        are smaller and less noisy, and their sum is the same.
     largest : float, default=0.2
         Upper limit of step sizes, because a single minibatch does not represent all data.
     """
@@ -293,8 +293,8 @@ def optimise(
         The position at which the fit starts; by default the beginning.  The position is updated
         before `on_step` is called.
     changing : context manager, optional
-        The context in which the global variables, the temperature and the monitor change.  Other
-        threads may read them only while they hold the lock of this context.
+        A context that holds a lock while the global variables, the temperature and the monitor
+        change.  Other threads may read these only while they hold that lock.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population

@@ -36,10 +36,10 @@ def reads(method: Function) -> Function:
 
 
 class Found(property):
-    """A fitted attribute, computed from the state of the fit by the function `of`.
+    """A fitted attribute, which the function `of` computes from the state of the fit.
 
-    If the result is None, an error explains, with the words `when`, when the attribute exists.
-    `assign` is the function that sets the attribute in the state.
+    If `of` returns None, an AttributeError is raised.  `when` is the part of its message that names
+    the method which must be called first.  The function `assign` sets the attribute in the state.
     """
 
     def __init__(

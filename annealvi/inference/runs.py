@@ -121,11 +121,11 @@ class Runs(Generic[F]):
         in the user's callback, the list includes the current fit if it has made a step.  After
         other errors it is empty.
     under_way : FitOfRun or None
-        The current fit, of the run after those that have ended.
+        The current fit.  Its run is the next one after the runs that have ended.
     finished : bool
         Whether no more runs follow, and the results of the best fit are ready.
     halt : Event
-        Set if a fit failed or was interrupted, so that the fits in other threads end too.
+        Is set when a fit fails or is interrupted, so that the fits in other threads end.
 
     Raises
     ------
@@ -175,7 +175,7 @@ class Runs(Generic[F]):
         show: Callable[[F], None] | None = None,
         follow: Callable[[list[F]], F] | None = None,
     ) -> list[F]:
-        """Carry out all runs, and return the fits that have ended.
+        """Run all fits, and return those that have ended.
 
         Parameters
         ----------
@@ -188,8 +188,8 @@ class Runs(Generic[F]):
         show : callable, optional
             Called with each fit before it runs, if there is one worker.
         follow : callable, optional
-            A function that makes one fit from the fits of all runs that were carried out.  This fit
-            replaces the others.  Without `follow` only the best fit is kept.
+            A function that makes one fit from the fits that have ended, and replaces them with it.
+            A StopIteration prevents later fits.  Without `follow` only the best fit is kept.
         """
         self._keeps_all = follow is not None
         if self._saved is not None:
@@ -331,7 +331,7 @@ class Runs(Generic[F]):
 def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState:
     """Return the generator at the beginning of a fit; a checkpoint contains its state.
 
-    If `random_state` is a RandomState, it is set back to its state at the beginning of the fit.
+    If a fit is resumed, the state in the checkpoint is copied to the RandomState that was passed.
     """
     if saved is None:
         return check_random_state(random_state)
@@ -391,8 +391,8 @@ class Fingerprint:
         file, ours = f"resume={os.fspath(path)!r}", self.state_dict()
         theirs = FINGERPRINT.load(tree, "fit")
         if theirs["estimator"] != self.owner:
-            named = theirs["estimator"][:80]
-            raise ValueError(f"{file} must be a checkpoint of {self.owner}. Got that of {named}.")
+            got = f"a checkpoint of {theirs['estimator'][:80]}"
+            raise ValueError(f"{file} must be a checkpoint of {self.owner}. Got {got}.")
         for name, value in ours["parameters"].items():
             had = theirs["parameters"].get(name, "no such value")
             if had != value:

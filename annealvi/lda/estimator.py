@@ -83,8 +83,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_iter : int, default=None
         Number of passes over the D documents in each run; with `validation_fraction`, the maximum
         number.  None means :math:`110 D^{-1/4}`, but at least 2 and at most 40 (sklearn: 10).  If
-        several runs are merged (see `n_init`), each makes 3 passes, or more if 3 passes have fewer
-        than 25 minibatches.
+        the topics of several runs are merged (see `n_init`), None means 3 passes, or more if 3
+        passes consist of fewer than 25 steps.
     n_jobs : int, default=None
         Number of threads.  The result is identical, bit for bit, for any number of threads.  None
         means 1 unless in a :obj:`joblib.parallel_backend` context.  -1 means all processors.
@@ -104,27 +104,26 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         classes can also be passed.  ``"auto"`` means ``Annealed("auto", length=1.0)``, with which
         T decreases until the end of the fit (sklearn: 1).
     n_init : "auto" or int, default="auto"
-        Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are made in
-        parallel.  ``"auto"`` means 8 if the corpus has at least 2.5 tokens for each entry of
+        Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are computed
+        in parallel.  ``"auto"`` means 8 if the counts sum to at least 2.5 times the size of
         `components_`, and otherwise 5 (sklearn: 1).  ``"auto"`` means fewer runs, but at least 2,
-        if the passes of all runs together would be more than three times those of a fit with one
-        run.  With 16 runs and many topics, a fit predicts better, but takes at least three times
-        the CPU time.
+        if these 8 or 5 runs need more than three times as many passes as a fit of one run.  With 16
+        runs and many topics, a fit predicts better, but takes at least three times the CPU time.
 
-        The topics of all runs are merged into K topics.  The merged topics are then improved in one
-        pass of small steps.  If the corpus is large for the number of topics, batch passes at T = 1
-        follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
+        The topics of all runs are merged into K topics.  In one pass, or more if a pass has fewer
+        than ten steps, small steps then improve these topics.  If the corpus is large for K, batch
+        passes at T = 1 follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
 
-        Topics cannot be merged if they have different priors, if priors are learned, if `init` is
-        an array, or if T is learned or stays above 1.  In these cases ``"auto"`` means 1.  If you
-        set more runs, the run with the lowest `bound_` is kept or, with `validation_fraction`, the
-        run with the highest `validation_score_`.
+        Runs are merged only if all topics have the same prior, no prior is learned, `init` is not
+        an array, and T is always 1 or decreases to 1 by a schedule.  Otherwise ``"auto"`` means 1.
+        If you set more runs, the run with the lowest perplexity (`bound_`) is kept or, with
+        `validation_fraction`, the run with the highest `validation_score_`.
     validation_fraction : float, default=None
-        Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass the
-        held-out documents are scored by :func:`annealvi.metrics.document_completion`, in nats per
-        word.  If tokens of documents cannot be split, the score is the documents' part of the
-        bound.  The fit keeps the topics of the pass with the highest score.  `fit` ends when the
-        score has not improved by 0.001 within three passes at the final T.  If runs are merged,
+        Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass,
+        these documents are scored by :func:`annealvi.metrics.document_completion`, in nats per
+        word.  If their counts are not integers, or sum to more than 2e7, the score is their ELBO
+        per word instead.  `fit` keeps the topics of the pass with the highest score, and ends when
+        the score has not improved by 0.001 within three passes at the final T.  If runs are merged,
         only the merged topics are scored.  With one run and ``max_iter=None``, the fit continues at
         T = 1 while the score improves, up to 5 times the usual number of passes.  With
         ``temperature="auto"``, T reaches 1 within the usual number of passes.
@@ -179,8 +178,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         The local step of a document stops when the mean absolute change of its :math:`\gamma` is
         below this number.  None means that the step stops when :math:`\sum_k |\Delta\gamma_{dk}|`
         is below 0.01 times the number of words of the document (sklearn: 1e-3).  If T decreases
-        during the fit, None also means that, once T < 1.2, each iteration changes gamma by 1.5
-        times the usual amount.
+        during the fit, None also makes each change of :math:`\gamma` 1.5 times as long at T < 1.2.
     max_doc_update_iter : int, default=None
         Maximum number of iterations of the local step of a document.  None means 30 in `fit` and
         100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
@@ -188,15 +186,15 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     device : str, default="cpu"
         Where `fit`, `transform` and `score` compute: ``"cpu"`` is the processor, ``"cuda"`` the
         first NVIDIA GPU that CuPy finds, ``"cuda:1"`` the second.  A GPU is useful if the corpus is
-        large.  GPUs compute in float32, for up to 2,048 topics, and make one run after the other.
+        large.  A GPU computes in float32, for up to 2,048 topics, and one run after the other.
         Two fits on the same GPU are identical, bit for bit; fits on the processor differ from them
         by rounding errors.  To use a fitted estimator without a GPU, set ``device="cpu"``.
         docs/do/gpu.md lists the parts of a fit that the processor computes.
     estimate : {"auto", "map", "variational"}, default="auto"
         With ``"map"``, the local step of a document uses :math:`\log E[\beta]`.  If T decreases to
-        1 by a schedule, training also favours few topics for each document: the local step uses
-        :math:`E[\log\theta] - \kappa / \gamma_{dk}`, where :math:`\kappa` increases to 0.5 while T
-        decreases from 1.5 to 1.  ``"variational"`` uses :math:`E[\log\beta]` and
+        1 by a schedule, training also favours few topics for each document.  For this, the local
+        step uses :math:`E[\log\theta] - c / \gamma_{dk}`.  The cost c increases from 0 to 0.5 while
+        T decreases from 1.5 to 1.  ``"variational"`` uses :math:`E[\log\beta]` and
         :math:`E[\log\theta]`.  Do not compare the bounds of fits with different values of
         `estimate`.  ``"auto"`` is ``"map"`` (sklearn: ``"variational"``).
 
@@ -218,11 +216,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         `bound_` of each run or, with `validation_fraction`, `validation_score_` of each run.  This
         attribute exists only if runs are not merged.
     topic_support_ : ndarray of shape (n_components,)
-        The share of runs that found each topic.  A run has found a topic if some topic of the run
-        has a cosine of at least 0.8 with it, over the 50 most probable words.  A new fit usually
-        finds topics with high support again, and often does not find topics with low support
-        (docs/record/runs.md).  This attribute exists only if runs are merged, and is removed when
-        topics are assigned or `partial_fit` changes them.
+        The share of runs that found each topic.  A run has found a topic if the cosine of the topic
+        and one of the run's topics, over their 50 largest words, is at least 0.8.  A new fit
+        usually finds topics with high support again, and often does not find topics with low
+        support (docs/record/runs.md).  This attribute exists only if runs are merged, and is
+        removed when topics are assigned or `partial_fit` changes them.
     settings_ : dict
         The parameters of the last fit, with the values used for None and ``"auto"``.  A new
         estimator with these parameters and the same `preset` repeats the fit.  The additional entry
@@ -376,7 +374,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ``"auto"`` and ``"annealed"`` mean T = 1.  With ``Annealed("auto", passes=...)``, the first
         T is computed from the documents of the first call if there are at least 100; otherwise it
         is 3.7.  A learned temperature changes from call to call at the same rate as in a fit of one
-        pass over `total_samples` documents, and has no last phase at T = 1.  `n_init` and
+        pass over `total_samples` documents, but there are no final steps at T = 1.  `n_init` and
         `validation_fraction` apply only to `fit`.
 
         The estimator keeps work buffers for the next call: for each word of a minibatch at most 2 K
@@ -485,11 +483,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> Fit:
-        """Carry out all runs, keep the merged topics or those of the best run, and return the fit.
+        """Run the fit, store the merged topics or those of the best run, and return their fit.
 
-        The function `prepared` of an estimator and X is by default :func:`prepare`.  The function
-        sets the number and names of features, and returns the checked X in the dtype of the fit,
-        the dtype that the user sees and the parameters of the fit.  `others` are more callbacks.
+        ``prepared(estimator, X)``, by default :func:`prepare`, sets the number and the names of
+        features, and returns the checked X in the dtype of the fit, the dtype that the user sees
+        and the parameters of the fit.  `others` are more callbacks.
         """
         under_way = self._fit_under_way(X, y, others)
         with naming(type(self).__name__), writing(self), under_way as callbacks:
@@ -577,7 +575,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ------
         ValueError
             If X, `temperature` or `method` is out of range, if `temperature` is ``"learned"`` and
-            the fit did not learn a temperature, or if it is not 1 with ``method="cvb0"``.
+            the fit did not learn one, or if `temperature` is not 1 with ``method="cvb0"``.
         """
         check_is_fitted(self)
         check_flag(normalize, "normalize")
@@ -600,7 +598,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def predict(self, X: Any) -> NDArray[np.int64]:
-        r"""Return the most probable topic of each document, as if it had only one topic.
+        r"""Predict the topic of each document, under the assumption that it has only one topic.
 
         The prediction is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) +
         \sum_v x_{dv} \log p(v \mid k)`.  `predict` agrees better with known labels than the topic
@@ -724,8 +722,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
-        """Compute log C(T), the log partition function of documents, at the variational
-        distribution q.
+        """Compute log C(T), the log normaliser of the tempered likelihood, with the posterior q.
 
         `log_partition` calls this method for its "posterior" estimate.
 

@@ -2,8 +2,8 @@
 
 **Merged runs.**  Each run is a short fit.  The topics of all runs are collected, and two topics at
 a time are merged until K are left.  The counts of a merged topic are the mean over the runs.  The
-first run continues with the merged topics.  They adjust to each other in small steps over the
-minibatches, for about one pass.  Then the batch passes at the end of the fit follow.
+first run continues with the merged topics.  These topics adjust to each other in about one pass of
+small steps over the minibatches.  Then the batch passes at the end of the fit follow.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class HeldOutDocuments:
     def score(self, state: LDAState) -> float:
         """Return the log-likelihood of document completion, in nats per word.
 
-        If no document can be split into two halves, return the bound of the documents per word.
+        If the tokens were not split into halves, return the ELBO of the documents per word.
         """
         if self.halves is None:
             return state.model.document_bound(self.X) / self.n_words

@@ -102,8 +102,8 @@ class Settings(NamedTuple):
     ``memory_spans`` is an argument of :class:`annealvi.inference.LinearDecay`, or None if the step
     sizes follow `learning_decay` and `learning_offset`.  ``finish_iter`` is the number of batch
     passes at the end of the fit, and ``merged`` is true if the topics of all runs are merged.
-    ``learned`` names the priors that are learned, starting from the values here.  Other fields that
-    are not parameters are passed to :class:`annealvi.models.lda.LocalOptions`.
+    ``learned`` names the priors that are learned, starting from the values here.  The other fields
+    that are not parameters are arguments of :class:`annealvi.models.lda.LocalOptions`.
     """
 
     doc_topic_prior: ArrayLike
@@ -280,7 +280,7 @@ def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
 
 
 def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
-    """Shorten runs that are merged, and reduce `n_init` if their passes together are too many.
+    """Runs to be merged are short, and are fewer if all together would make too many passes.
 
     A `max_iter` or `n_init` that the user has passed is never reduced.
     """
@@ -467,9 +467,9 @@ def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
 def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype:
     """Return the dtype of a model whose topics were assigned, without a fit.
 
-    ``"auto"`` means float32 if float32 can represent all numbers exactly, so that topics that were
-    fitted in float32 and returned in float64 result in the same model.  With ``preset="sklearn"``,
-    it means the dtype of the topics.
+    ``"auto"`` means float32 if float32 can represent the topics exactly.  Thus topics of a float32
+    fit that were converted to float64 result in the same model.  With ``preset="sklearn"``,
+    ``"auto"`` means the dtype of the topics.
     """
     wanted = _wanted_dtype(parameters, single_or_double(components))
     return wanted or (SINGLE if _are_single(components) else DOUBLE)
@@ -502,7 +502,7 @@ def _check_least(found: float, dtype: np.dtype) -> None:
     least = float(np.finfo(dtype).smallest_subnormal)
     if found < least:
         raise ValueError(
-            f"X must contain 0 or counts of at least {least:.3g} in {dtype}. Got {found:.3g}."
+            f"With dtype {dtype} counts in X must be 0 or at least {least:.3g}. Got {found:.3g}."
         )
 
 
@@ -518,7 +518,7 @@ def _hold_parameters(parameters: Mapping[str, Any], n_features: int) -> bool:
 
 
 def _are_single(array: NDArray) -> bool:
-    """Whether all numbers of an array are numbers of float32."""
+    """Whether float32 can represent all numbers of an array exactly."""
     if array.dtype == SINGLE or array.dtype.kind not in "fiu":
         return array.dtype == SINGLE  # a later check rejects arrays that are not numeric
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -377,8 +377,8 @@ class LDAState:
     ) -> float:
         """Return the ELBO at T = 1, in nats, of documents and (if `topics` is true) of the topics.
 
-        If `population` is set, X is a sample of so many documents, and its ELBO is scaled up to
-        them. gamma is `given`, or it is inferred with the tempering and written to `out`.
+        If `population` is set, the ELBO of X is scaled to a corpus of that number of documents.
+        gamma is `given`, or it is inferred with the tempering and written to `out`.
         """
         if given is None:
             elbo = self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
@@ -465,8 +465,8 @@ def some_documents(X: Any) -> sparse.csr_matrix:
 def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
     """Return exp(-ELBO per word) for the ELBO, in nats, of documents X.
 
-    If `population` is set, the ELBO is that of so many documents, of which X is a sample. The
-    perplexity of documents without words is 1.
+    If `population` is set, the ELBO was scaled to that many documents, of which X is a sample.
+    The perplexity of documents without words is 1.
     """
     n_words = X.sum(dtype=np.float64)
     if n_words == 0:

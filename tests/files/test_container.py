@@ -93,12 +93,12 @@ def forged(path, change, **arrays):
     (lambda plain: "{", "is damaged: "),
     (lambda plain: plain | {"tree": [1]}, "'tree' must be a dict"),
     *(
-        (lambda plain, mark=mark: plain | {"tree": {"a": {"$": mark}}}, "in a wrong place")
+        (lambda plain, mark=mark: plain | {"tree": {"a": {"$": mark}}}, "has the invalid entry")
         for mark in ({"array": "b"}, {"strings": "x"}, {"strings": [1]}, {"float": "1"}, 1)
     ),
     (
         lambda plain: plain | {"tree": {**plain["tree"], "again": plain["tree"]["array"]}},
-        "in a wrong place",  # a small file could otherwise take any memory, by copies
+        "has the invalid entry",  # a small file could otherwise take any memory, by copies
     ),
 )
 def test_descriptions_of_strangers(path, change, message):

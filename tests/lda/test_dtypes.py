@@ -71,7 +71,7 @@ def test_given_topics_are_not_rounded(X, init, expected):
 def test_counts_that_float32_does_not_have(X):
     lda = TemperedLDA(3, max_iter=1, random_state=0).fit(X)
     for method in ("transform", "score", "partial_fit"):
-        message = r"must contain 0 or counts of at least 1.4e-45 in float32. Got 1e-46"
+        message = r"float32 counts in X must be 0 or at least 1.4e-45. Got 1e-46"
         refused(message, getattr(lda, method), X * 0 + 1e-46 * X.astype(bool))
     assert computed_in(TemperedLDA(3, max_iter=1).fit(X * 1e-46)) == DOUBLE
     zeros = sparse.csr_matrix(X)

@@ -336,7 +336,10 @@ def test_other_files_are_refused(checkpoint, tmp_path):
     tree["fit"]["estimator"] = "TemperedFMM"
     write(tmp_path / "a", "checkpoint", tree)
     refused(
-        r"a checkpoint of TemperedLDA\. Got that of TemperedFMM", lda.fit, X, resume=tmp_path / "a"
+        r"a checkpoint of TemperedLDA\. Got a checkpoint of TemperedFMM",
+        lda.fit,
+        X,
+        resume=tmp_path / "a",
     )
     assert not hasattr(lda, "components_")
 

@@ -132,7 +132,7 @@ def test_save_state_is_for_callbacks(tmp_path):
     (fmm, fmm, Z[::-1].copy(), {}, "fit to another X: the numbers"),
     (fmm, fmm, Z, dict(n_components=7), "another 'n_components'. .* it is 8, .* it is 7"),
     (fmm, fmm, Z, dict(temperature=2.0), "another 'temperature'"),
-    (fmm, gmm, Z, {}, "checkpoint of TemperedGaussianMixture. Got that of TemperedFMM"),
+    (fmm, gmm, Z, {}, "checkpoint of TemperedGaussianMixture. Got a checkpoint of TemperedFMM"),
     (gmm, gmm, BLOBS, dict(means_init=BLOBS[:3]), "another 'means_init'"),
 )
 def test_other_fits_are_refused(first, make, data, parameters, message, tmp_path):
