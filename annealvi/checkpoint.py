@@ -128,8 +128,8 @@ class _Signals:
     def deliver(self) -> None:
         """Let a waiting signal take effect, with the program's own handlers.
 
-        These handlers are stored until the end of the fit: another Checkpoint, which has taken this
-        one's handler for the program's, may restore it after this call.
+        These handlers are stored until the end of the fit, because a second Checkpoint may set this
+        one's handler again.  It may have stored this one's handler as the program's handler.
         """
         number, self.received = self.received, None
         if number is None:

@@ -98,8 +98,8 @@ def naming(owner: str) -> Iterator[None]:
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`; None means 1 unless in a joblib context.
 
-    Only None is passed on to joblib.  For a number, joblib's result depends on whether processes
-    can be started here, which does not matter for threads.
+    Only None is passed on to joblib.  For a number, joblib would return 1 where no processes can
+    be started, but threads can be started there.
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
@@ -228,8 +228,8 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= most:
         raise ValueError(
-            f"The squares of {name} must sum to at most {most:.3g} in {X.dtype}. Got {name} "
-            f"with absolute values up to {np.max(np.abs(X)):.3g}. Rescale {name}."
+            f"The sum of the squared values of {name} must be at most {most:.3g} in {X.dtype}. "
+            f"The largest absolute value is {np.max(np.abs(X)):.3g}. Rescale {name}."
         )
     return square
 
@@ -259,8 +259,8 @@ def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: 
         )
     if max(total, 1.0) > most / max(population, 1.0):
         raise ValueError(
-            f"The product of the sum of X and {method} must be at most {most:.3g} in {dtype}. "
-            f"Got a sum of {total:.3g} and {population:.3g}."
+            f"The sum of the counts in X ({total:.3g}), multiplied by {method} ({population:.3g}), "
+            f"must be at most {most:.3g} in {dtype}."
         )
     return total
 

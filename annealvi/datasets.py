@@ -163,8 +163,8 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
     -------
     :class:`~sklearn.utils.Bunch`
         The images are ``data``: float32 of shape (n_samples, height * width), pixels in [0, 1].
-        ``data_test`` contains the test images, if any, and ``shape`` is the shape of an image. The
-        other arrays have the names that they have in the file.
+        ``data_test`` contains the test images, if any, and ``shape`` is the shape of an image.
+        Any other arrays of the file are attributes with the names that they have in the file.
 
     Raises
     ------

@@ -11,9 +11,8 @@ def release_threads() -> None:
 
     GCC's runtime keeps threads between parallel regions.  A fork copies the runtime's records of
     threads, but not the threads themselves, so the child process would never stop waiting for them.
-    After this call there are no records, and child and parent start new threads.  The runtimes of
-    compilers older than GCC 9 lack the function that this needs.  Other runtimes handle forks
-    themselves.
+    After this call there are no records, and child and parent start new threads.  GNU runtimes
+    before GCC 9 cannot end their threads.  Runtimes of other compilers handle forks themselves.
     """
     for runtime in ThreadpoolController().select(user_api="openmp").lib_controllers:
         pause = getattr(runtime.dynlib, "omp_pause_resource_all", None)

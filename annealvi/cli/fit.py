@@ -105,7 +105,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     elif known:
         model.fit_counts(corpus.counts, corpus.words)
     elif model.seed_words:
-        raise ValueError("--seed-words needs the word of each column. Pass --vocabulary as well.")
+        raise ValueError("A file of counts contains no words, so --seed-words needs --vocabulary.")
     else:
         say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))
@@ -135,7 +135,7 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
     if chosen.report is not None:
         import_optional("plotly", "--report", "pandas")
     elif given := [option for option, value in for_report.items() if value]:
-        raise ValueError(f"{given[0]} affects only the report. Also pass --report with a file.")
+        raise ValueError(f"{given[0]} affects only the report. Add --report with a file name.")
 
 
 # ------------------------------------------------------------------------------- demo

@@ -35,8 +35,8 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
     """Return the counts of the model's words in documents."""
     if corpus.texts is not None and source.count is None:
         raise ValueError(
-            f"{origin} does not contain its vocabulary, so it cannot count the words in the texts "
-            f"of {corpus.origin}. Pass counts with the same columns."
+            f"{origin} was fitted to counts without a vocabulary, so it cannot be applied to the "
+            f"texts of {corpus.origin}. Pass counts with the same columns."
         )
     if corpus.texts is not None:
         return source.count(corpus.texts)
@@ -63,9 +63,10 @@ def described(
 
 
 def print_topics(source: Source, n_words: int) -> None:
-    """Print each topic's number, share, support or stability, and words, largest topic first.
+    """Print a table of the topics, largest first, with their numbers, shares and words.
 
-    Weak topics are marked by a star, and the reasons are printed below the table.
+    The table also contains support (the share of runs that found the topic) and stability (its
+    similarity in other fits) if known.  Weak topics have a star, with the reasons below the table.
     """
     weak, stability = reasons(source), stability_of(source)
     known = {} if source.support is None else {"support": source.support}
@@ -188,7 +189,7 @@ def label_topics(chosen: argparse.Namespace) -> None:
     source, labels = read_topics(chosen.model), {}
     if source.count is None:
         raise ValueError(
-            f"{chosen.model!r} does not contain its vocabulary, so it cannot have labels."
+            f"{chosen.model!r} was fitted without a vocabulary, so its topics cannot have labels."
         )
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")

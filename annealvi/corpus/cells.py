@@ -1,5 +1,5 @@
 """Readers of counts with names of rows and columns, such as cells by genes: from AnnData objects,
-.h5ad files, Matrix Market files and folders in the format of 10x Genomics."""
+.h5ad files, Matrix Market files and folders in the format of the company 10x Genomics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from annealvi.corpus.mapped import DESCRIPTION, open_folder, write
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 
-#: Files of a folder of 10x: the names of features, and the names of cells.
+#: Files of a folder of 10x Genomics: the names of features, and the names of cells.
 FEATURES, BARCODES = ("features.tsv", "genes.tsv", "peaks.bed"), ("barcodes.tsv",)
 MATRIX = "matrix.mtx"
 #: Patterns of the names of cells and of genome regions, and the number of names that are checked.
@@ -88,9 +88,9 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
           folder, if they exist: ``features.tsv``, ``genes.tsv`` or ``peaks.bed``, and
           ``barcodes.tsv``.  If the name of the matrix has a prefix before ``matrix.mtx``, these
           files must have the same prefix;
-        - a folder of 10x with these files.
+        - a folder of 10x Genomics with these files.
 
-        A .mtx matrix with features as rows, the format of 10x, is transposed.
+        A .mtx matrix with features as rows, the format of 10x Genomics, is transposed.
     layer : str, default=None
         The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
         attribute `raw`.  None means its attribute `X`.
@@ -143,7 +143,7 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
     changed = [] if words is None else words[words != np.array([*features], dtype=object)]
     if len(changed):
         warn_user(
-            f"{len(changed)} repeated names of features were numbered, for example {changed[0]!r}."
+            f"A number was added to {len(changed)} repeated feature names, such as {changed[0]!r}."
         )
     names = None if documents is None else np.array([*documents], dtype=object)
     return Bunch(data=X, feature_names=words, document_names=names, columns=columns)
@@ -163,7 +163,7 @@ def _is_hdf5(path: Path) -> bool:
 
 
 def has_names(path: Path) -> bool:
-    """Whether `read_cells` can read a path: a .h5ad or .mtx file, or a folder of 10x."""
+    """Whether `read_cells` can read a path: a .h5ad or .mtx file, or a folder of 10x Genomics."""
     if path.is_dir():
         return not (path / DESCRIPTION).exists() and _there(path / MATRIX) is not None
     return path.suffix == ".h5ad" or path.name.removesuffix(".gz").endswith(".mtx")
@@ -238,7 +238,7 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
-                f"counts of {len(obs)} cells and {len(var)} features have the shape {X.shape}."
+                f"counts of {len(obs)} cells and {len(var)} features cannot have shape {X.shape}."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 

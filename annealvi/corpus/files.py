@@ -63,10 +63,9 @@ def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matri
 
 
 def check_gaps(most: int, n: int, what: str) -> int:
-    """Check the largest index of a word or document, and return this index plus one.
+    """Check the largest index of a word, document or topic, and return this index plus one.
 
-    The matrix that is read has a row or column for each index, even if the file has no entry for
-    it.
+    Readers return arrays with a row or column for each index, even if the file does not use it.
     """
     limit = max(MOST_GAPS, 10 * n)
     if most >= limit:
@@ -250,8 +249,8 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
     if len(wrong):
         row = int(wrong[0])
         raise ValueError(
-            f"document {first + row} must contain {n_different[row]:g} different words, as "
-            f"its line begins with that number. Got {X.indptr[row + 1] - X.indptr[row]} words."
+            f"the line of document {first + row} begins with {n_different[row]:g}, so it must have "
+            f"{n_different[row]:g} different words. Got {X.indptr[row + 1] - X.indptr[row]} words."
         )
     return check_counts(sparse.csr_matrix(X))
 

@@ -71,8 +71,8 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
                 f"all numbers must be >= 0, and topic numbers must be less than {len(alpha)}."
             )
         names = {int(word): name for word, name in zip(words, (t[2] for t in tokens), strict=True)}
-        size = check_gaps(int(documents.max()), len(tokens), "numbers of documents")
-        n_words = check_gaps(int(words.max()), len(names), "numbers of words")
+        size = check_gaps(int(documents.max()), len(tokens), "document numbers")
+        n_words = check_gaps(int(words.max()), len(names), "word numbers")
         by_topic = _count(topics, words, (len(alpha), n_words)).toarray() + beta
         by_document = _count(documents, topics, (size, len(alpha))).toarray() + alpha
         feature_names = [names.get(word, b"%d" % word).decode() for word in range(n_words)]
@@ -113,7 +113,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
         words = [row[1] for row in rows[: len(rows) // n_topics]]
         pairs = ([str(topic), word] for topic in range(n_topics) for word in dict.fromkeys(words))
         if not words or [row[:2] for row in rows] != list(pairs):
-            raise ValueError("it must have a line for each word of topic 0, then of topic 1, etc.")
+            raise ValueError("it must list the weights of all words in topic 0, then topic 1, etc.")
         components = np.array([float(row[2]) for row in rows]).reshape(n_topics, -1)
         if not np.all((components > 0) & np.isfinite(components)):
             raise ValueError("weights must be positive and finite.")
@@ -150,8 +150,8 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
         values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
         if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
             raise ValueError(
-                "the proportions of each document must sum to 1, unless the topic's number stands "
-                "before each proportion."
+                "each document must have proportions that sum to 1, or pairs of a topic's number "
+                "and its proportion."
             )
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
@@ -163,9 +163,9 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
 
 
 def _of_pairs(rows: list[list[str]]) -> NDArray[np.float64]:
-    """Parse proportions of documents, where each proportion follows the number of its topic."""
+    """Parse proportions of documents, in pairs of a topic's number and its proportion."""
     n_topics = 1 + max(int(topic) for row in rows for topic in row[2::2])
-    n_topics = check_gaps(n_topics - 1, sum(map(len, rows)), "numbers of topics")
+    n_topics = check_gaps(n_topics - 1, sum(map(len, rows)), "topic numbers")
     values = np.zeros((len(rows), n_topics))
     for own, (number, name, *parts) in zip(values, rows, strict=True):
         topics, shares = list(map(int, parts[::2])), np.array(parts[1::2], dtype=np.float64)
@@ -212,7 +212,7 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
     """Read the numbers of a line such as ``#alpha : 0.1 0.2``."""
     found, _, *numbers = stream.readline().split()
     if found != name or not numbers:
-        raise ValueError(f"a line with {name.decode()!r} and numbers is missing or damaged.")
+        raise ValueError("lines 2 and 3 must begin with '#alpha' and '#beta', and contain numbers.")
     prior = np.array(numbers, dtype=np.float64)
     if not np.all((prior > 0) & np.isfinite(prior)):
         raise ValueError(f"the numbers of {name.decode()!r} must be positive and finite.")

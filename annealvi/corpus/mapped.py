@@ -247,6 +247,6 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
     if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
         allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
         raise ValueError(
-            f"The file {os.fspath(path)!r} must contain {length} numbers in {allowed}. Got {found}."
+            f"{os.fspath(path)!r} must contain {length} numbers of dtype {allowed}. Got {found}."
         )
     return np.asarray(array)

@@ -36,17 +36,17 @@ def document_completion(
     Parameters
     ----------
     estimator : fitted topic model
-        A topic model of this module, or any model that the local function accepts.
+        A model of this module, or one that :func:`annealvi.metrics.document_completion` accepts.
     X : dask array, or list of delayed, futures or paths
         Documents that were not fitted.
-    client : distributed.Client, Engine or None, default=None
+    client : distributed.Client, engine of annealvi.scale.engines or None, default=None
         The client whose workers are used.  None means the current client.
     observed : float, default=0.5
     random_state : int, RandomState instance or None, default=0
     temperature : float or "learned", default=None
     method : {"variational", "cvb0"}, default=None
     doc_topic_prior : float or array-like of shape (n_components,), default=None
-        The same parameters as in the local function.
+        The same parameters as in :func:`annealvi.metrics.document_completion`.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def document_completion(
     Raises
     ------
     ValueError
-        If no document has two or more words, or if the local function raises an error.
+        If no document has two or more words, or if a parameter is not allowed.
     """
     local = estimator.to_local() if hasattr(estimator, "to_local") else estimator
     options = dict(temperature=temperature, method=method, doc_topic_prior=doc_topic_prior)

@@ -31,7 +31,7 @@ from annealvi.threads import reading
 
 #: Default numbers of documents in a shard, and in a minibatch of a large corpus.
 SHARD, BATCH = 4096, 65_536
-#: Parameters that the local estimator does not have.
+#: Parameters that annealvi.TemperedLDA does not have.
 OWN = ("client", "checkpoint", "shard_size")
 #: The approximate minimum numbers of steps of a pass, and of a fit.
 LEAST_OF_PASS, LEAST_OF_FIT = 8, 30
@@ -51,7 +51,7 @@ class TemperedLDA(LocalLDA):
 
     Parameters
     ----------
-    client : distributed.Client, Engine or None, default=None
+    client : distributed.Client, engine or None, default=None
         The client whose workers are used.  None means the current client.  An engine of
         :mod:`annealvi.scale.engines` can be passed instead of a client.
     checkpoint : path, default=None
@@ -100,9 +100,8 @@ class TemperedLDA(LocalLDA):
         ----------
         X : dask array, or list of delayed, futures or paths; or documents in memory
             The blocks of an array, or the items of a list, must be CSR matrices with a column for
-            each word.  A path is the folder of a corpus that :func:`annealvi.corpus.write` wrote
-            and that workers can open.  Documents in memory are fitted in this process, without a
-            client.
+            each word.  A path is a folder that :func:`annealvi.corpus.write` wrote and that workers
+            can open.  Documents in memory are fitted in this process, without a client.
         y : Ignored
         resume : path, optional
             A checkpoint from which the fit is resumed; by default `checkpoint`, if the file exists.
@@ -137,7 +136,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from some more documents in the memory of this process, without the cluster.
+        """Learn from more documents, in memory, as :meth:`annealvi.TemperedLDA.partial_fit` does.
 
         Parameters
         ----------
@@ -182,7 +181,7 @@ class TemperedLDA(LocalLDA):
         normalize : bool, default=True
         temperature : float or "learned", default=1.0
         method : {"variational", "cvb0"}, default="variational"
-            The same parameters as in the local estimator.
+            The same parameters as in :meth:`annealvi.TemperedLDA.transform`.
 
         Returns
         -------
@@ -198,7 +197,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def predict(self, X: Any) -> Any:
-        """Return, lazily, the most probable topic of each document, as if it had only one.
+        """Predict, lazily, the topic of each document, as if each document had only one topic.
 
         Parameters
         ----------
@@ -216,7 +215,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
-        """Compute the ELBO of documents at T = 1, in the same way as the local estimator.
+        """Compute the ELBO of documents at T = 1, as :meth:`annealvi.TemperedLDA.score` does.
 
         Parameters
         ----------
@@ -234,7 +233,7 @@ class TemperedLDA(LocalLDA):
 
     @checked
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
-        """Compute exp(-ELBO per word) of documents at T = 1, like the local estimator.
+        """Compute exp(-ELBO per word) at T = 1, as :meth:`annealvi.TemperedLDA.perplexity` does.
 
         Parameters
         ----------
@@ -251,7 +250,7 @@ class TemperedLDA(LocalLDA):
             return self._state.perplexity(self._documents(X), **options)
 
     def to_local(self) -> LocalLDA:
-        """Return a local estimator with the same parameters and the same fitted topics.
+        """Return an :class:`annealvi.TemperedLDA` with the same parameters and fitted topics.
 
         Returns
         -------
@@ -268,7 +267,7 @@ class TemperedLDA(LocalLDA):
     # ----------------------------------------------------------------- details
 
     def _lazily(self, method: str, X: Any, width: tuple, dtype: Any, options: dict) -> Any:
-        """Apply a method of the local estimator to each partition, lazily."""
+        """Apply a method of annealvi.TemperedLDA to each partition, lazily."""
         import dask
 
         model = dask.delayed(self.to_local())

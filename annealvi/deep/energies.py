@@ -2,8 +2,8 @@ r"""Six densities in the plane that are hard to fit by a variational posterior.
 
 Each density p is given up to a constant, as log f = log p + log Z.  All six densities are from
 Huang et al. (2018), Figures 3 and 4.  (a), (b), (e) and (f) are variants of the energies of Rezende
-and Mohamed (2015).  For the ring of (b), we read Table 2 of their paper as :math:`((\|z/2\|^2 - 2)
-/ 0.5)^2 / 2`.  The values of log Z were computed on grids in double precision.
+and Mohamed (2015).  The ring of (b) is :math:`((\|z/2\|^2 - 2) / 0.5)^2 / 2`, which is our
+reading of Table 2 of the paper.  The values of log Z were computed on grids in double precision.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Proximity penalties for networks: a cost if q differs much from what it was in recent steps.
+r"""Proximity penalties for networks, on the distance between q and its average over past steps.
 
 A fit minimises the objective below.  Here f is a statistic of q, :math:`\tilde\lambda` is the
 moving average of q's parameters, and d is a distance, usually the inverse Huber distance:
@@ -288,7 +288,7 @@ DISTANCES: dict[str, Distance] = {"inverse_huber": inverse_huber, "square": torc
 
 @dataclass(eq=False, repr=False)
 class ProximityPenalty(BaseEstimator):
-    r"""A penalty if q moves fast away from its recent past.
+    r"""A penalty on the distance between q and its average over past steps.
 
     Parameters
     ----------
@@ -417,8 +417,9 @@ class RunningPenalty:
     """The penalty of one fit.
 
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
-    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  This loop averages values
-    of f.  To average the parameters instead, pass f(averaged parameters) as a fourth argument.
+    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  This loop averages the
+    values of the statistic.  If it should average parameters instead, compute the statistic of
+    ``penalty.follow(parameters)``, and pass it as ``penalty(value, step, elbo, past)``.
     """
 
     #: The fields of the memory in files.  The length of `sum` is checked when it is used.
@@ -470,7 +471,7 @@ class RunningPenalty:
             if total.shape != now.shape:
                 raise ValueError(
                     f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
-                    "before. Neither its shape nor 'average' may change, even between calls of fit."
+                    "before. Its shape and 'average' must not change, even when a fit is resumed."
                 )
             # one operation without copies, because W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)

@@ -182,16 +182,16 @@ class PoissonDEF(DataEstimator):
         The number S >= 2 of draws from q for each document in a step.  More draws make gradients
         less noisy and steps slower.
     proximity : None, str, callable or ProximityPenalty, default=None
-        A penalty if q moves fast away from its recent past.  Pass the name of a statistic
-        (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, which is the mean of Poisson
-        variables, or ``"mean_variance"``), your own statistic, or a
-        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.  The statistic of a
-        topic is averaged over the minibatch.  New documents are fitted one by one, so your own
-        statistic must be finite for a single document.
+        A penalty on the distance between q and its average over past steps.  Pass the name of a
+        statistic (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), your
+        own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.
+        The variance of a Poisson variable equals its mean.  The statistic of a topic is averaged
+        over the minibatch.  New documents are fitted one by one, so your own statistic must be
+        finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
-        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, whatever
+        `form` the object has.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.
@@ -356,13 +356,13 @@ class PoissonDEF(DataEstimator):
         return self._local_rates(self._check_X(X), self._draws())[1]
 
     def perplexity(self, X: Any, *, observed: float = 0.1) -> float:
-        r"""Return the perplexity of the held-out words of each document, given its other words.
+        r"""Return the perplexity of the hidden words of each document, given its observed words.
 
-        The rates of a document are fitted to a random tenth of its words, rounded up, in
+        The rates of a document are fitted to its observed words (a random tenth, rounded up) in
         `n_local_steps` steps.  (A share e of a document's words has e times the rates, because a
         random part of a Poisson count is a Poisson count.)  Let the rates of words be
         :math:`r_{dv} = \epsilon_v + \sum_k \lambda_{dk} \mathrm{softplus}(W_{kv})`, and
-        :math:`y_{dv}` the counts of the other words.  The perplexity is
+        :math:`y_{dv}` the counts of the hidden words.  The perplexity is
 
         .. math::
            \exp\Big(-\frac{\sum_{dv} y_{dv} \log (r_{dv} / \sum_u r_{du})}

@@ -65,7 +65,7 @@ class HierarchicalPosterior(DeepEstimator):
         The kind of transition.  ``"gaussian"`` is a Gaussian whose mean and standard deviation
         depend on the state before.  ``"flow"`` is a deep sigmoidal flow, an increasing function of
         each coordinate that depends on the earlier coordinates.  The density of a flow has a closed
-        form, so the lower and upper bound are equal and `score_samples` is exact.
+        form, so both bounds of `evidence_bounds` are equal and `score_samples` is exact.
     objective : {"avo", "elbo"}, default="avo"
         What is maximised.  ``"avo"`` is the sum of the annealed objectives of the transitions, and
         ``"elbo"`` is the hierarchical ELBO.  Use ``"avo"`` if the density may have several modes.
@@ -74,7 +74,7 @@ class HierarchicalPosterior(DeepEstimator):
         1 - a (loss-calibrated AVO).
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule`.  Afterwards beta
-        is 1.  Beta multiplies log q and log r, and `history_` contains it as ``temperature``.
+        is 1.  Beta is the weight of the log densities of the chain, q, and of the reverse chain, r.
     schedule : Schedule or None, default=None
         How beta changes over the annealed steps; see :mod:`annealvi.schedules`.  None means
         ``Linear(0.01, 1)``.

@@ -116,7 +116,7 @@ def test_seed_words_of_counts(call, refused, tmp_path):
     counts = tmp_path / "counts.npz"
     sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
     seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
-    assert "--seed-words needs the word of each column" in refused("fit", counts, *seeds)
+    assert "contains no words, so --seed-words needs --vocabulary" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
     assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
 
@@ -184,7 +184,7 @@ def test_quiet_says_nothing(call, jsonl):
     (["--report", "x", "--model", "x"], "must be different files. Got 'x' for both"),
     (
         ["--time", "date"],
-        "--time affects only the report. Also pass --report with a file",
+        "--time affects only the report. Add --report with a file name",
     ),
     (["--second-fit"], "--second-fit affects only the report"),
     (["--topics", "19"], "at most the number of words, 18. Got 19"),

@@ -283,4 +283,4 @@ def test_a_fit_of_counts(call, tmp_path):
     assert "the words are unknown" in call("fit", path, "--topics", 2, "--model", "bare").err
     assert call("label", "bare", path).status == 0
     failed = call("label", "bare", tmp_path / "t.txt")
-    assert failed.status == 2 and "does not contain its vocabulary" in failed.err
+    assert failed.status == 2 and "fitted to counts without a vocabulary" in failed.err

@@ -202,7 +202,7 @@ def test_names_that_are_there_twice(folder):
     twice = ["a", "b", "a", "a-1", "a", *GENES[5:]]
     (folder / "features.tsv").write_text("\n".join(twice))
     with pytest.warns(
-        UserWarning, match="2 repeated names of features were numbered, for example 'a-2'"
+        UserWarning, match="A number was added to 2 repeated feature names, such as 'a-2'"
     ):
         words = corpus.read_cells(folder).feature_names
     assert words.tolist()[:5] == ["a", "b", "a-2", "a-1", "a-3"]

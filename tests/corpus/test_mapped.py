@@ -172,8 +172,8 @@ def test_folders_that_are_no_corpus(tmp_path, place):
     ({"format": 2}, r"corpus.json in .*: The file is damaged: 'format' must be .* Got 2"),
     ({"shape": [4]}, "is not the description of a corpus"),
     ({"shape": [4, -3]}, "'shape.1' must be an int .* Got -3"),
-    ({"shape": [5, 3]}, "indptr.npy' must contain 6 numbers in int32 or int64. Got"),
-    ({"dtype": "float64"}, "data.npy' must contain 3 numbers in float64. Got"),
+    ({"shape": [5, 3]}, "indptr.npy' must contain 6 numbers of dtype int32 or int64. Got"),
+    ({"dtype": "float64"}, "data.npy' must contain 3 numbers of dtype float64. Got"),
     ({"dtype": "int8"}, "'dtype' must be one of .* Got 'int8'"),
 )
 def test_descriptions_that_are_refused(tmp_path, change, message):

@@ -98,7 +98,7 @@ test_parameters = refusals(
     "Z, message",
     (spoil(np.nan), "contains NaN"),
     (spoil(np.inf), "contains infinity"),
-    (spoil(1e200), "squares of X must sum to at most"),
+    (spoil(1e200), "squared values of X must be at most"),
     (sparse.csr_matrix(X), "Sparse data was passed"),
     (X.astype(complex), "Complex data not supported"),
     (np.full((3, 16), "word", dtype=object), "could not convert string to float"),
@@ -150,7 +150,7 @@ test_what_float32_cannot_hold = refusals(
     lambda Z, parameters: TemperedFMM(3, **parameters).fit(np.float32(Z)),
     (X, dict(noise_variance=1e-36), "times noise_variance=.* too large for float32"),
     (X, dict(noise_variance=1e-50), r"'noise_variance' .* the range of float32"),
-    (1e19 * X, {}, r"squares of X must sum to at"),
+    (1e19 * X, {}, r"sum of the squared values of X must be at"),
 )
 
 

@@ -63,7 +63,7 @@ def expected():
         f"take {min(times):.0f} to {max(times):.0f} times the CPU",
         f"takes {points['annealvi'][0]} seconds of one core",
         f"200 sweeps of tomotopy take {points['tomotopy, averaged'][0]}",
-        f"more than two thirds of the runs had found, at least {100 * min(map(float, back)):.0f}%",
+        f"a new fit found at least {100 * min(map(float, back)):.0f}% of them again",
         f"in {min(covered)} to {max(covered)} of the cases",
         f"with {len(golden)} fits",
         f"point estimates of the topics {loss('exp(E log β)')}",

@@ -2,8 +2,8 @@
 
 GPU kernels have the same names as those of ``lda.pyx`` and ``lda_topics.pyx``, and use float32.
 The sources describe the arguments.  Every sum has a fixed order, so two fits on the same device are
-identical, bit for bit.  The arrays of CSR matrices, and the sums of each topic over words, are
-NumPy arrays.  All other arrays are CuPy arrays.
+identical, bit for bit.  NumPy arrays contain the CSR matrices, and for each topic the sum of lambda
+over its words.  All other arrays are CuPy arrays.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Device:
     ) -> None:
         """Do the local step of each document of a block.
 
-        The outputs are gamma (on entry, its start), t, ratio, log_normalizer and energy.  All
-        outputs except gamma and ratio may be None.  `mixed`: some b differ from the weights' b.
+        The outputs are gamma (on entry its start), t, ratio, log_normalizer and energy.  Only gamma
+        and ratio are required.  If `mixed`, inverse temperatures b differ from that of the weights.
         """
         gamma, t, *_, log_normalizer, energy = outputs
         K, K_pad = gamma.shape[1], weights[0].shape[1]
