@@ -42,7 +42,8 @@ def points() -> dict[str, tuple[float, float]]:
     held_out = rows("quality.md", "### Held-out log-likelihood per word")[cell]
     seconds = rows("quality.md", "### CPU seconds of a fit")[cell]
     kept = json.loads((CHECKOUT / "bench" / "studies" / "rivals.json").read_text("utf-8"))
-    of_rivals = {one["method"]: one["seconds"][0] for one in kept if one["cell"] == [CORPUS, K]}
+    here = [one for one in kept if one["cell"] == [CORPUS, K]]
+    of_rivals = {one["method"]: float(f"{one['seconds'][0]:.3g}") for one in here}
     found = {}
     for name in NAMES:
         ours = name.startswith("annealvi")

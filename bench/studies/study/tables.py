@@ -241,9 +241,9 @@ def sections(results: Results) -> Iterable[tuple[str, str, str]]:
         ),
         (
             "Every library at its best setting",
-            "The corpora and K for which every library was tuned, MALLET included; the best comes "
-            "first. In the tables below scikit-learn, gensim and topica have these settings in "
-            "these rows, and fewer candidates in the others.",
+            "The corpora and K for which MALLET was run as well; the best method comes first. At "
+            "K = 20 all settings of scikit-learn, gensim and topica were compared; at K = 100 "
+            "those of gensim. In other rows of the tables below they have fewer candidates.",
             at_their_best,
         ),
         (
