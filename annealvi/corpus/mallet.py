@@ -126,8 +126,8 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
     Parameters
     ----------
     path : path
-        The file that MALLET writes for ``--output-doc-topics``.  Files of older versions, which
-        list the topics of a document in decreasing order with their numbers, are also accepted.
+        The file that MALLET writes for ``--output-doc-topics``.  Files of older versions are also
+        accepted; these list pairs of a topic and its share, largest share first.
 
     Returns
     -------

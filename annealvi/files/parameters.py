@@ -1,6 +1,6 @@
 """Conversion of parameters (of estimators and of temperatures) to trees for files, and back.
 
-Numbers, strings, arrays and lists are not converted.  An object becomes a dict with its ``type``,
+Numbers, strings, arrays and lists stay as they are.  An object becomes a dict with its ``type``,
 which must be in a fixed table, so that a file cannot make annealvi import other classes.
 """
 

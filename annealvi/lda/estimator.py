@@ -184,12 +184,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
         also applies to `transform` and `score` from the next fit on.
     device : str, default="cpu"
-        Where `fit`, `transform` and `score` compute: ``"cpu"`` is the processor, ``"cuda"`` the
+        Where `fit`, `transform` and `score` compute:  ``"cpu"`` is the processor, ``"cuda"`` the
         first NVIDIA GPU that CuPy finds, ``"cuda:1"`` the second.  A GPU is useful if the corpus is
-        large.  A GPU computes in float32, for up to 2,048 topics, and one run after the other.
-        Two fits on the same GPU are identical, bit for bit; fits on the processor differ from them
-        by rounding errors.  To use a fitted estimator without a GPU, set ``device="cpu"``.
-        docs/do/gpu.md lists the parts of a fit that the processor computes.
+        large.  A GPU computes in float32, allows at most 2,048 topics, and makes one run after the
+        other.  Two fits on the same GPU are identical, bit for bit; fits on the processor differ
+        from them by rounding errors.  To use a fitted estimator without a GPU, set
+        ``device="cpu"``. docs/do/gpu.md lists the parts of a fit that the processor computes.
     estimate : {"auto", "map", "variational"}, default="auto"
         With ``"map"``, the local step of a document uses :math:`\log E[\beta]`.  If T decreases to
         1 by a schedule, training also favours few topics for each document.  For this, the local
