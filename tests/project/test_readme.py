@@ -67,7 +67,7 @@ def expected():
         f"after 200 sweeps of Gibbs sampling, the method of MALLET, its log-likelihood is "
         f"{behind['tomotopy, averaged']:.3f} nats per word lower",
         f"between {ahead.max():.3f} nats better and {-ahead.min():.3f} worse",
-        f"takes {min(times):.0f} to {max(times):.0f} times the CPU",
+        f"at {min(times):.0f} to {max(times):.0f} times the CPU",
         f"takes {points['annealvi'][0]} seconds of one core",
         f"200 sweeps of tomotopy take {points['tomotopy, averaged'][0]}",
         f"a new fit found at least {100 * min(map(float, back)):.0f}% of them again",
