@@ -242,7 +242,7 @@ class VariationalAutoencoder(AmortisedEstimator):
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
     options can help to avoid poor optima: a penalty if q changes fast (`proximity`), annealing
     (`temperature`), and a deeper posterior (`n_transitions`), in which random transitions change
-    the draw from the Gaussian.  Each transition can have its own target density (`calibration`).
+    the draw from the Gaussian.  With `calibration`, the targets of these transitions are annealed.
 
     Parameters
     ----------

@@ -509,7 +509,7 @@ def log_partition(
     values = np.asarray(values, dtype=np.float64)
     if values.shape != b.shape or not np.all(np.isfinite(values)):
         raise ValueError(
-            f"log C of {own}, method={method!r}, must be one finite number for each of {len(b)} "
+            f"log C(T) of {own}, method={method!r}, must be one finite number for each of {len(b)} "
             f"temperatures. Got {shown(values) if values.shape != b.shape else values} instead."
         )
     made_for = dict(model.hyperparameters()) if hasattr(model, "hyperparameters") else {}
@@ -530,7 +530,7 @@ def _monte_carlo(
     if effective[worst] < _LEAST_EFFECTIVE:
         warn_user(
             f"One draw dominates the mean that estimates C(T). At T={1 / b[worst]:.4g} the "
-            f"effective sample size is {effective[worst]:.3g}, with {n} draws. log C and its "
+            f"effective sample size is {effective[worst]:.3g}, with {n} draws. log C(T) and its "
             "standard error are unreliable there. If there are many data, more draws hardly help."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

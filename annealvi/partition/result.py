@@ -162,21 +162,21 @@ class LogPartition:
             wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
             if wanted.shape != own.shape:
                 raise ValueError(
-                    "log C was computed on a different grid from the one that this fit uses. "
+                    "This LogPartition was computed on a different grid from that of the fit. "
                     f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
                 )
             differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # true for nan
             if differ.size:
                 m = int(differ[0])
                 raise ValueError(
-                    "log C was computed on a different grid from the one that this fit uses. "
+                    "This LogPartition was computed on a different grid from that of the fit. "
                     f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
                 )
         for name, wanted in (hyperparameters or {}).items():
             given = self.made_for.get(name)
             if given is not None and wanted is not None and not _same(given, wanted):
                 raise ValueError(
-                    "log C was computed for different hyperparameters from those of this fit. "
+                    "This LogPartition was computed for different hyperparameters. "
                     f"{name!r} is {shown(given)}, expected {shown(wanted)}."
                 )
 
@@ -247,6 +247,6 @@ def check_log_c_at_1(
     at_1 = values[inverse == 1]
     if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
         raise OutOfReach(
-            "The exact log C is wrong because of rounding errors: at T=1 it is "
+            "The exact log C(T) is wrong because of rounding errors: at T=1 it is "
             f"{at_1[0]:.2g} instead of 0. Use priors that are less extreme, or another 'method'."
         )

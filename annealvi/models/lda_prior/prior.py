@@ -90,7 +90,7 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     n_terms = len(b) * (n_splits + rows * problem.eta.shape[1] * float(N) ** 2)
     if n_terms > MOST_TERMS:
         raise OutOfReach(
-            f"The exact log C of an LDA with {K} topics, {problem.n_features} features and {N} "
+            f"The exact log C(T) of an LDA with {K} topics, {problem.n_features} features and {N} "
             f"words, at {len(b)} temperatures, is a sum of {n_terms:.2g} terms, and at most "
             f"{MOST_TERMS:.0e} are allowed. Use method='monte-carlo'."
         )
@@ -200,7 +200,7 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
                 return values
         before = values
     raise OutOfReach(
-        f"The exact log C of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
+        f"The exact log C(T) of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
         f"{N} words cannot be computed accurately: its relative error is about {change:.2g}, and "
         f"at most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
     )
