@@ -104,7 +104,7 @@ test_check_refuses = refusals(
     ({}, [1, 0.5], {}, "grid from that of the fit.*has 3 points, expected 2"),
     ({}, [1, 0.5, 0.2], {}, r"grid from that of the fit.*\[2\] is 0.25, expected 0.2"),
     ({}, [1, np.nan, 0.25], {}, r"grid from that of the fit.*\[1\] is 0.5, expected nan"),
-    ({}, None, {"n": 8}, "hyperparameters from those of this fit. 'n' is 7, expected 8"),
+    ({}, None, {"n": 8}, "hyperparameters. 'n' is 7, expected 8"),
     ({}, None, {"alpha": 0.2}, "'alpha' is 0.1, expected 0.2"),
     ({}, None, {"eta": np.ones(3)}, r"'eta' is an array of shape \(2,\), expected an array"),
     ({}, None, {"eta": 0.1}, r"'eta' is an array of shape \(2,\), expected 0.1"),

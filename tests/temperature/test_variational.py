@@ -297,7 +297,7 @@ def test_log_c_over_the_prior_is_of_so_many_words():
 
 test_a_wrong_log_c = refusals(
     lambda partition: vt(partition=partition).plan(10, model=Words()),
-    (made_for(n_words=999), "from those of this fit. 'n_words' is 999"),
+    (made_for(n_words=999), "different hyperparameters. 'n_words' is 999"),
     (made_for(n_features=8), "'n_features' is 8, expected 7"),
     (LogPartition(1 / GRID[:4], np.zeros(4)), "a different grid .* has 4 points, expected 5"),
     (LogPartition(np.linspace(1, 0.1, 5), np.zeros(5)), r"grid .*\[1\] is 0.775, expected 0.5"),
