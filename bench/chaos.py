@@ -107,7 +107,7 @@ def fit(kind: str, folder: Path, checkpoint: str, n_workers: int, death: dict[st
     import dask
     from distributed import Client, LocalCluster
 
-    # by default a LocalCluster gives up a worker that does not start again within 15 seconds
+    # by default a LocalCluster stops a worker that does not start again within 15 seconds
     dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"})
     cluster = LocalCluster(
         n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50

@@ -88,6 +88,16 @@ def test_links_in_the_texts_lead_somewhere():
                 assert anchor in anchors, (path.name, link, anchor)
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "record").glob("*.md")), ids=lambda page: page.stem)
+def test_each_page_of_the_record_begins_with_when_and_how_it_was_measured(page):
+    if page.stem != "index":
+        _, _, names, _, head, *_ = page.read_text(encoding="utf-8").splitlines()
+        assert names == "| measured | commit | machine | command |"
+        assert re.match(
+            r"\| \d\d?( (to|and) \d\d)? November 2026 \| `[0-9a-f]{8}` \| [^|]+ \| .+ \|", head
+        )
+
+
 def test_the_tests_of_the_papers_are_there():
     text = (DOCS / "record" / "papers.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
