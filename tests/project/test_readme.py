@@ -64,14 +64,14 @@ def expected():
     golden = json.loads((CHECKOUT / "tests/project/golden_fits.json").read_text("utf-8"))
     return [
         "each of 21 combinations",
-        f"after 200 sweeps of Gibbs sampling, the method of MALLET, its log-likelihood is "
+        "uses Gibbs sampling like MALLET, and after 200 sweeps its log-likelihood is "
         f"{behind['tomotopy, averaged']:.3f} nats per word lower",
         f"between {ahead.max():.3f} nats better and {-ahead.min():.3f} worse",
         f"at {min(times):.0f} to {max(times):.0f} times the CPU",
-        f"takes {points['annealvi'][0]} seconds of one core",
+        f"takes {points['annealvi'][0]} seconds on one core",
         f"200 sweeps of tomotopy take {points['tomotopy, averaged'][0]}",
         f"a new fit found at least {100 * min(map(float, back)):.0f}% of them again",
-        f"in {min(covered)} to {max(covered)} of the cases",
+        f"in {float(min(covered)):.1%} to {float(max(covered)):.1%} of the cases",
         f"with {len(golden)} fits",
         f"point estimates of the topics {loss('exp(E log β)')}",
         f"far apart {loss('random topics')}",
