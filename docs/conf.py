@@ -27,6 +27,7 @@ extensions = [
     "myst_parser",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "gallery",
     "live_report",
     "repository",
 ]

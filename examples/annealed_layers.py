@@ -34,6 +34,7 @@ of modes that have draws near them.  -KL is estimated with 2,000 draws of the re
 overestimates it.  The figure shows the first run.
 """
 
+# sphinx_gallery_thumbnail_path = "record/annealed_layers.png"
 from __future__ import annotations
 
 import argparse

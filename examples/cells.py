@@ -16,6 +16,7 @@ The file contains logarithms of counts that were scaled to 10,000 in each cell. 
 the logarithm and the scaling, and rounds to integer counts.  It needs scanpy.
 """
 
+# sphinx_gallery_thumbnail_path = "pictures/cells.png"
 from __future__ import annotations
 
 import argparse

@@ -47,6 +47,7 @@ over z computes both densities.  ``gap`` is log p(x) minus the ELBO, with one dr
 points.  ``seconds`` is the CPU time of a fit.
 """
 
+# sphinx_gallery_thumbnail_path = "record/noise_process.png"
 from __future__ import annotations
 
 import argparse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,16 @@ def arguments(gallery_conf: dict[str, Any], script_vars: dict[str, Any]) -> list
     folder = Path(gallery_conf["src_dir"]).parent / "build" / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     return [] if name == "custom_model" else ["--output", str(folder / f"{name}.png")]
+
+
+def describe_pictures(app: Any, page: str, source: list[str]) -> None:
+    """Give each picture of the gallery its example's title as alternative text."""
+    if page == "examples/index":
+        picture = r"(?s):alt:\n(.*?sphx-glr-thumbnail-title\">(.*?)<)"
+        source[0] = re.sub(picture, r":alt: First picture of the example: \2\n\1", source[0])
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register the alternative texts."""
+    app.connect("source-read", describe_pictures)
+    return {"parallel_read_safe": True}
