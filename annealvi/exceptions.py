@@ -65,7 +65,7 @@ def _shown(value: Any) -> str:
 class DivergenceError(ArithmeticError):
     """A gradient-based fit reached infinite or NaN values.
 
-    The estimator or the attribute `state` contains the last finite state.
+    The last finite state is in the estimator or in the attribute `state` of this error.
 
     Parameters
     ----------

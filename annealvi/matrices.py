@@ -1,7 +1,7 @@
 """Checks of sparse input: the structure of a matrix is checked before any other code reads it.
 
 A sparse matrix of SciPy consists of arrays that any code can change.  SciPy, scikit-learn and the
-kernels do not check these arrays: if an index is out of range, they access memory outside of them.
+kernels do not check them: if an index is out of range, memory outside of the arrays is accessed.
 """
 
 from __future__ import annotations

@@ -319,8 +319,8 @@ class HierarchicalPosterior(DeepEstimator):
         Returns
         -------
         below, above : ndarrays of shape (n_init,)
-            The lower and the upper bounds.  If log Z is known, `above` minus log Z is the "-KL" of
-            Huang et al. (2018).
+            The lower and the upper bounds.  If log Z is known, `above` minus log Z is an upper
+            bound of :math:`-KL(q \| p)`, which Huang et al. (2018) report.
         """
         noise, n = self._draws(), check_count(n_draws, "n_draws")
         k = check_count(n_reverse, "n_reverse")

@@ -148,18 +148,18 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         The number S >= 2 of draws from q for each datum in a step.  More draws make gradients less
         noisy and steps slower.
     proximity : None, str, callable or ProximityPenalty, default=None
-        A penalty if q moves fast away from its recent past.  Pass the name of the statistic of q
-        whose changes are penalised (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``,
-        ``"mean_variance"`` or ``"orthogonal"``), your own statistic, or a
-        :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude of the penalty.  The
-        statistic of each bit is averaged over the minibatch and the draws.  ``"kl"`` is the KL
-        divergence of a bit's q from its distribution under p, given the layer above the bit.
+        A penalty on fast changes of q.  Pass the name of the statistic of q whose changes are
+        penalised (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, ``"mean_variance"`` or
+        ``"orthogonal"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which
+        also sets the magnitude of the penalty.  The statistic of each bit is averaged over the
+        minibatch and the draws.  ``"kl"`` is the divergence KL(q || p) of each bit, where p is
+        given the layer above the bit.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
-        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.  For
-        :math:`T = \max(1, k_0 \gamma^{t / n})` in step t of n, from k_0 to 1 as in Altosaar et al.
-        (2018), pass ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
+        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
+        object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        Altosaar et al. (2018) use :math:`T = \max(1, k_0 \gamma^{t / n})` in step t of n; for these
+        T, pass ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
     initial_weight : float or None, default=None
         The value of all weights of p at the start.  With None they are drawn at random, as in
         Glorot and Bengio (2010).  Altosaar et al. (2018) also test a bad start: with weights of
@@ -167,7 +167,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     initial_prior : float, default=0.5
         The probability that a bit of the top layer is 1 at the start, in (0, 1).
     learning_rate : float, default=1e-3
-        The step size of Adam, whose epsilon is 1e-6.  Use a smaller one if the fit diverges.
+        The step size of Adam, whose epsilon is 1e-6.  Use a smaller step size if the fit diverges.
     batch_size : int, default=20
         Number of data in each step.
     max_iter : int, default=20000

@@ -240,9 +240,9 @@ class VariationalAutoencoder(AmortisedEstimator):
        q(z \mid x) = N(\mu(x), \mathrm{diag}\,\sigma(x)^2)
 
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
-    options can help to avoid poor optima: a penalty if q changes fast (`proximity`), annealing
+    options can help avoid poor optima: a penalty on fast changes of q (`proximity`), annealing
     (`temperature`), and a deeper posterior (`n_transitions`), in which random transitions change
-    the draw from the Gaussian.  With `calibration`, the targets of these transitions are annealed.
+    the Gaussian draw.  With `calibration`, some steps fit these transitions to annealed posteriors.
 
     Parameters
     ----------
@@ -252,20 +252,20 @@ class VariationalAutoencoder(AmortisedEstimator):
         Number of units of each layer of the encoder; the layer nearest the pixels comes first.
         The decoder has the same layers in reverse order.
     proximity : None, str, callable or ProximityPenalty, default=None
-        A penalty if q moves fast away from its recent past.  Pass the name of the statistic whose
-        changes are penalised (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``
-        or ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
+        A penalty on fast changes of q.  Pass the name of the statistic whose changes are penalised
+        (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or
+        ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
         which also sets the magnitude of the penalty.  ``"orthogonal"`` is :math:`W W^T` of the
-        weights W of each layer from x to q.  With it, fewer units are 0 for all images
-        (`dead_units`).  The others are statistics of the Gaussian q.
+        weights W of each layer from x to q.  This penalty reduces the number of units that are 0
+        for all images (see `dead_units`).  The other names are statistics of the Gaussian q.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, even with
-        ``form="posterior"``.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
+        object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_transitions : int, default=0
         The number n of transitions that follow the Gaussian in the posterior.  0 means the usual
-        autoencoder.  Transitions make steps slower.  `transform` passes the mean of the Gaussian
-        through the means of the transitions, because the mean of the chain has no closed form.
+        autoencoder.  Transitions make steps slower.  `transform` uses the mean of the Gaussian and
+        of each transition instead of draws, because the mean of the posterior has no closed form.
     transition_hidden : int, default=64
         Number of hidden units of each transition.
     units : {"relu", "gated", "gated-elu"}, default="relu"
@@ -275,7 +275,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         output, scaled to mean 0 and variance 1.  Huang et al. use ``"gated-elu"``.
     calibration : float, default=0.0
         The probability, in [0, 1], that a step maximises annealed objectives instead of the ELBO.
-        Transition t of n then has the target :math:`p(z) p(x \mid z)^{t/n}`.  Not used if n = 0.
+        Transition t of n is then fitted to :math:`p(z) p(x \mid z)^{t/n}`.  Not used if n = 0.
     decoder_steps : {"all", "elbo"}, default="all"
         Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives update only
         q and its reverse chain r (:mod:`annealvi.deep.hvi`).  With ``"all"``, they also update the
@@ -491,7 +491,7 @@ class VariationalAutoencoder(AmortisedEstimator):
         check_non_negative(values, type(self).__name__)
         if np.max(values, initial=0) > 1:
             raise ValueError(
-                f"X must contain pixels in [0, 1] for {type(self).__name__}. Got up to "
+                f"X must contain pixels in [0, 1] for {type(self).__name__}. Got "
                 f"{np.max(values):g}. Divide X by the maximum pixel value (255 for 8-bit images)."
             )
 

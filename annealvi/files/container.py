@@ -2,8 +2,8 @@
 
 A tree is a dict of None, bool, int, float, str, arrays, lists and other dicts.  Arrays are the
 tensors of the file.  Everything else is JSON in the entry ``annealvi`` of the header.  A checksum
-detects damage.  No code is executed when a file is read.  Arrays are views of the file.  Each
-array of a file occurs only once in the tree, so a copy of the tree is not larger than the file.
+detects damage.  No code is executed when a file is read.  Arrays are views of the file.  No array
+may occur twice in the tree, because a copy of the tree could then be much larger than the file.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     """Read the ``version`` of annealvi that wrote a file, and the ``tree`` in the file.
 
     Arrays are read-only views of the file, which is mapped into memory.  The file must not be
-    changed in place while they are used.  ValueError is raised if the file is of another kind, is
-    damaged, or has another format.
+    changed in place while these arrays are used.  ValueError is raised if the file is of another
+    kind, is damaged, or has another format.
     """
     name = os.fsdecode(path)
     with open(path, "rb"):
@@ -78,8 +78,8 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     if found["format"] != FORMAT:
         todo = "Use a newer annealvi" if found["format"] > FORMAT else "Fit the model again"
         raise ValueError(
-            f"The file {name!r} has format {found['format']}, of annealvi {found['version'][:40]}. "
-            f"This is annealvi {__version__}, which reads format {FORMAT}. {todo}."
+            f"The file {name!r} has format {found['format']}, as it comes from annealvi "
+            f"{found['version'][:40]}. annealvi {__version__} reads format {FORMAT}. {todo}."
         )
     if _checksum(text, tensors) != checksum:
         raise ValueError(f"The file {name!r} is damaged: its contents do not match its checksum.")
@@ -90,7 +90,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     try:
         return {"version": found["version"], "tree": _unflatten(found["tree"], tensors)}
     except RecursionError as error:
-        raise ValueError(f"The file {name!r} is damaged: it is nested too deeply.") from error
+        raise ValueError(f"The file {name!r} is damaged: its tree is nested too deeply.") from error
 
 
 def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:

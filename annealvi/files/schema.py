@@ -81,7 +81,7 @@ class Text(Field):
 
 
 class Integer(Field):
-    """An int in [least, most]; both limits can be names of other values."""
+    """An int in [least, most]; both limits can be names of values that were read before."""
 
     kind = int
 
@@ -119,10 +119,10 @@ class Number(Field):
 
 
 class Array(Field):
-    """An array of a shape and dtype, which is read-only when it is read from a file.
+    """An array of the given shape and dtype; an array from a file is read-only.
 
-    Each length in the shape is a number, or None for any length.  Lengths and the dtype can also be
-    names of other values.  With `finite`, elements must be finite; with `positive`, also above 0.
+    Each length is a number, or None for any length.  Lengths and the dtype can also be names of
+    values read before.  With `finite`, elements must be finite; with `positive`, also above 0.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Array(Field):
 
 
 class Strings(Field):
-    """A one-dimensional array of strings, whose length can be the name of another value."""
+    """A one-dimensional array of strings, whose length can be the name of a value read before."""
 
     def __init__(self, length: int | str | None = None) -> None:
         self.length = length
@@ -220,8 +220,8 @@ class Generator(Field):
         state = value.get_state(legacy=False)
         if state["bit_generator"] != "MT19937":
             raise TypeError(
-                f"A RandomState of {state['bit_generator']} cannot be written to a file. Only a "
-                "RandomState of MT19937, NumPy's default, can be written."
+                f"A RandomState with the bit generator {state['bit_generator']} cannot be "
+                "written to a file. Only MT19937, the default of RandomState, can be written."
             )
         return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 
@@ -235,7 +235,7 @@ class Generator(Field):
 
 
 class Schema(Field):
-    """The fields of a state, by the names of the attributes that contain the values.
+    """A field for each attribute of an object's state.
 
     A schema is itself a field, so states can be nested.  Fields are read in their order.  Shapes
     can refer by name to values that were read before, and to keyword arguments of :meth:`load`.

@@ -1,8 +1,8 @@
 """Algorithm 1: tempered stochastic variational inference (Mandt et al. 2016).
 
 Each step samples a minibatch, fits its local variables at the current temperature, and updates the
-global variables along the tempered natural gradient.  If the temperature is learned, it is then
-updated from the result.  At T = 1 the algorithm is that of Hoffman, Blei, Wang, Paisley (2013).
+global variables along the tempered natural gradient.  A learned temperature is then updated from
+the local variables.  At T = 1 the algorithm is that of Hoffman, Blei, Wang, Paisley (2013).
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def _without_times(tree: dict[str, Any]) -> dict[str, Any]:
 class Fitted(Versioned, CallbackSupport):
     """Base class with the fitted attributes that are computed from a state.
 
-    `fit` stores the state in ``_state``.  A state has a ``monitor``, and a ``temperature`` that was
-    planned for the fit.  While `fit` runs, ``_runs`` contains its runs.
+    `fit` stores the state in ``_state``.  A state has the ``monitor`` and the ``temperature`` of
+    the fit.  While `fit` runs, ``_runs`` contains its runs.
     """
 
     callback: Any  # the estimator's parameter

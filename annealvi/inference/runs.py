@@ -121,7 +121,7 @@ class Runs(Generic[F]):
         in the user's callback, the list includes the current fit if it has made a step.  After
         other errors it is empty.
     under_way : FitOfRun or None
-        The current fit.  Its run is the next one after the runs that have ended.
+        The current fit, which follows the fits of the runs that have ended.
     finished : bool
         Whether no more runs follow, and the results of the best fit are ready.
     halt : Event
@@ -188,8 +188,8 @@ class Runs(Generic[F]):
         show : callable, optional
             Called with each fit before it runs, if there is one worker.
         follow : callable, optional
-            A function that makes one fit from the fits that have ended, and replaces them with it.
-            A StopIteration prevents later fits.  Without `follow` only the best fit is kept.
+            A function of the fits that have ended; the fit that it returns replaces these.  A
+            StopIteration prevents later fits.  Without `follow` only the best fit is kept.
         """
         self._keeps_all = follow is not None
         if self._saved is not None:
@@ -329,7 +329,7 @@ class Runs(Generic[F]):
 
 
 def begin_generator(random_state: Any, saved: RandomState | None) -> RandomState:
-    """Return the generator at the beginning of a fit; a checkpoint contains its state.
+    """Return the random number generator in the state that it has at the beginning of a fit.
 
     If a fit is resumed, the state in the checkpoint is copied to the RandomState that was passed.
     """

@@ -106,12 +106,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_init : "auto" or int, default="auto"
         Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are computed
         in parallel.  ``"auto"`` means 8 if the counts sum to at least 2.5 times the size of
-        `components_`, and otherwise 5 (sklearn: 1).  ``"auto"`` means fewer runs, but at least 2,
-        if these 8 or 5 runs need more than three times as many passes as a fit of one run.  With 16
-        runs and many topics, a fit predicts better, but takes at least three times the CPU time.
+        `components_`, and otherwise 5 (sklearn: 1).  This number is reduced, but not below 2, if
+        all runs together would need more than three times the passes of a single run.  With many
+        topics, 16 runs predict better than ``"auto"``, but take at least three times the CPU time.
 
-        The topics of all runs are merged into K topics.  In one pass, or more if a pass has fewer
-        than ten steps, small steps then improve these topics.  If the corpus is large for K, batch
+        The topics of all runs are merged into K topics.  Small steps then improve them, in one pass
+        or, if a pass has fewer than ten steps, in several.  If the corpus is large enough, batch
         passes at T = 1 follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
 
         Runs are merged only if all topics have the same prior, no prior is learned, `init` is not
@@ -177,8 +177,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     mean_change_tol : float, default=None
         The local step of a document stops when the mean absolute change of its :math:`\gamma` is
         below this number.  None means that the step stops when :math:`\sum_k |\Delta\gamma_{dk}|`
-        is below 0.01 times the number of words of the document (sklearn: 1e-3).  If T decreases
-        during the fit, None also makes each change of :math:`\gamma` 1.5 times as long at T < 1.2.
+        is below 0.01 times the number of words of the document (sklearn: 1e-3).  If T decreases to
+        1 in the fit, None also multiplies each change of :math:`\gamma` by 1.5 while T < 1.2.
     max_doc_update_iter : int, default=None
         Maximum number of iterations of the local step of a document.  None means 30 in `fit` and
         100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
@@ -186,10 +186,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     device : str, default="cpu"
         Where `fit`, `transform` and `score` compute:  ``"cpu"`` is the processor, ``"cuda"`` the
         first NVIDIA GPU that CuPy finds, ``"cuda:1"`` the second.  A GPU is useful if the corpus is
-        large.  A GPU computes in float32, allows at most 2,048 topics, and makes one run after the
-        other.  Two fits on the same GPU are identical, bit for bit; fits on the processor differ
+        large.  A GPU computes in float32, allows at most 2,048 topics, and computes runs one after
+        another.  Two fits on the same GPU are identical, bit for bit; fits on the processor differ
         from them by rounding errors.  To use a fitted estimator without a GPU, set
-        ``device="cpu"``. docs/do/gpu.md lists the parts of a fit that the processor computes.
+        ``device="cpu"``. docs/do/gpu.md lists the parts of a fit that are not computed on the GPU.
     estimate : {"auto", "map", "variational"}, default="auto"
         With ``"map"``, the local step of a document uses :math:`\log E[\beta]`.  If T decreases to
         1 by a schedule, training also favours few topics for each document.  For this, the local
@@ -216,10 +216,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         `bound_` of each run or, with `validation_fraction`, `validation_score_` of each run.  This
         attribute exists only if runs are not merged.
     topic_support_ : ndarray of shape (n_components,)
-        The share of runs that found each topic.  A run has found a topic if the cosine of the topic
-        and one of the run's topics, over their 50 largest words, is at least 0.8.  A new fit
-        usually finds topics with high support again, and often does not find topics with low
-        support (docs/record/runs.md).  This attribute exists only if runs are merged, and is
+        The share of runs that found each topic.  A run has found a topic if one of the run's topics
+        has a cosine of at least 0.8 with it, computed from the 50 most frequent words of each.  A
+        new fit usually finds topics with high support again, and often does not find topics with
+        low support (docs/record/runs.md).  This attribute exists only if runs are merged, and is
         removed when topics are assigned or `partial_fit` changes them.
     settings_ : dict
         The parameters of the last fit, with the values used for None and ``"auto"``.  A new
@@ -234,8 +234,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     temperature_, temperature_path_ : float, ndarray of shape (n_steps,)
         The temperature of the last step, and the temperatures of all steps.
     temperature_posterior_, temperature_posterior_path_ : ndarray of shape (M,), (n_learned, M)
-        q(y) of a :class:`Variational` temperature, after the last step that learned it and after
-        each such step.
+        q(y), the distribution over the M temperatures of :class:`Variational`, after the last step
+        that learned it and after each such step.
     document_temperatures_ : ndarray of shape (n_samples,)
         The temperature of each training document; see `document_temperatures`.  This attribute
         exists after `fit` with a :class:`LocalVariational` temperature.
@@ -483,7 +483,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         prepared: Callable[[Any, Any], tuple[Any, np.dtype, Mapping[str, Any]]] | None = None,
         others: tuple[Any, ...] = (),
     ) -> Fit:
-        """Run the fit, store the merged topics or those of the best run, and return their fit.
+        """Fit all runs, and store and return the merged fit or the fit of the best run.
 
         ``prepared(estimator, X)``, by default :func:`prepare`, sets the number and the names of
         features, and returns the checked X in the dtype of the fit, the dtype that the user sees
@@ -561,10 +561,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             temperature that the fit had learned before its last phase at T = 1: one number
             with :class:`Variational`, one for each document with :class:`LocalVariational`.
         method : {"variational", "cvb0"}, default="variational"
-            The method of inference.  ``"variational"`` is the mean-field inference of the fit, with
-            the same `max_doc_update_iter` and tolerances.  ``"cvb0"`` is collapsed inference at
-            E[beta], which is closer to the exact posterior mean.  Use ``"cvb0"`` if documents have
-            few words for each of their topics; docs/record/inference.md has the measurements.
+            The method of inference.  ``"variational"`` is mean-field inference, as in `fit`; it
+            stops according to `max_doc_update_iter` and `mean_change_tol`.  ``"cvb0"`` is collapsed
+            inference at E[beta], which is closer to the exact posterior mean.  Use ``"cvb0"`` if
+            documents have few words for each of their topics (see docs/record/inference.md).
 
         Returns
         -------
@@ -927,8 +927,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 def generators(own: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
     """Return a random generator for each run, and one that draws the held-out documents.
 
-    Run 1 uses the same random numbers as a fit with ``n_init=1``.  The other generators are seeded
-    by a copy of its generator.
+    Run 1 uses the same random numbers as a fit with ``n_init=1``.  A copy of the generator of run 1
+    seeds the other generators.
     """
     seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_runs)
     return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])

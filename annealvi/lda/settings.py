@@ -280,7 +280,7 @@ def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
 
 
 def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
-    """Runs to be merged are short, and are fewer if all together would make too many passes.
+    """Shorten runs that will be merged, and reduce their number if they would make too many passes.
 
     A `max_iter` or `n_init` that the user has passed is never reduced.
     """
@@ -328,7 +328,7 @@ def batch_size(n_samples: int) -> int:
 
 
 def minibatch(n_samples: int) -> int:
-    """Return `batch_size`, or a little more if the last minibatch were less than a quarter of it.
+    """Return `batch_size`, or more if the last minibatch would be less than a quarter as large.
 
     The reason is that a short last minibatch would have the same weight as a full minibatch.
     """
@@ -379,9 +379,9 @@ def is_open(value: Any) -> bool:
 
 
 def check_step(settings: Settings, temperature: Temperature, step: int, rho: float) -> None:
-    """Raise an error if rho T >= 1 in the posterior form: lambda could become negative.
+    """Raise an error if rho T >= 1 in the posterior form, because lambda could become negative.
 
-    The first step of a fit is the largest, at the highest T.  Steps at T = 1 may have rho = 1.
+    Only the first step is checked, as it is the largest, at the highest T.  At T = 1, rho may be 1.
     """
     b, form = temperature.tempering(step)[:2]
     if form == "posterior" and b < 1 and rho >= b:
@@ -446,7 +446,7 @@ def fit_dtype(
 def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
     """Return the `dtype` parameter, or the `given` dtype with ``preset="sklearn"``.
 
-    scikit-learn's local step uses the eps of the dtype.
+    The reason is that scikit-learn's results depend on the eps of the given dtype.
     """
     wanted = parameters["dtype"]
     if not is_open(wanted):

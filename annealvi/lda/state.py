@@ -239,7 +239,7 @@ class LDAState:
 
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
-        """Return a context for steps: at its end they are recorded and the buffers are freed.
+        """Return a context in which to make steps; at its end, write a record and free the buffers.
 
         With `keep`, the buffers are kept for further steps unless there is an error.
         """
@@ -377,8 +377,8 @@ class LDAState:
     ) -> float:
         """Return the ELBO at T = 1, in nats, of documents and (if `topics` is true) of the topics.
 
-        If `population` is set, the ELBO of X is scaled to a corpus of that number of documents.
-        gamma is `given`, or it is inferred with the tempering and written to `out`.
+        If `population` is set, the ELBO of X is scaled to a corpus of that number of documents.  If
+        `given` is None, gamma is inferred at the T of `tempering` and written to `out`.
         """
         if given is None:
             elbo = self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)

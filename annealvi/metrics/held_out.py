@@ -175,8 +175,8 @@ def document_completion(
     to compare different methods and libraries.
 
     The method by which E[theta] is inferred can change the score as much as the choice of the fit.
-    To compare the topics of two fits, use the same inference for both: ``method="cvb0"`` uses only
-    the topics, and the same prior for every model (docs/record/inference.md).
+    To compare the topics of two fits, use the same inference for both.  ``method="cvb0"`` infers
+    from the topics alone, with the same prior for every model (docs/record/inference.md).
 
     Parameters
     ----------
@@ -398,9 +398,9 @@ def word_probabilities(
 class HeldOut:
     """A callback that records the held-out likelihood during a fit.
 
-    The values are ``history_["held_out_log_likelihood"]`` of the estimator.  For a learning curve,
-    plot them over ``history_["pass"]`` or ``history_["seconds"]``.  The seconds do not include the
-    evaluations.
+    The values are stored in the estimator's ``history_["held_out_log_likelihood"]``.  For a
+    learning curve, plot them over ``history_["pass"]`` or ``history_["seconds"]``.  The seconds do
+    not include the evaluations.
 
     Parameters
     ----------

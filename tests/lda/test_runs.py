@@ -364,7 +364,7 @@ def test_what_cannot_be_written(tmp_path):
     assert not path.exists()
     generator = RandomState(np.random.PCG64(0))
     make(random_state=generator).fit(X)  # without a checkpoint it may be any
-    with pytest.raises(TypeError, match="RandomState of PCG64 cannot be written"):
+    with pytest.raises(TypeError, match="bit generator PCG64 cannot be written"):
         make(random_state=generator, callback=Checkpoint(path, seconds=0)).fit(X)
 
 
