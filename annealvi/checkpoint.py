@@ -128,8 +128,8 @@ class _Signals:
     def deliver(self) -> None:
         """Let a waiting signal take effect, with the program's own handlers.
 
-        These handlers are stored until the end of the fit, because a second Checkpoint may set this
-        one's handler again.  It may have stored this one's handler as the program's handler.
+        These handlers are stored until the end of the fit.  A second Checkpoint of the same
+        fit may take this Checkpoint's handler for the program's handler, and set it again.
         """
         number, self.received = self.received, None
         if number is None:

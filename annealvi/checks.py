@@ -98,8 +98,8 @@ def naming(owner: str) -> Iterator[None]:
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`; None means 1 unless in a joblib context.
 
-    Only None is passed on to joblib.  For a number, joblib would return 1 where no processes can
-    be started, but threads can be started there.
+    Only None is passed on to joblib.  Where no processes can be started, joblib would return 1 for
+    any number, although threads can be started there.
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)

@@ -383,5 +383,5 @@ def _in_a_line(error: Any) -> str:
     elif isinstance(error, MemoryError):
         message = f"there is not enough memory. {error}"
     elif isinstance(error, ValueError) and isinstance(error.__cause__, UnicodeError):
-        message = f"{message}. Set the encoding by --encoding, for example to cp1252 or utf-16."
+        message = f"{message}. Set the encoding with --encoding, for example to cp1252 or utf-16."
     return " ".join(message.split())

@@ -102,7 +102,7 @@ def kind_of(path: Path) -> str:
         return "uci"
     if name.suffix not in ENDINGS:
         raise ValueError(
-            f"The name of {str(path)!r} does not show its format. Set the format by --format "
+            f"The name of {str(path)!r} does not show its format. Set the format with --format "
             f"{{{','.join(FORMATS)}}}."
         )
     return ENDINGS[name.suffix]
@@ -147,7 +147,7 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
         return Corpus(origin, {}, [])
     if not chosen.text and "text" not in names and len(names) != 1:
         raise ValueError(
-            f"{origin} has no column 'text'. Name the column of the texts by --text. "
+            f"{origin} has no column 'text'. Name the column of the texts with --text. "
             f"{_listed(names)}"
         )
     taken = chosen.text or ["text" if "text" in names else names[0]]

@@ -65,8 +65,8 @@ def described(
 def print_topics(source: Source, n_words: int) -> None:
     """Print a table of the topics, largest first, with their numbers, shares and words.
 
-    The table also contains support (the share of runs that found the topic) and stability (its
-    similarity in other fits) if known.  Weak topics have a star, with the reasons below the table.
+    If known, the columns support (the share of runs that found the topic) and stability (how well
+    it matches topics of other fits) are added.  Weak topics have a star; the reasons follow below.
     """
     weak, stability = reasons(source), stability_of(source)
     known = {} if source.support is None else {"support": source.support}

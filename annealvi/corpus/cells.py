@@ -232,9 +232,7 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(
-                f"Counts in {os.fspath(path)!r} are stored by columns: all are read into memory."
-            )
+            warn_user(f"{os.fspath(path)!r} stores counts by columns, so all are read into memory.")
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(

@@ -51,7 +51,7 @@ def write(
     path : path
         The folder to write, which must not exist.
     blocks : iterable of {array-like, sparse matrix} of shape (n_documents, n_words)
-        Matrices of word counts of some documents, all with the same words.  The functions of
+        Matrices of word counts of some documents, with the same words as columns.  The functions of
         :mod:`annealvi.corpus.streams` read files and texts in such blocks.
     dtype : {"float32", "float64"}, default="float32"
         Dtype of the counts in the file. float32 takes 8 bytes for each entry and represents

@@ -62,7 +62,7 @@ class TemperedLDA(LocalLDA):
         4,096.  The shard size changes the results slightly; the number of workers does not.
     batch_size : int, default=None
         Number of documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or fewer
-        so that a pass has about eight steps and a fit about thirty steps.
+        in a small corpus, so that a pass has at least about eight steps, and a fit about thirty.
     n_jobs : int, default=None
         Number of threads of a task.  None means all threads of the worker.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional

@@ -1,4 +1,4 @@
-r"""Six densities in the plane that are hard to fit by a variational posterior.
+r"""Six densities in the plane that are hard to fit with a variational posterior.
 
 Each density p is given up to a constant, as log f = log p + log Z.  All six densities are from
 Huang et al. (2018), Figures 3 and 4.  (a), (b), (e) and (f) are variants of the energies of Rezende
@@ -80,7 +80,7 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
         If the energy has no separate modes.
     """
     if not energy.modes:
-        raise ValueError(f"Modes of energy ({energy.name}) cannot be counted: it has only one.")
+        raise ValueError(f"Energy ({energy.name}) must have several modes. It has only one.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach

@@ -374,7 +374,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                     "temperature",
                     "a float, 'annealed', a Fixed or an Annealed",
                     self.temperature,
-                    "Learning T needs the normaliser C(T), which deep models cannot compute.",
+                    "Deep models cannot learn T, because they cannot compute its normaliser C(T).",
                 )
             steps_per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
             planned = temperature.plan(n_steps, steps_per_pass)

@@ -31,8 +31,8 @@ with weights w that sum to 1 and slopes a > 0.  One masked network computes all 
 the reverse order.
 
 In shapes, T is the number of transitions, R the number of independent runs, N the number of draws
-(or of data in an amortised chain), and d the number of dimensions.  Because small operations are
-slow in PyTorch, all runs are computed together, and all transitions if they are independent.
+(or of data in an amortised chain), and d the number of dimensions.  Small operations are slow in
+PyTorch, so all runs are computed together.  So are transitions that are independent.
 """
 
 from __future__ import annotations

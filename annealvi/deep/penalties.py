@@ -16,7 +16,7 @@ moving average is that of f, not of the parameters.
 
 A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
 whose parameters are detached.  The function returns one Tensor or several.  The last axis of a
-Tensor is that of the units; the axes of draws and of data before the last axis are averaged.  A
+Tensor has one element for each unit; the axes of draws and of data before it are averaged.  A
 statistic of the weights of q's networks is a :class:`WeightStatistic`.
 """
 
@@ -294,11 +294,11 @@ class ProximityPenalty(BaseEstimator):
     ----------
     statistic : str, callable or WeightStatistic, default="entropy"
         The statistic f of each latent unit.  ``"entropy"``, ``"mean"`` and ``"variance"`` are those
-        of q, and ``"mean_variance"`` has both.  ``"kl"`` is KL(q || p), with a fixed prior p.
-        ``"orthogonal"`` is :math:`W W^T` of the encoder's layers, so that their units do not all
-        become similar.  A function ``f(q, prior)`` of two PyTorch distributions must return a
-        Tensor whose last axis is that of the units; other axes are averaged.  A function of the
-        encoder's weights must be wrapped in a :class:`annealvi.deep.WeightStatistic`.
+        of q; ``"mean_variance"`` is the mean and the variance.  ``"kl"`` is KL(q || p), with a
+        fixed prior p.  ``"orthogonal"`` is :math:`W W^T` of the encoder's layers; with it, units
+        become similar more slowly.  A function ``f(q, prior)`` of two PyTorch distributions must
+        return a Tensor with an element for each unit on its last axis; other axes are averaged.
+        Wrap a function of the encoder's weights in a :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
         The distance d between an element of f and its past average, as a function of their
         difference u.  ``"inverse_huber"`` is :math:`|u|` if it is below 1, else :math:`(u^2 + 1) /

@@ -185,13 +185,13 @@ class PoissonDEF(DataEstimator):
         A penalty on the distance between q and its average over past steps.  Pass the name of a
         statistic (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), your
         own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.
-        The variance of a Poisson variable equals its mean.  The statistic of a topic is averaged
-        over the minibatch.  New documents are fitted one by one, so your own statistic must be
-        finite for a single document.
+        ``"mean"`` and ``"variance"`` have the same effect, because a Poisson variance equals the
+        mean.  The statistic of a topic is averaged over the minibatch.  New documents are fitted
+        one by one, so your own statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q, whatever
-        `form` the object has.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q; the
+        object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.
@@ -359,17 +359,17 @@ class PoissonDEF(DataEstimator):
         r"""Return the perplexity of the hidden words of each document, given its observed words.
 
         The rates of a document are fitted to its observed words (a random tenth, rounded up) in
-        `n_local_steps` steps.  (A share e of a document's words has e times the rates, because a
-        random part of a Poisson count is a Poisson count.)  Let the rates of words be
-        :math:`r_{dv} = \epsilon_v + \sum_k \lambda_{dk} \mathrm{softplus}(W_{kv})`, and
-        :math:`y_{dv}` the counts of the hidden words.  The perplexity is
+        `n_local_steps` steps.  (If a share e of the words is observed, their rates are e times the
+        document's, because a random part of a Poisson count is a Poisson count.)  Let words have
+        rates :math:`r_{dv} = \epsilon_v + \sum_k \lambda_{dk} \mathrm{softplus}(W_{kv})`, and let
+        :math:`y_{dv}` be the counts of the hidden words.  The perplexity is
 
         .. math::
            \exp\Big(-\frac{\sum_{dv} y_{dv} \log (r_{dv} / \sum_u r_{du})}
            {\sum_{dv} y_{dv}}\Big)
 
         (Altosaar et al. 2018, Eq. 12).  Lower is better.  If all words are equally probable, the
-        perplexity is the number of words.
+        perplexity is V, the size of the vocabulary.
 
         Parameters
         ----------
@@ -385,7 +385,7 @@ class PoissonDEF(DataEstimator):
         Raises
         ------
         ValueError
-            If no document has a word that is not observed.
+            If there are no hidden words.
         """
         noise, X = self._draws(), self._check_X(X)
         split = np.random.RandomState(noise.seed())

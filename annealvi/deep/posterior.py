@@ -48,7 +48,7 @@ class HierarchicalPosterior(DeepEstimator):
     are gated Gaussians (see :mod:`annealvi.deep.hvi`) or deterministic flows
     (:class:`annealvi.deep.hvi.FlowPosterior`).  Annealed variational objectives give each
     transition its own intermediate target, so that the chain finds more modes (see
-    :mod:`annealvi.deep.objectives`).  The plain ELBO of the chain leads to only some of the modes.
+    :mod:`annealvi.deep.objectives`).  With the plain ELBO the chain finds only some of the modes.
 
     Parameters
     ----------

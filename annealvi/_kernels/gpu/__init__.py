@@ -2,8 +2,8 @@
 
 GPU kernels have the same names as those of ``lda.pyx`` and ``lda_topics.pyx``, and use float32.
 The sources describe the arguments.  Every sum has a fixed order, so two fits on the same device are
-identical, bit for bit.  NumPy arrays contain the CSR matrices, and for each topic the sum of lambda
-over its words.  All other arrays are CuPy arrays.
+identical, bit for bit.  The arrays of the CSR matrices, and the array with the sum of each topic's
+lambda, are NumPy arrays.  All other arrays are CuPy arrays.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Device:
     ) -> None:
         """Do the local step of each document of a block.
 
-        The outputs are gamma (on entry its start), t, ratio, log_normalizer and energy.  Only gamma
-        and ratio are required.  If `mixed`, inverse temperatures b differ from that of the weights.
+        The outputs are gamma (initial values on entry), t, ratio, log_normalizer and energy.  Only
+        gamma and ratio are required.  If `mixed`, documents have their own inverse temperatures b.
         """
         gamma, t, *_, log_normalizer, energy = outputs
         K, K_pad = gamma.shape[1], weights[0].shape[1]
@@ -166,9 +166,9 @@ class Device:
 
 
 def shape_of(K_pad: int) -> tuple[int, int, int]:
-    """Return the threads for each word, warps for each document, and blocks per multiprocessor.
+    """Return the numbers of threads per word, warps per document and blocks per multiprocessor.
 
-    These were the fastest numbers of those that were tried on an H200.
+    Of the numbers that we tried on an H200, these were the fastest.
     """
     group = next(size for size in (4, 8, 16, 32) if size == 32 or K_pad <= 16 * size)
     return group, 4, 5 if K_pad <= 128 else 4 if K_pad <= 512 else 2
