@@ -106,7 +106,7 @@ class Documents:
         self.alpha: NDArray[np.float64] = np.broadcast_to(given, (self.topics.n_topics,))
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
-        """The prior alpha or, in the posterior form, (alpha + T - 1) / T."""
+        """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
         b = tempering.of_priors
         return b * self.alpha + (1.0 - b)
 
