@@ -172,7 +172,7 @@ class Normalised(Protocol):
     """A model that computes log C(T), for temperatures that are learned from the data."""
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log C(T) of all data at each inverse temperature b, except for a constant.
+        """Return log C(T) of all data at each inverse temperature b, up to a constant.
 
         C(T) normalises the tempered likelihood: it is h(x, z) p(beta) exp(b (beta t - a(beta))),
         summed and integrated over beta, z and x.  The optimiser calls this method at every step, so

@@ -260,9 +260,9 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """For each pair of a topic's top words, count the documents that contain both words.
 
     Each topic is processed separately: a product of the words of all topics would have up to
-    (n_topics n)^2 numbers, of which few are needed.  For each word, N bits mark the documents that
-    contain it; for frequent words, such as top words, they take less memory than a list of
-    documents.  A bitwise "and" of two words marks the documents that contain both.
+    (n_topics n)^2 numbers, of which few are needed.  For each word, one bit per document marks
+    whether it contains the word; for frequent words, such as top words, this takes less memory than
+    a list.  A bitwise "and" of two words marks the documents that contain both.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)

@@ -168,7 +168,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         The temperature of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
-        grid, at the energy of the last step that learned.  T follows this distribution slowly.
+        grid, after the last step in which T was learned.  T follows this distribution slowly.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         `temperature_posterior_` after each step in which T was learned, in float32.
     history_ : dict of str to ndarray

@@ -3,9 +3,9 @@ r"""The mixture of multinomials for counts of words, in which each document has 
 .. math::
    z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
 
-(Nigam, McCallum, Thrun, Mitchell 2000; Yin and Wang 2014).  q(z) is unrestricted.  w and beta
-maximise the posterior under Dirichlet priors, which add `a` to the count of each weight and eta to
-that of each word.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The updates
+(Nigam et al. 2000; Yin and Wang 2014).  q(z) is unrestricted.  w and beta maximise the posterior
+under Dirichlet priors, which add `a` to the number of documents of each component and eta to each
+count of a word.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The updates
 at inverse temperature b are as follows.  With ``form="posterior"`` b also multiplies a and eta:
 
 .. math::

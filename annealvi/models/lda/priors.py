@@ -21,8 +21,8 @@ rho of the way to this mean, along the natural gradient in the mean parameter of
 replaces eta, and log beta replaces E log beta.
 
 At high temperatures every document has all topics.  With an alpha that is learned at such a
-temperature, they would have all topics until the end.  Therefore priors are learned only when T is
-low.
+temperature, documents would keep all topics until the end.  Therefore priors are learned only when
+T is low.
 
 **log C(T) of documents at the current q.**
 

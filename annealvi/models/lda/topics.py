@@ -104,7 +104,7 @@ class Statistics:
         return self.values[self.row_of[words], :n_topics]
 
     def seen(self, dense_share: float) -> tuple[NDArray[np.bool_], NDArray]:
-        """Which words occurred, and a copy of their rows with padding, in the order of words.
+        """Return which words occurred, and a padded copy of their rows, in the order of words.
 
         If at least the share `dense_share` of all words occurred, there are rows for all words.
         """
