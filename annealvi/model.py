@@ -50,7 +50,7 @@ class FactorLimits(NamedTuple):
     Attributes
     ----------
     inverse : float
-        The inverse temperature b of the factors that are furthest from their centre.
+        The lowest inverse temperature b that a factor can get.
     centre : ndarray of shape (K,)
         The logit towards which each factor is pulled.
     lower, upper : ndarray of shape (K, n)
@@ -128,8 +128,8 @@ class LocalStep:
     energy : ndarray of shape (n_samples,), float or None
         +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and without the
         base measure h(x, z), which is not tempered.  Unlike an energy in physics, this energy has
-        the sign of a log-likelihood: larger is better.  In some models it is a property, computed
-        when it is read, with the global variables of that time.
+        the sign of a log-likelihood: larger is better.  In some models the energy is a property,
+        which is computed from the present global variables whenever it is read.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, minus the contribution of their
         untempered priors.  The data's part of the annealed ELBO is ``b * energy + entropy``.
@@ -172,7 +172,7 @@ class Normalised(Protocol):
     """A model that computes log C(T), for temperatures that are learned from the data."""
 
     def log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log C(T) of all data at each inverse temperature b, except for a constant.
+        """Return log C(T) of all data at each inverse temperature b, up to a constant.
 
         C(T) normalises the tempered likelihood: it is h(x, z) p(beta) exp(b (beta t - a(beta))),
         summed and integrated over beta, z and x.  The optimiser calls this method at every step, so

@@ -178,11 +178,11 @@ def topic_coherence(
     n_words : int, default=10
         Number of top words of each topic, from 2 to n_features.
     epsilon : float, default=1e-12
-        Number added to the share of documents of each pair.
+        Number added to the share :math:`p_{ij}` of documents that contain both words of a pair.
     relevance : float, default=1.0
-        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`.
-        With 1, words are ranked by probability.  With less than 1, :math:`w_j` of UMass may be the
-        rarer word of a pair.
+        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`.  With
+        1, words are ranked by probability.  With a smaller value, :math:`w_j` in the equation of
+        UMass may be the rarer word of its pair.
 
     Returns
     -------
@@ -201,15 +201,15 @@ def topic_coherence(
 
     Notes
     -----
-    gensim's ``CoherenceModel`` computes equal values with ``"u_mass"``, or with ``"c_npmi"`` and a
+    gensim's ``CoherenceModel`` gives the same values with ``"u_mass"``, or with ``"c_npmi"`` and a
     window that is longer than every document.  The NPMI of a pair that never occurs together is
     :math:`-1 + \log(p_i p_j) / \log \epsilon`, which is greater than -1, in particular for rare
     words.  With ``epsilon=0`` the NPMI of such a pair is -1, and the UMass is -inf.  If documents
     are short, `epsilon` can change the mean over topics by more than 0.1, so compare only values
-    that were computed with the same `epsilon`.  UMass with ``epsilon=1 / n_samples`` is the measure
-    of Mimno et al. (2011), :math:`D(w_i, w_j) + 1`, except that they sum over pairs.
+    that were computed with the same `epsilon`.  With ``epsilon=1 / n_samples`` UMass adds 1 to the
+    number of documents with both words, as in Mimno et al. (2011), who sum over pairs.
 
-    If a word does not occur in X, the equation is undefined, and the pair has the worst value: -1
+    If a word does not occur in X, the equation is undefined, and the pair gets the worst value: -1
     for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in every document, the value
     is 0, because the words are independent.  gensim returns inf or 0 for a word that does not occur
     and, because of a rounding error, -1 for words in every document.
@@ -257,12 +257,12 @@ def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray
 
 
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
-    """Count the documents with both of two top words of a topic, as (n_topics, n, n).
+    """For each pair of a topic's top words, count the documents that contain both words.
 
     Each topic is processed separately: a product of the words of all topics would have up to
-    (n_topics n)^2 numbers, of which few are needed.  The documents of a word are represented by one
-    bit each, which is compact because top words are frequent.  The documents that contain both
-    of two words are counted by a bitwise "and" of N / 8 bytes.
+    (n_topics n)^2 numbers, of which few are needed.  For each word, one bit per document marks
+    whether it contains the word; for frequent words, such as top words, this takes less memory than
+    a list.  A bitwise "and" of two words marks the documents that contain both.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)
@@ -395,7 +395,7 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
 @checked
 def topic_checksum(topics: Any) -> str:
-    """Compute a checksum of topics, by which two people can check if they have the same topics.
+    """Compute a checksum, with which two people can check whether their topics are the same.
 
     Parameters
     ----------

@@ -73,9 +73,10 @@ class TemperedFMM(
         Number of components K.
     prior_probability : float, array-like of shape (n_components,) or "learn", default=0.3
         Probability :math:`\pi` that a datum contains a component, in (0, 1): one number for all
-        components, or one number for each.  With ``"learn"``, :math:`\pi` starts at 0.3 and is set
-        to the mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  With
-        ``temperature="variational"``, this update ignores that C(T) depends on :math:`\pi`.
+        components, or one for each.  With ``"learn"``, :math:`\pi` starts at 0.3 and is set to the
+        mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  With
+        ``temperature="variational"``, this update ignores that the normaliser C(T) of the
+        likelihood depends on :math:`\pi`.
     noise_variance : float or "learn", default="learn"
         The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of
         X and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
@@ -90,8 +91,8 @@ class TemperedFMM(
         - ``"annealed"``: T falls exponentially over the first half of `max_iter` iterations.  T
           starts at 10 times ``n_samples * pi / n_features``, limited to the range from 1.5 to 10.
         - ``"variational"``: T is learned from the data, on a grid from 1 to 100.
-        - ``"proximity"``: each bit :math:`z_{nk}` has a temperature, which keeps its entropy near
-          its past values; see :class:`Proximity`.  The components are then not tempered.
+        - ``"proximity"``: each bit :math:`z_{nk}` has a temperature, which keeps the bit's entropy
+          near past values; see :class:`Proximity`.  The components are then not tempered.
         - An object of :mod:`annealvi.temperature`.
 
         At high T components could shrink to zero.  Therefore, while T falls, each iteration is
@@ -105,10 +106,10 @@ class TemperedFMM(
     init : {"random", "prior", "data", "kmeans++"} or array-like, default="random"
         Where the means of the components start.
 
-        - ``"random"``: short random vectors, whose expected squared length is twice the noise
-          variance, or that of draws from the prior if this is less.
+        - ``"random"``: short random vectors.  Their expected squared length is twice the noise
+          variance, but at most that of the vectors of ``"prior"``.
         - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions such
-          vectors are so long that the first step may switch off every component.
+          vectors are so long that the first step may remove all components from all data.
         - ``"data"``: random rows of X.
         - ``"kmeans++"``: rows of X chosen by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`)
           from 2,000 random rows or, with over 200 components, 10 rows per component.  The rows are
@@ -166,8 +167,7 @@ class TemperedFMM(
         Only with a variational temperature: the distribution q(y) over the temperatures of the
         grid, after the last step in which T was learned.  T follows this distribution slowly.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
-        The distribution `temperature_posterior_` after each step in which T was learned, in
-        float32.
+        `temperature_posterior_` after each step in which T was learned, in float32.
     history_ : dict of str to ndarray
         Records of the fit, one for each iteration:  ``pass``, ``step``, ``temperature``,
         ``seconds`` spent in iterations, and ``elbo``, which is the ELBO of all training data at T =
@@ -314,9 +314,9 @@ class TemperedFMM(
         r"""Estimate the log-likelihood of hidden dimensions given the observed ones.
 
         q(z) is inferred from the observed dimensions.  The score of the hidden dimensions is the
-        logarithm of the mean of :math:`N(x; z M, (\sigma_n + z Q z^T) I)` over draws z from q(z).
-        With few draws the score is too low on average, so compare only scores with the same
-        `n_draws`.
+        logarithm of the mean of :math:`N(x; z M, (\sigma_n + z Q z^T) I)` over draws z from q(z),
+        where M and Q are the posterior means and covariance of the components.  With few draws the
+        score is too low on average, so compare only scores with the same `n_draws`.
 
         Parameters
         ----------
@@ -387,8 +387,8 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' needs a temperature that is not variational, because "
-                "data determine only T times the variance. Set it, or temperature='annealed'."
+                "noise_variance='learn' needs a temperature that is not variational, because data "
+                "determine only T times the variance. Set noise_variance or temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2

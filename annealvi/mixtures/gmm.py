@@ -114,8 +114,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
         - ``"annealed"``:  T falls over the first half of `max_iter` iterations.  T starts at 2 if
           covariances are learned.  If covariances are known, T falls linearly from 7 times the
-          critical temperature: the largest ratio, over all directions, of the variance of X to that
-          of `covariances`.
+          critical temperature, which is the largest ratio, over all directions, of the variance of
+          X to that of `covariances`.
         - ``"variational"``: T is learned from the data.  `covariances` must be given.
         - An object of :mod:`annealvi.temperature`.
 
@@ -168,9 +168,9 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         The temperature of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
-        grid, at the energy of the last step that learned.  T follows this distribution slowly.
+        grid, after the last step in which T was learned.  T follows this distribution slowly.
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
-        The distribution `temperature_posterior_` after each step that learned, in float32.
+        `temperature_posterior_` after each step in which T was learned, in float32.
     history_ : dict of str to ndarray
         Records of the fit, one for each iteration: ``pass``, ``step``, ``temperature``,
         ``seconds`` spent in iterations, and ``elbo``, which is the ELBO of all training data at

@@ -28,10 +28,10 @@ where the energy, which does not contain the base measure, is
    L = -\tfrac{1}{2\sigma_n} [ \|X\|^2 - 2 \langle M, A \rangle + \langle R, G \rangle ]
        + \sum_{nk} [\nu_{nk} \log \pi_k + (1 - \nu_{nk}) \log (1 - \pi_k)].
 
-The posterior form (Abrol et al. 2014) also tempers p(mu), so that sigma_mu becomes T sigma_mu.
+With ``form="posterior"`` (Abrol et al. 2014) p(mu) is also tempered: its variance is T sigma_mu.
 
-With as many features as images have pixels, the two products with X take most of an iteration.  A
-kernel updates nu of all data once, which takes about K^2 operations for each datum.
+If X has many features, as images do, the two products with X take most of the time of an iteration.
+A kernel updates nu of all data once, which takes about K^2 operations for each datum.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ class FMM(Mixture):
         return super().hyperparameters() | {"prior_probability": self.prior_probability}
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """Compute -KL(q(mu) || p(mu)).  In the posterior form p(mu) has variance T sigma_mu."""
+        """Compute -KL(q(mu) || p(mu)).  With ``form="posterior"`` p(mu) has variance T sigma_mu."""
         prior = self.component_variance / tempering.of_priors
         Q = self.covariance_matrix
         kl = np.trace(Q) / prior - self.n_components * (1 - math.log(prior))

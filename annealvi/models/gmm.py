@@ -18,9 +18,9 @@ x_n^2.  At inverse temperature b all natural parameters are linear functions of 
    \nu_k &= \nu_0 + b N_k, \quad
    \beta_k + \kappa_k m_k^2 = \beta_0 + \kappa_0 m_0^2 + b V_k
 
-where E[lambda] = nu/beta and E[lambda (x - mu)^2] = E[lambda] (x - m)^2 + 1/kappa (Bishop,
-*Pattern Recognition and Machine Learning*, 10.2).  The posterior form (Abrol et al. 2014) also
-raises the priors to the power b, which does not change their families.
+where E[lambda] = nu/beta and E[lambda (x - mu)^2] = E[lambda] (x - m)^2 + 1/kappa (Bishop, *Pattern
+Recognition and Machine Learning*, 10.2).  With ``form="posterior"`` (Abrol et al. 2014) the priors
+are also raised to the power b, which does not change their families.
 """
 
 from __future__ import annotations
@@ -418,7 +418,7 @@ class GMM(Mixture):
         return Natural(self.alpha, kappa, shift, np.full(K, float(self.nu)), square)
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
-        """The prior or, in the posterior form, the prior raised to the power b.
+        """The prior or, with ``form="posterior"``, the prior raised to the power b.
 
         If b differs between data, their mean b is used.
         """

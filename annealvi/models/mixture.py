@@ -65,7 +65,7 @@ class Mixture:
         raise NotImplementedError
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        """-KL(q || p) of the global variables.  The posterior form tempers p."""
+        """-KL(q || p) of the global variables.  With ``form="posterior"`` p is tempered."""
         raise NotImplementedError
 
     def energy(self) -> float:

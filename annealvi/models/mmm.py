@@ -3,10 +3,10 @@ r"""The mixture of multinomials for counts of words, in which each document has 
 .. math::
    z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
 
-(Nigam, McCallum, Thrun, Mitchell 2000; Yin and Wang 2014).  q(z) has no restrictions.  w and beta
-maximise the posterior under Dirichlet priors, which add `a` to the count of each weight and eta to
-the count of each word.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The
-updates at inverse temperature b are as follows.  In the posterior form b also multiplies a and eta:
+(Nigam et al. 2000; Yin and Wang 2014).  q(z) is unrestricted.  w and beta maximise the posterior
+under Dirichlet priors, which add `a` to the number of documents of each component and eta to each
+count of a word.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The updates
+at inverse temperature b are as follows.  With ``form="posterior"`` b also multiplies a and eta:
 
 .. math::
    \phi_{dk} &\propto \exp b \{ \log w_k + \sum_v x_{dv} \log \beta_{kv} \} \\
@@ -17,7 +17,7 @@ variational Bayes, a word that a component does not contain lowers the objective
 Fits that start from a few documents then hardly change (docs/record/classes.md).
 
 **Merged runs.**  A single fit is short and reaches poor optima.  By default several short fits are
-made first, and the components of these fits are merged until K are left, in the way in which
+made first, and the components of these fits are merged until K are left, as
 :mod:`annealvi.models.lda.merging` merges topics.
 """
 
@@ -121,7 +121,7 @@ class MMM(Mixture):
         self.by_word = self.room = self.lengths = self.last = None
 
     def assign(self, alpha: NDArray, lam: NDArray, sums: NDArray | None = None) -> None:
-        """Set w and beta, which are proportional to `alpha`, (K,), and `lam`, (V, K).
+        """Set w and beta: w is proportional to `alpha`, (K,), and beta to `lam`, (V, K).
 
         `sums` are the sums of lambda over all words, if `lam` does not contain all words.
         """

@@ -1,8 +1,8 @@
 """LDA on a GPU: classes that replace those of ``workspace.py`` and ``topics.py``.
 
 :class:`DeviceWork` replaces ``Workspace``, :class:`DeviceStatistics` replaces ``Statistics``, and
-:class:`DeviceBlocks` replaces ``WordIndices``.  :class:`DeviceTopics` contains lambda, which steps
-update on the GPU, and the weights of words.  lambda is copied to the host when it is needed there.
+:class:`DeviceBlocks` replaces ``WordIndices``.  :class:`DeviceTopics` contains lambda, which is
+updated on the GPU, and the weights of words.  lambda is copied to the host when it is needed there.
 Everything else is computed on the processor: the topics at the start, merged topics, log C(T),
 learned priors, and the divergences in bounds.
 """

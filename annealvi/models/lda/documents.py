@@ -106,7 +106,7 @@ class Documents:
         self.alpha: NDArray[np.float64] = np.broadcast_to(given, (self.topics.n_topics,))
 
     def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
-        """The prior alpha or, in the posterior form, (alpha + T - 1) / T."""
+        """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
         b = tempering.of_priors
         return b * self.alpha + (1.0 - b)
 
@@ -293,7 +293,7 @@ class Documents:
     def blocks(self, rows: slice, indptr: NDArray | None = None, most: int = 0) -> Iterator[slice]:
         """Split rows into blocks, which do not depend on n_threads; see BLOCK_BYTES.
 
-        With indptr, a block has at most `most` entries, unless a single document has more.
+        If `indptr` is given, a block has at most `most` entries, unless one document has more.
         """
         row = self.topics.width * self.topics.dtype.itemsize
         size = max(64, min(max(BLOCK_BYTES // row, BLOCK_DOCUMENTS), LARGEST_BLOCK // row))

@@ -86,10 +86,10 @@ def fit_batch(
 ) -> LocalStep:
     """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`.
 
-    `moments` means that the energies, from which a temperature is learned, are computed unless
-    there is a rule.  If log C is computed too, the total energy of the batch suffices, which takes
-    less time.  The total follows from gamma - alpha = b sum_v n_v phi_v, so documents must be
-    fitted first.
+    With `moments` the energies, from which a temperature is learned, are computed, unless a
+    :class:`annealvi.model.LocalRule` finds a temperature for each document.  If log C is computed
+    too, the total energy of the batch suffices, which takes less time.  The total follows from
+    gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
     """
     topics, documents, learned = model.topics, model.documents, model.learned_priors
     options, rule, partition = documents.options, tempering.rule, model.partition

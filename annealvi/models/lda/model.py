@@ -19,8 +19,8 @@ These updates increase the annealed ELBO, in which KL is the divergence of q fro
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + E \log\beta_{kv})
        - \mathrm{KL}(\theta) - \mathrm{KL}(\beta).
 
-With the ``"map"`` estimate topics are points.  Then log E beta = log(lambda_kv / sum_v lambda_kv)
-replaces E log beta everywhere, and the same step of lambda maximises
+With the ``"map"`` estimate topics are point estimates.  Then log E beta = log(lambda_kv / sum_v
+lambda_kv) replaces E log beta everywhere, and the same step of lambda maximises
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + \log\beta_{kv})
@@ -30,8 +30,8 @@ replaces E log beta everywhere, and the same step of lambda maximises
 because d F / d log beta_kv = eta_kv + b sum_d n_dv phi_dvk.  This is variational EM with a
 tempered likelihood of documents.
 
-The posterior form (Abrol et al. 2014) replaces alpha by (alpha + T - 1)/T, eta by eta/T, and rho
-by rho T.
+With ``form="posterior"`` (Abrol et al. 2014), alpha becomes (alpha + T - 1)/T, eta becomes eta/T,
+and rho becomes rho T.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ class LDA:
     ) -> None:
         """Set lambda to (1 - rho) lambda + rho (eta + scale * statistics), with tempering.
 
-        rho = 1 sets lambda to the optimum for the batch.  A larger rho goes beyond the optimum, but
-        lambda stays above the least eta.  In the posterior form, a rho < 1 becomes min(1, rho T).
+        rho = 1 sets lambda to the optimum for the batch.  A larger rho goes beyond it, but lambda
+        stays above the least eta.  With ``form="posterior"``, a rho < 1 becomes min(1, rho T).
         """
         b, floor = tempering.of_priors, 0.0
         if tempering.form == "posterior":

@@ -17,9 +17,9 @@ if documents converge (a < 1).  The next topics then change by
 
 Consider the singular vectors of n_dv / sqrt(N_d n_v), as in correspondence analysis.  A change
 along a vector with singular value sigma grows if b (1 + a sigma^2 / (1 - a)) > 1.  The critical
-temperature is 1 divided by the largest b at which no change grows.  In the posterior form
-b alpha + 1 - b replaces alpha.  (The first singular value is 1, and its vector changes all words
-by the same factor.)
+temperature is 1 divided by the largest b at which no change grows.  With ``form="posterior"``,
+alpha becomes b alpha + 1 - b.  (The first singular value is 1, and its vector changes all words by
+the same factor.)
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
 def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray) -> None:
     """Write `start` plus the counts of the k-th group of documents to row k of `out`.
 
-    Elements without counts keep the value of `start` that they have.
+    `out` must contain `start` already, because elements without counts are not written.
     """
     rows, places = np.unique(groups, return_inverse=True)  # only these rows of X are converted
     ends = np.arange(len(groups) + 1) * groups.shape[1]

@@ -104,7 +104,7 @@ class Statistics:
         return self.values[self.row_of[words], :n_topics]
 
     def seen(self, dense_share: float) -> tuple[NDArray[np.bool_], NDArray]:
-        """Which words occurred, and a copy of their rows with padding, in the order of words.
+        """Return which words occurred, and a padded copy of their rows, in the order of words.
 
         If at least the share `dense_share` of all words occurred, there are rows for all words.
         """
@@ -151,7 +151,7 @@ def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
 class Rows(NamedTuple):
     """The stored lambda, in which the updates of some rows may be pending.
 
-    Row v of the present lambda is eta_v + now / decay_v (values_v - eta_v).
+    Row v of the present lambda is ``eta[v] + now / decay[v] * (values[v] - eta[v])``.
     """
 
     values: NDArray
@@ -194,8 +194,8 @@ def move_rows(
 class TopicWeights:
     """exp(b E log beta), with a row for each word, computed when a document first needs it.
 
-    Rows are in the order in which words were first needed.  So memory is written to, and taken
-    from the system, only for the words of a minibatch.
+    Rows are in the order in which words were first needed.  So a minibatch takes memory only for
+    the words that it contains.
 
     With the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
 
@@ -496,7 +496,7 @@ class Topics:
         self._changed(replaced=True)
 
     def add_words(self, n: int) -> None:
-        """Add words without counts.  If priors of words differ, a topic's least prior is used.
+        """Add words without counts, with each topic's least prior if the priors of words differ.
 
         The allocated number of rows doubles when it is too small, so that few calls copy lambda.
         """

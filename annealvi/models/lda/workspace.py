@@ -54,9 +54,9 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
 
 
 def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
-    """Convert inverse temperatures to a dtype; raise them to its least normal number if smaller.
+    """Convert inverse temperatures to a dtype, with its smallest normal number as the least value.
 
-    At the least normal number of float32 the likelihood has no effect any more.
+    At this value the likelihood has no effect any more, even in float32.
     """
     return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")
 
@@ -152,8 +152,8 @@ OPTIONS = Schema(
 class Workspace:
     """The buffers that the kernels write to, which are kept as long as they are large enough.
 
-    Only one call may use a workspace at the same time.  All training steps of a model use one
-    workspace, and each other call makes its own.
+    Only one call may use a workspace at a time.  All training steps of a model use one workspace,
+    and each other call makes its own.
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:
@@ -226,9 +226,9 @@ MOST_BYTES = 1 << 26
 class WordIndices:
     """Transposes blocks of documents, and keeps them for the next pass over the same documents.
 
-    A block is kept when it is used for the second time, or the first time if passes are `repeated`,
-    as long as all kept blocks take at most MOST_BYTES.  Nothing is kept of a stream, because its
-    documents are used once.  When a pass over other documents begins, the blocks in memory are
+    A block is kept when it is used for the second time or, if passes are `repeated`, for the first
+    time.  All kept blocks together take at most MOST_BYTES.  Nothing is kept of a stream, because
+    its documents are used once.  When a pass over other documents begins, the blocks in memory are
     released.  A block is used again only if its documents still have the same words, because a
     callback may have changed them.
     """
@@ -315,7 +315,7 @@ class Call(NamedTuple):
     work: Workspace | DeviceWork
     #: The inverse temperature of the weights.
     b0: float
-    #: Prior of the documents' topic proportions, or (alpha + T - 1)/T in the posterior form.
+    #: Prior of the documents' topic proportions, or (alpha + T - 1)/T with ``form="posterior"``.
     alpha: NDArray[np.float64]
     #: Whether to compute scikit-learn's numbers, which include its eps.
     exact: bool
@@ -378,9 +378,9 @@ class Buffers:
 
     @contextmanager
     def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
-        """Return the context of a fit, which releases the buffers at its end.
+        """Return the context of a fit, at whose end the buffers are released.
 
-        Inside another such context, it releases them only after an error.
+        At the end of a fit within another fit, small buffers are released only after an error.
         """
         before, self._repeated = self._repeated, repeated
         outer = self._process if self.in_use else None  # set if a callback makes another fit

@@ -24,11 +24,11 @@ each document:
 Documents are added one by one to a table over (n_1, ..., n_K).  All terms are positive.
 
 In the collapsed form there is no such sum, and C is integrated numerically.  In stick-breaking
-coordinates the prior is a product of Beta distributions.  The integrand is analytic between
-their end points, and behaves like x^b at the end points.  Because of the end points, the error
-of Gauss-Jacobi quadrature would fall only as a power of the number of nodes.  A double
-exponential rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u, has an error
-that falls exponentially (Takahasi and Mori 1974).
+coordinates the prior is a product of Beta distributions.  In each coordinate x the integrand is
+analytic between 0 and 1, and behaves like x^b at these end points.  Therefore the error of
+Gauss-Jacobi quadrature would fall only as a power of the number of nodes.  A double exponential
+rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u, has an error that falls
+exponentially (Takahasi and Mori 1974).
 """
 
 from __future__ import annotations
