@@ -190,7 +190,7 @@ class PoissonDEF(DataEstimator):
         one by one, so your own statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that follows a plan.  T multiplies the entropy of q; the
+        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
         object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
