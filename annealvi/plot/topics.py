@@ -284,10 +284,10 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
 
     If the covariate has two values, a dot shows the difference of shares for each topic, and is
     filled if the interval does not contain 0.  If it has more values, the mean shares at each value
-    are drawn, as curves if the values are more than ten numbers.  Of other values, only the ten
-    with the smallest standard errors are drawn.  A topic that fewer than two refits found has no
-    interval, and is drawn with crosses or as a curve without a band.  To compute a mean share, the
-    covariate is set to one value in all documents; the other covariates keep their values.
+    are drawn.  If there are more than ten, numbers are drawn as curves; of values that are not
+    numbers, only the ten with the smallest standard errors are drawn.  A topic that fewer than two
+    refits found has no interval, and is drawn with crosses or as a curve without a band.  For each
+    mean, the covariate has one value in all documents; the other covariates keep their values.
 
     Parameters
     ----------
