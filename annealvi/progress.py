@@ -20,7 +20,7 @@ class ProgressBar:
     the fit.  For LDA the measure is the perplexity of up to 200 training documents, for a mixture
     the ELBO per sample, and for a deep model the ELBO of the last step.  It is computed at most
     twice a second, which takes about two percent of the time.  A fit with a progress bar has the
-    same result, bit for bit, as a fit without.
+    same result, bit for bit, as a fit without one.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
     shows scikit-learn's own bars instead, which require the package rich.  `partial_fit` shows no

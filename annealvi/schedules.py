@@ -1,6 +1,6 @@
 r"""Schedules, which define how a number decreases or increases during a fit.
 
-A schedule maps the fraction of the fit that is done to a value.  Two values decrease: temperatures
+A schedule maps the completed fraction of the fit to a value.  Two values decrease: temperatures
 (:class:`annealvi.temperature.Annealed`), and the weight of the penalty that keeps q from changing
 fast (:mod:`annealvi.proximity`).  The weight beta in the objectives of ``annealvi.deep`` increases.
 """
@@ -17,7 +17,7 @@ from annealvi.exceptions import BadParameter
 
 
 class Schedule(Protocol):
-    """A function of the fraction of the fit that is done, from 0 (the start) to 1 (the end)."""
+    """A function of the completed fraction of the fit, from 0 (the start) to 1 (the end)."""
 
     def __call__(self, done: float) -> float:
         """Return the value when the fraction `done` of the fit is done."""

@@ -21,8 +21,8 @@ T = TypeVar("T")
 class _Lock:
     """A lock that is either shared by readers or held by one thread; no thread waits for ever.
 
-    A thread that holds the lock may take it again.  Callers must not make a thread that reads wait
-    for another reader, because the other reader may have to wait for the first.
+    A thread that holds the lock may take it again.  A thread that reads must never wait for another
+    thread to read, because that thread may have to wait until the first one has finished.
     """
 
     def __init__(self) -> None:

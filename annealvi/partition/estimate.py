@@ -204,10 +204,10 @@ class PowerGrid:
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
     def _cover(self, b: NDArray[np.float64]) -> None:
-        """Make panels of evenly spaced points, and the matrix that interpolates from them.
+        """Cover the grid with panels, and make the matrix that interpolates from their points.
 
-        Each panel starts at a multiple k h of its step h.  So the kernel computes (p^h)^k instead
-        of a second exponential, p^(k h).
+        Each panel starts at a multiple k h of its step h.  So the kernel computes a power p^(k h)
+        from p^h, as (p^h)^k, without a second exponential.
         """
         low, high = float(b.min()), float(b.max())
         margin = _ORDER // 2
@@ -258,7 +258,7 @@ class PowerGrid:
     def row_sums(
         self, logs: NDArray[np.float64], weights: NDArray | None = None, *, n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Compute sum_i w_ji exp(b_j l_ri) at the points, of shape (R, n_points).
+        """Compute sum_i w_ji exp(b_j l_ri) for rows r and points b_j: an (R, n_points) array.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class PowerGrid:
         *,
         n_threads: int = 1,
     ) -> NDArray[np.float64]:
-        """Compute sum_v exp(b_j l_vk) at the points, of shape (n_points, n_padded).
+        """Compute sum_v exp(b_j l_vk) for points b_j and columns k: an (n_points, n_padded) array.
 
         Parameters
         ----------
@@ -447,10 +447,10 @@ def log_partition(
     -----
     Monte Carlo estimates of C for an LDAPrior are unbiased if each of its D documents has its own
     draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or
-    D n_theta K V <= 5e5 if it has ``form="collapsed"``.  For many temperatures, it also requires
-    that D is at most a few hundred.  Otherwise documents share draws in G groups, and log C is too
-    high.  If this bias is small, it is about D (D / G - 1) / (2 n_theta) times the relative
-    variance over theta of a document's S^n.  The standard error does not include the bias.
+    D n_theta K V <= 5e5 if it has ``form="collapsed"``.  With many temperatures, D must also be at
+    most a few hundred.  Otherwise documents form G groups, each with shared draws, and log C is too
+    high.  This bias, if small, is about D (D / G - 1) / (2 n_theta) times the relative variance
+    over theta of S^n for documents of n words.  The standard error does not include the bias.
 
     Examples
     --------

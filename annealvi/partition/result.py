@@ -137,15 +137,15 @@ class LogPartition:
         inverse_temperatures: ArrayLike | None = None,
         hyperparameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """Raise ValueError if the values are not for a given grid and hyperparameters.
+        """Raise ValueError if the values were computed for another grid or other hyperparameters.
 
         Parameters
         ----------
         inverse_temperatures : array-like of shape (M,), optional
             The grid on which log C is needed.
         hyperparameters : mapping, optional
-            The hyperparameters for which log C is needed.  Those that are also in `made_for` are
-            compared.
+            The hyperparameters for which log C is needed.  Only hyperparameters that are also in
+            `made_for` are compared.
 
         Raises
         ------

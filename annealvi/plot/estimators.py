@@ -103,12 +103,12 @@ def plot_learning_curves(
     Parameters
     ----------
     fits : dict of str to fitted estimators
-        Each name has either one estimator with ``history_``, or several, for example one for each
-        random seed.  Several estimators are drawn as thin lines, and their mean as a thick line.
+        Each value is an estimator with ``history_``, or a list of them, for example one for each
+        random seed.  A list is drawn as thin lines, with a thick line for their mean.
     value : str, default="held_out_log_likelihood"
-        The name in ``history_`` of the values to draw.
+        The key of ``history_`` whose values are drawn.
     over : {"pass", "step", "seconds"}, default="pass"
-        The name in ``history_`` of the values on the horizontal axis.
+        The key of ``history_`` whose values are on the horizontal axis.
     ax : matplotlib Axes, optional
 
     Returns

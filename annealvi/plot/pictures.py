@@ -108,8 +108,8 @@ def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
         check_summary(summary, name)
     if not np.array_equal(a.feature_names, b.feature_names):
         raise ValueError(
-            f"{names[0]!r} and {names[1]!r} must have the same words, in the same order. Got "
-            f"{len(a.feature_names)} and {len(b.feature_names)} words."
+            f"{names[0]!r} and {names[1]!r} must have the same vocabulary, in the same order. "
+            f"Got vocabularies of {len(a.feature_names)} and {len(b.feature_names)} words."
         )
 
 
@@ -236,7 +236,7 @@ def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses
 def _beginnings(index: Any) -> Any:
     """Return the beginnings of periods.
 
-    Pandas labels a year by its last day, which in a figure is where the next year begins.
+    Pandas labels a year by its last day.  In a figure, the next year begins there.
     """
     if index.freq is None:  # periods without a name in pandas, whose index is their first day
         return index
@@ -277,9 +277,9 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
 def words_by_group(
     summary: Any, topic: Any, groups: Any, n_words: int, prior: float
 ) -> list[Contrast]:
-    """Return the words that each group uses more often in a topic, for the largest groups.
+    """Return the words of a topic that each group uses more often than the other groups.
 
-    Groups that rarely use the topic are left out.
+    Groups that rarely use the topic, and all but the largest groups, are left out.
     """
     check_summary(summary)
     table = summary.words_by_group(topic, groups, n_words, prior)
@@ -291,7 +291,7 @@ def words_by_group(
             numbers = (own[name].to_numpy() for name in ("log_odds", "low", "high"))
             found.append(Contrast(shorten(f"{group} ({sizes[group]:,})"), words, *numbers))
     if not found:
-        raise ValueError("'groups' must contain a group that uses words of the topic. Got none.")
+        raise ValueError("'groups' must contain a group whose documents use the topic. Got none.")
     return found
 
 

@@ -282,12 +282,12 @@ def plot_topics_by_group(
 def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = None) -> Any:
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
-    If the covariate has two values, the difference of shares is drawn for each topic, as a dot that
-    is filled if the interval does not contain 0.  If it has more values, the mean shares at each
-    value are drawn.  If there are more than ten values, the mean shares are drawn as curves for
-    numbers; for other values, only the ten with the smallest standard errors are drawn.  A cross,
-    or a curve without a band, means that the topic has no interval.  For each mean, the covariate
-    is set to the value in all documents, and the other covariates keep their values in the data.
+    If the covariate has two values, a dot shows the difference of shares for each topic, and is
+    filled if the interval does not contain 0.  If it has more values, the mean shares at each value
+    are drawn.  If there are more than ten, numbers are drawn as curves; of values that are not
+    numbers, only the ten with the smallest standard errors are drawn.  A topic that fewer than two
+    refits found has no interval, and is drawn with crosses or as a curve without a band.  For each
+    mean, the covariate has one value in all documents; the other covariates keep their values.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def plot_words_by_group(
 
     A dot shows the difference of a word's log-odds between the group and all other groups, and a
     line shows its 95% interval.  The title of each Axes contains the group and its number of
-    documents.  If there are more than 20 groups, only the 20 groups with most documents are drawn.
+    documents.  If there are more than 20 groups, only the 20 with the most documents are drawn.
     Groups that rarely use the topic are not drawn.
 
     Parameters

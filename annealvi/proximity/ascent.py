@@ -8,8 +8,8 @@ Algorithm 2 ("fast") moves the logits of q by
 
 and the components by the gradient of L.  The statistic f is defined in
 :mod:`annealvi.proximity.statistics`, the distance d and the moving average in
-:mod:`annealvi.proximity.penalty`.  Algorithm 1 ("inner") keeps the gradient g at
-:math:`\theta_t` and, from a point near :math:`\theta_t`, ascends
+:mod:`annealvi.proximity.penalty`.  Algorithm 1 ("inner") computes the gradient g of L at
+:math:`\theta_t`.  Then it starts from a point near :math:`\theta_t` and, with g fixed, ascends
 
 .. math::
    g \cdot (\theta - \theta_t) - \|\theta - \theta_t\|^2 / 2\rho
@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 
 
 class Adam:
-    """The optimiser Adam, which divides each element of a step by its usual size.
+    """The optimiser Adam, whose steps have about the same size for large and small gradients.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ class ProximityAscent(BaseEstimator):
         ``"fast"`` is Algorithm 2 of the paper, ``"inner"`` is Algorithm 1, and ``"annealing"`` is
         deterministic annealing, which multiplies the entropy of q by max(1, k).
     magnitude : float or None, default=None
-        The value :math:`k_0 \ge 0`, in the first step, of the factor k of the distance or entropy.
-        None means the absolute ELBO at the start of each run.  With 0 the ascent is plain
+        The factor k of the distance or entropy in the first step, :math:`k_0 \ge 0`.  None means
+        the absolute value of the ELBO at the start of each run.  With 0 the ascent is plain
         variational inference.
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^{t/T}` or :math:`k_0 (1 - t/T)`.
@@ -227,7 +227,7 @@ class ProximityAscent(BaseEstimator):
         ------
         ValueError
             If a parameter or an array is out of its range, or if your own statistic or distance
-            returns another shape, NaN, or a wrong derivative.
+            returns a wrong shape, NaN, or a wrong derivative.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  The attribute ``state`` of
             the error is an Ascent with finite numbers: that of the previous step, or of the last

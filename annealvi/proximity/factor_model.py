@@ -46,13 +46,13 @@ Array = NDArray[np.float64]
 class BernoulliFactorModel:
     """The data and constants of a model with binary factors.
 
-    Logits and components are passed to the methods.  The first axis of all arrays is that of
+    Logits and components are passed to the methods.  The first axis of all arrays indexes
     independent runs, which are computed together.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features) or (n_runs, n_samples, n_features)
-        The data.  All runs have the same data, or each run has its own.
+        The data of all runs or, in an array with the axis n_runs, of each run separately.
     prior_probability : float or array-like of shape (n_components,), default=0.5
         The prior probability pi of each component, in (0, 1).
     noise_variance : float, default=1.0
@@ -108,7 +108,7 @@ class BernoulliFactorModel:
         ----------
         means : array-like of shape (n_components, n_features) or \
                 (n_runs, n_components, n_features)
-            The components.  Without the first axis, a single run starts with them.
+            The components.  A two-dimensional array means a single run.
 
         Raises
         ------
@@ -180,8 +180,8 @@ class BernoulliFactorModel:
         r"""Return the components mu that maximise the ELBO, the solution of R mu = A.
 
         Here :math:`A = \lambda^T X` and :math:`R = \lambda^T \lambda + \mathrm{diag} \sum_i
-        \lambda_i (1 - \lambda_i)`.  If several mu solve the equation, because a factor is in
-        no datum, the shortest mu is returned.
+        \lambda_i (1 - \lambda_i)`.  If several mu solve the equation, for example because a factor
+        is absent from all data, the solution with the smallest norm is returned.
 
         Parameters
         ----------

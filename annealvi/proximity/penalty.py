@@ -160,7 +160,7 @@ def check_distance(
     Raises
     ------
     ValueError
-        If a function returns another shape, NaN or infinity, or if the derivative differs from
+        If a function returns a wrong shape, NaN or infinity, or if the derivative differs from
         finite differences of the value.
     """
     u = np.array(POINTS)

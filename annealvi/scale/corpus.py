@@ -72,7 +72,7 @@ def facts_of(X: sparse.csr_matrix) -> Facts:
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
-    """Make a shard: a matrix of the given dtype with the documents of some pieces of partitions.
+    """Make a shard, a matrix of `dtype`, from pieces, which are ranges of documents in partitions.
 
     If there is only one piece and its partition has this dtype, the shard is a view, not a copy.
     """
@@ -105,11 +105,11 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
     """Order the shards such that each minibatch contains shards of many partitions.
 
     The corpus consists of partitions, whose documents are put into shards of `shard_size`.  First
-    come the shards whose documents are all from one partition.  Partitions form groups of
-    `shards_per_batch` partitions, which are spread over the corpus, and a minibatch has one shard
-    of each partition of a group.  If there are fewer partitions than `shards_per_batch`, each is
-    cut into parts, which are treated as partitions.  The remaining documents come last, in shards
-    of the same size; the very last shard may be smaller.  The order depends only on the arguments.
+    come the shards whose documents are all from one partition.  Partitions that are far apart in
+    the corpus form groups of `shards_per_batch`, and a minibatch has one shard of each partition of
+    a group.  If there are fewer partitions than `shards_per_batch`, each is cut into parts, which
+    are treated as partitions.  The remaining documents come last, in shards of the same size; the
+    very last shard may be smaller.  The order depends only on the arguments.
     """
     n_parts = -(-shards_per_batch // len(lengths))
     rows: list[list[Piece]] = []  # the full shards of each part of a partition

@@ -93,10 +93,10 @@ class Annealed(Temperature):
         The annealed fraction of the fit, in (0, 1]: L = ceil(length * steps).  None means 1/3,
         unless `passes` is set.
     passes : float or None, default=None
-        The length of annealing in passes over the data (steps * batch size / documents), as in
-        the papers.  Set it instead of `length`, to at most the number of passes of the fit.
-        ``partial_fit`` anneals only if `passes` is set, because the length of its fit is unknown.
-        One pass is then ``total_samples`` documents.
+        The number of annealed passes over the data (steps * batch size / documents), at most the
+        number of passes of the fit.  Set either `passes` or `length`, not both.  ``partial_fit``
+        anneals only if `passes` is set, because the length of its fit is unknown.  One pass is then
+        ``total_samples`` documents.
     shape : {"relax", "exponential", "linear"}, default="relax"
         How T falls, as listed above.
     form : {"likelihood", "posterior"}, default="likelihood"
@@ -177,14 +177,14 @@ KINDS: dict[str, Temperature] = {"annealed": Annealed()}
 
 
 def as_temperature(value: Any, kinds: Mapping[str, Temperature] = KINDS) -> Temperature:
-    """Check a `temperature` parameter and return the temperature object that it means.
+    """Check a `temperature` parameter and return the temperature object for it.
 
     Parameters
     ----------
     value : float, str or Temperature
         A number >= 1, a key of `kinds`, or a temperature object.
     kinds : dict of str to Temperature
-        The temperature that each name means.
+        The temperature object for each name.
 
     Raises
     ------

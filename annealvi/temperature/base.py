@@ -29,9 +29,9 @@ from annealvi.model import Form, LocalStep, Tempering
 
 
 class Temperature(BaseEstimator):
-    """A temperature: an object with parameters, as in scikit-learn, and a plan for one fit.
+    """The base class of temperatures, which have parameters like estimators of scikit-learn.
 
-    Fitting never changes the object that the user passed.  Estimators call its method
+    Fitting never changes the temperature that the user passed.  Estimators call its method
     :meth:`plan`, which returns a clone for a fit of a given number of steps.
     """
 
@@ -92,7 +92,7 @@ class Temperature(BaseEstimator):
         """Compute what `inverse` needs; this is called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the plan and what was learned, without parameters, as a dict for a file.
+        """Return what :meth:`plan` computed and the fit learned, as a dict that can be saved.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Temperature(BaseEstimator):
         return self._schema().dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "", *, model: Any = None) -> None:
-        """Set the plan and what was learned; this is called on a clone.
+        """Restore the state that :meth:`state_dict` returned; this is called on a clone.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Temperature(BaseEstimator):
         raise NotImplementedError
 
     def observe(self, local: LocalStep, scale: float) -> None:
-        """Learn from the result of a local step; temperatures that follow a plan do nothing.
+        """Update this temperature from the result of a local step; by default this does nothing.
 
         `scale` is the number of data in the population divided by the number in the batch.
         """
@@ -160,7 +160,7 @@ class Temperature(BaseEstimator):
         return Tempering(self.inverse(step), self.form)
 
     def learned(self) -> Tempering | None:
-        """The temperature that a fit learned for predictions; None if T followed a plan."""
+        """The temperature that a fit learned for predictions; None if T is not learned."""
         return None
 
 
@@ -180,7 +180,7 @@ _PLANNED = Schema(temperature=Parameter(), state=Tree())
 
 
 def temperature_tree(temperature: Temperature) -> dict[str, Any]:
-    """A temperature as a dict for a file: its parameters, its plan and what was learned."""
+    """Return the parameters and the state of a temperature as a dict that can be saved."""
     state = temperature.state_dict()
     return {"temperature": parameter_tree(temperature, "temperature"), "state": state}
 

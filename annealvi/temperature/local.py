@@ -112,10 +112,10 @@ class LocalVariational(Learned):
         The temperature then measures how unusual a document is.
     undamped : bool, default=False
         If True, the inverse temperature of a document is :math:`b^*_d` itself, as in the paper.
-        `damping` and `start` then affect only the first of the `rounds` of each step.
+        Then `damping` and `start` affect only the first round of each step (see `rounds`).
     damping : float or None, default=None
-        The fraction, in (0, 1], of its distance to 0 by which :math:`\log \bar B` (see above)
-        moves at each step.  None means 1 - exp(-12 / S) for S planned steps.
+        At each step :math:`\log \bar B` (see above) moves by this fraction, in (0, 1], of its
+        distance to 0.  None means 1 - exp(-12 / S) for S planned steps.
     start : float, default=3.9
         The geometric mean :math:`1 / \bar B` >= 1 of the temperatures in the first step.
     rounds : int, default=2

@@ -52,10 +52,10 @@ class Proximity(Temperature):
         is 1/2.
     magnitude : float or None, default=None
         The first k, at least 0.  With 0 the fit is plain inference.  None means the energy per
-        datum at the start, -E_q[log p(x, z | parameters)] without the Gaussian's constant.  This
-        energy is about as large as the logits, whatever the units and the number of data.
+        datum at the start, -E_q[log p(x, z | parameters)] without the Gaussian's normalising term.
+        This energy is about as large as the logits, whatever the units and the number of data.
     gamma : float, default=1e-4
-        The fraction of the first k that remains at the end of its fall, in (0, 1].  The paper uses
+        The fraction of the first k that remains when k stops falling, in (0, 1].  The paper uses
         1e-5 to 1e-30, for millions of steps.  In the hundred steps of a usual fit, such values
         would make k too small after a few steps.  ``shape="linear"`` does not use `gamma`.
     shape : {"exponential", "linear"}, default="exponential"

@@ -230,13 +230,13 @@ class Variational(Learned):
         Parameters
         ----------
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
-            How log C(T) is computed, as in the class.  For topic models ``"prior"`` differs from
-            the paper's Eq. 18.  ``"prior"`` is the bound N log E S for the joint likelihood of
-            words and topic assignments, which LDA's updates temper.  It needs no random draws.  Eq.
-            18 is a Monte Carlo estimate with assignments summed out.  To use Eq. 18, compute a
-            LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in the
-            example.  On 1,000 abstracts T then rises to 10 after the first step and stays there
-            (docs/understand/temperatures.md).
+            How log C(T) is computed; see :class:`Variational`.  For topic models ``"prior"``
+            differs from the paper's Eq. 18.  ``"prior"`` is the bound N log E S for the joint
+            likelihood of words and topic assignments, which LDA's updates temper.  It needs no
+            random draws.  Eq. 18 is a Monte Carlo estimate with assignments summed out.  To use Eq.
+            18, compute a LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same
+            grid, as in the example.  On 1,000 abstracts T then rises to 10 after the first step and
+            stays there (docs/understand/temperatures.md).
 
         Examples
         --------
@@ -366,7 +366,7 @@ class Variational(Learned):
         """Update q(y) and T from the energy of a step.
 
         A step of variational tempering (Mandt et al. 2016, Eqs. 8 and 9) consists of a local step,
-        a global step and this update, to which the damping was added.
+        a global step and this update.  The paper's update has no damping.
         """
         if not self._learns():
             return

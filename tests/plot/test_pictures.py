@@ -60,7 +60,7 @@ def test_fits_of_other_words_have_no_matches(summary):
         feature_names = np.array(["a", "b"])
         similar = weights = None
 
-    refused("same words, in the same order", pictures.matches, summary, Other())
+    refused("same vocabulary, in the same order", pictures.matches, summary, Other())
     Other.topics = np.eye(1)
     refused("at least two topics", pictures.tree, Other())
 

@@ -183,7 +183,7 @@ def test_groups_without_words_of_the_topic(summary, monkeypatch):
     groups = pictures.words_by_group(summary, 1, of_topic, 3, 500.0)
     assert [group.name for group in groups] == ["1 (20)"]
     monkeypatch.setattr("annealvi.topics.contrasts.LEAST_COUNT", 1000)
-    refused("a group that uses words of the topic", plot.plot_words_by_group, summary, 1, of_topic)
+    refused("a group whose documents use the topic", plot.plot_words_by_group, summary, 1, of_topic)
 
 
 @pytest.fixture(scope="module")
