@@ -110,7 +110,7 @@ class Choice:
         return pandas.DataFrame(columns, index=pandas.Index(self.ks, name="n_topics"))
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw each measure over the number of topics, by :func:`annealvi.plot.plot_choice`.
+        """Draw each measure against the number of topics, by :func:`annealvi.plot.plot_choice`.
 
         A line connects the means, bars show standard deviations over runs, and a dashed line
         marks the recommended number.  This method requires matplotlib.
@@ -217,9 +217,9 @@ def choose_n_topics(
           distinct words in these lists of ten words.  With too few topics a topic mixes several
           themes and is less coherent; with too many, topics repeat each other.
         - ``"held_out_log_likelihood"`` is for prediction, or for topic proportions as features.
-          The gain is the held-out log-likelihood minus that of a prediction by word frequencies.
-          The smallest number with at least 95% of the largest gain is recommended.  On large
-          corpora this is often the largest of `ks`.
+          The gain is the increase of this log-likelihood over a prediction by word frequencies.
+          The smallest number of topics with at least 95% of the largest gain is recommended.  On
+          large corpora this is often the largest of `ks`.
     max_documents : int, default=5000
         If X has more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None

@@ -60,9 +60,9 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     Notes
     -----
     With :math:`\lambda_k = \eta + n_k` the merged topic is :math:`\eta + \sum_k n_k`.  Its
-    :math:`\alpha` is the sum over its topics, as for the sum of proportions under a Dirichlet
-    prior.  If :math:`\eta` has a row for each topic, the prior of each word in the merged topic is
-    the largest in its group, so that seed words remain seed words.
+    :math:`\alpha` is the sum of the :math:`\alpha_k`, because the shares of the topics are added.
+    If :math:`\eta` has a row for each topic, each word gets the largest :math:`\eta` of the group,
+    so that seed words remain seed words.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     TypeError
         If `model` is not a model of annealvi.
     ValueError
-        If X has other words than the model, or `max_iter` is not a positive integer.
+        If the words of X are not those of the model, or `max_iter` is not a positive integer.
     """
     lda = lda_of(model)
     fitted = _clone(lda)

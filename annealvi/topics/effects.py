@@ -82,7 +82,7 @@ class Effects:
     labels : dict of int to str
         The numbers and labels of the K topics.
     support : ndarray of shape (K,) or None
-        The column of `table`.
+        The column ``support`` of `table`.
 
     Attributes
     ----------
@@ -93,8 +93,8 @@ class Effects:
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
         ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, and
-        ``p_value`` (two-sided, for no effect).  With refits (further fits of the model), there is a
-        column ``support``, the share of refits that found a similar topic.
+        ``p_value`` of a two-sided test for no effect.  With refits (further fits of the model),
+        there is a column ``support``, the share of refits that found a similar topic.
     """
 
     def __init__(
@@ -334,7 +334,7 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
             column = 1970 + days / 365.2425
             warn_user(
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
-                f"becomes 2020.5. Effects are per year. Write C({name}) for categories."
+                f"becomes 2020.5. Effects are per year. Use C({name}) to treat dates as categories."
             )
         found[name] = column.set_axis(frame.index)
     return found

@@ -189,8 +189,8 @@ class TopicModel(
     clusters : bool, default=True
         Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, by which `predict`
         assigns each text to a single cluster.  The mixture has a cluster for each topic, which is
-        initialised with this topic.  It increases the time of the fit by about a fifth, and needs
-        twice the memory of the topics in float64.
+        initialised with this topic.  The mixture increases the time of the fit by about a fifth,
+        and needs as much memory as two copies of the topics in float64.
 
     Attributes
     ----------
@@ -222,9 +222,9 @@ class TopicModel(
     choice_ : Choice
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
-        The cosines between each topic and its match in each run by which the number of topics was
-        chosen.  Topics of a run are matched one to one with those of the model.
-        :attr:`TopicSummary.trust` uses them.  They exist after `fit` with ``n_topics="auto"``.
+        After `fit` with ``n_topics="auto"``, the cosines between each topic and its match in each
+        run by which the number of topics was chosen.  Topics of a run are matched one to one with
+        those of the model.  :attr:`TopicSummary.trust` uses the cosines.
 
     See Also
     --------
@@ -435,7 +435,7 @@ class TopicModel(
         least as many words as there are topics.
 
         No words are added if you passed the vocabulary, as in ``TopicVectorizer(vocabulary=words)``
-        or `fit_counts`, if `vectorizer` is not a CountVectorizer, or if it overrides `transform`.
+        or `fit_counts`, or if `vectorizer` is not a CountVectorizer or overrides `transform`.
 
         Parameters
         ----------
@@ -452,7 +452,7 @@ class TopicModel(
         TypeError
             If a block is not an iterable of str.
         ValueError
-            If a block is empty, or if the first block is not valid in `fit`.  The model keeps what
+            If a block is empty, or if `fit` would not accept the first block.  The model keeps what
             it learned from earlier blocks.
         """
         with writing(self):
@@ -549,7 +549,7 @@ class TopicModel(
 
     @reads
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
-        """Return the cluster of each text, which is the number of a topic.
+        """Return the number of each text's cluster; cluster k corresponds to topic k.
 
         Clusters are predicted by `mixture_`.  With ``clusters=False``, after `partial_fit` and
         after topics are edited, `mixture_` does not exist, and clusters are predicted by
@@ -582,7 +582,7 @@ class TopicModel(
         Returns
         -------
         TopicSummary
-            A summary whose methods list and draw the topics.
+            A summary with tables and plots of the topics.
         """
         return describe(self, documents, **options)
 
@@ -690,11 +690,11 @@ class TopicModel(
 
     @checked
     def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
-        """Set labels of topics, which are shown instead of words and saved with the model.
+        """Set labels, which are shown as the names of topics and saved with the model.
 
-        Summaries, reports and the program ``annealvi`` of the command line show the labels.  A
-        topic keeps its label when other topics are edited, for example by
-        :func:`annealvi.topics.merge_topics`.  Merged topics and topics of a new fit have no labels.
+        Summaries, reports and the command-line program ``annealvi`` show the labels.  A topic keeps
+        its label when other topics are edited, for example by :func:`annealvi.topics.merge_topics`.
+        Merged topics and topics of a new fit have no labels.
 
         Parameters
         ----------
@@ -752,8 +752,8 @@ class TopicModel(
         ----------
         path : path
         **parameters : objects
-            Parameters that replace those in the file.  If the `vectorizer` has your own functions,
-            such as a tokenizer, pass it again, because a file cannot contain functions.
+            Parameters that replace those in the file.  If the vectorizer uses functions of yours,
+            such as a tokenizer, pass `vectorizer` again, because a file cannot contain functions.
 
         Returns
         -------
@@ -780,7 +780,7 @@ class TopicModel(
         if _reads_files(vectorizer):
             raise TypeError(
                 f"A model whose vectorizer has input={vectorizer.input!r} cannot be saved, because "
-                "the loaded model would read other files. Fit the model with input='content'."
+                "a loaded model reads only texts, not files. Fit the model with input='content'."
             )
         functions = has_function(vectorizer)
         return STATE.dump(

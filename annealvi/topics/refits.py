@@ -74,11 +74,11 @@ def refit(
     n_jobs: int | None = -1,
     verbose: int = 0,
 ) -> Refits:
-    """Fit the model several more times, with other seeds and to documents drawn with replacement.
+    """Fit the model n more times with other seeds, each time to a bootstrap sample of documents.
 
-    The topics of each refit are matched one to one with the topics of the model, so that the sum of
-    the cosines between matched topics is largest.  Differences between refits show how uncertain
-    the topics are, and the intervals of :meth:`TopicSummary.effects` allow for this uncertainty.
+    The topics of each refit are matched one to one with the topics of the model, to maximise the
+    sum of the cosines between matched topics.  Differences between refits show how uncertain the
+    topics are, and the intervals of :meth:`TopicSummary.effects` allow for this uncertainty.
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ def refit(
     TypeError
         If `model` is not a model of annealvi.
     ValueError
-        If the documents have other words than the model, or if a parameter is out of range.
+        If the words of the documents are not those of the model, or a parameter is out of range.
 
     See Also
     --------
-    annealvi.topics.describe : Makes refits for a summary, if its parameter `refits` is set.
+    annealvi.topics.describe : Makes refits for a summary, if you pass their number as `refits`.
 
     Examples
     --------

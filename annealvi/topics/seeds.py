@@ -113,7 +113,7 @@ def seeded_start(
     """Compute the initial topics of a fit, each from the word counts of a few documents.
 
     For a topic with seed words, the documents are short and contain as many of its seed words as
-    possible.  For other topics, they differ from each other, as without seed words; see
+    possible.  For each other topic, the documents are chosen as in a fit without seed words; see
     :func:`annealvi.models.lda.starts.topics_of_spread_documents`.
     """
     # float32, which represents these small counts, so that `init` has no influence on `dtype`

@@ -175,8 +175,8 @@ def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) ->
 def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Compute the covariance matrix of P numbers for each of K topics, from several estimates.
 
-    The estimates have the shape (n, K, P).  Only estimates with true `found`, of shape (n, K), are
-    used: m for each topic.  Covariances are multiplied by 1 + 1 / m, and are NaN if m < 2.
+    The estimates have shape (n, K, P), and `found` has shape (n, K).  Estimates of topics that were
+    not found are ignored.  With m left, covariances are multiplied by 1 + 1 / m, or NaN if m < 2.
     """
     m = found.sum(axis=0).astype(np.float64)
     there = found[:, :, np.newaxis]

@@ -136,12 +136,12 @@ class TopicSummary:
         The result of :func:`annealvi.topics.refit`, if `describe` was called with `refits`.
     similarity : ndarray of shape (n, K)
         Cosines of the topics to their matches in n other fits: the fits of ``TopicModel("auto")``
-        and the `other` of `describe`.  `trust` uses them.
+        and the `other` of `describe`.  `trust` uses these cosines.
     checksum : str
         :func:`annealvi.metrics.topic_checksum` of the topics.
     quality : dict of str to float
-        ``"coherence"`` (mean NPMI of topics) and ``"diversity"``.  If `describe` was called with
-        `held_out`, it contains ``"held_out_log_likelihood"``, and with `other`, ``"stability"``.
+        ``"coherence"`` (mean NPMI of topics), ``"diversity"`` and, if `describe` was called with
+        `held_out` or `other`, ``"held_out_log_likelihood"`` or ``"stability"``.
     facts : dict
         Facts about the fit that `methods` reports.
     history : dict of str to ndarray, or None
@@ -465,7 +465,7 @@ class TopicSummary:
 
     @property
     def document_table(self) -> Any:
-        """A table of documents, which are cells in a model of cells.
+        """A table of the documents, or of the cells if the model was fitted to cells.
 
         Returns
         -------
@@ -479,7 +479,7 @@ class TopicSummary:
 
     @property
     def word_table(self) -> Any:
-        """A table of words, which are genes or genomic regions in a model of cells.
+        """A table of the words, or of the genes or regions if the model was fitted to cells.
 
         Returns
         -------
@@ -592,8 +592,8 @@ class TopicSummary:
 
         The first term allows for the choice of documents, and the second term for the uncertainty
         of the shares of each document.  The third term, which requires a summary with r refits,
-        allows for the uncertainty of the topics.  For the second uncertainty, :meth:`effects` uses
-        random draws of the shares; the second term is the limit for infinitely many draws.
+        allows for the uncertainty of the topics.  Instead of the second term, :meth:`effects` uses
+        random draws of the shares; the term is the limit for infinitely many draws.
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -609,9 +609,9 @@ class TopicSummary:
             NaT are excluded.  A Series of times is matched to documents as in `by_group`.
         freq : str, timedelta or pandas.DateOffset, default="year"
             Length of a period: "year", "quarter", "month", "week", "day", or a multiple, such as "5
-            years".  Names that pandas uses, such as "5YE", and offsets, such as
-            ``pandas.DateOffset(months=30)``, are also accepted.  If an offset has no name in
-            pandas, as here, the first period starts on the day of the first document.
+            years".  Names that pandas uses, such as "5YE", and offsets are also accepted.  For an
+            offset without a name in pandas, such as ``pandas.DateOffset(months=30)``, the first
+            period starts on the day of the first document.
         return_std : bool, default=False
             Whether to also return the standard errors of the shares, as in `by_group`.
 
@@ -667,9 +667,9 @@ class TopicSummary:
         topics : list of int or str, optional
             Numbers or labels of topics.  None means all topics.
         clusters : array-like of shape (D,), optional
-            The cluster of each document, such as its author.  Errors are then robust to dependence
-            between documents of the same cluster.  With ``range(D)``, where each document is its
-            own cluster, errors are robust to a variance that differs between documents.
+            The cluster of each document, such as its author.  Standard errors are then robust to
+            dependence between documents of the same cluster.  With ``range(D)``, where each
+            document is its own cluster, they are robust to heteroscedasticity.
         n_draws : int, default=25
             Number of draws of the shares of each document.
         random_state : int, RandomState instance or None, default=0
@@ -678,8 +678,8 @@ class TopicSummary:
         Returns
         -------
         Effects
-            The estimates, with `table`, `contrast` and `shares`.  A topic that fewer than two
-            refits found has an estimate, but no interval.
+            The estimates are in the attribute `table`; the methods are `contrast` and `shares`.  A
+            topic that fewer than two refits found has an estimate, but no interval.
 
         Raises
         ------
@@ -687,7 +687,7 @@ class TopicSummary:
             If formulaic or pandas is not installed.
         ValueError
             If the formula cannot be read or contains a name that is not in `data`, if its terms are
-            linearly dependent, or if `data` or `clusters` have a wrong length.
+            linearly dependent, or if `data` or `clusters` have the wrong length.
 
         Notes
         -----
@@ -721,9 +721,9 @@ class TopicSummary:
 
         Each group is compared with all other groups together.  A word of document d belongs to
         topic k with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so in a
-        group the topic uses word w :math:`y_w = \sum_d n_{dw} \phi_{dwk}` times.  Words are ranked
-        by z (Monroe et al. 2008): the log-odds of the word in the group minus its log-odds in the
-        other groups, divided by the standard error of this difference.  The difference is
+        group the topic's count of word w is :math:`y_w = \sum_d n_{dw} \phi_{dwk}`.  Words are
+        ranked by z (Monroe et al. 2008): the log-odds of the word in the group minus its log-odds
+        in the other groups, divided by the standard error of this difference.  The difference is
 
         .. math::
             \delta_w = \log \frac{y_w + \alpha_w}{n + \alpha_0 - y_w - \alpha_w}
@@ -751,9 +751,9 @@ class TopicSummary:
         pandas.DataFrame
             The rows are sorted by group, and within a group by ``z``, largest first.  The columns
             are ``group``, ``word``, ``log_odds`` (the difference), ``std_error`` of the difference,
-            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).  Of all
-            words that the group uses in the topic, the fraction ``share`` (y / n) is this word;
-            ``others`` is this fraction in the other groups.
+            ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).
+            ``share`` (y / n) is the fraction of the word among all words that the group uses in the
+            topic, and ``others`` is this fraction in the other groups.
 
         Raises
         ------
@@ -801,8 +801,8 @@ class TopicSummary:
     def trust(self) -> Any:
         """A table that shows how reliable each topic is, and why a weak topic is weak.
 
-        A fit finds topics in any texts, and a fit with the same seed finds the same topics, so
-        neither shows that a topic is real.  A topic is marked as weak if few runs found it, if
+        A fit finds topics in any texts, and a second fit with the same seed finds the same topics.
+        Neither fact shows that a topic is real.  A topic is marked as weak if few runs found it, if
         other fits found no similar topic, if its words rarely occur together, or if another topic
         has nearly the same words.  Read the documents of a weak topic before you report the topic.
 
@@ -821,7 +821,7 @@ class TopicSummary:
               Without other fits the stability is NaN.  A stability below 0.7 is weak;
             - ``coherence``: how often the most probable words of the topic occur in the same
               documents, as NPMI.  A coherence below 0.08 is weak if the model has at least ten
-              words per topic.  Ten words that are drawn by their frequency seldom reach 0.08;
+              words per topic.  Ten words drawn at random by frequency are rarely as coherent;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
               words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
               ``exclusivity``, it does not decrease merely because there are many topics;
@@ -975,8 +975,8 @@ def describe(
     TypeError
         If `model` is not a topic model, or if texts are passed with a model of counts.
     ValueError
-        If `documents` have other features than the model or contain none of its words, or if
-        `texts`, `titles` or `feature_names` have a wrong length.
+        If the columns of `documents` do not match the words of the model, if no document contains
+        any of these words, or if `texts`, `titles` or `feature_names` have the wrong length.
 
     Examples
     --------

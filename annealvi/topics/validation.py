@@ -37,10 +37,10 @@ class Sheet(NamedTuple):
 class Scores(NamedTuple):
     """Scores of the answers of coders."""
 
-    #: A pandas DataFrame with the precision, or the share of yes, for each topic; see
+    #: A pandas DataFrame with the precision, or the share of 1s, for each topic; see
     #: :func:`score_answers`.
     table: Any
-    #: The precision, or the share of yes, over all answers.
+    #: The precision, or the share of 1s, over all answers.
     overall: float
     #: Krippendorff's nominal alpha; None if there is one coder, or if all answers are the same.
     alpha: float | None
@@ -113,7 +113,7 @@ def word_intrusion(
         others = [found[:n_words] for other, found in enumerate(tops) if other != k]
         pool = np.setdiff1d(np.concatenate(others), top) if others else top[:0]
         if not len(pool):
-            wanted = f"a summary in which other topics have other top words than topic {k}"
+            wanted = f"a summary in which other topics' top words differ from those of topic {k}"
             raise BadParameter("summary", wanted, summary)
         pool = pool[np.argsort(summary.topics[k, pool], kind="stable")]
         intruders = rng.choice(pool[: (len(pool) + 1) // 2], n_questions)
@@ -149,7 +149,7 @@ def topic_intrusion(
     n_words : int, default=8
         Number of words that describe a topic.
     n_characters : int, default=600
-        Number of characters that are shown of a document.
+        Number of characters of each document that are shown.
     random_state : int, RandomState instance or None, default=0
         Random seed for documents, intruders and the order of questions and options.
 
@@ -217,7 +217,7 @@ def document_sample(
     n_words : int, default=8
         Number of words that describe a topic.
     n_characters : int, default=600
-        Number of characters that are shown of a document.
+        Number of characters of each document that are shown.
     random_state : int, RandomState instance or None, default=0
         Random seed for the documents and the order of questions.
 
@@ -272,7 +272,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
         of ``answers``, ``precision`` (the share of right answers), the limits ``low`` and ``high``
         of Wilson's 95% interval, and ``chance`` (the precision of random answers).  The interval
         assumes independent answers.  For samples of documents, ``table`` has a row for each topic
-        and stratum, with the share of ``yes`` instead of ``precision``, and without ``chance``.
+        and stratum, with ``yes`` (the share of 1s) instead of ``precision``, and no ``chance``.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
     -----
     The agreement of coders is Krippendorff's :math:`\alpha = 1 - D_o / D_e`, which is 1 if coders
     always agree, and 0 if they agree as often as by chance (Krippendorff, *Content Analysis*, 2019,
-    chapter 12).  For intrusions, coders agree if they enter the same number of an option.
+    chapter 12).  For intrusions, coders agree if they choose the same option.
     """
     pandas = import_optional("pandas", "score_answers")
     right = _table(key, "key", ("topic", "label"), pandas)

@@ -369,7 +369,7 @@ class TopicVectorizer(CountVectorizer):
         Words to exclude.
     token_pattern : str, default="auto"
         Regular expression of a word.  With ``"auto"`` a word is a letter and one or more letters or
-        digits; accents, vowel signs and points of letters are part of it.  Words that end in
+        digits; accents, vowel signs and other marks on letters are part of it.  Words that end in
         ``n't`` are excluded.
     ngram_range, analyzer : objects
         As in CountVectorizer.
