@@ -232,7 +232,7 @@ TITLES = {
 
 
 def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
-    """Draw the measures of :func:`annealvi.topics.choose_n_topics` over the number of topics.
+    """Draw the measures of :func:`annealvi.topics.choose_n_topics` against the number of topics.
 
     A line connects the means over runs, bars are standard deviations, and a dashed line marks the
     recommended number.
