@@ -228,7 +228,7 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= most:
         raise ValueError(
-            f"The sum of the squared values of {name} must be at most {most:.3g} in {X.dtype}. "
+            f"The sum of the squares of {name} must be at most {most:.3g}, the limit of {X.dtype}. "
             f"The largest absolute value is {np.max(np.abs(X)):.3g}. Rescale {name}."
         )
     return square

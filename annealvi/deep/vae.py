@@ -264,8 +264,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_transitions : int, default=0
         The number n of transitions that follow the Gaussian in the posterior.  0 means the usual
-        autoencoder.  Transitions make steps slower.  `transform` uses the mean of the Gaussian and
-        of each transition instead of draws, because the mean of the posterior has no closed form.
+        autoencoder.  Transitions make steps slower.  `transform` replaces each random draw by its
+        mean; the result approximates the posterior mean.
     transition_hidden : int, default=64
         Number of hidden units of each transition.
     units : {"relu", "gated", "gated-elu"}, default="relu"

@@ -446,10 +446,10 @@ def log_partition(
     Notes
     -----
     Monte Carlo estimates of C for an LDAPrior are unbiased if each of its D documents has its own
-    draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or
-    D n_theta K V <= 5e5 if it has ``form="collapsed"``.  With many temperatures, D must also be at
-    most a few hundred.  Otherwise documents form G groups, each with shared draws, and log C is too
-    high.  This bias, if small, is about D (D / G - 1) / (2 n_theta) times the relative variance
+    draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or D n_theta K
+    V <= 5e5 if it has ``form="collapsed"``.  With many temperatures, D must also be at most a few
+    hundred.  Beyond these limits, documents form G groups that share draws of theta, and log C is
+    too high.  This bias, if small, is about D (D / G - 1) / (2 n_theta) times the relative variance
     over theta of S^n for documents of n words.  The standard error does not include the bias.
 
     Examples

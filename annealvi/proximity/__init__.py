@@ -1,8 +1,8 @@
 """Proximity variational inference, in which q may change only slowly during the fit.
 
 This package contains the gradient algorithms of Altosaar, Ranganath, Blei (2018) for a model with
-binary factors.  :class:`annealvi.TemperedFMM` uses coordinate updates instead of gradients.  If its
-temperature is a :class:`annealvi.temperature.Proximity`, its q also changes only slowly.
+binary factors.  :class:`annealvi.TemperedFMM` uses coordinate updates instead of gradients.  With
+:class:`annealvi.temperature.Proximity` as its temperature, it also slows down changes of q.
 """
 
 from annealvi.proximity.ascent import Adam, Ascent, ProximityAscent

@@ -108,7 +108,7 @@ class LocalVariational(Learned):
         Whether the temperatures are continuous, as described above.
     normaliser : {"document", "corpus"}, default="document"
         With ``"document"``, C_d is computed from the document's own topic proportions, as in the
-        paper.  With ``"corpus"``, C_d is computed for :math:`N_d` words of an average document.
+        paper.  With ``"corpus"``, it is computed from the mean topic proportions of documents.
         The temperature then measures how unusual a document is.
     undamped : bool, default=False
         If True, the inverse temperature of a document is :math:`b^*_d` itself, as in the paper.

@@ -451,13 +451,13 @@ class Variational(Learned):
         if -energy / n_units <= threshold:
             return  # T is still falling
         given = not isinstance(self.partition, str)
-        source = "that was passed" if given else f"of partition={self.partition!r}"
+        source = "the given 'partition'" if given else f"partition={self.partition!r}"
         advice = "Make more steps, or use an annealed temperature."
         if given or self.partition == "prior":
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
-            f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the energy is "
-            f"{-energy / n_units:.4g} nats per {unit}. With the log C(T) {source}, T falls to 1 "
-            f"only if the energy is at most {threshold:.4g}. {advice}",
+            f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the expected "
+            f"log-likelihood is {energy / n_units:.4g} nats per {unit}, but with {source}, T falls "
+            f"to 1 only if it is at least {-threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

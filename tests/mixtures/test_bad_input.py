@@ -150,7 +150,7 @@ test_what_float32_cannot_hold = refusals(
     lambda Z, parameters: TemperedFMM(3, **parameters).fit(np.float32(Z)),
     (X, dict(noise_variance=1e-36), "times noise_variance=.* too large for float32"),
     (X, dict(noise_variance=1e-50), r"'noise_variance' .* the range of float32"),
-    (1e19 * X, {}, r"sum of the squared values of X must be at"),
+    (1e19 * X, {}, r"sum of the squares of X must be at"),
 )
 
 

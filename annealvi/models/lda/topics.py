@@ -496,7 +496,7 @@ class Topics:
         self._changed(replaced=True)
 
     def add_words(self, n: int) -> None:
-        """Add words without counts, with each topic's least prior if the priors of words differ.
+        """Add n words with the priors of other words or, if these differ, with their minimum.
 
         The allocated number of rows doubles when it is too small, so that few calls copy lambda.
         """

@@ -378,7 +378,7 @@ class Buffers:
 
     @contextmanager
     def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
-        """Return the context of a fit, at whose end the buffers are released.
+        """Return a context manager for a fit, which releases the buffers at the end of the fit.
 
         At the end of a fit within another fit, small buffers are released only after an error.
         """
