@@ -98,7 +98,7 @@ test_parameters = refusals(
     "Z, message",
     (spoil(np.nan), "contains NaN"),
     (spoil(np.inf), "contains infinity"),
-    (spoil(1e200), "squared values of X must be at most"),
+    (spoil(1e200), "squares of X must be at most"),
     (sparse.csr_matrix(X), "Sparse data was passed"),
     (X.astype(complex), "Complex data not supported"),
     (np.full((3, 16), "word", dtype=object), "could not convert string to float"),

@@ -203,9 +203,9 @@ def test_a_normaliser_at_the_current_q_need_not_be_one_at_T_1():
 
 
 def numbers(message):
-    """The energy and the threshold that the warning names."""
-    energy = float(message.split("the energy is ")[1].split(" nats")[0])
-    return energy, float(message.split("the energy is at most ")[1].split(". ")[0])
+    """The energy and the threshold, minus the log-likelihoods in the warning."""
+    energy = -float(message.split("log-likelihood is ")[1].split(" nats")[0])
+    return energy, -float(message.split("it is at least ")[1].split(". ")[0])
 
 
 @pytest.mark.parametrize("settings", [{}, {"partition": "prior"}, {"grid": [1, 1.3, 2, 7]}])
@@ -221,8 +221,10 @@ def test_the_warning_names_both_numbers(settings, scale):
     assert energy == 7.0
     assert " nats per word" in message
     assert f"partition={settings.get('partition', 'posterior')!r}" in message
-    assert f"At T = {1 / planned.inverse(1):.3g} the energy" not in message  # that is T = 1 by now
-    assert f"At T = {1 / planned.learned().inverse:.3g} the energy" in message
+    assert (
+        f"At T = {1 / planned.inverse(1):.3g} the expected" not in message
+    )  # that is T = 1 by now
+    assert f"At T = {1 / planned.learned().inverse:.3g} the expected" in message
     # T = 1 is preferred below the threshold, and not above it
     for factor, cold in ((0.999, True), (1.001, False)):
         planned = temperature.plan(2, model=Words())
@@ -232,7 +234,9 @@ def test_the_warning_names_both_numbers(settings, scale):
 
 def test_the_warning_where_log_c_is_given_or_exact():
     planned = vt(partition=20 * np.log(GRID), final_fraction=0.5).plan(2, model=Gauss())
-    with pytest.warns(ConvergenceWarning, match=r"energy is 2 nats per word.*that was passed"):
+    with pytest.warns(
+        ConvergenceWarning, match="likelihood is -2 nats per word.*given 'partition'"
+    ):
         show(planned, -40.0, n_units=20)
     # exact: T tells how much more noise there is than was assumed, which is no failure
     planned = vt(final_fraction=0.5).plan(2, model=Gauss())
