@@ -216,15 +216,15 @@ def choose_n_topics(
           probable words of each topic occur in the same documents.  Diversity is the share of
           distinct words in these lists of ten words.  With too few topics a topic mixes several
           themes and is less coherent; with too many, topics repeat each other.
-        - ``"held_out_log_likelihood"`` is for prediction, or for topic proportions as features.
-          The gain is the increase of this log-likelihood over a prediction by word frequencies.
-          The smallest number of topics with at least 95% of the largest gain is recommended.  On
-          large corpora this is often the largest of `ks`.
+        - ``"held_out_log_likelihood"`` is for prediction, or if topic proportions are features of
+          another model.  The gain is this log-likelihood minus that of a prediction by word
+          frequencies alone.  The smallest number of topics with at least 95% of the largest gain is
+          recommended.  On large corpora this is often the largest of `ks`.
     max_documents : int, default=5000
         If X has more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
         A model whose parameters are used, except the number of topics, `random_state`, callbacks
-        and `seed_words`.  Each fit uses one thread, unless the TemperedLDA has another `n_jobs`.
+        and `seed_words`.  Each fit uses one thread unless you set `n_jobs` of the TemperedLDA.
         With a TopicModel, X must be texts.
     random_state : int, RandomState instance or None, default=None
         Random seed of the sample, of the held-out documents and of the fits.

@@ -59,10 +59,10 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
 
     Notes
     -----
-    With :math:`\lambda_k = \eta + n_k` the merged topic is :math:`\eta + \sum_k n_k`.  Its
-    :math:`\alpha` is the sum of the :math:`\alpha_k`, because the shares of the topics are added.
-    If :math:`\eta` has a row for each topic, each word gets the largest :math:`\eta` of the group,
-    so that seed words remain seed words.
+    Topic k is :math:`\lambda_k = \eta + n_k`, a prior plus word counts, so the merged topic is
+    :math:`\eta + \sum_k n_k`.  Its :math:`\alpha` is the sum of the :math:`\alpha_k`, because
+    shares of topics are added.  If :math:`\eta` has a row for each topic, each word gets the
+    largest :math:`\eta` of the group, so that seed words remain seed words.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     Returns
     -------
     model
-        A new fitted model of the same class, with the parameters of `model` except `n_components`.
+        A new fitted model with the class, parameters and current number of topics of `model`.
 
     Raises
     ------

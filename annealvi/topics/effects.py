@@ -71,7 +71,7 @@ class Part(NamedTuple):
 
 
 class Effects:
-    """Estimated effects on topic shares, from `TopicSummary.effects` or `estimate_effects`.
+    """Effects of covariates on topic shares, from `TopicSummary.effects` or `estimate_effects`.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Effects:
     labels : dict of int to str
         The numbers and labels of the K topics.
     support : ndarray of shape (K,) or None
-        The column ``support`` of `table`.
+        The share of refits (further fits of the model) that found a topic similar to each topic.
 
     Attributes
     ----------
@@ -92,9 +92,9 @@ class Effects:
         Number of documents in the regression.
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
-        ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, and
-        ``p_value`` of a two-sided test for no effect.  With refits (further fits of the model),
-        there is a column ``support``, the share of refits that found a similar topic.
+        ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, the
+        two-sided ``p_value`` and, with refits, ``support``: the share of refits that found a
+        similar topic.
     """
 
     def __init__(
@@ -125,8 +125,8 @@ class Effects:
         Parameters
         ----------
         first, second : dict of str to object
-            Values of some covariates, such as ``{"party": "left"}``, which are set in all
-            documents.  The other covariates of documents are not changed.
+            Values of some covariates, such as ``{"party": "left"}``.  The mean shares are computed
+            as if all documents had these values, with their other covariates unchanged.
 
         Returns
         -------
@@ -149,16 +149,16 @@ class Effects:
         Parameters
         ----------
         at : str or dict of str to object
-            The name of a covariate, or a dict of names to a value, a list of values, or None.  A
-            name or None means all values of the covariate.  For a numeric covariate with more than
-            ten values it means at most 25 of them, about evenly spaced.  The values are set in all
-            documents; the other covariates of documents are not changed.
+            The name of a covariate, or a dict with a value, a list of values, or None for each
+            covariate.  A name alone or None means all values of the covariate, or at most 25 of
+            them, about evenly spaced, if it is numeric and has more than ten.  The mean shares are
+            computed as in `contrast`.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each topic and combination of values.  The columns are the covariates and
-            those of `table`, with ``share`` instead of ``estimate``, and without ``p_value``.
+            A row for each topic and combination of values.  The columns are the covariates and the
+            columns of `table` except ``term`` and ``p_value``; ``estimate`` is called ``share``.
 
         Raises
         ------

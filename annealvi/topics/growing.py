@@ -1,7 +1,7 @@
-"""New words in a stream, which are candidates until enough documents contain them.
+"""New words in a stream, which are added to the vocabulary when enough documents contain them.
 
-The limits `min_df`, `max_df` and `max_features` apply to all documents of the stream so far.  A
-candidate is added to the vocabulary as soon as it is within the limits.  Words are never removed.
+A new word is a candidate until it is within the limits `min_df`, `max_df` and `max_features`, which
+apply to all documents of the stream so far.  Words are never removed.
 """
 
 from __future__ import annotations

@@ -299,8 +299,8 @@ class TopicModel(
         """Learn the vocabulary and the topics of texts.
 
         If a KeyboardInterrupt or an error in the callback of `lda` ends the fit, the exception is
-        raised, and the model contains the topics learned so far, if any.  If the clusters cannot be
-        fitted, the model contains the topics.  After any other error the model is unchanged.
+        raised, and the model contains the topics learned so far, if any.  After an error in the fit
+        of the clusters it contains only the topics.  After any other error the model is unchanged.
 
         Parameters
         ----------
@@ -350,8 +350,8 @@ class TopicModel(
             can also contain single cells: an AnnData, a .h5ad or .mtx file, or a folder in the
             format of 10x Genomics; see :func:`annealvi.corpus.read_cells`.
         words : iterable of str, of length n_words, default=None
-            The word of each column.  If any word contains a capital letter, texts are not converted
-            to lower case.  None means the names of genes or regions in X.
+            The word of each column.  If any word contains a capital letter, `transform` does not
+            convert texts to lower case.  None means the names of genes or regions in X.
         layer : str, default=None
             The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
             attribute `raw`.  None means its attribute `X`.
@@ -423,7 +423,7 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, texts: Iterable[Any], y: Any = None) -> Self:
-        """Learn from more texts, which are one block of texts or an iterable of blocks.
+        """Learn from another block of texts, or from several blocks, one after the other.
 
         Set `lda__total_samples` to the number of texts in all blocks together.
 
@@ -591,8 +591,8 @@ class TopicModel(
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
         Compare only scores of models with the same words and the same priors.  A model with fewer
-        words has a higher score, and the priors are part of the ELBO.  To compare other models, use
-        :func:`annealvi.metrics.document_completion`.
+        words has a higher score, and the priors are part of the ELBO.  To compare models with
+        different priors, use :func:`annealvi.metrics.document_completion`.
 
         Parameters
         ----------

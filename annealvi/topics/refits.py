@@ -26,9 +26,8 @@ class Refits:
 
     Parameters
     ----------
-    similarity : ndarray of shape (n, K)
-    shares : ndarray of shape (n, D, K)
-    checksum : str
+    similarity, shares, checksum : ndarray, ndarray, str
+        The attributes of the same names.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ def plant_seeds(
 ) -> None:
     """Set the prior and the initial topics of a TemperedLDA for seed words.
 
-    The initial topics are not set if the user has set `init` or several runs.
+    The initial topics are not set if the user has set `init`, or asks for several runs (`n_init`).
     """
     columns = {word: column for column, word in enumerate(words.tolist())}
     K, base = int(lda.n_components), lda.topic_word_prior
@@ -77,7 +77,7 @@ def seeded_prior(
     """Compute the prior of words in topics, where topic k has the k-th list of seed words.
 
     The prior of a seed word in its topic is increased by half the number of its occurrences in the
-    corpus.  docs/record/seeds.md compares other weights.
+    corpus.  docs/record/seeds.md compares a half with other fractions.
     """
     shape = n_topics, X.shape[1]
     base = as_array(prior)

@@ -173,10 +173,10 @@ def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) ->
 
 
 def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Compute the covariance matrix of P numbers for each of K topics, from several estimates.
+    """Compute the covariance matrix of P numbers for each of K topics, from n estimates of them.
 
-    The estimates have shape (n, K, P), and `found` has shape (n, K).  Estimates of topics that were
-    not found are ignored.  With m left, covariances are multiplied by 1 + 1 / m, or NaN if m < 2.
+    An estimate is ignored where `found`, of shape (n, K), is False.  With m estimates that are not
+    ignored, the covariance of a topic is multiplied by 1 + 1 / m, or is NaN if m < 2.
     """
     m = found.sum(axis=0).astype(np.float64)
     there = found[:, :, np.newaxis]

@@ -162,7 +162,7 @@ class Source:
             if model is not None and lda_of(model) is of_topics():
                 model.set_labels(labels)
             elif model is not None:
-                warn_user("The model was fitted again, so the labels are set only in the summary.")
+                warn_user("The labels are set only in this summary: its model was fitted again.")
 
         return keep
 

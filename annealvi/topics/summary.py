@@ -491,15 +491,15 @@ class TopicSummary:
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
-        r"""Return the words that belong to a topic: those with a high score for the topic.
+        r"""Return the words of a topic that are probable in it and less probable in other topics.
 
         Parameters
         ----------
         topic : int or str
             The number or label of the topic.
         n : int, default=None
-            The number of words.  None means all words with a score above Otsu's threshold, which
-            divides the scores into the two groups that differ most.
+            The number of words.  None means all words with a score (see Notes) above Otsu's
+            threshold, which divides the scores into the two groups that differ most.
 
         Returns
         -------
@@ -572,8 +572,8 @@ class TopicSummary:
             contain words.  The other columns, named by the labels of topics, are the shares of the
             topics in all words of the group.
         errors : pandas.DataFrame
-            Standard errors, in the same shape; only if `return_std` is true.  They are NaN for
-            a group of one document, and for topics that fewer than two refits found.
+            Standard errors of the shares, if `return_std` is true.  They are NaN for a group of one
+            document and, in a summary with refits, for topics that fewer than two refits found.
 
         Raises
         ------
@@ -660,10 +660,10 @@ class TopicSummary:
             splines ``cr(day, df=5, constraints="center")``.  A matrix of numbers is used unchanged,
             so include a column of ones.
         data : pandas.DataFrame or dict of str to array-like, optional
-            The covariates, with a row for each document.  Times must be numbers, such as years or
-            days since the first document.  Documents without words or with a missing covariate are
-            excluded.  If the documents have a pandas index, a Series or DataFrame of covariates is
-            matched to this index.
+            The covariates, with a row for each document.  Dates are converted to years, such as
+            2020.5, and other times must be numbers, such as days since the first document.
+            Documents without words or with a missing covariate are excluded.  If the documents have
+            a pandas index, a Series or DataFrame of covariates is matched to this index.
         topics : list of int or str, optional
             Numbers or labels of topics.  None means all topics.
         clusters : array-like of shape (D,), optional
@@ -696,7 +696,7 @@ class TopicSummary:
         n_d)`, which is exact for the mean field at temperature 1.  :func:`estimate_effects`
         describes how draws from this posterior are pooled.  Each of m refits has an estimate
         :math:`\hat b_r` for the topics that it found, and :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat
-        b_r)` is added to the covariance.
+        b_r)` is added to the covariance of the pooled estimate.
 
         One in 20 intervals does not contain the truth, so expect one false effect in 20 topics.
 
@@ -752,8 +752,8 @@ class TopicSummary:
             The rows are sorted by group, and within a group by ``z``, largest first.  The columns
             are ``group``, ``word``, ``log_odds`` (the difference), ``std_error`` of the difference,
             ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).
-            ``share`` (y / n) is the fraction of the word among all words that the group uses in the
-            topic, and ``others`` is this fraction in the other groups.
+            ``share`` is the word's fraction of all words that the group uses in the topic, and
+            ``others`` is its fraction in the other groups.
 
         Raises
         ------
@@ -820,7 +820,7 @@ class TopicSummary:
               and the `other` of :func:`describe`.  Topics of two fits are matched one to one.
               Without other fits the stability is NaN.  A stability below 0.7 is weak;
             - ``coherence``: how often the most probable words of the topic occur in the same
-              documents, as NPMI.  A coherence below 0.08 is weak if the model has at least ten
+              documents, as NPMI.  A coherence below 0.08 is weak if the vocabulary has at least ten
               words per topic.  Ten words drawn at random by frequency are rarely as coherent;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
               words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
@@ -959,8 +959,8 @@ def describe(
     refits : int or Refits, default=0
         How many times the model is fitted again, with :func:`annealvi.topics.refit`; ten times are
         enough.  You can also pass a result of `refit` for this model and these documents.  With
-        refits, `trust` reports how often each topic was found again, and intervals include the
-        uncertainty of the topics.
+        refits, `trust` reports how often each topic was found again, and the intervals of `effects`
+        allow for the uncertainty of the topics.
     random_state : int, RandomState instance or None, default=0
         Random seed for the split of `held_out` and for the refits.
     layer : str, default=None

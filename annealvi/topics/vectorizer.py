@@ -225,7 +225,7 @@ def words_with_marks() -> str:
     """Return the pattern WORDS, extended by characters within words that \\w does not match.
 
     These are marks such as accents, invisible joiners, Hebrew signs, and the dot of l·l.  Marks
-    beyond U+FFFF are a separate set, because a single set of all marks takes five times as long.
+    beyond U+FFFF are a separate set, because matching with a single set takes five times as long.
     """
     far = rf"(?=[\U00010000-\U0001ffff])[{marks(0x10000, 0x1E95B)}]"
     inside = r"[׳״](?=\w)|·(?<=[lL].)(?=[lL])"
@@ -357,9 +357,9 @@ class TopicVectorizer(CountVectorizer):
     r"""Count the words of texts, with defaults that are suitable for topic models.
 
     The class differs from scikit-learn's :class:`~sklearn.feature_extraction.text.CountVectorizer`
-    in three defaults: `min_df` and `max_df` depend on the number of documents, and words begin with
-    a letter (`token_pattern`).  Decomposed accents are composed (Unicode's form NFC).  A document
-    can also be a list of words, which are counted unchanged except for lower case.
+    in three defaults: `min_df` and `max_df` depend on the number of documents, and words begin
+    with a letter (`token_pattern`).  Decomposed accents are composed (Unicode's form NFC).  A
+    document can also be a list of words, which are only converted to lower case.
 
     Parameters
     ----------
@@ -616,7 +616,7 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
             warn_user(
                 f"Words in {script} have {length / n:.0f} characters on average. This script has "
                 "no spaces, so whole sentences are counted as words. Pass each text as a list of "
-                "its words, or vectorizer=TopicVectorizer(tokenizer=...), for example jieba.lcut."
+                "its words, or a tokenizer, as in vectorizer=TopicVectorizer(tokenizer=jieba.lcut)."
             )
             return
 
@@ -726,8 +726,8 @@ def _left_out(
     low, high, most = limits["min_df"], limits["max_df"], limits.get("max_features")
     if high < low:
         raise ValueError(
-            f"max_df must not be less than min_df. Of {X.shape[0]} documents, "
-            f"max_df={given['max_df']!r} allows {high}, and min_df={given['min_df']!r} needs {low}."
+            f"max_df must not be less than min_df. A word must be in at most {high} of {X.shape[0]}"
+            f" texts (max_df={given['max_df']!r}) and at least {low} (min_df={given['min_df']!r})."
         )
     frequency = np.bincount(X.indices, minlength=n_words)
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}

@@ -51,7 +51,7 @@ def test_a_summary_names_the_topics_of_its_model(model, tmp_path):
 def test_a_summary_does_not_name_the_topics_of_a_later_fit(model):
     summary = model.describe(TEXTS)
     model.fit(TEXTS[:30])
-    with pytest.warns(UserWarning, match="The model was fitted again"):
+    with pytest.warns(UserWarning, match="its model was fitted again"):
         summary.labels[2] = "rest"
     assert summary.labels[2] == "rest" and model.topic_labels_ == {}
     of_one = TopicModel(2, random_state=0).fit(TEXTS).describe(TEXTS)

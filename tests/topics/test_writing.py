@@ -236,7 +236,7 @@ def test_texts_of_numbers_and_limits_that_contradict():
     refused("empty vocabulary: the 24 texts, such as '0'", TopicModel(2).fit, numbers)
     model = TopicModel(2, vectorizer=TopicVectorizer(min_df=20, max_df=0.5))
     refused(
-        "Of 24 documents, max_df=0.5 allows 12, and min_df=20 needs 20",
+        r"at most 12 of 24 texts \(max_df=0.5\) and at least 20 \(min_df=20\)",
         model.fit,
         ["a star"] * 24,
     )
