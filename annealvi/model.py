@@ -23,7 +23,7 @@ class LocalRule(Protocol):
     Attributes
     ----------
     inverses : ndarray of shape (M,)
-        Inverse temperatures at which the rule needs the log normaliser log C of each datum.
+        Inverse temperatures at which the rule needs each datum's log C(T), see :class:`Normalised`.
     rounds : int
         How many times the rule fits the local variables and then the temperatures.
     """
@@ -41,11 +41,11 @@ class LocalRule(Protocol):
 
 
 class FactorLimits(NamedTuple):
-    """Limits on the change of binary factors; a factor that would exceed its limits gets its own T.
+    """Limits on the logits of binary factors; a factor that would exceed its limits gets its own T.
 
-    Let a be the logit that maximises the objective at T = 1.  If a is within the limits, the logit
-    is a.  Otherwise the logit is the limit or ``centre + inverse * (a - centre)``, whichever is
-    further from the centre.
+    The logit of a factor is log q(z = 1) - log q(z = 0).  Let a be the logit that maximises the
+    objective at T = 1.  If a is within the limits, the new logit is a.  Otherwise it is the limit
+    nearest to a or ``centre + inverse * (a - centre)``, whichever is further from the centre.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class FactorLimits(NamedTuple):
     centre : ndarray of shape (K,)
         The logit towards which each factor is pulled.
     lower, upper : ndarray of shape (K, n)
-        Limits below and above the centre, as logits; they may be infinite.  There is one
-        column for each column of :meth:`BinaryFactors.factors`.
+        The limits: logits below and above the centre, which may be infinite.  There is one column
+        for each column of :meth:`BinaryFactors.factors`.
     """
 
     inverse: float
@@ -131,7 +131,7 @@ class LocalStep:
         the sign of a log-likelihood: larger is better.  In some models the energy is a property,
         which is computed from the present global variables whenever it is read.
     entropy : ndarray of shape (n_samples,), float or None
-        Entropy of the local factors of each datum or of the batch, minus the contribution of their
+        Entropy of the local factors of each datum or of the batch, plus E_q[log p] of their
         untempered priors.  The data's part of the annealed ELBO is ``b * energy + entropy``.
     log_partition : ndarray of shape (M,) or None
         log C(T) of the batch at the current q, at the inverse temperatures passed to

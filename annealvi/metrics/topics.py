@@ -163,7 +163,7 @@ def topic_coherence(
         \qquad
         \text{umass:} \quad \log \frac{p_{ij} + \epsilon}{p_j}, \; j < i.
 
-    NPMI is between -1 and 1, and 0 means independence.  UMass is at most 0.  For both measures,
+    NPMI is between -1 and 1, and 0 for independent words.  UMass is at most 0.  For both measures,
     higher is better.
 
     Parameters
@@ -180,9 +180,9 @@ def topic_coherence(
     epsilon : float, default=1e-12
         Number added to the share :math:`p_{ij}` of documents that contain both words of a pair.
     relevance : float, default=1.0
-        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`.  With
-        1, words are ranked by probability.  With a smaller value, :math:`w_j` in the equation of
-        UMass may be the rarer word of its pair.
+        The number r of :meth:`annealvi.TemperedLDA.top_words`.  With 1, words are ranked by
+        probability.  With a smaller r, words that are rare in other topics rank higher, so
+        :math:`w_j` in UMass may be rarer than :math:`w_i`.
 
     Returns
     -------
@@ -196,8 +196,8 @@ def topic_coherence(
     TypeError
         If `topics` is an estimator without ``components_``.
     ValueError
-        If topics or X contain negative numbers, NaN or infinity, if their features differ,
-        if a topic's weights are all 0, or if there are fewer features than `n_words`.
+        If topics or X contain negative numbers, NaN or infinity, if their features differ in number
+        or name, if a topic's weights are all 0, or if there are fewer features than `n_words`.
 
     Notes
     -----
@@ -207,7 +207,7 @@ def topic_coherence(
     words.  With ``epsilon=0`` the NPMI of such a pair is -1, and the UMass is -inf.  If documents
     are short, `epsilon` can change the mean over topics by more than 0.1, so compare only values
     that were computed with the same `epsilon`.  With ``epsilon=1 / n_samples`` UMass adds 1 to the
-    number of documents with both words, as in Mimno et al. (2011), who sum over pairs.
+    number of documents with both words, as in Mimno et al. (2011), who sum instead of averaging.
 
     If a word does not occur in X, the equation is undefined, and the pair gets the worst value: -1
     for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in every document, the value
@@ -259,10 +259,10 @@ def _umass(p_i: NDArray, p_j: NDArray, p_ij: NDArray, epsilon: float) -> NDArray
 def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
     """For each pair of a topic's top words, count the documents that contain both words.
 
-    Each topic is processed separately: a product of the words of all topics would have up to
-    (n_topics n)^2 numbers, of which few are needed.  For each word, one bit per document marks
-    whether it contains the word; for frequent words, such as top words, this takes less memory than
-    a list.  A bitwise "and" of two words marks the documents that contain both.
+    Topics are processed one by one, because only pairs of words of the same topic are needed.  For
+    each word, one bit per document marks whether the document contains the word; for frequent
+    words, such as top words, this takes less memory than a list of documents.  A bitwise "and" of
+    two words marks the documents that contain both.
     """
     n_topics, n = top.shape
     words, place = np.unique(top, return_inverse=True)
@@ -301,8 +301,8 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
     n_words : int, default=25
         Number of top words of each topic, from 1 to n_features.
     relevance : float, default=1.0
-        The weight by which top words are ranked, see :meth:`annealvi.TemperedLDA.top_words`.
-        With 1, words are ranked by probability.
+        The number r of :meth:`annealvi.TemperedLDA.top_words`, by which words are ranked.  With 1,
+        words are ranked by probability.
 
     Returns
     -------
@@ -336,7 +336,7 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
 
 @validated(matching=[StrOptions({"best", "one_to_one"})])
 def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
-    r"""Compute the mean cosine of the topics of one fit and their matches in another fit.
+    r"""Compute the mean cosine between each topic of a fit and its match in another fit.
 
     With :math:`c_{kl}` the cosine of topic k of `a` and topic l of `b`, the stability is
 
@@ -370,8 +370,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     TypeError
         If `a` or `b` is an estimator without ``components_``.
     ValueError
-        If `a` or `b` contains negative numbers, NaN or infinity, if their features differ, or if
-        the weights of a topic are all 0.
+        If `a` or `b` contains negative numbers, NaN or infinity, if their features differ in number
+        or name, or if the weights of a topic are all 0.
 
     Notes
     -----

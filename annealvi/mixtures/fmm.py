@@ -75,12 +75,12 @@ class TemperedFMM(
         Probability :math:`\pi` that a datum contains a component, in (0, 1): one number for all
         components, or one for each.  With ``"learn"``, :math:`\pi` starts at 0.3 and is set to the
         mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  With
-        ``temperature="variational"``, this update ignores that the normaliser C(T) of the
-        likelihood depends on :math:`\pi`.
+        ``temperature="variational"``, this update is approximate: it ignores that the normaliser of
+        the tempered likelihood also depends on :math:`\pi`.
     noise_variance : float or "learn", default="learn"
-        The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of
-        X and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
-        with a ``"variational"`` temperature: data determine only T times the noise variance.
+        The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of X
+        and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
+        with a ``"variational"`` temperature: only T times the variance could be learned.
     component_variance : float or None, default=None
         The prior variance :math:`\sigma_\mu` of the components.  None means the mean square of
         X, so that a component may be as large as a datum.
@@ -92,7 +92,7 @@ class TemperedFMM(
           starts at 10 times ``n_samples * pi / n_features``, limited to the range from 1.5 to 10.
         - ``"variational"``: T is learned from the data, on a grid from 1 to 100.
         - ``"proximity"``: each bit :math:`z_{nk}` has a temperature, which keeps the bit's entropy
-          near past values; see :class:`Proximity`.  The components are then not tempered.
+          near past values; see :class:`Proximity`.  The components are updated at T = 1.
         - An object of :mod:`annealvi.temperature`.
 
         At high T components could shrink to zero.  Therefore, while T falls, each iteration is
@@ -109,7 +109,7 @@ class TemperedFMM(
         - ``"random"``: short random vectors.  Their expected squared length is twice the noise
           variance, but at most that of the vectors of ``"prior"``.
         - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions such
-          vectors are so long that the first step may remove all components from all data.
+          vectors are so long that the first step may set every bit :math:`z_{nk}` to 0.
         - ``"data"``: random rows of X.
         - ``"kmeans++"``: rows of X chosen by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`)
           from 2,000 random rows or, with over 200 components, 10 rows per component.  The rows are
@@ -165,7 +165,7 @@ class TemperedFMM(
         and the path contains 1 / mean(1/T).
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
-        grid, after the last step in which T was learned.  T follows this distribution slowly.
+        grid, after the last step in which T was learned.  T slowly approaches 1 / E_q[1 / T].
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         `temperature_posterior_` after each step in which T was learned, in float32.
     history_ : dict of str to ndarray
@@ -387,8 +387,8 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' needs a temperature that is not variational, because data "
-                "determine only T times the variance. Set noise_variance or temperature='annealed'."
+                "noise_variance='learn' needs a temperature that is not variational, because only "
+                "T times the variance can be learned. Set noise_variance or temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2

@@ -82,8 +82,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     n_init : int, default=1
         Number of fits from different starting points.  The fit with the best ELBO is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
-        Where the responsibilities start if `means_init` is None.  ``"kmeans"`` uses the clusters of
-        k-means.  ``"k-means++"`` draws one datum for each component by D^2 sampling
+        How responsibilities are initialised if `means_init` is None.  ``"kmeans"`` uses the
+        clusters of k-means.  ``"k-means++"`` draws one datum for each component by D^2 sampling
         (:func:`sklearn.cluster.kmeans_plusplus`), and ``"random_from_data"`` draws one uniformly.
         All three need at least as many data as components.  ``"random"`` draws random
         responsibilities.
@@ -114,8 +114,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
         - ``"annealed"``:  T falls over the first half of `max_iter` iterations.  T starts at 2 if
           covariances are learned.  If covariances are known, T falls linearly from 7 times the
-          critical temperature, which is the largest ratio, over all directions, of the variance of
-          X to that of `covariances`.
+          critical temperature, which is the largest variance, in any direction, of X divided by the
+          known standard deviations.
         - ``"variational"``: T is learned from the data.  `covariances` must be given.
         - An object of :mod:`annealvi.temperature`.
 
@@ -168,7 +168,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         The temperature of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
-        grid, after the last step in which T was learned.  T follows this distribution slowly.
+        grid, after the last step in which T was learned.  T slowly approaches 1 / E_q[1 / T].
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         `temperature_posterior_` after each step in which T was learned, in float32.
     history_ : dict of str to ndarray
@@ -319,8 +319,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         temperature = as_temperature(self.temperature, kinds)
         if temperature.learns and not temperature.per_document and covariances is None:
             raise ValueError(
-                "A variational temperature needs known 'covariances', because the normaliser C(T) "
-                "is infinite at high T if precisions are learned. Pass 'covariances', or use "
+                "A variational temperature needs known 'covariances': if they are learned, the "
+                "tempered likelihood cannot be normalised at high T. Pass 'covariances', or use "
                 "temperature='annealed'."
             )
         return X, settings, temperature

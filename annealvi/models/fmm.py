@@ -205,7 +205,7 @@ class FMM(Mixture):
         """
         if rho != 1 or scale != 1:
             raise ValueError(
-                "'rho' and 'scale' must be 1, because the factorial mixture is fitted in batch. "
+                "'rho' and 'scale' must be 1, because a step of a factorial mixture uses all data. "
                 f"Got rho={rho!r} and scale={scale!r}."
             )
         b, R = float(tempering.inverse), statistics.pairs
@@ -357,10 +357,9 @@ class FMM(Mixture):
         return gram + self.n_features * self.covariance_matrix
 
     def _field(self) -> tuple[NDArray, NDArray, float]:
-        """The coefficients of one datum's energy as a quadratic function of its factors.
+        """Return (C, c, s): a datum's energy is s P nu + c nu - nu C nu / 2, plus a constant.
 
-        The three coefficients are G / sigma_n with 0 on the diagonal, logit pi - G_kk / (2 sigma_n)
-        and 1 / sigma_n.
+        C is G / sigma_n with 0 on the diagonal, c = logit pi - G_kk / (2 sigma_n), s = 1 / sigma_n.
         """
         coupling = self._gram() / self.noise_variance
         offset = self.prior_logit() - 0.5 * np.diag(coupling)
@@ -380,8 +379,8 @@ class FMM(Mixture):
         held = [np.ascontiguousarray(array, dtype=dtype) for array in limits[1:]]
         if [array.shape for array in held] != [K, nu.shape, nu.shape]:
             raise ValueError(  # the kernel would read past the ends of these arrays
-                f"The limits of factors must have the shapes {K}, {nu.shape} and {nu.shape}, which "
-                f"include padding. Got {', '.join(str(array.shape) for array in held)}."
+                f"The arrays of FactorLimits must have the shapes {K}, {nu.shape} and {nu.shape} "
+                f"with padding. Got {', '.join(str(array.shape) for array in held)}."
             )
         kernels.held_sweep(projection, *of_datum, limits.inverse, *held, n_threads, nu, inverse)
         # b is a ratio of differences, which may be 0 near the centre

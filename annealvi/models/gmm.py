@@ -132,8 +132,8 @@ def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
     """log c_k at each b, where c_k is a factor due to component k's different variances."""
     if covariances is None:
         raise ValueError(
-            "C(T) of a Gaussian mixture with learned precisions is infinite at high T, so its "
-            "temperature cannot be learned. Pass 'covariances', or use temperature='annealed'."
+            "With learned covariances the normaliser C(T) of the tempered likelihood is infinite "
+            "at high T, so T cannot be learned. Pass 'covariances', or use temperature='annealed'."
         )
     log_sigma = 0.5 * special.log(covariances)
     return np.sum(log_sigma - log_sigma.mean(axis=0), axis=1) * (1 - b[:, None])

@@ -263,8 +263,7 @@ class PowerGrid:
         Parameters
         ----------
         logs : ndarray of shape (R, n_padded)
-            Rows l_r of length n, padded with -infinity to the length n_padded (see
-            :func:`annealvi._kernels.layout.padded_rows`).
+            Rows l_r, padded with -infinity (see :func:`annealvi._kernels.layout.padded_rows`).
         weights : ndarray of shape (n_points, n_padded), optional
         n_threads : int, default=1
         """
@@ -344,7 +343,8 @@ class Conjugate(Protocol):
 
     - ``prior_centre()`` returns the centre of the prior, which ``method="map"`` needs.
     - ``log_partition(inverse)`` returns log C in closed form, for ``method="exact"``.
-    - ``posterior_log_partition(inverse, data)`` returns log C at q, for ``method="posterior"``.
+    - ``posterior_log_partition(inverse, data)`` returns log C with q in place of the prior, for
+      ``method="posterior"``.
     - ``hyperparameters()`` returns a dict of hyperparameters that is kept with the result.
 
     Attributes

@@ -337,7 +337,7 @@ def test_a_local_step_says_how_hot_each_factor_was():
     limits = temperature.tempering(0).limits
     for name in ("centre", "lower", "upper"):  # the kernel would read past their ends
         short = limits._replace(**{name: getattr(limits, name)[..., :-1]})
-        with pytest.raises(ValueError, match=r"limits of factors must have the shapes \(8,\), "):
+        with pytest.raises(ValueError, match=r"FactorLimits must have the shapes \(8,\), "):
             model.local_step(Batch(X, slice(0, 200)), Tempering(limits=short))
 
 

@@ -213,7 +213,7 @@ test_bad_input = refusals(
 
 @pytest.mark.parametrize("method", ["auto", "exact", "monte-carlo", "jensen", "map", "posterior"])
 def test_learned_precisions_have_no_log_c(method):
-    with pytest.raises(ValueError, match="learned precisions is infinite at high T"):
+    with pytest.raises(ValueError, match=r"learned covariances .* C\(T\) .* infinite"):
         log_partition(known_mixture(known_covariances=None), B, method)
 
 

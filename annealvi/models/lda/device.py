@@ -191,8 +191,8 @@ class DeviceWork:
             if there.block_bytes == BLOCK_BYTES:
                 warn_user(
                     f"{self.device.name} has too little memory for {n} documents at a time, so "
-                    "half as many are fitted together. With more memory, the last digits of "
-                    "results may differ.",
+                    "half as many are fitted together. The last digits of results may differ from "
+                    "those on a GPU with more memory.",
                     RuntimeWarning,
                 )
             parts = [slice(0, n // 2), slice(n // 2, n)]

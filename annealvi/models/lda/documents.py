@@ -14,8 +14,8 @@ so that the updates are
    \phi_{vk} \propto \exp b (f(\gamma_k) + \log \beta_{kv}), \quad
    \gamma_k = \alpha_k + b \sum_v n_v \phi_{vk}
 
-With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma).  For large gamma this number is the
-mode of Dir(gamma).  For small gamma, where that mode does not exist, exp f(gamma) is positive.
+With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma).  For large gamma it is thus proportional
+to the mode of Dir(gamma).  For small gamma, where no such mode exists, exp f(gamma) is positive.
 
 **The objective that these updates increase.**  Put gamma = alpha + b n with n_k = sum_v n_v phi_vk.
 The mean-field bound of a document is then a function of phi alone.  f is the derivative of
@@ -37,7 +37,7 @@ h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
 
 with equality at gamma = alpha + b n.  An iteration maximises Q over phi at the present gamma.
 Therefore, at fixed T and kappa, no iteration lowers J, and no full step of the topics lowers the
-objective, sum_d J_d plus the part of the topics.  :meth:`Documents.objective` returns the largest Q
+objective, sum_d J_d plus :meth:`Topics.bound`.  :meth:`Documents.objective` returns the largest Q
 of each document.  At kappa = 0 the objective is F(b) of :mod:`annealvi.models.lda.model`.
 """
 
@@ -360,7 +360,7 @@ class Documents:
     ) -> None:
         """Fit documents and their temperatures alternately, in place.
 
-        The number of rounds is the same for all documents, so results do not depend on the batch.
+        All documents get the same number of rounds, so no document's result depends on the others.
         """
         energy, n_words = np.zeros(len(gamma)), lengths(call.X, rows)
         for _ in range(rule.rounds):

@@ -88,8 +88,8 @@ def fit_batch(
 
     With `moments` the energies, from which a temperature is learned, are computed, unless a
     :class:`annealvi.model.LocalRule` finds a temperature for each document.  If log C is computed
-    too, the total energy of the batch suffices, which takes less time.  The total follows from
-    gamma - alpha = b sum_v n_v phi_v, so documents must be fitted first.
+    too and all documents have the same T, only the total energy of the batch is computed, without
+    phi, from the fitted gamma (see :meth:`DocumentPartition.of_batch`).
     """
     topics, documents, learned = model.topics, model.documents, model.learned_priors
     options, rule, partition = documents.options, tempering.rule, model.partition

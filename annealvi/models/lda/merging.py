@@ -1,4 +1,4 @@
-r"""Merging of topics.  Each step merges the two topics for which this loses the least information.
+r"""Merging of topics.  Each step merges the two topics whose merging loses the least information.
 
 Let p_a and p_b be the numbers of tokens in topics a and b.  Merging them loses
 
@@ -9,7 +9,7 @@ Let p_a and p_b be the numbers of tokens in topics a and b.  Merging them loses
 of the mutual information of topics and words (Slonim and Tishby 1999, *Agglomerative Information
 Bottleneck*).  Let n_kv be the count of word v in topic k, and f(x) = x log x.  The loss is
 
-    sum_v [f(n_av) + f(n_bv) - f(n_av + n_bv)] - [f(n_a) + f(n_b) - f(n_a + n_b)].
+    sum_v [f(n_av) + f(n_bv) - f(n_av + n_bv)] - [f(p_a) + f(p_b) - f(p_a + p_b)].
 """
 
 from __future__ import annotations

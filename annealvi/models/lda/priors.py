@@ -11,8 +11,8 @@ maximises a lower bound of this likelihood, which equals the likelihood at alpha
 55).  The lower bound is a sum of one term for each topic, which is concave in log alpha_k.
 Therefore a step of size rho from alpha to alpha* never lowers the likelihood, even if the step is
 cut off because alpha would become too small or too large.  With minibatches, rho is the step size
-of the topics.  (Hoffman, Blei and Bach 2010 use it too, but their Newton step keeps gamma fixed
-instead of phi.  Most of E log theta is then due to alpha itself, so that alpha hardly moves.)
+of the topics.  (Hoffman, Blei and Bach 2010 use this rho too, but their Newton step fixes gamma
+instead of phi.  At fixed gamma alpha hardly moves, because most of E log theta is due to alpha.)
 
 eta is one number.  -KL(q(beta) || Dir(eta)) has its maximum where psi(eta) - psi(V eta) equals
 the mean of E log beta_kv over topics and words.  A step moves psi(eta) - psi(V eta) by the fraction
@@ -258,11 +258,10 @@ class DocumentPartition:
     def of_batch(
         self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> tuple[NDArray[np.float64], float]:
-        """Compute the sum of log C_d over documents, of shape (M,), and the terms of b times the
-        energy that contain theta.
+        """Compute the sum of log C_d over documents, of shape (M,), and theta's part of b * energy.
 
-        If a local step has converged, sum_v b n_dv phi_dvk = gamma_dk - alpha_k.  Then these terms,
-        b sum_k E log theta_k sum_v n_v phi_vk, can be computed faster, without phi.
+        If a local step has converged, sum_v b n_dv phi_dvk = gamma_dk - alpha_k.  Then theta's
+        part, b sum_k E log theta_k sum_v n_v phi_vk, can be computed faster, without phi.
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)

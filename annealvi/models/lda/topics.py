@@ -151,7 +151,7 @@ def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
 class Rows(NamedTuple):
     """The stored lambda, in which the updates of some rows may be pending.
 
-    Row v of the present lambda is ``eta[v] + now / decay[v] * (values[v] - eta[v])``.
+    The pending steps multiply the distance of ``values[v]`` from ``eta[v]`` by ``now / decay[v]``.
     """
 
     values: NDArray
@@ -496,7 +496,7 @@ class Topics:
         self._changed(replaced=True)
 
     def add_words(self, n: int) -> None:
-        """Add n words with the priors of other words or, if these differ, with their minimum.
+        """Add n words, whose prior is the smallest prior of the other words in the same topic.
 
         The allocated number of rows doubles when it is too small, so that few calls copy lambda.
         """

@@ -117,8 +117,8 @@ class LocalOptions:
         """Return the length omega of steps of gamma in training, and a factor for the tolerance.
 
         With ``over_relaxed`` and T below 1.2, each step of gamma after the first iteration is omega
-        = 1.5 times the step to the coordinate optimum.  As gamma is then closer to its limit, the
-        tolerance is twice as large.  Otherwise omega and the factor are 1.
+        = 1.5 times the step to the coordinate optimum.  Such steps end closer to the limit of
+        gamma, so the tolerance is twice as large.  Otherwise omega and the factor are 1.
         """
         if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION

@@ -21,14 +21,14 @@ each document:
        E \prod_k \theta_{dk}^{b n_{dk}} \Big] \prod_k E \Big[ \sum_v \beta_{kv}^b \Big]^{n_k},
    \qquad n_k = \sum_d n_{dk}.
 
-Documents are added one by one to a table over (n_1, ..., n_K).  All terms are positive.
+Documents enter this sum one by one, in a table over (n_1, ..., n_K).  All terms are positive.
 
-In the collapsed form there is no such sum, and C is integrated numerically.  In stick-breaking
+In the collapsed form C is not a finite sum, and is integrated numerically.  In stick-breaking
 coordinates the prior is a product of Beta distributions.  In each coordinate x the integrand is
-analytic between 0 and 1, and behaves like x^b at these end points.  Therefore the error of
-Gauss-Jacobi quadrature would fall only as a power of the number of nodes.  A double exponential
-rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u, has an error that falls
-exponentially (Takahasi and Mori 1974).
+analytic between 0 and 1, but behaves like x^b near 0 and like (1 - x)^b near 1.  Therefore the
+error of Gauss-Jacobi quadrature would fall only as a power of the number of nodes.  A double
+exponential rule, x = 1 / (1 + exp(-s)) with s = 2 sinh 0.7 u and even steps in u, has an error that
+falls exponentially (Takahasi and Mori 1974).
 """
 
 from __future__ import annotations
@@ -397,12 +397,12 @@ class LDAPrior:
 
     @checked
     def log_mean_word(self, inverse: ArrayLike) -> NDArray[np.float64]:
-        r"""Compute log E S at each b, in closed form, if the words' topics are explicit.
+        r"""Compute log E S for the explicit form: S is the sum of a word's tempered likelihood.
 
-        The moments of the Dirichlet distribution are E theta_k^b = B(A, b) / B(alpha_k, b) with
-        A = sum_k alpha_k, and similarly for beta.  Minus the derivative of log E S at b = 1 is
-        H(1) = psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).  H(1) is -L per
-        word, where L is the mean energy of documents that the prior generates.
+        The moments of the Dirichlet distribution are E theta_k^b = B(A, b) / B(alpha_k, b) with A =
+        sum_k alpha_k, and similarly for beta.  Minus the derivative of log E S at b = 1 is H(1) =
+        psi(K alpha + 1) - psi(alpha + 1) + psi(V eta + 1) - psi(eta + 1).  H(1) is the mean of -log
+        p(w, z | theta, beta) for a word w of documents drawn from the prior.
 
         Parameters
         ----------
@@ -471,9 +471,9 @@ class LDAPrior:
     ) -> NDArray[np.float64]:
         """Estimate N E log S and N log E S.
 
-        In the explicit form log E[S] is known exactly.  E[log S] is then log E[S] minus the gap
-        between them, which alone is estimated from the draws.  The gap varies less than E[log S],
-        and cannot have the wrong sign.
+        In the explicit form log E[S] is known exactly.  E[log S] is computed as log E[S] minus the
+        gap between the two, and only the gap is estimated from the draws.  The gap varies less than
+        E[log S], and cannot have the wrong sign.
         """
         # one document of one word
         one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
