@@ -98,6 +98,23 @@ def test_each_page_of_the_record_begins_with_when_and_how_it_was_measured(page):
         )
 
 
+def test_the_page_of_warnings_quotes_the_code():
+    """Numbers and names of a message stand as "..." on the page."""
+    found = []
+    for path in (CHECKOUT / "annealvi").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            texts = [getattr(part, "value", "") for part in parts]
+            found.append("...".join(text for text in texts if isinstance(text, str)))
+    page, _ = (DOCS / "look_up" / "errors.md").read_text(encoding="utf-8").split("## Frequent")
+    quoted = re.findall(r"^\| `([^`]+)`", page, flags=re.MULTILINE)
+    assert len(quoted) > 15
+    for text in quoted:
+        pattern = ".*".join(re.escape(part.strip()) for part in text.split("..."))
+        message = re.compile(pattern, flags=re.DOTALL)
+        assert text == "InconsistentVersionWarning" or any(map(message.search, found)), text
+
+
 def test_the_tests_of_the_papers_are_there():
     text = (DOCS / "record" / "papers.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
