@@ -91,7 +91,7 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
     ----------
     estimator_name : str
     current_sklearn_version, original_sklearn_version : str
-        Versions of annealvi.  Only the names of these parameters are scikit-learn's.
+        Versions of annealvi.  These parameters have the names that they have in scikit-learn.
     """
 
     def __str__(self) -> str:

@@ -222,7 +222,7 @@ def _checked(X: Any) -> sparse.csr_matrix:
     if X.format == "lil":
         lengths = [len(row) for row in X.rows]
         if len(lengths) != X.shape[0] or lengths != [len(row) for row in X.data]:
-            raise ValueError("each row must have lists of columns and of values of the same length")
+            raise ValueError("each row must have as many column indices as values")
         X = X.tocsr()  # it relies only on the lengths of the lists
     elif X.format == "dok":
         X = X.tocoo()

@@ -38,7 +38,7 @@ def document_completion(
     estimator : fitted topic model
         A model of this module, or one that :func:`annealvi.metrics.document_completion` accepts.
     X : dask array, or list of delayed, futures or paths
-        Documents that were not fitted.
+        Held-out documents.
     client : distributed.Client, engine of annealvi.scale.engines or None, default=None
         The client whose workers are used.  None means the current client.
     observed : float, default=0.5

@@ -74,10 +74,10 @@ class HierarchicalPosterior(DeepEstimator):
         1 - a (loss-calibrated AVO).
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule`.  Afterwards beta
-        is 1.  Beta is the weight of the log densities of the chain, q, and of the reverse chain, r.
+        is 1.  Beta is the weight of log q and log r in :mod:`annealvi.deep.objectives`.
     schedule : Schedule or None, default=None
-        How beta changes over the annealed steps; see :mod:`annealvi.schedules`.  None means
-        ``Linear(0.01, 1)``.
+        How beta changes over the first steps (see `annealing` and :mod:`annealvi.schedules`).  None
+        means ``Linear(0.01, 1)``.
     hidden : int, default=64
         The number of hidden units of each transition.  With ``"flow"`` these are the units of the
         network that computes the function of each coordinate.
@@ -267,7 +267,7 @@ class HierarchicalPosterior(DeepEstimator):
         return numbers(self._chain().layers(check_count(n_samples, "n_samples"), noise)[:, 0])
 
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
-        """Estimate the log density of the posterior at given points with the reverse chain.
+        """Estimate the log density of the posterior at given points by importance sampling.
 
         The expectation of the estimate is a lower bound; see
         :meth:`annealvi.deep.hvi.Chain.log_marginal`.
@@ -276,7 +276,7 @@ class HierarchicalPosterior(DeepEstimator):
         ----------
         Z : array-like of shape (n_samples, dim)
         n_reverse : int, default=1000
-            Number of draws of the reverse chain for each point.
+            Number of importance samples for each point.
 
         Returns
         -------
@@ -313,14 +313,14 @@ class HierarchicalPosterior(DeepEstimator):
         n_draws : int, default=1000
             Number of draws from q over which each bound is averaged.
         n_reverse : int, default=2000
-            Number K of draws of the reverse chain for each draw from q.  With larger K the bounds
-            are closer together.
+            Number K of importance samples that estimate log q at each draw from q.  With larger K
+            the bounds are closer together.
 
         Returns
         -------
         below, above : ndarrays of shape (n_init,)
-            The lower and the upper bounds.  If log Z is known, `above` minus log Z is an upper
-            bound of :math:`-KL(q \| p)`, which Huang et al. (2018) report.
+            The lower and the upper bounds.  If the constant log Z is known, `above` minus log Z is
+            an upper bound of :math:`-KL(q \| p)`.  Huang et al. (2018) report this upper bound.
         """
         noise, n = self._draws(), check_count(n_draws, "n_draws")
         k = check_count(n_reverse, "n_reverse")

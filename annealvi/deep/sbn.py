@@ -133,11 +133,11 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
        z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
        x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
 
-    (Neal 1992).  The posterior q is a network of the same kind in the other direction: its input
-    is x minus the mean of the data.  q and p are fitted together (Mnih, Gregor 2014).  Draws of
-    bits have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is
-    therefore estimated from several draws; for each draw the mean of the others is subtracted as a
-    baseline (:func:`annealvi.deep.objectives.leave_one_out`).
+    (Neal 1992).  The posterior q is a network of the same kind in the other direction: its input is
+    x minus the mean of the data.  q and p are fitted together (Mnih, Gregor 2014).  Draws of bits
+    have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore
+    estimated from several draws.  The baseline of each draw is the mean of log p - T log q over the
+    other draws (:func:`annealvi.deep.objectives.leave_one_out`).
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         ``"orthogonal"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which
         also sets the magnitude of the penalty.  The statistic of each bit is averaged over the
         minibatch and the draws.  ``"kl"`` is the divergence KL(q || p) of each bit, where p is
-        given the layer above the bit.
+        conditional on the layer above.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the

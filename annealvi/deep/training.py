@@ -210,8 +210,8 @@ class Training:
                     kept = " The last finite state is kept." if self.monitor.step else ""
                     raise DivergenceError(
                         f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss "
-                        f"is {loss}, and the norm of its gradient {size}. Lower 'learning_rate', "
-                        f"or look for extreme values in the data or the density.{kept}"
+                        f"is {loss}, with gradient norm {size}. Lower 'learning_rate', or look for "
+                        f"extreme values in {'X' if self.n_rows else 'log_density'}.{kept}"
                     )
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()

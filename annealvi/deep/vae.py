@@ -241,8 +241,8 @@ class VariationalAutoencoder(AmortisedEstimator):
 
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
     options can help avoid poor optima: a penalty on fast changes of q (`proximity`), annealing
-    (`temperature`), and a deeper posterior (`n_transitions`), in which random transitions change
-    the Gaussian draw.  With `calibration`, some steps fit these transitions to annealed posteriors.
+    (`temperature`), and a more flexible posterior (`n_transitions`), in which a draw from the
+    Gaussian passes through random transitions.
 
     Parameters
     ----------
@@ -255,9 +255,9 @@ class VariationalAutoencoder(AmortisedEstimator):
         A penalty on fast changes of q.  Pass the name of the statistic whose changes are penalised
         (``"orthogonal"``, ``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or
         ``"mean_variance"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`,
-        which also sets the magnitude of the penalty.  ``"orthogonal"`` is :math:`W W^T` of the
-        weights W of each layer from x to q.  This penalty reduces the number of units that are 0
-        for all images (see `dead_units`).  The other names are statistics of the Gaussian q.
+        which also sets the magnitude of the penalty.  ``"orthogonal"`` is :math:`W W^T` for the
+        weights W of each layer that computes q.  This penalty reduces the number of units that are
+        0 for all images (see `dead_units`).  The other names are statistics of the Gaussian q.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
@@ -277,15 +277,15 @@ class VariationalAutoencoder(AmortisedEstimator):
         The probability, in [0, 1], that a step maximises annealed objectives instead of the ELBO.
         Transition t of n is then fitted to :math:`p(z) p(x \mid z)^{t/n}`.  Not used if n = 0.
     decoder_steps : {"all", "elbo"}, default="all"
-        Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives update only
-        q and its reverse chain r (:mod:`annealvi.deep.hvi`).  With ``"all"``, they also update the
-        decoder, but only from draws of the last transition, because earlier draws should be broad.
+        Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives do not
+        update the decoder.  With ``"all"``, they update it from draws of the last transition; draws
+        of earlier transitions are meant to be broader than the posterior.
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).
-        Afterwards beta is 1.  Beta is the weight of all terms except log p(x | z).  Without
-        transitions these terms are the divergence KL(q(z | x), p(z)).
+        Afterwards beta is 1.  Beta is the weight of all terms of the objective except log p(x | z).
+        Without transitions these terms are the divergence KL(q(z | x), p(z)).
     schedule : Schedule or None, default=None
-        How beta changes over the annealed steps; see :mod:`annealvi.schedules`.  None means
+        How beta changes during the warm-up; see :mod:`annealvi.schedules`.  None means
         ``Linear(0.01, 1)``.
     learning_rate : float, default=1e-3
         The step size of Adam.  Use a smaller step size if the fit diverges.
@@ -463,14 +463,14 @@ class VariationalAutoencoder(AmortisedEstimator):
         Returns
         -------
         dict of str to ndarray of bool, of shape (n_units,)
-            Whether each unit is dead.  The keys are the layers ``"encoder 1"``, ..., counted from
-            the pixels, and ``"decoder 1"``, ..., counted from z.  The decoder's input is one draw
-            of z from q for each image.
+            Whether each unit of a layer is dead.  The keys are the layers ``"encoder 1"``, ...,
+            counted from the pixels, and ``"decoder 1"``, ..., counted from z.  The decoder's input
+            is one draw of z from q for each image.
 
         Raises
         ------
         ValueError
-            If the units are gated, because gated units can be negative.
+            If the units are gated, because only rectified units can be dead.
         """
         noise, network = self._draws(), self.network_
         if network.encoder.gated:

@@ -3,7 +3,7 @@
 A tree is a dict of None, bool, int, float, str, arrays, lists and other dicts.  Arrays are the
 tensors of the file.  Everything else is JSON in the entry ``annealvi`` of the header.  A checksum
 detects damage.  No code is executed when a file is read.  Arrays are views of the file.  No array
-may occur twice in the tree, because a copy of the tree could then be much larger than the file.
+may occur twice in the tree, because copies of the tree would then repeat its data.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     if found["format"] != FORMAT:
         todo = "Use a newer annealvi" if found["format"] > FORMAT else "Fit the model again"
         raise ValueError(
-            f"The file {name!r} has format {found['format']}, as it comes from annealvi "
-            f"{found['version'][:40]}. annealvi {__version__} reads format {FORMAT}. {todo}."
+            f"The file {name!r} has format {found['format']}, as it was written by annealvi "
+            f"{found['version'][:40]}. This version, {__version__}, reads format {FORMAT}. {todo}."
         )
     if _checksum(text, tensors) != checksum:
         raise ValueError(f"The file {name!r} is damaged: its contents do not match its checksum.")
@@ -104,7 +104,7 @@ def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
         except Exception as error:  # errors of zipfile, zlib, struct or NumPy
             raise ValueError(
                 f"The file {os.fspath(path)!r} does not contain any {what}: it is not an archive "
-                f"of arrays, or it is damaged. ({type(error).__name__}: {error})"
+                f"of arrays (.npz), or it is damaged. Got {type(error).__name__}: {error}"
             ) from error
 
 

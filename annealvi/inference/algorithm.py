@@ -29,10 +29,10 @@ class RobbinsMonro:
     Parameters
     ----------
     decay : float
-        The exponent kappa.  If it is in (0.5, 1], the sum of the step sizes is infinite, and the
-        sum of their squares is finite.
+        The exponent.  If it is in (0.5, 1], the sum of the step sizes is infinite, and the sum of
+        their squares is finite.
     offset : float
-        The offset tau.  A larger offset makes the first steps smaller.
+        The number added to t.  A larger offset makes the first steps smaller.
     """
 
     decay: float

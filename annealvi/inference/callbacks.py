@@ -25,12 +25,12 @@ class Run:
     number, n_runs : int
         The number of the run, counted from 0, and the number of runs in the fit.
     n_done, n_steps : int
-        The number of steps done before, if the fit is resumed, and the maximum number of steps.
+        The number of steps made before the fit was resumed (or 0), and the maximum number of steps.
     steps_per_pass : int
     bound_name : str
-        A readable name of the bound.
+        The name of the value that `bound` returns, for example ``"perplexity"``.
     bound : callable
-        A function that computes the bound of the current fit, without changing the fit.
+        Computes the perplexity or ELBO of the current fit, without changing the fit.
     """
 
     number: int
@@ -141,8 +141,8 @@ def _teardown(estimator: Any) -> None:
 class Tasks:
     """Informs callbacks that were passed to ``set_callbacks`` about the tasks of a fit.
 
-    The root task is the fit, and its leaves are the steps.  If there are several runs, each run is
-    a task between them.  Callbacks can get a fitted estimator after each pass and at the end.
+    The root task is the fit, its subtasks are the runs (if there are several), and the leaves are
+    the steps.  Callbacks can get a fitted estimator after each pass and at the end.
     """
 
     def __init__(

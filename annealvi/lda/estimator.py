@@ -175,10 +175,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         both are None, the step size of `fit` decreases linearly instead (sklearn: never); see
         docs/look_up/defaults.md.
     mean_change_tol : float, default=None
-        The local step of a document stops when the mean absolute change of its :math:`\gamma` is
-        below this number.  None means that the step stops when :math:`\sum_k |\Delta\gamma_{dk}|`
-        is below 0.01 times the number of words of the document (sklearn: 1e-3).  If T decreases to
-        1 in the fit, None also multiplies each change of :math:`\gamma` by 1.5 while T < 1.2.
+        The inference for a document (its local step) stops when the mean absolute change of its
+        topic parameters :math:`\gamma` is below this number.  None means that it stops when
+        :math:`\sum_k |\Delta\gamma_{dk}|` is below 0.01 times the document's number of words
+        (sklearn: 1e-3).  With None, changes are multiplied by 1.5 at T < 1.2 if T decreases to 1.
     max_doc_update_iter : int, default=None
         Maximum number of iterations of the local step of a document.  None means 30 in `fit` and
         100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
@@ -309,8 +309,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         If a KeyboardInterrupt or an error in a callback ends the fit, the exception is raised, and
         the estimator contains the topics of the best finished run.  If no run is finished, it
-        contains the topics learned so far, and `partial_fit` continues from them, with a decreasing
-        temperature.  If no step has been made, the estimator is unchanged.
+        contains the topics learned so far, and `partial_fit` continues from these topics and the
+        last temperature.  If no step has been made, the estimator is unchanged.
 
         Parameters
         ----------
@@ -430,7 +430,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         at a thousandth of their prior in `components_`, so that the topic proportions of documents
         without new words do not change.  The next steps of `partial_fit` add the rest of the prior;
         until then `score` is lower.  If `topic_word_prior` is an array, the prior of a new word in
-        each topic is the smallest prior of that topic.  Column names of a DataFrame are discarded.
+        each topic is the smallest prior of that topic.  `feature_names_in_` is removed.
 
         Parameters
         ----------
@@ -486,8 +486,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Fit all runs, and store and return the merged fit or the fit of the best run.
 
         ``prepared(estimator, X)``, by default :func:`prepare`, sets the number and the names of
-        features, and returns the checked X in the dtype of the fit, the dtype that the user sees
-        and the parameters of the fit.  `others` are more callbacks.
+        features.  It returns three objects: the checked X in the dtype of the fit, the dtype of
+        results, and the parameters.  `others` are more callbacks.
         """
         under_way = self._fit_under_way(X, y, others)
         with naming(type(self).__name__), writing(self), under_way as callbacks:
@@ -554,8 +554,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Word counts.
         normalize : bool, default=True
-            Whether to return E[theta], whose rows sum to 1.  If False, the result is gamma.  With
-            ``method="cvb0"`` it is then alpha plus the expected number of words of each topic.
+            Whether to return E[theta], whose rows sum to 1.  If False, the result is gamma or, with
+            ``method="cvb0"``, alpha plus the expected number of words of each topic.
         temperature : float or "learned", default=1.0
             Temperature T >= 1 at which the proportions are inferred.  ``"learned"`` is the
             temperature that the fit had learned before its last phase at T = 1: one number
@@ -631,7 +631,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def score(self, X: Any, y: Any = None, *, temperature: float | str = 1.0) -> float:
         """Compute the ELBO of documents at T = 1, in nats.
 
-        The score is a sum over documents, so it decreases with the number of documents.  With
+        Each document adds a negative number, so more documents lower the score.  With
         ``preset="sklearn"`` it also includes the KL divergence of the topics, as in scikit-learn.
 
         Parameters
@@ -661,7 +661,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Use the perplexity only to compare fits with the same priors, because the ELBO contains the
         prior of the topic proportions.  :func:`annealvi.metrics.document_completion` compares fits
         with any priors.  With ``preset="sklearn"`` the ELBO also includes the KL divergence of the
-        topics, as in scikit-learn, so the perplexity decreases with the number of documents.
+        topics, as in scikit-learn.  This term raises the perplexity less if X has more words.
 
         Parameters
         ----------

@@ -155,7 +155,7 @@ class HeldOutDocuments:
     def score(self, state: LDAState) -> float:
         """Return the log-likelihood of document completion, in nats per word.
 
-        If the tokens were not split into halves, return the ELBO of the documents per word.
+        If the documents were not split into halves, return the ELBO per word instead.
         """
         if self.halves is None:
             return state.model.document_bound(self.X) / self.n_words

@@ -379,7 +379,7 @@ def is_open(value: Any) -> bool:
 
 
 def check_step(settings: Settings, temperature: Temperature, step: int, rho: float) -> None:
-    """Raise an error if rho T >= 1 in the posterior form, because lambda could become negative.
+    """Raise an error if rho T >= 1 with ``form="posterior"``, as lambda could become negative.
 
     Only the first step is checked, as it is the largest, at the highest T.  At T = 1, rho may be 1.
     """
@@ -444,9 +444,9 @@ def fit_dtype(
 
 
 def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
-    """Return the `dtype` parameter, or the `given` dtype with ``preset="sklearn"``.
+    """Return the `dtype` parameter or, if it is ``"auto"``, None.
 
-    The reason is that scikit-learn's results depend on the eps of the given dtype.
+    With ``preset="sklearn"``, ``"auto"`` is `given`, as scikit-learn's results depend on its eps.
     """
     wanted = parameters["dtype"]
     if not is_open(wanted):

@@ -174,9 +174,9 @@ def document_completion(
     E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity, this score is not a bound, so it can be used
     to compare different methods and libraries.
 
-    The method by which E[theta] is inferred can change the score as much as the choice of the fit.
-    To compare the topics of two fits, use the same inference for both.  ``method="cvb0"`` infers
-    from the topics alone, with the same prior for every model (docs/record/inference.md).
+    The method by which E[theta] is inferred can change the score as much as the topics do.  To
+    compare the topics of two fits, use the same inference for both.  ``method="cvb0"`` infers from
+    the topics alone, with the same prior for every model (docs/record/inference.md).
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def document_completion(
         whose rows sum to 1.  Examples are :class:`annealvi.TemperedLDA` and scikit-learn's
         ``LatentDirichletAllocation``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that were not fitted.  The counts must be integers.
+        Word counts of held-out documents.  The counts must be integers.
     observed : float, default=0.5
         Share of each document's tokens that are observed.
     random_state : int, RandomState instance or None, default=0
@@ -203,9 +203,9 @@ def document_completion(
         the words of a document change their topic.  ``"variational"`` is mean-field inference, and
         ``"cvb0"`` collapsed inference (see :meth:`annealvi.TemperedLDA.transform`).
     doc_topic_prior : float or array-like of shape (n_components,), default=None
-        The prior of E[theta] if `method` is set; the prior of the estimator is not used.  None
-        means min(max(0.1, 1 / n_components), 3 / n_components).  This parameter must be None if
-        `method` is None.
+        The Dirichlet prior of theta if `method` is set; the prior of the estimator is not used.
+        None means min(max(0.1, 1 / n_components), 3 / n_components).  This parameter must be None
+        if `method` is None.
 
     Returns
     -------
@@ -405,7 +405,7 @@ class HeldOut:
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of documents that are not fitted.  X is not copied, so do not change it.
+        Word counts of held-out documents.  X is not copied, so do not change it.
     every : float, default=1.0
         Number of passes between two evaluations.
     observed, random_state
