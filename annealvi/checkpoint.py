@@ -128,8 +128,8 @@ class _Signals:
     def deliver(self) -> None:
         """Let a waiting signal take effect, with the program's own handlers.
 
-        These handlers are stored until the end of the fit.  A second Checkpoint of the same
-        fit may take this Checkpoint's handler for the program's handler, and set it again.
+        The program's handlers are kept until the end of the fit, because a second Checkpoint of the
+        same fit may have stored this Checkpoint's handler as the program's, and may restore it.
         """
         number, self.received = self.received, None
         if number is None:

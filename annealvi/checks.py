@@ -33,7 +33,7 @@ PART = 1 << 18
 
 
 class Interval(_param_validation.Interval):
-    """scikit-learn's interval, extended to all numbers.
+    """scikit-learn's interval, made to work with numbers of every type and size.
 
     A number that no float can represent, such as ``10**400``, is outside of the interval.
     scikit-learn's own interval raises one of NumPy's errors for it.  Other numbers, such as
@@ -49,7 +49,7 @@ class Interval(_param_validation.Interval):
 def checked(function: Function) -> Function:
     """Make a public method or function add its name to a BadParameter error that it raises.
 
-    The error names ``Class.method`` for a parameter of the method, and otherwise ``Class``.
+    The error names ``Class.method`` for the method's parameters, ``Class`` for other parameters.
     """
     own = signature(function).parameters
     method = next(iter(own), None) == "self"

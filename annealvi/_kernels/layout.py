@@ -26,7 +26,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
 
 
 def separate_rows(n: int, width: int, dtype: DTypeLike = np.float64) -> NDArray:
-    """Make n uninitialised rows of at least `width` numbers that share no cache line.
+    """Make n uninitialised rows of at least `width` numbers; no two rows share a cache line.
 
     Threads that write to different parts of the same cache line would slow each other down.
     """

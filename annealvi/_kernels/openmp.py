@@ -7,7 +7,7 @@ SOFT = 1
 
 
 def release_threads() -> None:
-    """End the waiting threads of every GNU runtime in the process, before a fork.
+    """End the waiting threads of every GNU OpenMP runtime in the process, before a fork.
 
     GCC's runtime keeps threads between parallel regions.  A fork copies the runtime's records of
     threads, but not the threads themselves, so the child process would never stop waiting for them.

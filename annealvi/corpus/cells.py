@@ -73,17 +73,17 @@ def open_corpus(path: str | os.PathLike, *, layer: str | None = None) -> sparse.
 
 
 def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
-    """Read counts of genes or regions in cells, with the names of cells and of genes or regions.
+    """Read counts of genes or of genome regions in cells, and the names of the rows and columns.
 
     Parameters
     ----------
     source : AnnData or path
-        An AnnData, in memory or backed, or
+        An AnnData, in memory or backed by a file, or
 
         - a .h5ad file.  The file is read in blocks of rows and written to a temporary folder, which
-          is mapped into memory and deleted with the matrix (:func:`open_corpus`).  The folder needs
-          8 bytes for each entry.  The environment variable ``TMPDIR`` sets where the folder is
-          created.  Reading a .h5ad file requires anndata;
+          is mapped into memory (see :func:`open_corpus`) and deleted when the matrix is no longer
+          used.  The folder needs 8 bytes for each entry.  The environment variable ``TMPDIR`` sets
+          where the folder is created.  Reading a .h5ad file requires anndata;
         - a .mtx file, which may be compressed by gzip.  Names are read from files in the same
           folder, if they exist: ``features.tsv``, ``genes.tsv`` or ``peaks.bed``, and
           ``barcodes.tsv``.  If the name of the matrix has a prefix before ``matrix.mtx``, these

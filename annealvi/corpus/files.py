@@ -63,14 +63,14 @@ def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matri
 
 
 def check_gaps(most: int, n: int, what: str) -> int:
-    """Check the largest index of a word, document or topic, and return this index plus one.
+    """Return the number of rows or columns for a largest index, unless it is far too large.
 
-    Readers return arrays with a row or column for each index, even if the file does not use it.
+    Readers make a row or column for each index up to the largest, even if the file does not use it.
     """
     limit = max(MOST_GAPS, 10 * n)
     if most >= limit:
         raise ValueError(
-            f"{what} must be less than {limit}, because there are only {n} entries. Got {most}."
+            f"{what} must be less than {limit}. Got {most}. Number from 0 without large gaps."
         )
     return most + 1
 

@@ -121,7 +121,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
 
 
 def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
-    """Read the topic proportions of documents that MALLET writes.
+    """Read the topic proportions of documents from a file of MALLET.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
         raise ValueError("lines 2 and 3 must begin with '#alpha' and '#beta', and contain numbers.")
     prior = np.array(numbers, dtype=np.float64)
     if not np.all((prior > 0) & np.isfinite(prior)):
-        raise ValueError(f"the numbers of {name.decode()!r} must be positive and finite.")
+        raise ValueError(f"the numbers after {name.decode()!r} must be positive and finite.")
     return prior
 
 

@@ -51,8 +51,8 @@ def write(
     path : path
         The folder to write, which must not exist.
     blocks : iterable of {array-like, sparse matrix} of shape (n_documents, n_words)
-        Matrices of word counts of some documents, with the same words as columns.  The functions of
-        :mod:`annealvi.corpus.streams` read files and texts in such blocks.
+        Word counts of consecutive documents.  Column j must be the same word in all blocks.  The
+        functions of :mod:`annealvi.corpus.streams` read files and texts in such blocks.
     dtype : {"float32", "float64"}, default="float32"
         Dtype of the counts in the file. float32 takes 8 bytes for each entry and represents
         integers up to 16,777,216 exactly; float64 takes 12 bytes for each entry.
@@ -227,8 +227,8 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
         n_documents, n_words = described["shape"]
     except ValueError as error:
         raise ValueError(
-            f"The file {DESCRIPTION} in {name!r} is not the description of a corpus of format "
-            f"{FORMAT}: {error}"
+            f"The file {DESCRIPTION} in {name!r} is not the description of a corpus that this "
+            f"version can read: {error}"
         ) from error
     return (n_documents, n_words), np.dtype(described["dtype"])
 

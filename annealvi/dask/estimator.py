@@ -46,14 +46,14 @@ class TemperedLDA(LocalLDA):
     same, and the documents have the order that :func:`document_order` returns.
 
     In each step the topics are sent to all workers, and each worker fits some shards, which are
-    parts of the minibatch.  The results of the workers are summed, and this process updates the
-    topics.  docs/record/scale.md lists the costs.
+    parts of the minibatch.  The results of the workers are summed, and the process that called
+    `fit` updates the topics.  docs/record/scale.md lists the time and memory of fits.
 
     Parameters
     ----------
     client : distributed.Client, engine or None, default=None
-        The client whose workers are used.  None means the current client.  An engine of
-        :mod:`annealvi.scale.engines` can be passed instead of a client.
+        The client whose workers are used.  None means the current client.  Instead of a client, an
+        engine of :mod:`annealvi.scale.engines` can compute the shards.
     checkpoint : path, default=None
         A file to which a :class:`annealvi.checkpoint.Checkpoint` is written every minute.  If the
         file exists when `fit` begins, `fit` resumes from it, with any number of workers.
@@ -62,7 +62,7 @@ class TemperedLDA(LocalLDA):
         4,096.  The shard size changes the results slightly; the number of workers does not.
     batch_size : int, default=None
         Number of documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or fewer
-        in a small corpus, so that a pass has at least about eight steps, and a fit about thirty.
+        in a small corpus: a pass then has at least 8 steps and a fit at least 30, approximately.
     n_jobs : int, default=None
         Number of threads of a task.  None means all threads of the worker.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional
@@ -341,7 +341,7 @@ def document_order(
     batch_size: int | None = None,
     max_iter: int | None = None,
 ) -> NDArray[np.int64]:
-    """Return the order in which :class:`TemperedLDA` uses the documents of partitions.
+    """Return the order in which :class:`TemperedLDA` uses documents that are in partitions.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 r"""Six densities in the plane that are hard to fit with a variational posterior.
 
 Each density p is given up to a constant, as log f = log p + log Z.  All six densities are from
-Huang et al. (2018), Figures 3 and 4.  (a), (b), (e) and (f) are variants of the energies of Rezende
-and Mohamed (2015).  The ring of (b) is :math:`((\|z/2\|^2 - 2) / 0.5)^2 / 2`, which is our
-reading of Table 2 of the paper.  The values of log Z were computed on grids in double precision.
+Huang et al. (2018), Figures 3 and 4.  (a), (b), (e) and (f) are variants of densities of Rezende
+and Mohamed (2015).  In (b), the ring is the factor :math:`\exp(-((\|z/2\|^2 - 2) / 0.5)^2 / 2)`, as
+we read Table 2 of Huang et al.  The values of log Z were computed on grids in double precision.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Energy:
 
 
 def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
-    """Count the modes of an energy that have draws near them.
+    """Count the modes of a density that have draws near them.
 
     Parameters
     ----------
     z : Tensor of shape (..., n, 2)
         Random draws.
     energy : Energy
-        An energy with separate modes.
+        A density with separate modes.
     share : float, default=0.5
         A mode counts as found if the proportion of draws within ``energy.reach`` of its mean is at
         least `share` times its weight.
@@ -77,10 +77,10 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
     Raises
     ------
     ValueError
-        If the energy has no separate modes.
+        If the density has no separate modes.
     """
     if not energy.modes:
-        raise ValueError(f"Energy ({energy.name}) must have several modes. It has only one.")
+        raise ValueError(f"Energy ({energy.name}) has no separate modes to count.")
     means = torch.tensor(energy.modes, dtype=z.dtype, device=z.device)
     weights = torch.tensor(energy.weights, dtype=z.dtype, device=z.device)
     near = torch.linalg.vector_norm(z.unsqueeze(-2) - means, dim=-1) <= energy.reach

@@ -183,12 +183,12 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         return self._schema().dump(self.get_params(deep=False) | of_data | {"proximity": statistic})
 
     def save_state(self, path: str | os.PathLike) -> None:
-        """Write everything that is needed to continue the fit, after a fit or in a callback.
+        """Write the whole state of a fit to a file, so that the fit can be continued.
 
-        ``fit(X, resume=path)`` continues the fit up to `max_iter`.  The result has the same
-        parameters as a fit that never stopped.  X and the network must be the same as before.
-        Other settings may change: for example, a fit that diverges can continue with a smaller
-        `learning_rate`.
+        Call this method after `fit`, or in a callback.  Then ``fit(X, resume=path)`` continues the
+        fit up to `max_iter`.  The result has the same parameters as a fit that never stopped.  X
+        and the network must be the same as before.  Other settings may change: for example, a fit
+        that diverges can continue with a smaller `learning_rate`.
 
         Parameters
         ----------
@@ -374,7 +374,7 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                     "temperature",
                     "a float, 'annealed', a Fixed or an Annealed",
                     self.temperature,
-                    "Deep models cannot learn T, because they cannot compute its normaliser C(T).",
+                    "Deep models cannot learn the temperature.",
                 )
             steps_per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
             planned = temperature.plan(n_steps, steps_per_pass)

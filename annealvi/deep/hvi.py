@@ -5,9 +5,9 @@ r"""Posteriors with several layers: chains of gated random transitions, and chai
    r(z_0, \dots, z_{T-1} \mid z_T) = \prod_{t=1}^T r_t(z_{t-1} \mid z_t).
 
 The posterior is the marginal distribution of :math:`z_T`.  The density of :math:`z_T` has no closed
-form, but the reverse chain r gives a bound (Ranganath, Tran, Blei 2016, *Hierarchical variational
-models*; the gates are those of Huang et al. 2018).  Each forward or reverse transition is a
-Gaussian.  A gate g determines how far its mean moves away from the previous state:
+form, but a reverse chain r gives a lower bound of the ELBO (Ranganath, Tran, Blei 2016,
+*Hierarchical variational models*; the gates are those of Huang et al. 2018).  Each forward or
+reverse transition is a Gaussian.  A gate g determines how far its mean is from the previous state:
 
 .. math::
    h = \mathrm{act}(W_h z + b_h), \quad

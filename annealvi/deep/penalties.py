@@ -11,12 +11,12 @@ moving average of q's parameters, and d is a distance, usually the inverse Huber
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2).  In an amortised
 model :math:`\lambda` stands for the weights of the networks, and the statistic is first averaged
 over the minibatch and the draws.  Each latent unit u then has one distance, and the penalty is the
-sum of these distances.  Only the parameters of q get a gradient from the penalty.  By default the
-moving average is that of f, not of the parameters.
+sum of these distances.  Only the parameters of q get a gradient from the penalty.  By default f is
+averaged over the steps, instead of the parameters.
 
-A statistic is a function ``f(q, prior)`` of the distribution of a layer's units and of their prior,
-whose parameters are detached.  The function returns one Tensor or several.  The last axis of a
-Tensor has one element for each unit; the axes of draws and of data before it are averaged.  A
+A statistic is a function ``f(q, prior)``: q is the distribution of a layer's units, and `prior` is
+their prior, with detached parameters.  The function returns one Tensor or several.  The last axis
+of a Tensor has one element for each unit; the axes of draws and of data before it are averaged.  A
 statistic of the weights of q's networks is a :class:`WeightStatistic`.
 """
 
@@ -417,9 +417,9 @@ class RunningPenalty:
     """The penalty of one fit.
 
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
-    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  This loop averages the
-    values of the statistic.  If it should average parameters instead, compute the statistic of
-    ``penalty.follow(parameters)``, and pass it as ``penalty(value, step, elbo, past)``.
+    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  The penalty then averages
+    the statistic over the steps.  To average parameters instead, compute `past`, the statistic for
+    the parameters ``penalty.follow(parameters)``, and call ``penalty(value, step, elbo, past)``.
     """
 
     #: The fields of the memory in files.  The length of `sum` is checked when it is used.

@@ -164,7 +164,7 @@ class PoissonDEF(DataEstimator):
     with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` for each document and a point estimate
     of W.  Draws of counts have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log
     q(z)]` is therefore estimated from several draws by score functions.  The estimate uses the
-    control variate with the least variance (:func:`annealvi.deep.poisson.estimate`).
+    control variate that gives the least variance (:func:`annealvi.deep.poisson.estimate`).
 
     Parameters
     ----------
@@ -190,14 +190,14 @@ class PoissonDEF(DataEstimator):
         one by one, so your own statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
-        object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q, whatever
+        `form` the object has.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.
     learning_rate : float, default=0.01
-        The step size of RMSProp.  Use a smaller step size if the fit diverges.  The rates of new
-        documents are fitted with steps that fall from ten times this size to this size.
+        The step size of RMSProp.  Use a smaller step size if the fit diverges.  For the rates of
+        new documents, the step size begins at ten times this value, and falls to this value.
     batch_size : int, default=64
         Number of documents in each step.
     max_iter : int, default=5000
@@ -392,8 +392,8 @@ class PoissonDEF(DataEstimator):
         seen, hidden = split_tokens(X, observed=observed, random_state=split)
         if not hidden.nnz:
             raise ValueError(
-                "Perplexity is computed from words that are not observed. With "
-                f"observed={observed!r}, all words of the {X.shape[0]} documents are observed."
+                f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
+                "and none are left to predict. Pass a smaller 'observed', or longer documents."
             )
         length = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         share = np.asarray(seen.sum(axis=1, dtype=np.float64)).ravel() / np.maximum(length, 1)

@@ -63,9 +63,9 @@ class HierarchicalPosterior(DeepEstimator):
         but make steps slower.
     transition : {"gaussian", "flow"}, default="gaussian"
         The kind of transition.  ``"gaussian"`` is a Gaussian whose mean and standard deviation
-        depend on the state before.  ``"flow"`` is a deep sigmoidal flow, an increasing function of
-        each coordinate that depends on the earlier coordinates.  The density of a flow has a closed
-        form, so both bounds of `evidence_bounds` are equal and `score_samples` is exact.
+        depend on the state before.  ``"flow"`` is a deep sigmoidal flow, which applies to each
+        coordinate an increasing function that depends on the earlier coordinates.  Its density has
+        a closed form, so both bounds of `evidence_bounds` are equal and `score_samples` is exact.
     objective : {"avo", "elbo"}, default="avo"
         What is maximised.  ``"avo"`` is the sum of the annealed objectives of the transitions, and
         ``"elbo"`` is the hierarchical ELBO.  Use ``"avo"`` if the density may have several modes.
@@ -269,7 +269,7 @@ class HierarchicalPosterior(DeepEstimator):
     def score_samples(self, Z: Any, *, n_reverse: int = 1000) -> NDArray[np.float32]:
         """Estimate the log density of the posterior at given points by importance sampling.
 
-        The expectation of the estimate is a lower bound; see
+        The expectation of the estimate is a lower bound of the log density; see
         :meth:`annealvi.deep.hvi.Chain.log_marginal`.
 
         Parameters

@@ -79,7 +79,7 @@ def test_one_topic_of_each_document_is_no_pair_of_shares(tmp_path):
     "read, text, message",
     (read_mallet_state, "0 NA 0 0 star 1\n", "first line must be '#doc source"),
     (read_mallet_state, STATE.replace("#beta", "#gamma"), "must begin with '#alpha' and '#beta'"),
-    (read_mallet_state, STATE.replace("1.5", "-1"), "numbers of '#alpha' must be positive"),
+    (read_mallet_state, STATE.replace("1.5", "-1"), "numbers after '#alpha' must be positive"),
     (read_mallet_state, STATE.replace(" 2 gène", " 9999999999 gène"), "word numbers must be less"),
     (read_mallet_state, STATE.replace("2 my", "9999999999 my"), "document numbers must be less"),
     (read_mallet_state, STATE.partition("0 NA")[0], "contains no words"),

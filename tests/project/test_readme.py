@@ -74,10 +74,10 @@ def expected():
         f"a new fit found at least {100 * min(map(float, back)):.0f}% of them again",
         f"in {float(min(covered)):.1%} to {float(max(covered)):.1%} of the cases",
         f"with {len(golden)} fits",
-        f"point estimates of the topics {loss('exp(E log β)')}",
-        f"far apart {loss('random topics')}",
-        f"annealing {loss('no cooling')}",
-        f"adds {np.mean(ours - cells['annealvi, one run']):.3f} on average",
+        f"point estimates of the topics (by {loss('exp(E log β)')} nats per word)",
+        f"far apart ({loss('random topics')})",
+        f"annealing ({loss('no cooling')})",
+        f"short runs ({np.mean(ours - cells['annealvi, one run']):.3f} on average)",
     ]
 
 
