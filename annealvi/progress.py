@@ -103,7 +103,7 @@ class ProgressBar:
 
     @contextmanager
     def during_fit(self, estimator: Any) -> Iterator[None]:
-        """Return the context that `fit` runs in; the bar is closed at the end of the context.
+        """Return a context manager in which `fit` runs, and which closes the bar afterwards.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 r"""Schedules, which define how a number decreases or increases during a fit.
 
-A schedule maps the completed fraction of the fit to a value.  Two values decrease: temperatures
-(:class:`annealvi.temperature.Annealed`), and the weight of the penalty that keeps q from changing
-fast (:mod:`annealvi.proximity`).  The weight beta in the objectives of ``annealvi.deep`` increases.
+A schedule maps the completed fraction of the fit to a value.  Temperatures decrease
+(:class:`annealvi.temperature.Annealed`), and so does the weight of the penalty that keeps q from
+changing fast (:mod:`annealvi.proximity`).  The weight beta in ``annealvi.deep`` increases.
 """
 
 from __future__ import annotations

@@ -116,9 +116,9 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     path : path
         The file to read.
     **parameters : objects
-        Parameters that replace those in the file.  Functions must be passed, because a file cannot
-        contain them: ``load(path, log_density=f)``.  To use an estimator on a CPU
-        after a fit on a GPU, pass ``device="cpu"``.
+        Parameters that replace those in the file.  If a parameter is a function, pass it, because
+        files cannot contain functions: ``load(path, log_density=f)``.  To use an estimator on a
+        CPU after a fit on a GPU, pass ``device="cpu"``.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The locks of estimators, and shallow copies.  docs/look_up/threads.md explains the policy.
+"""Locks that allow several threads to use an estimator; see docs/look_up/threads.md.
 
 With :func:`writing`, one thread at a time fits or changes an estimator, possibly for hours.  With
 :func:`reading`, any number of threads read an estimator.  With :func:`changing`, one thread stores
@@ -21,8 +21,8 @@ T = TypeVar("T")
 class _Lock:
     """A lock that is either shared by readers or held by one thread; no thread waits for ever.
 
-    A thread that holds the lock may take it again.  A thread that reads must never wait for another
-    thread to read, because that thread may have to wait until the first one has finished.
+    A thread that holds the lock may take it again.  While a thread reads, it must not wait for
+    another reader, which may have to wait for a writer that waits for the first thread.
     """
 
     def __init__(self) -> None:

@@ -204,10 +204,10 @@ class PowerGrid:
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
     def _cover(self, b: NDArray[np.float64]) -> None:
-        """Cover the grid with panels, and make the matrix that interpolates from their points.
+        """Cover the grid with panels (short, evenly spaced grids), and prepare the interpolation.
 
-        Each panel starts at a multiple k h of its step h.  So the kernel computes a power p^(k h)
-        from p^h, as (p^h)^k, without a second exponential.
+        The first point of a panel is a multiple k h of the distance h between its points, so the
+        kernel computes p^(k h) as (p^h)^k, without a second exponential.
         """
         low, high = float(b.min()), float(b.max())
         margin = _ORDER // 2
@@ -286,8 +286,8 @@ class PowerGrid:
         ----------
         logs : ndarray of shape (V, n_padded)
         out : ndarray of shape (n_points, n_padded), optional
-            The array to which the sums are added.  If rows are passed in several pieces, sums are
-            bit-identical if all pieces except the last have a multiple of SUMMED_ROWS rows.
+            The array to which the sums are added.  Several calls with parts of the rows give the
+            same bits as one call if all parts except the last have a multiple of SUMMED_ROWS rows.
         n_threads : int, default=1
         """
         if out is None:
@@ -350,7 +350,7 @@ class Conjugate(Protocol):
     Attributes
     ----------
     n_samples : int
-        Number of data N.
+        Number of data points, N.
     """
 
     n_samples: int
@@ -365,9 +365,9 @@ class Conjugate(Protocol):
 
 
 class Nested(Protocol):
-    """Methods of a model in which each datum contributes a different factor to the normaliser C.
+    """The methods that :func:`log_partition` needs if each datum has a different normaliser.
 
-    In latent Dirichlet allocation, for example, documents have different lengths and parameters.
+    In LDA, for example, documents have different lengths and topic proportions.
     """
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
@@ -394,9 +394,9 @@ def log_partition(
 ) -> LogPartition:
     r"""Estimate log C(T) of a model over a grid of inverse temperatures b = 1/T.
 
-    The tempered likelihood of one datum sums to S(beta, b) = exp(a_l(b beta) - b a_l(beta)),
-    where a_l is the log normaliser of the likelihood at T = 1.  For N data, log C = log E[S^N],
-    with the expectation over the prior of beta (Mandt et al. 2016, A.1).
+    The sum of the tempered likelihood over all values of one datum is S(beta, b) =
+    exp(a_l(b beta) - b a_l(beta)), where a_l is the log normaliser of the likelihood at T = 1.  For
+    N data, log C = log E[S^N], where E is the mean over the prior of beta (Mandt et al. 2016, A.1).
 
     Parameters
     ----------
@@ -449,8 +449,8 @@ def log_partition(
     draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or D n_theta K
     V <= 5e5 if it has ``form="collapsed"``.  With many temperatures, D must also be at most a few
     hundred.  Beyond these limits, documents form G groups that share draws of theta, and log C is
-    too high.  This bias, if small, is about D (D / G - 1) / (2 n_theta) times the relative variance
-    over theta of S^n for documents of n words.  The standard error does not include the bias.
+    too high.  If small, this bias is about D (D / G - 1) / (2 n_theta) times var(S^n) / mean(S^n)^2
+    over theta, for documents of n words.  The standard error does not include the bias.
 
     Examples
     --------
@@ -531,6 +531,6 @@ def _monte_carlo(
         warn_user(
             f"One draw dominates the mean that estimates C(T). At T={1 / b[worst]:.4g} the "
             f"effective sample size is {effective[worst]:.3g}, with {n} draws. log C(T) and its "
-            "standard error are unreliable there. If there are many data, more draws hardly help."
+            "standard error are unreliable there. Use another 'method'."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

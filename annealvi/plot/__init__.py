@@ -1,4 +1,4 @@
-"""Figures of fits with matplotlib: temperatures, learning curves, components and topics.
+"""Matplotlib figures of temperatures, learning curves, components and topics.
 
 :mod:`annealvi.plot.interactive` draws the figures of topics with plotly.
 """

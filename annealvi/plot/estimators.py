@@ -180,8 +180,8 @@ def plot_components(
         Titles of the images.
     limit : float, optional
         The colours represent values from -limit to limit; values outside of this range have the
-        colour of the nearer end.  The default is the largest absolute value.  To compare figures,
-        use the same limit for all.
+        colour of the nearer end.  The default is the largest absolute value in `components`.  To
+        compare figures, use the same limit for all.
     cmap : str or matplotlib Colormap, default="gray"
         With ``"gray"``, 0 is a middle gray.  ``"RdBu_r"`` shows signs by hue.
 

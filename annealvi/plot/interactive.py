@@ -383,7 +383,7 @@ def plot_stability(a: Any, b: Any) -> Any:
 
 
 def plot_fit(summary: Any) -> Any:
-    """Draw how the temperature, scores, perplexity and ELBO change over the passes of a fit.
+    """Draw the temperature, perplexity, ELBO and validation scores over the passes of a fit.
 
     Parameters
     ----------
@@ -402,7 +402,7 @@ def plot_fit(summary: Any) -> Any:
     history = pictures.check_summary(summary).history
     if not history:
         raise ValueError(
-            "'summary' must be of a model with the attribute `history_`. Got a model without it."
+            "'summary' must describe a model with the attribute `history_`. Got a model without it."
         )
     values = {key: np.asarray(history.get(key, ()), dtype=np.float64) for key in MEASURES}
     drawn = {key: measured for key, measured in values.items() if np.isfinite(measured).any()}

@@ -167,10 +167,10 @@ _CHARACTER, _LINE, _ROOM = 3.3, 16, 6
 
 
 def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
-    """Choose the names to write, so that no name covers another name or the centre of a circle.
+    """Choose which names to write on a map, so that none covers another topic's name or number.
 
-    Names stand above their circles, and the names of large topics are placed first.  If a name
-    does not fit, its first word is written, or nothing.
+    Names stand above the circles of topics, and the names of large topics are placed first.  If a
+    name does not fit, its first word is written, or nothing.
     """
     across, up = (
         size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
@@ -324,9 +324,9 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
 
 
 def matches(a: Any, b: Any) -> Grid:
-    """Return the cosines of topics of `a` (rows) and `b` (columns), with pairs on the diagonal.
+    """Return the cosines between the topics of `a` (rows) and those of `b` (columns).
 
-    The total cosine of the pairs is as large as possible, and the most similar pair comes first.
+    Pairs with the largest total cosine are on the diagonal, and the most similar pair comes first.
     """
     check_summaries(a, b, ("a", "b"))
     cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)

@@ -282,12 +282,12 @@ def plot_topics_by_group(
 def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = None) -> Any:
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
-    If the covariate has two values, a dot shows the difference of shares for each topic, and is
-    filled if the interval does not contain 0.  If it has more values, the mean shares at each value
-    are drawn.  If there are more than ten, numbers are drawn as curves; of values that are not
-    numbers, only the ten with the smallest standard errors are drawn.  A topic that fewer than two
-    refits found has no interval, and is drawn with crosses or as a curve without a band.  For each
-    mean, the covariate has one value in all documents; the other covariates keep their values.
+    If the covariate has two values, a dot shows the difference between a topic's shares at them,
+    and is filled if the interval does not contain 0.  For more values, the figure shows what the
+    mean shares would be if all documents had the same value and kept their other covariates.  If
+    there are more than ten values, a numeric covariate is drawn as curves, and of any other
+    covariate only the ten values with the smallest standard errors are drawn.  Topics that fewer
+    than two refits (further fits) found are drawn without an interval, as crosses or bare curves.
 
     Parameters
     ----------
@@ -465,8 +465,8 @@ def plot_words_by_group(
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: Any = None) -> Any:
     """Draw the probabilities of a topic's words over their rank, to show how fast they decrease.
 
-    If the curve of a topic is steep at the beginning, few words describe the topic.  Words in the
-    flat part of the curve add little to the description.
+    If the curve of a topic is steep at the beginning, its first few words describe the topic well.
+    Words in the flat part add little to the description.
 
     Parameters
     ----------
@@ -503,7 +503,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
     Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, starting
-    with the most similar pair.  :func:`annealvi.metrics.topic_stability` computes a single number.
+    with the most similar pair.  :func:`annealvi.metrics.topic_stability` computes a mean cosine.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Proximity variational inference, in which q may change only slowly during the fit.
 
 This package contains the gradient algorithms of Altosaar, Ranganath, Blei (2018) for a model with
-binary factors.  :class:`annealvi.TemperedFMM` uses coordinate updates instead of gradients.  With
-:class:`annealvi.temperature.Proximity` as its temperature, it also slows down changes of q.
+binary factors.  To use coordinate updates instead of gradients, fit an
+:class:`annealvi.TemperedFMM` with the temperature :class:`annealvi.temperature.Proximity`.
 """
 
 from annealvi.proximity.ascent import Adam, Ascent, ProximityAscent

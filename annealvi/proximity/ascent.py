@@ -230,8 +230,8 @@ class ProximityAscent(BaseEstimator):
             returns a wrong shape, NaN, or a wrong derivative.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  The attribute ``state`` of
-            the error is an Ascent with finite numbers: that of the previous step, or of the last
-            record if the ELBO of the previous step is not finite.
+            the error is the Ascent at the previous step or, if the ELBO is not finite there, at the
+            last step whose ELBO was recorded.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):

@@ -52,7 +52,7 @@ class BernoulliFactorModel:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features) or (n_runs, n_samples, n_features)
-        The data of all runs or, in an array with the axis n_runs, of each run separately.
+        One data matrix for all runs, or one for each run.
     prior_probability : float or array-like of shape (n_components,), default=0.5
         The prior probability pi of each component, in (0, 1).
     noise_variance : float, default=1.0
@@ -93,7 +93,7 @@ class BernoulliFactorModel:
 
     @property
     def n_samples(self) -> int:
-        """Number of data N."""
+        """Number of data points, N."""
         return self._x.shape[-1]
 
     @property

@@ -74,7 +74,7 @@ def call_statistic(
     what = f"The derivative of the statistic {name}"
     if value.shape != q.logit.shape:
         raise ValueError(
-            f"{what} must be a function, because the shape of f is {value.shape} and that of q is "
+            f"{what} must be a function, because f and q have different shapes, {value.shape} and "
             f"{q.logit.shape}. For an array c of the shape of f, the function must return the sum "
             "of c_j df_j/dtheta."
         )
@@ -150,7 +150,7 @@ def check_distance(
 ) -> None:
     """Check that a distance works elementwise, and that its derivative is correct.
 
-    :class:`annealvi.proximity.Distance` calls this function when an object is made.
+    The constructor of :class:`annealvi.proximity.Distance` calls this function.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def facts_of(X: sparse.csr_matrix) -> Facts:
 
 
 def take(dtype: np.dtype, pieces: Sequence[Piece], *partitions: sparse.csr_matrix) -> Any:
-    """Make a shard, a matrix of `dtype`, from pieces, which are ranges of documents in partitions.
+    """Join pieces (consecutive documents of a partition) in one matrix of `dtype`, called a shard.
 
     If there is only one piece and its partition has this dtype, the shard is a view, not a copy.
     """

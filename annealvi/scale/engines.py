@@ -79,7 +79,7 @@ class DaskEngine(SerialEngine):
     """Computes functions on the workers of a Dask client.
 
     Results stay on the workers.  If a worker dies, the scheduler computes the results of its tasks
-    again.  A value that was sent with `put` is lost; then :class:`WorkersLostError` is raised.
+    again.  If a value that was sent with `put` is lost, :class:`WorkersLostError` is raised.
     """
 
     def __init__(self, client: Any = None, patience: float = 300.0) -> None:

@@ -18,9 +18,9 @@ Place = tuple[int, int]
 class TreeSum(Generic[T]):
     """A sum of terms, which are the leaves of a binary tree.
 
-    The leaves, or nodes that are sums of leaves, may be passed in any order.  Two nodes are added
-    as soon as both are known.  If the leaves are passed in order, the number of values in memory
-    never exceeds the number of levels.
+    The leaves, or nodes that are sums of leaves, may be passed in any order.  The two nodes below a
+    node are added as soon as both are known.  If the leaves are passed in order, the number of
+    values in memory never exceeds the number of levels.
     """
 
     def __init__(self, n_leaves: int, merged: Callable[[T, T], T]) -> None:

@@ -95,8 +95,8 @@ class Annealed(Temperature):
     passes : float or None, default=None
         The number of annealed passes over the data (steps * batch size / documents), at most the
         number of passes of the fit.  Set either `passes` or `length`, not both.  ``partial_fit``
-        anneals only if `passes` is set, because the length of its fit is unknown.  One pass is then
-        ``total_samples`` documents.
+        anneals only if `passes` is set, because the number of its steps is not known in advance.
+        In ``partial_fit`` one pass is `total_samples` documents, a parameter of the estimator.
     shape : {"relax", "exponential", "linear"}, default="relax"
         How T falls, as listed above.
     form : {"likelihood", "posterior"}, default="likelihood"

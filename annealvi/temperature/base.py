@@ -66,7 +66,7 @@ class Temperature(BaseEstimator):
         steps_per_pass : float, default=1
             Number of steps in one pass over the data.
         model : Model, optional
-            The model to fit.  A temperature that is learned needs the model's log C(T).
+            The model to fit.  Temperatures that are learned from the data need it.
         """
         self.check()
         planned = clone(self)
@@ -109,7 +109,7 @@ class Temperature(BaseEstimator):
         tree : mapping
             What :meth:`state_dict` returned, read from a file.
         way : str, default=""
-            The place of `tree` in the file, which error messages contain.
+            Where `tree` is in the file, for error messages.
         model : Model, optional
             The model whose fit is continued.  None means the model of the plan.
 

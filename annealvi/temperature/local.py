@@ -79,7 +79,7 @@ class LocalVariational(Learned):
     The topics become :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
 
     If documents had the temperatures :math:`1 / b^*_d`, these would fall to 1 in less than one pass
-    over the data.  By default they are rescaled such that their geometric mean falls over the fit:
+    over the data.  By default temperatures are rescaled so that their geometric mean falls slowly:
 
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
@@ -124,7 +124,7 @@ class LocalVariational(Learned):
         The weight, in (0, 1], of the newest minibatch in the average document that
         ``normaliser="corpus"`` uses.
     final_fraction : float, default=0.25
-        The fraction of the planned steps, in [0, 1), at the end of the fit that have exactly T = 1.
+        The last steps have exactly T = 1; this is their fraction of the planned steps, in [0, 1).
 
     Examples
     --------
@@ -229,9 +229,9 @@ class LocalVariational(Learned):
         self._level = math.exp((1.0 - self._damping) * math.log(self._level))
 
     def learned(self) -> Tempering:
-        """The rule of the last step in which T was learned, but without the rescaling.
+        """The learned rule that computes the temperatures of documents in predictions.
 
-        Without the rescaling, the temperature of a document does not depend on other documents.
+        It does not rescale, so the temperature of a document does not depend on other documents.
         """
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 

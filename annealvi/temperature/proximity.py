@@ -29,9 +29,9 @@ class Proximity(Temperature):
     Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective.  Here f is a
     statistic of a factor q(z) = Bern(sigmoid theta), either its entropy H or its KL from the prior,
     and :math:`\tilde f` is the average of f over the steps so far.  The distance d is :math:`\tilde
-    H - H`, or the KL minus its average, if this number is positive.  Otherwise d is 0, because q is
-    less certain than before.  Let a be the logit that plain inference would choose.  The optimum is
-    then theta = a / T, with a temperature T for each factor:
+    H - H`, or the KL minus its average, if this number is positive.  Otherwise q is less certain
+    than before, which is not penalised: d is 0.  Let a be the logit that plain inference would
+    choose.  The optimum is then theta = a / T, with a temperature T for each factor:
 
     .. math::
        T = 1 \text{ if } H(a) \ge \tilde H, \quad
@@ -51,9 +51,9 @@ class Proximity(Temperature):
         The statistic that changes slowly.  Entropy and KL are equivalent if the prior probability
         is 1/2.
     magnitude : float or None, default=None
-        The first k, at least 0.  With 0 the fit is plain inference.  None means the energy per
-        datum at the start, -E_q[log p(x, z | parameters)] without the Gaussian's normalising term.
-        This energy is about as large as the logits, whatever the units and the number of data.
+        The first k, at least 0.  With 0 the fit is plain inference.  None means the mean over the
+        data of -E_q[log p(x, z | parameters)] at the start, without the likelihood's normalising
+        constant.  This number is about as large as the logits, for X of any scale and any length.
     gamma : float, default=1e-4
         The fraction of the first k that remains when k stops falling, in (0, 1].  The paper uses
         1e-5 to 1e-30, for millions of steps.  In the hundred steps of a usual fit, such values
@@ -63,7 +63,7 @@ class Proximity(Temperature):
         the steps in which k falls.
     decay : float, default=0.9999
         The factor :math:`\alpha` of the moving average, in (0, 1].  With a factor near 1, the
-        average is nearly the mean of all steps.
+        average is nearly the mean of f over all steps so far.
     length : float, default=0.5
         The fraction of the planned steps, in (0, 1], over which k falls.  The last step has k = 0.
 

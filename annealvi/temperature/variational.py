@@ -149,16 +149,16 @@ class Variational(Learned):
         The prior :math:`\pi`, positive numbers.  None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
         How log C(T) is computed.  ``"posterior"`` uses the current q.  ``"prior"`` averages over
-        the prior; for topic models log C(T) is then the lower bound N log E S, where N is the
-        number of words, S the sum of a word's tempered likelihood and E the mean over the prior.
+        the prior; topic models then use the lower bound N log E S, where N is the number of words,
+        S a word's tempered likelihood, summed over vocabulary and topics, and E the prior mean.
         The bound has a closed form and the exact slope at T = 1.  A LogPartition or an array of
         shape (M,) contains values on the same grid; see :func:`annealvi.partition.log_partition`.
         Models with an exact log C(T), such as mixtures, use it for ``"posterior"`` and ``"prior"``.
     damping : float or None, default=None
-        At each step log T moves by this fraction of the distance to its new value, in (0, 1].
-        With 1, T follows the energy immediately and falls too early to help.  None means 0.03 for
-        models whose log C(T) is exact, and 1 - exp(-12 / S) for topic models.  S is the number of
-        planned steps or, in ``partial_fit``, the number of steps for ``total_samples`` documents.
+        At each step log T moves by this fraction of the distance to its new value, in (0, 1].  With
+        1, T takes its new value immediately and falls too early to help.  None means 0.03 for
+        models whose log C(T) is exact, and 1 - exp(-12 / n) for topic models, where n is the number
+        of planned steps or, in ``partial_fit``, of steps in a pass (`total_samples` documents).
     start : float or None, default=None
         T of the first step, in [1, T_M].  For topic models None means the mean of T under
         :math:`\pi`.  For models whose log C(T) is exact, None means the inverse of the mean of
@@ -170,8 +170,8 @@ class Variational(Learned):
         The weight, in (0, 1], of the newest minibatch in the averages of L and log C(T).  Steps
         that use all data are not averaged.
     final_fraction : float, default=0.25
-        The fraction of the planned steps, in [0, 1), at the end of the fit that have exactly T = 1.
-        These steps make the result comparable with any other fit.
+        The last steps have exactly T = 1; this is their fraction of the planned steps, in [0, 1).
+        They are steps of plain variational inference.
 
     Examples
     --------
@@ -363,7 +363,7 @@ class Variational(Learned):
         return min(1.0, self._b)
 
     def observe(self, local: LocalStep, scale: float) -> None:
-        """Update q(y) and T from the energy of a step.
+        """Update q(y) and T from the expected log-likelihood L of a step.
 
         A step of variational tempering (Mandt et al. 2016, Eqs. 8 and 9) consists of a local step,
         a global step and this update.  The paper's update has no damping.
@@ -373,8 +373,8 @@ class Variational(Learned):
         energy = np.nan if local.energy is None else float(np.sum(local.energy))
         if not math.isfinite(energy):
             raise ValueError(
-                f"The energy of {type(self._model).__name__} must be finite, or no temperature can "
-                f"be learned. Got {local.energy!r}."
+                f"The expected log-likelihood of {type(self._model).__name__} (`energy` of a local "
+                f"step) must be finite, so that T can be learned. Got {local.energy!r}."
             )
         n_units = local.n_units
         if n_units is None:
@@ -408,7 +408,7 @@ class Variational(Learned):
         Parameters
         ----------
         energy : float
-            The energy L of all data.
+            The expected log-likelihood L of all data.
         log_partition : ndarray of shape (M,), optional
             log C(T) of all data.  None means its values when T was last learned.
         """
@@ -457,7 +457,7 @@ class Variational(Learned):
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
             f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the expected "
-            f"log-likelihood is {energy / n_units:.4g} nats per {unit}, but with {source}, T falls "
-            f"to 1 only if it is at least {-threshold:.4g}. {advice}",
+            f"log-likelihood is {energy / n_units:.4g} nats per {unit}, but with {source} T falls "
+            f"to 1 only if this log-likelihood is at least {-threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

@@ -244,7 +244,7 @@ def test_algorithm_2_with_another_distance_against_plain_numpy(distance):
     (lambda q: (q.probability, q.variance[..., :1]), r"shape \(5, 2, 30\)\. Got .*, 1\)"),
     (
         lambda q: (q.probability.sum(axis=-1), q.variance),
-        r"must be a function, because the shape of f",
+        r"must be a function, because f and q have different shapes",
     ),
     (lambda q: (q.probability, lambda c: c.sum(axis=0)), r"\(5, 2, 30\)\. Got shape \(2"),
     (lambda q: (q.probability, 1.01 * q.variance), "gradient of .* is wrong: it is .* finite diff"),
