@@ -59,7 +59,7 @@ def passes(benches: list[Bench]) -> str:
     first = ["scikit-learn, same trajectory"] if "scikit-learn" in libraries else []
     return (
         "The table contains the CPU seconds of annealvi in float64, and how many times as fast as "
-        'each library annealvi is, in float64 / float32 ("same trajectory" in float64 only):\n\n'
+        'each library annealvi is, in float64 / float32 (for "same trajectory" only float64):\n\n'
         + table(["corpus, K", "CPU s", *first, *libraries], body)
     )
 
@@ -129,7 +129,7 @@ def quality(benches: list[Bench]) -> str:
         train, validation, test = here[0]["documents"]
         header = (
             f"`{corpus}`, K = {here[0]['n_topics']}: {train:,} documents are fitted, "
-            f"{validation:,} choose the settings of the evaluator, and {test:,} are scored."
+            f"{validation:,} are used to tune the scoring, and {test:,} are scored."
         )
         if goal is not None:
             header += f" The score to reach is {goal[2]:.3f}."
@@ -168,8 +168,8 @@ def roofline(benches: list[Bench]) -> str:
         "The columns contain GFLOP/s. "
         f"One core with vectors of {limits['vector_bytes']:.0f} bytes computes "
         f"{limits['peak_float64']:.0f} GFLOP/s of fused multiply-adds in float64 and "
-        f"{limits['peak_float32']:.0f} in float32. It reads {limits['l1']:.0f} GB/s from the "
-        f"first cache and {limits['l2']:.0f} from the second.\n\n"
+        f"{limits['peak_float32']:.0f} in float32. The core reads {limits['l1']:.0f} GB/s "
+        f"from the level-1 cache and {limits['l2']:.0f} from level 2.\n\n"
         + table(["corpus, K", *columns], body)
     )
 

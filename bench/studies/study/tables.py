@@ -234,22 +234,22 @@ def sections(results: Results) -> Iterable[tuple[str, str, str]]:
     for heading, text, make in (
         (
             "The bars",
-            "annealvi minus the other, means over seeds; CPU seconds: the other's divided by "
-            "annealvi's, for one run minus the inverse. *So far*: too few combinations were run to "
-            "decide.",
+            "annealvi's value minus the other's, means over seeds. The value for CPU seconds is "
+            "the other's divided by annealvi's or, against one run, minus the inverse. *So far*: "
+            "too few combinations were run to decide.",
             bars,
         ),
         (
             "Every library at its best setting",
             "The corpora and K for which MALLET was run as well; the best method comes first. At "
             "K = 20 all settings of scikit-learn, gensim and topica were compared; at K = 100 "
-            "those of gensim. In other rows of the tables below they have fewer candidates.",
+            "those of gensim. For other corpora and K, fewer settings were compared.",
             at_their_best,
         ),
         (
             "Held-out log-likelihood per word",
             "Nats; standard deviations over seeds are at most "
-            f"{max(spreads, default=0.0):.3f}; the best of a row is bold. †: of the stand-in.",
+            f"{max(spreads, default=0.0):.3f}; the best of a row is bold. † is explained above.",
             held_out,
         ),
         ("CPU seconds of a fit", "Means over seeds.", seconds),
