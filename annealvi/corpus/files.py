@@ -110,8 +110,8 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
         return check_counts(sound_csr(made, os.fspath(path)).astype(np.float64)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what}: its arrays are not a "
-            f"matrix of counts. ({error})"
+            f"The file {os.fspath(path)!r} does not contain any {what}, because its arrays "
+            f"are not a valid sparse matrix of counts: {error}"
         ) from error
 
 

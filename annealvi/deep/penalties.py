@@ -17,7 +17,7 @@ averaged over the steps, instead of the parameters.
 A statistic is a function ``f(q, prior)``: q is the distribution of a layer's units, and `prior` is
 their prior, with detached parameters.  The function returns one Tensor or several.  The last axis
 of a Tensor has one element for each unit; the axes of draws and of data before it are averaged.  A
-statistic of the weights of q's networks is a :class:`WeightStatistic`.
+function of the encoder's weights is wrapped in a :class:`WeightStatistic`.
 """
 
 from __future__ import annotations

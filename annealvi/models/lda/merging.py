@@ -136,7 +136,7 @@ def _neighbours(topics: dict[int, Topic], V: int, n: int) -> dict[int, set[int]]
 
 
 def _largest(row: NDArray, n: int) -> NDArray[np.intp]:
-    """Indices of the n largest numbers, in ascending order.  Of equal numbers the first are used.
+    """Return the sorted indices of the n largest numbers.  Of equal numbers the first are used.
 
     (NumPy's argpartition chooses among equal numbers differently on different processors.)
     """

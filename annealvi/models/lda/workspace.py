@@ -114,11 +114,11 @@ class LocalOptions:
         return TRAINING_SHARE if training else SINGLE_SHARE
 
     def relaxation(self, tempering: Tempering) -> tuple[float, float]:
-        """Return the length omega of steps of gamma in training, and a factor for the tolerance.
+        """Return omega and the factor by which the tolerance of gamma is multiplied in training.
 
-        With ``over_relaxed`` and T below 1.2, each step of gamma after the first iteration is omega
-        = 1.5 times the step to the coordinate optimum.  Such steps end closer to the limit of
-        gamma, so the tolerance is twice as large.  Otherwise omega and the factor are 1.
+        With ``over_relaxed`` and T below 1.2, changes of gamma after the first iteration are omega
+        = 1.5 times the change to the coordinate optimum.  gamma is then closer to its limit at a
+        given change, so the tolerance is doubled.  Otherwise omega and the factor are 1.
         """
         if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION

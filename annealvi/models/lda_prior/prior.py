@@ -549,8 +549,8 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
         raise BadParameter(name, f"integers in [0, {MOST_WORDS}]", wrong[0])
     if not np.any(array):
         raise ValueError(
-            "The 'document_lengths' parameter of LDAPrior must contain a length of at least 1. "
-            f"Got {array.size} documents of length 0 instead."
+            "The 'document_lengths' parameter of LDAPrior must contain a positive length. Got "
+            f"only zeros for {array.size} documents instead."
         )
     distinct, copies = np.unique(array.astype(np.int64), return_counts=True)
     total = sum(int(n) * int(c) for n, c in zip(distinct, copies, strict=True))
