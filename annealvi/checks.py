@@ -255,12 +255,12 @@ def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: 
     most = float(np.finfo(dtype).max) / HEADROOM
     if not total <= most:
         raise ValueError(
-            f"The counts in X must sum to at most {most:.3g}, the limit in {dtype}. Got {total:.3g}."
+            f"The counts in X must sum to at most {most:.3g}, the {dtype} limit. Got {total:.3g}."
         )
     if max(total, 1.0) > most / max(population, 1.0):
         raise ValueError(
             f"The sum of the counts in X ({total:.3g}), multiplied by {method} ({population:.3g}), "
-            f"must be at most {most:.3g}, the limit in {dtype}."
+            f"must be at most {most:.3g}, the {dtype} limit."
         )
     return total
 

@@ -117,10 +117,10 @@ def test_priors_that_numpy_cannot_draw_from(prior):
 @cases(
     "arrays, message",
     ({}, "it has no arrays .'data', 'indices', 'indptr', 'shape'"),
-    (dict(indices=[0, 7, 1]), "not a matrix of counts. .*indices"),
-    (dict(indptr=[0, 2, 2**40]), "not a matrix of counts"),
-    (dict(shape=[-1, 3]), "not a matrix of counts"),
-    (dict(data=[1, -2, 3]), "not a matrix of counts"),
+    (dict(indices=[0, 7, 1]), "not a valid sparse matrix of counts: .*indices"),
+    (dict(indptr=[0, 2, 2**40]), "not a valid sparse matrix of counts"),
+    (dict(shape=[-1, 3]), "not a valid sparse matrix of counts"),
+    (dict(data=[1, -2, 3]), "not a valid sparse matrix of counts"),
 )
 def test_a_corpus_file_with_wrong_arrays(tmp_path, arrays, message):
     whole = dict(data=[1, 2, 3], indices=[0, 2, 1], indptr=[0, 2, 3], shape=[2, 3], vocab=["a"] * 3)
