@@ -7,7 +7,7 @@ r"""Posteriors with several layers: chains of gated random transitions, and chai
 The posterior is the marginal distribution of :math:`z_T`.  The density of :math:`z_T` has no closed
 form, but a reverse chain r gives a lower bound of the ELBO (Ranganath, Tran, Blei 2016,
 *Hierarchical variational models*; the gates are those of Huang et al. 2018).  Each forward or
-reverse transition is a Gaussian.  A gate g determines how far its mean is from the previous state:
+reverse transition is a Gaussian.  If the gate g is near 0, the mean is near the previous state:
 
 .. math::
    h = \mathrm{act}(W_h z + b_h), \quad
@@ -279,7 +279,7 @@ class Chain(LayeredPosterior):
     """A hierarchical posterior with T transitions, in R independent runs.
 
     A chain has the options of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
-    ``"gated"``.  In many dimensions they also need the options `NEAR_IDENTITY`.
+    ``"gated"``.  In many dimensions they also need ``**NEAR_IDENTITY``, to start near the identity.
     """
 
     def __init__(

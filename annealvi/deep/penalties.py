@@ -1,4 +1,4 @@
-r"""Proximity penalties for networks, on the distance between q and its average over past steps.
+r"""Penalties on the distance between q and its average over past steps, for PyTorch models.
 
 A fit minimises the objective below.  Here f is a statistic of q, :math:`\tilde\lambda` is the
 moving average of q's parameters, and d is a distance, usually the inverse Huber distance:
@@ -16,8 +16,8 @@ averaged over the steps, instead of the parameters.
 
 A statistic is a function ``f(q, prior)``: q is the distribution of a layer's units, and `prior` is
 their prior, with detached parameters.  The function returns one Tensor or several.  The last axis
-of a Tensor has one element for each unit; the axes of draws and of data before it are averaged.  A
-function of the encoder's weights is wrapped in a :class:`WeightStatistic`.
+of a Tensor has one element for each unit; the axes of draws and of data before it are averaged.  To
+use a function of the encoder's weights, wrap it in a :class:`WeightStatistic`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _place(at: Tensor, wrong: Tensor) -> str:
 
 
 class WeightStatistic:
-    """A statistic of the weights of q's networks.
+    """A statistic that is computed from the encoder's weights instead of from q.
 
     Parameters
     ----------
@@ -295,10 +295,10 @@ class ProximityPenalty(BaseEstimator):
     statistic : str, callable or WeightStatistic, default="entropy"
         The statistic f of each latent unit.  ``"entropy"``, ``"mean"`` and ``"variance"`` are those
         of q; ``"mean_variance"`` is the mean and the variance.  ``"kl"`` is KL(q || p), with a
-        fixed prior p.  ``"orthogonal"`` is :math:`W W^T` of the encoder's layers; with it, units
-        become similar more slowly.  A function ``f(q, prior)`` of two PyTorch distributions must
-        return a Tensor with an element for each unit on its last axis; other axes are averaged.
-        Wrap a function of the encoder's weights in a :class:`annealvi.deep.WeightStatistic`.
+        fixed prior p.  ``"orthogonal"`` is :math:`W W^T` for the weights W of each layer of the
+        encoder.  A function ``f(q, prior)`` of two PyTorch distributions must return a Tensor with
+        an element for each unit on its last axis; other axes are averaged.  Wrap a function of the
+        encoder's weights in a :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
         The distance d between an element of f and its past average, as a function of their
         difference u.  ``"inverse_huber"`` is :math:`|u|` if it is below 1, else :math:`(u^2 + 1) /
@@ -418,8 +418,8 @@ class RunningPenalty:
 
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
     penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  The penalty then averages
-    the statistic over the steps.  To average parameters instead, compute `past`, the statistic for
-    the parameters ``penalty.follow(parameters)``, and call ``penalty(value, step, elbo, past)``.
+    the statistic over the steps.  To average the parameters instead, compute the statistic `past`
+    at their average ``penalty.follow(parameters)``, and call ``penalty(value, step, elbo, past)``.
     """
 
     #: The fields of the memory in files.  The length of `sum` is checked when it is used.
@@ -471,7 +471,7 @@ class RunningPenalty:
             if total.shape != now.shape:
                 raise ValueError(
                     f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
-                    "before. Its shape and 'average' must not change, even when a fit is resumed."
+                    "before. Keep its shape and the parameter 'average', even if you resume a fit."
                 )
             # one operation without copies, because W W^T is large
             found = torch.add(found, total.to(found), alpha=self._alpha)

@@ -163,8 +163,8 @@ class PoissonDEF(DataEstimator):
 
     with :math:`q(z_{dk}) = \mathrm{Poisson}(\lambda_{dk})` for each document and a point estimate
     of W.  Draws of counts have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log
-    q(z)]` is therefore estimated from several draws by score functions.  The estimate uses the
-    control variate that gives the least variance (:func:`annealvi.deep.poisson.estimate`).
+    q(z)]` is therefore estimated from several draws by the score-function method, with the control
+    variate that gives the least variance (:func:`annealvi.deep.poisson.estimate`).
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ class PoissonDEF(DataEstimator):
         Number of topics K.
     prior_rate : float, default=0.1
         The prior rate :math:`\lambda_0` of each topic in a document.  With small rates, documents
-        have few topics.  Small rates, down to about 0.1, are better at predicting words from a few
-        other words.  Larger rates explain whole documents better (docs/record/deep_models.md).
+        have few topics.  A fit with smaller rates, down to about 0.1, predicts words better from a
+        few other words.  A fit with larger rates explains whole documents better.
     background : float, default=0.01
         The rate :math:`\epsilon_v` divided by the mean count of word v, in (0, 1).  The background
         rate keeps the ELBO finite: q gives z = 0 some probability, and without a background a
@@ -184,14 +184,14 @@ class PoissonDEF(DataEstimator):
     proximity : None, str, callable or ProximityPenalty, default=None
         A penalty on the distance between q and its average over past steps.  Pass the name of a
         statistic (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), your
-        own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude.
-        ``"mean"`` and ``"variance"`` have the same effect, because a Poisson variance equals the
-        mean.  The statistic of a topic is averaged over the minibatch.  New documents are fitted
-        one by one, so your own statistic must be finite for a single document.
+        own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude
+        of the penalty.  ``"mean"`` and ``"variance"`` have the same effect, because a Poisson
+        variance equals the mean.  The statistic of a topic is averaged over the minibatch.  New
+        documents are fitted one by one, so your own statistic must be finite for a single document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q, whatever
-        `form` the object has.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
+        object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.

@@ -117,11 +117,11 @@ class Runs(Generic[F]):
     scores : list of float
         Scores of the runs that have ended, in their order.
     ended : list of FitOfRun
-        The fits of the runs that have ended, or only the best of these if `run` has no `follow`.
-        After an interrupt or an error in the user's callback, the list includes the current fit if
-        it has made a step.  After other errors it is empty.
+        The fits of the runs that have ended.  Without a function `follow` (see :meth:`run`), only
+        the best of these fits is kept.  After an interrupt or an error in the user's callback, the
+        list includes the current fit if it has made a step.  After other errors it is empty.
     under_way : FitOfRun or None
-        The current fit, which follows the fits of the runs that have ended.
+        The fit of the current run or, after the last run, the fit that `follow` returned.
     finished : bool
         Whether no more runs follow, and the results of the best fit are ready.
     halt : Event

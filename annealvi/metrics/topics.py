@@ -28,9 +28,10 @@ RELEVANCE = 0.7
 
 
 def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.intp]:
-    """Return the columns of the n largest or most relevant numbers of each row, best first.
+    """Return the column indices of the n largest numbers of each row, the largest first.
 
-    Equal numbers are ordered by their columns.
+    The numbers are first divided by (the sum of their column)^(1 - `relevance`).  Equal numbers
+    keep the order of their columns.
     """
     n_topics, n_features = topics.shape
     n = min(n, n_features)
@@ -170,7 +171,7 @@ def topic_coherence(
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
-        Words of equal weight are ordered by their columns.
+        Words of equal weight keep the order of their columns.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The reference corpus, as non-negative counts.  Only whether a count is zero matters.
         Documents without words are included.
@@ -203,16 +204,15 @@ def topic_coherence(
     -----
     gensim's ``CoherenceModel`` gives the same values with ``"u_mass"``, or with ``"c_npmi"`` and a
     window that is longer than every document.  The NPMI of a pair that never occurs together is
-    :math:`-1 + \log(p_i p_j) / \log \epsilon`, which is greater than -1, in particular for rare
-    words.  With ``epsilon=0`` the NPMI of such a pair is -1, and the UMass is -inf.  If documents
-    are short, `epsilon` can change the mean over topics by more than 0.1, so compare only values
-    that were computed with the same `epsilon`.  With ``epsilon=1 / n_samples`` UMass adds 1 to the
-    number of documents with both words, as in Mimno et al. (2011), who sum instead of averaging.
+    :math:`-1 + \log(p_i p_j) / \log \epsilon`, which is highest for rare words.  With ``epsilon=0``
+    the NPMI of such a pair is -1, and the UMass is -inf.  If documents are short, `epsilon` can
+    change the mean over topics by more than 0.1, so compare only values that were computed with the
+    same `epsilon`.  With ``epsilon=1 / n_samples`` UMass adds 1 to the number of documents with
+    both words, as in Mimno et al. (2011), who sum instead of averaging.
 
-    If a word does not occur in X, the equation is undefined, and the pair gets the worst value: -1
-    for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in every document, the value
-    is 0, because the words are independent.  gensim returns inf or 0 for a word that does not occur
-    and, because of a rounding error, -1 for words in every document.
+    NPMI is undefined if a word does not occur in X, and UMass if :math:`w_j` does not.  Such a pair
+    gets the worst value: -1 for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in
+    every document, NPMI is 0, because the words are independent.  In both cases gensim differs.
 
     References
     ----------
@@ -297,7 +297,7 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
-        Words of equal weight are ordered by their columns.
+        Words of equal weight keep the order of their columns.
     n_words : int, default=25
         Number of top words of each topic, from 1 to n_features.
     relevance : float, default=1.0
@@ -375,8 +375,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
     Notes
     -----
-    Topics that no document uses are all equal, so they match perfectly.  Therefore also compute
-    :func:`topic_diversity`.
+    Topics that no document uses are all equal, so they match perfectly and increase the stability.
+    If there are such topics, :func:`topic_diversity` is low.
 
     Examples
     --------
@@ -405,8 +405,8 @@ def topic_checksum(topics: Any) -> str:
     Returns
     -------
     str
-        The first 16 hexadecimal digits of the SHA-256 of the weights, in the order of topics, as
-        little-endian float64.  Any change of a weight changes the checksum.
+        The first 16 hexadecimal digits of the SHA-256 of the weights, as little-endian float64.
+        Any change of a weight, or of the order of the topics, changes the checksum.
 
     Raises
     ------

@@ -55,8 +55,8 @@ def _make_legible(figure: Any) -> None:
         script = unicodedata.name(lost[0], "unknown").split()[0].title()
         warn_user(
             f"No installed font has {len(lost)} of the characters in the figure, such as "
-            f"{lost[0]!r} ({script}). They are drawn as boxes. Install a font for this script, "
-            "such as a Noto font, and delete the folder that matplotlib.get_cachedir() returns."
+            f"{lost[0]!r} ({script}). These characters are drawn as boxes. Install a font that has "
+            "them, such as a Noto font, and delete the font cache in matplotlib.get_cachedir()."
         )
 
 

@@ -231,7 +231,7 @@ class LocalVariational(Learned):
     def learned(self) -> Tempering:
         """The learned rule that computes the temperatures of documents in predictions.
 
-        It does not rescale, so the temperature of a document does not depend on other documents.
+        Temperatures are not rescaled, so each depends only on the document itself.
         """
         return Tempering(1.0, rule=self._rule(None)) if self._step else UNTEMPERED
 

@@ -74,8 +74,8 @@ def word_intrusion(
     -------
     Sheet
         ``questions`` has the columns ``option_1`` to ``option_6``, and ``answer``, in which coders
-        enter the number of an option.  ``key`` has the columns ``topic``, ``label``, ``answer``,
-        ``intruder`` and ``options`` (the number of options).
+        enter the number of an option.  ``key`` has the columns ``topic``, ``label``, ``answer``
+        (the right option), ``intruder`` and ``options`` (the number of options).
 
     Raises
     ------
@@ -158,8 +158,8 @@ def topic_intrusion(
     Sheet
         ``questions`` has the columns ``text``, ``option_1`` to ``option_4``, and ``answer``, in
         which coders enter the number of an option.  ``key`` has the columns ``topic`` (the largest
-        topic), ``label``, ``answer``, ``intruder``, ``document`` and ``options`` (the number of
-        options).
+        topic), ``label``, ``answer`` (the right option), ``intruder``, ``document`` and ``options``
+        (the number of options).
 
     Raises
     ------

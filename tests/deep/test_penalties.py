@@ -129,7 +129,7 @@ def test_a_distance_that_goes_wrong_later():
 def test_a_statistic_that_changes_its_shape():
     penalty = ProximityPenalty(my_mean).plan(9)
     penalty(torch.zeros(2), 0, 1.0)
-    words = r"has 3 values now, but had 2 before.* must not change"
+    words = r"has 3 values now, but had 2 before.* Keep its shape"
     refused(words, penalty, torch.zeros(3), 1, 1.0)
 
 
