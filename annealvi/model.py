@@ -43,9 +43,9 @@ class LocalRule(Protocol):
 class FactorLimits(NamedTuple):
     """Limits on the logits of binary factors; a factor that would exceed its limits gets its own T.
 
-    The logit of a factor is log q(z = 1) - log q(z = 0).  Let a be the logit that maximises the
-    objective at T = 1.  If a is within the limits, the new logit is a.  Otherwise it is the limit
-    nearest to a or ``centre + inverse * (a - centre)``, whichever is further from the centre.
+    Let a be the logit log q(z = 1) - log q(z = 0) that maximises the objective at T = 1.  If a is
+    within the limits, the new logit is a.  Otherwise it is the nearer limit or
+    ``centre + inverse * (a - centre)`` (see Attributes), whichever is further from the centre.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class FactorLimits(NamedTuple):
     centre : ndarray of shape (K,)
         The logit towards which each factor is pulled.
     lower, upper : ndarray of shape (K, n)
-        The limits: logits below and above the centre, which may be infinite.  There is one column
-        for each column of :meth:`BinaryFactors.factors`.
+        The limits: logits below and above the centre, which may be infinite.  n is the number of
+        columns of :meth:`BinaryFactors.factors`.
     """
 
     inverse: float
@@ -65,7 +65,7 @@ class FactorLimits(NamedTuple):
 
 
 class Tempering(NamedTuple):
-    """The temperature of one step, and what it applies to.
+    """The temperature of one step, and the parts of the model that are tempered.
 
     Attributes
     ----------

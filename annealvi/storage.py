@@ -53,9 +53,9 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     NotFittedError
         If the estimator is not fitted.
     TypeError
-        If the estimator is of another class, or if a parameter cannot be written.  A parameter can
-        be None, a number, a string, an array or list of these, a temperature or schedule of
-        annealvi, a LogPartition, a RandomState or a function.
+        If `estimator` is not an estimator of annealvi, or if a parameter cannot be written.  A
+        parameter can be None, a number, a string, an array or list of these, a temperature or
+        schedule of annealvi, a LogPartition, a RandomState or a function.
     OSError
         If the file cannot be written.
 

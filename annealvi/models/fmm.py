@@ -31,7 +31,7 @@ where the energy, which does not contain the base measure, is
 With ``form="posterior"`` (Abrol et al. 2014) p(mu) is also tempered: its variance is T sigma_mu.
 
 If X has many features, as images do, the two products with X take most of the time of an iteration.
-A kernel updates nu of all data once, which takes about K^2 operations for each datum.
+One update of nu of all data, in compiled code, takes about K^2 operations for each datum.
 """
 
 from __future__ import annotations
@@ -380,7 +380,7 @@ class FMM(Mixture):
         if [array.shape for array in held] != [K, nu.shape, nu.shape]:
             raise ValueError(  # the kernel would read past the ends of these arrays
                 f"The arrays of FactorLimits must have the shapes {K}, {nu.shape} and {nu.shape} "
-                f"with padding. Got {', '.join(str(array.shape) for array in held)}."
+                f"including padding. Got {', '.join(str(array.shape) for array in held)}."
             )
         kernels.held_sweep(projection, *of_datum, limits.inverse, *held, n_threads, nu, inverse)
         # b is a ratio of differences, which may be 0 near the centre

@@ -2,8 +2,8 @@
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
 objective is smoother, which helps the fit to find a good optimum.  Before each step the optimiser
-calls ``tempering(step)`` of the temperature object, which returns b = ``inverse(step)`` and what is
-raised to this power.  After the local part of the step it calls ``observe`` with the result.
+calls ``tempering(step)``, which returns b = ``inverse(step)`` and whether the priors are raised to
+this power too.  After the local part of the step the optimiser calls ``observe`` with the result.
 
 References
 ----------
@@ -66,7 +66,7 @@ class Temperature(BaseEstimator):
         steps_per_pass : float, default=1
             Number of steps in one pass over the data.
         model : Model, optional
-            The model to fit.  Temperatures that are learned from the data need it.
+            The model to fit; required if the temperature is learned from the data.
         """
         self.check()
         planned = clone(self)

@@ -77,8 +77,8 @@ class Choice:
     recommended : int
         The recommended number of topics, one of `ks`.
     rule : str
-        A sentence that explains the recommendation.  Further sentences list numbers that are about
-        as good, and advise more comparisons if the smallest or largest of `ks` is recommended.
+        An explanation of the recommendation, with other numbers of topics that are about as good,
+        and the advice to compare more numbers if the smallest or largest of `ks` is recommended.
     n_documents : int
         Number of documents that were used for the measures; X may contain more documents.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
@@ -205,9 +205,9 @@ def choose_n_topics(
     ks : sequence of int, default=(10, 20, 50, 100, 200)
         The numbers of topics to compare.
     n_runs : int, default=3
-        Number of runs.  A difference between numbers of topics is uncertain if it is smaller than
-        the standard deviation over runs.  The measure ``stability`` compares the topics of two
-        runs, so it requires at least two.
+        Number of runs.  If a measure differs between two numbers of topics by less than its
+        standard deviation over runs, the difference is uncertain.  The measure ``stability``
+        compares the topics of two runs, so it requires at least two.
     criterion : {"quality", "held_out_log_likelihood"}, default="quality"
         The measure on which the recommendation is based.
 
@@ -275,7 +275,7 @@ def choose_n_topics(
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
         got = f"{X.shape[1]} words and {X.shape[0]} documents that contain words"
-        raise BadParameter("X", "counts of at least two words in at least two documents", got)
+        raise BadParameter("X", "a corpus with at least two words and two nonempty documents", got)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
     measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
     topics: list[list[NDArray]] = [[] for _ in sizes]

@@ -490,7 +490,7 @@ class TopicModel(
         Raises
         ------
         TypeError
-            If `vectorizer` or `lda` is of another class.
+            If `vectorizer` is not a CountVectorizer, or `lda` is not a TemperedLDA.
         ValueError
             If `vectorizer` and `lda` do not have the same number of words.
         NotFittedError
@@ -668,8 +668,8 @@ class TopicModel(
         TypeError
             If `lda` is not a TemperedLDA.
         ValueError
-            If `lda` has another number of words, or if `seed_topics` or `labels` contain a topic
-            that does not exist.
+            If `lda` and this model do not have the same number of words, or if `seed_topics` or
+            `labels` contain a topic that does not exist.
         """
         check_is_fitted(self)
         _check_lda(lda, len(self.feature_names_))

@@ -88,8 +88,8 @@ _WORDS = {"n": COUNT, "relevance": SHARE}
 class TopicSummary:
     """A summary of a fitted topic model and of its documents, returned by `describe`.
 
-    A summary contains arrays, which do not change when the model is fitted further.  Only the
-    labels of a summary can be set.  In methods, pass a topic as its number or its label.
+    A summary does not change when its model is fitted further.  Only the labels of a summary can be
+    set.  In methods, pass a topic as its number or its label.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class TopicSummary:
         """The labels of topics, which consist of three words unless you set other labels.
 
         A label consists of the three most relevant words, without words that differ from an earlier
-        word only in their ending.  A topic with seed words has the name of its seed words as label.
+        word only in their ending.  A topic with seed words is labelled by its name in `seed_words`.
 
         Set one label by ``summary.labels[3] = "space"``, several by a dict, as in ``summary.labels
         = {3: "space"}``, or all by a list.  All labels must differ.  A label that you set is also
@@ -479,7 +479,7 @@ class TopicSummary:
 
     @property
     def word_table(self) -> Any:
-        """A table of the words, or of the genes or regions if the model was fitted to cells.
+        """A table of the words, or of genes or genomic regions if the model was fitted to cells.
 
         Returns
         -------
@@ -524,8 +524,8 @@ class TopicSummary:
         """Write shares, topics, assignments and certainty into an AnnData.
 
         - ``obsm["X_topics"]``: shares of the topics in each cell;
-        - ``varm["topics"]``: probabilities of genes or regions in topics, 0 for genes or regions
-          that the model does not contain;
+        - ``varm["topics"]``: probabilities of genes or genomic regions in topics, 0 for those that
+          the model does not contain;
         - ``varm["in_topics"]``: whether a gene or region is one of the topic's :meth:`members`;
         - ``obs["topic"]`` and ``obs["topic_certainty"]``: columns of `document_table`;
         - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, ``coherence``
@@ -546,7 +546,7 @@ class TopicSummary:
         ImportError
             If `adata` is None, and anndata is not installed.
         ValueError
-            If `adata` has another number of cells.
+            If `adata` does not have the same number of cells as the summary.
         """
         return outward.to_anndata(self, adata)
 
@@ -593,7 +593,7 @@ class TopicSummary:
         The first term allows for the choice of documents, and the second term for the uncertainty
         of the shares of each document.  The third term, which requires a summary with r refits,
         allows for the uncertainty of the topics.  Instead of the second term, :meth:`effects` uses
-        random draws of the shares; the term is the limit for infinitely many draws.
+        random draws of the shares, whose contribution approaches this term with more draws.
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -661,7 +661,7 @@ class TopicSummary:
             so include a column of ones.
         data : pandas.DataFrame or dict of str to array-like, optional
             The covariates, with a row for each document.  Dates are converted to years, such as
-            2020.5, and other times must be numbers, such as days since the first document.
+            2020.5.  For another unit of time, pass numbers, such as days since the first document.
             Documents without words or with a missing covariate are excluded.  If the documents have
             a pandas index, a Series or DataFrame of covariates is matched to this index.
         topics : list of int or str, optional
@@ -741,8 +741,8 @@ class TopicSummary:
             The group of each document, as in `by_group`.  Documents whose group is None or NaN are
             excluded.  To compare only two of many groups, set the other groups to None.
         n : int, default=10
-            Number of words of each group.  Only words that the group uses more often than the other
-            groups, and at least five times, are listed.  None means all words of the topic.
+            Number of words of each group, or None for all words.  With a number, only words that
+            the group uses at least five times, and more often than the other groups, are listed.
         prior : float, default=500
             The sum :math:`\alpha_0` of the prior counts :math:`\alpha_w`, from 1e-6 to 1e12.
 
@@ -815,13 +815,13 @@ class TopicSummary:
             - ``support``: the share of `refits` that found a similar topic.  Without refits it is
               the share of the fit's runs (`topic_support_` of the model), or NaN if unknown.  A
               topic with a share of runs below 1/3 is weak, unless its stability is at least 0.7;
-            - ``stability``: the median of the cosines between the topic and its matches in other
-              fits, which are the `refits` or, without refits, the fits of ``TopicModel("auto")``
-              and the `other` of :func:`describe`.  Topics of two fits are matched one to one.
-              Without other fits the stability is NaN.  A stability below 0.7 is weak;
+            - ``stability``: the median cosine similarity of the topic and its matches in the
+              `refits`.  Without refits, the matches are in the fits that ``TopicModel("auto")``
+              makes and in the model `other` of :func:`describe`.  Without these, stability is NaN.
+              Topics of two fits are matched one to one.  A stability below 0.7 is weak;
             - ``coherence``: how often the most probable words of the topic occur in the same
               documents, as NPMI.  A coherence below 0.08 is weak if the vocabulary has at least ten
-              words per topic.  Ten words drawn at random by frequency are rarely as coherent;
+              words per topic.  Ten words drawn at random from documents rarely reach 0.08;
             - ``distinctness``: the Hellinger distance to the nearest other topic, from 0 (the same
               words) to 1 (no common word).  A distinctness below 0.35 is weak.  Unlike
               ``exclusivity``, it does not decrease merely because there are many topics;
@@ -940,8 +940,8 @@ def describe(
         any object with ``components_`` of shape (K, V) and ``transform``.
     documents : iterable of str, {array-like, sparse matrix} of shape (D, V), or AnnData
         The documents to describe, usually those to which the model was fitted.  Every model accepts
-        word counts; a model of texts also accepts texts.  The columns of an AnnData are matched by
-        their names, if the model contains the names of its words.
+        word counts; a model with a vectorizer also accepts texts.  If the model contains its words,
+        the columns of an AnnData are matched to these words by name.
     feature_names : array-like of shape (V,), default=None
         The words.  None means the words of the model or, if it has no words, column numbers.
     texts : iterable of str, default=None
@@ -973,7 +973,7 @@ def describe(
     Raises
     ------
     TypeError
-        If `model` is not a topic model, or if texts are passed with a model of counts.
+        If `model` is not a topic model, or if it requires counts, but texts are passed.
     ValueError
         If the columns of `documents` do not match the words of the model, if no document contains
         any of these words, or if `texts`, `titles` or `feature_names` have the wrong length.

@@ -198,7 +198,7 @@ def test_wrong_numbers(ks):
 
 @cases(
     "documents, message",
-    (X[:1], "words in at least two documents. Got '150 words and 1 documents"),
+    (X[:1], "two nonempty documents. Got '150 words and 1 documents"),
     (np.zeros((5, 10)), "Got '10 words and 0 documents"),
     (X / 2, "'X' .* must be integer counts"),
     (-X, "Negative values in data"),
@@ -208,7 +208,7 @@ def test_wrong_documents(documents, message):
     refused(message, choose_n_topics, documents, [2], n_runs=1, random_state=0)
     message = "'model' parameter of choose_n_topics must be a TemperedLDA"
     refused(message, choose_n_topics, X, [2], model=20)
-    refused("at least two words in", choose_n_topics, np.full((5, 1), 3), [1])
+    refused("at least two words and", choose_n_topics, np.full((5, 1), 3), [1])
 
 
 def test_parallel_fits_and_checkpoints_change_nothing(tmp_path, capsys):

@@ -50,7 +50,7 @@ class Topic(NamedTuple):
 def groups_of(
     rows: Sequence[NDArray], n: int, n_neighbours: int | None = None, least: float = 0.0
 ) -> list[list[int]]:
-    """Merge topics until n groups are left.  Groups and their members are in ascending order.
+    """Merge topics until n groups are left, and return a sorted list of sorted lists of topics.
 
     `rows` contains the counts of words in each topic, K arrays of shape (V,).  Only counts above
     `least` are used.  With `n_neighbours`, a topic is compared only with the topics whose most
