@@ -1,5 +1,5 @@
-"""Readers of counts with names of rows and columns, such as cells by genes: from AnnData objects,
-.h5ad files, Matrix Market files and folders in the format of the company 10x Genomics."""
+"""Readers of matrices with named rows and columns, such as counts of genes in cells, from AnnData
+objects, .h5ad files, Matrix Market files and folders in the format of the company 10x Genomics."""
 
 from __future__ import annotations
 
@@ -92,15 +92,15 @@ def read_cells(source: Any, *, layer: str | None = None) -> Bunch:
 
         A .mtx matrix with features as rows, the format of 10x Genomics, is transposed.
     layer : str, default=None
-        The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
-        attribute `raw`.  None means its attribute `X`.
+        Which part of an AnnData or a .h5ad file contains the counts: the name of a layer, ``"raw"``
+        for the attribute `raw`, or None for the attribute `X`.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
         The attributes are `data`, a CSR matrix of cells by features; `feature_names`, an ndarray of
         str or None; `document_names`, the names of the cells; and `columns`, a dict of the columns
-        that describe the cells of an AnnData.  A number is added to repeated names of features.
+        that describe the cells of an AnnData.  A number is appended to repeated names of features.
 
     Raises
     ------

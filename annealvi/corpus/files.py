@@ -63,14 +63,14 @@ def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matri
 
 
 def check_gaps(most: int, n: int, what: str) -> int:
-    """Return the number of rows or columns for a largest index, unless it is far too large.
+    """Return `most` + 1, the number of rows or columns; raise an error if it is much too large.
 
-    Readers make a row or column for each index up to the largest, even if the file does not use it.
+    Readers make a row or column for each index up to `most`, even if the file does not use it.
     """
     limit = max(MOST_GAPS, 10 * n)
     if most >= limit:
         raise ValueError(
-            f"{what} must be less than {limit}. Got {most}. Number from 0 without large gaps."
+            f"{what} must be less than {limit}. Got {most}. Count from 0 without large gaps."
         )
     return most + 1
 

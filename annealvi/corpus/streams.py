@@ -28,7 +28,7 @@ BLOCK = 10_000
 
 @validated(block_size=COUNT)
 def stream_uci(path: str | os.PathLike, *, block_size: int = BLOCK) -> Blocks:
-    """Read a file of the UCI machine learning repository in blocks of documents.
+    """Read a bag-of-words file of the UCI machine learning repository in blocks of documents.
 
     The format is described in :func:`annealvi.corpus.read_uci`.  The entries of each document must
     be on consecutive lines, and documents must be in the order of their numbers.

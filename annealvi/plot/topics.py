@@ -282,12 +282,12 @@ def plot_topics_by_group(
 def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = None) -> Any:
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
-    If the covariate has two values, a dot shows the difference between a topic's shares at them,
-    and is filled if the interval does not contain 0.  For more values, the figure shows what the
-    mean shares would be if all documents had the same value and kept their other covariates.  If
-    there are more than ten values, a numeric covariate is drawn as curves, and of any other
-    covariate only the ten values with the smallest standard errors are drawn.  Topics that fewer
-    than two refits (further fits) found are drawn without an interval, as crosses or bare curves.
+    If the covariate has two values, a dot shows how much a topic's share differs between them, and
+    a filled dot means that the interval does not contain 0.  For more values, the figure shows what
+    the mean shares would be if all documents had the same value and kept their other covariates.
+    If there are more than ten values, a numeric covariate is drawn as curves, and of any other
+    covariate only the ten values with the smallest standard errors are drawn.  A cross or a curve
+    without an interval shows a topic that fewer than two refits of the model found again.
 
     Parameters
     ----------
@@ -502,8 +502,8 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
 def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
-    Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, starting
-    with the most similar pair.  :func:`annealvi.metrics.topic_stability` computes a mean cosine.
+    Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, the most
+    similar first.  :func:`annealvi.metrics.topic_stability` averages the cosines of best matches.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def call_statistic(
 
 @checked
 def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike = 0.0) -> None:
-    """Check that a statistic returns what an ascent needs, and that its derivative is correct.
+    """Check that a statistic returns valid numbers, and that its derivative is correct.
 
     :meth:`annealvi.proximity.ProximityAscent.ascend` calls this before its first step.
 

@@ -126,16 +126,16 @@ class Variational(Learned):
        r_m &\propto \pi_m \exp(b_m L - \log C(T_m)) \\
        \log b &\leftarrow (1 - d) \log b + d \log \sum_m r_m b_m,
 
-    where d is the damping and C(T) is the normaliser of the tempered likelihood.  L is the energy
-    E_q[log p(x, z | parameters)] of all data, without the base measure.  T is higher if the model
-    explains the data badly, and falls as the fit improves.
+    where d is the damping, b is 1/T, and C(T) is the normaliser of the tempered likelihood.  L is
+    the energy E_q[log p(x, z | parameters)] of all data, without the base measure.  T is higher if
+    the model explains the data badly, and falls as the fit improves.
 
-    For topic models C(T) depends on the global variables.  The paper averages C(T) over their
-    prior.  T then reaches 1 only if the data are as probable as data drawn from the *prior*:
-    :math:`-L \le H(1)` with :math:`H(T) = -d \log C / db`.  With sparse priors text is never that
-    probable, and T stays high.  With other priors T falls to 1 in the first steps.  By default C(T)
-    is computed at the current q.  T then approaches 1 when the data are as probable as data drawn
-    from the model.
+    For topic models the normaliser C(T) depends on global variables, such as the topics.  The paper
+    averages C(T) over the prior of these variables.  T then reaches 1 only if the data are as
+    probable as data drawn from the *prior*: L must be at least d log C / db at T = 1.  With sparse
+    priors text is never that probable, and T stays high.  With other priors T falls to 1 in the
+    first steps.  By default C(T) is computed at the current q.  T then approaches 1 when the data
+    are as probable as data drawn from the model.
 
     Parameters
     ----------
@@ -149,10 +149,10 @@ class Variational(Learned):
         The prior :math:`\pi`, positive numbers.  None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
         How log C(T) is computed.  ``"posterior"`` uses the current q.  ``"prior"`` averages over
-        the prior; topic models then use the lower bound N log E S, where N is the number of words,
-        S a word's tempered likelihood, summed over vocabulary and topics, and E the prior mean.
-        The bound has a closed form and the exact slope at T = 1.  A LogPartition or an array of
-        shape (M,) contains values on the same grid; see :func:`annealvi.partition.log_partition`.
+        the prior; topic models then replace log C(T) by a lower bound, N log E S.  N is the number
+        of words, S the sum of (theta_k beta_kv)^b over topics k and words v, and E the prior mean.
+        At T = 1 the bound has the derivative of log C(T).  A LogPartition or an array of shape (M,)
+        contains log C(T) for each T of the grid; see :func:`annealvi.partition.log_partition`.
         Models with an exact log C(T), such as mixtures, use it for ``"posterior"`` and ``"prior"``.
     damping : float or None, default=None
         At each step log T moves by this fraction of the distance to its new value, in (0, 1].  With
@@ -231,12 +231,12 @@ class Variational(Learned):
         ----------
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
             How log C(T) is computed; see :class:`Variational`.  For topic models ``"prior"``
-            differs from the paper's Eq. 18.  ``"prior"`` is the bound N log E S for the joint
-            likelihood of words and topic assignments, which LDA's updates temper.  It needs no
-            random draws.  Eq. 18 is a Monte Carlo estimate with assignments summed out.  To use Eq.
-            18, compute a LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same
-            grid, as in the example.  On 1,000 abstracts T then rises to 10 after the first step and
-            stays there (docs/understand/temperatures.md).
+            differs from the paper's Eq. 18.  ``"prior"`` is a bound that needs no random draws, and
+            tempers words together with their topic assignments, as the updates of LDA do.  Eq. 18
+            is a Monte Carlo estimate with assignments summed out.  To use Eq. 18, compute a
+            LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in the
+            example.  With Eq. 18 and 1,000 abstracts, T rises to 10 after the first step and stays
+            there (docs/understand/temperatures.md).
 
         Examples
         --------

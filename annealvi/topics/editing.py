@@ -30,9 +30,9 @@ REFINING_PASSES = 10
 def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     r"""Merge groups of topics: the topics of each group become one topic.
 
-    The word counts of a merged topic are the sum over the topics of its group, and the share of a
-    merged topic in a document is about the sum of their shares.  A merged topic has the position of
-    the first topic of its group, and the order of the other topics does not change.
+    The word counts of a group's topics are added.  The share of the merged topic in a document is
+    about the sum of the shares of the group's topics.  A merged topic has the position of the first
+    topic of its group, and the order of the other topics does not change.
 
     Parameters
     ----------

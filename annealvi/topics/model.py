@@ -188,9 +188,9 @@ class TopicModel(
         Random seed of the fit.  None means the `random_state` of `lda`.
     clusters : bool, default=True
         Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, by which `predict`
-        assigns each text to a single cluster.  The mixture has a cluster for each topic, which is
-        initialised with this topic.  The mixture increases the time of the fit by about a fifth,
-        and needs as much memory as two copies of the topics in float64.
+        assigns each text to a single cluster.  The mixture has one cluster for each topic, and each
+        cluster is initialised with its topic.  The mixture increases the time of the fit by about a
+        fifth, and needs as much memory as two copies of the topics in float64.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class TopicModel(
     lda_ : TemperedLDA
         The fitted topics.  The columns of its `components_` are the words of `feature_names_`.
     components_ : ndarray of shape (n_topics, n_words)
-        `components_` of `lda_`.  Divided by its row sums it is the probability of each word.
+        `components_` of `lda_`.  Each row, divided by its sum, is a topic's distribution of words.
     feature_names_ : ndarray of shape (n_words,) of str
         The words that are counted.
     dropped_words_ : dict of str to list of str
@@ -299,8 +299,8 @@ class TopicModel(
         """Learn the vocabulary and the topics of texts.
 
         If a KeyboardInterrupt or an error in the callback of `lda` ends the fit, the exception is
-        raised, and the model contains the topics learned so far, if any.  After an error in the fit
-        of the clusters it contains only the topics.  After any other error the model is unchanged.
+        raised, and the model contains the topics learned so far, if any.  If the clusters cannot be
+        fitted, the model has topics but no `mixture_`.  Other errors leave the model unchanged.
 
         Parameters
         ----------
@@ -351,10 +351,10 @@ class TopicModel(
             format of 10x Genomics; see :func:`annealvi.corpus.read_cells`.
         words : iterable of str, of length n_words, default=None
             The word of each column.  If any word contains a capital letter, `transform` does not
-            convert texts to lower case.  None means the names of genes or regions in X.
+            convert texts to lower case.  For cells, None means the names of genes or regions.
         layer : str, default=None
-            The layer of an AnnData or a .h5ad file that contains the counts, or ``"raw"`` for its
-            attribute `raw`.  None means its attribute `X`.
+            Which part of an AnnData or a .h5ad file contains the counts: the name of a layer,
+            ``"raw"`` for the attribute `raw`, or None for the attribute `X`.
         resume : path, optional
             A checkpoint of a fit to the same counts, from which the fit is resumed; see
             :meth:`TemperedLDA.fit`.
@@ -406,7 +406,7 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray:
-        """Fit the model, and return the topic proportions of the same texts.
+        """Fit the model to texts, and return the topic proportions of these texts.
 
         Parameters
         ----------
@@ -452,8 +452,8 @@ class TopicModel(
         TypeError
             If a block is not an iterable of str.
         ValueError
-            If a block is empty, or if `fit` would not accept the first block.  The model keeps what
-            it learned from earlier blocks.
+            If a block is empty, or if `fit` would not accept the first block.  After such an error
+            the model keeps what it learned from earlier blocks.
         """
         with writing(self):
             for block in blocks_of(texts):
@@ -570,7 +570,7 @@ class TopicModel(
         return classifier.predict(_known_counts(self.vectorizer_, texts, "the largest cluster"))
 
     def describe(self, documents: Any, **options: Any) -> TopicSummary:
-        """Summarise the topics of the model in documents, by :func:`annealvi.topics.describe`.
+        """Summarise topics, and which documents use them, with :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
@@ -923,7 +923,7 @@ class TopicModel(
     ) -> tuple[dict[str, Any], sparse.csr_matrix]:
         """Return the attributes that a fit sets, with `lda_` not fitted yet, and the word counts.
 
-        The documents are texts or, if `words` is not None, counts of these words.
+        `documents` are texts if `words` is None, and counts of `words` otherwise.
         """
         auto = isinstance(self.n_topics, str)
         vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)

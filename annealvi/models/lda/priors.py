@@ -258,10 +258,10 @@ class DocumentPartition:
     def of_batch(
         self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> tuple[NDArray[np.float64], float]:
-        """Compute the sum of log C_d over documents, of shape (M,), and theta's part of b * energy.
+        """Return the sum of log C_d over documents, of shape (M,), and theta terms of b * energy.
 
-        If a local step has converged, sum_v b n_dv phi_dvk = gamma_dk - alpha_k.  Then theta's
-        part, b sum_k E log theta_k sum_v n_v phi_vk, can be computed faster, without phi.
+        The theta terms are b sum_k E log theta_k sum_v n_v phi_vk.  After a converged local step,
+        sum_v b n_dv phi_dvk = gamma_dk - alpha_k, so phi is not needed to compute them.
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)

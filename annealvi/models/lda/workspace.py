@@ -54,9 +54,9 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
 
 
 def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
-    """Convert inverse temperatures to a dtype, with its smallest normal number as the least value.
+    """Convert inverse temperatures to `dtype`, with its smallest normal number as the minimum.
 
-    At this value the likelihood has no effect any more, even in float32.
+    At this minimum the likelihood has no effect any more, even in float32.
     """
     return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")
 
@@ -114,18 +114,18 @@ class LocalOptions:
         return TRAINING_SHARE if training else SINGLE_SHARE
 
     def relaxation(self, tempering: Tempering) -> tuple[float, float]:
-        """Return omega and the factor by which the tolerance of gamma is multiplied in training.
+        """Return the step length omega of gamma in training, and a factor for gamma's tolerance.
 
-        With ``over_relaxed`` and T below 1.2, changes of gamma after the first iteration are omega
-        = 1.5 times the change to the coordinate optimum.  gamma is then closer to its limit at a
-        given change, so the tolerance is doubled.  Otherwise omega and the factor are 1.
+        With ``over_relaxed`` and T below 1.2, each step of gamma after the first goes omega = 1.5
+        times as far as the coordinate optimum.  gamma is then nearer to convergence when steps
+        become short, so the tolerance is doubled.  Otherwise omega and the factor are 1.
         """
         if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION
         return 1.0, 1.0
 
     def sparsity(self, tempering: Tempering) -> float:
-        """Return the kappa of :mod:`annealvi.models.lda.documents` at a temperature.
+        """Return kappa, which makes topic shares sparse; see :mod:`annealvi.models.lda.documents`.
 
         With ``"sparse"``, kappa rises linearly from 0 at T = 1.5 to 0.5 at T = 1.
         """
@@ -224,13 +224,13 @@ MOST_BYTES = 1 << 26
 
 
 class WordIndices:
-    """Transposes blocks of documents, and keeps them for the next pass over the same documents.
+    """Transposes blocks of documents, and keeps the results for the next pass over these documents.
 
-    A block is kept when it is used for the second time or, if passes are `repeated`, for the first
-    time.  All kept blocks together take at most MOST_BYTES.  Nothing is kept of a stream, because
-    its documents are used once.  When a pass over other documents begins, the blocks in memory are
-    released.  A block is used again only if its documents still have the same words, because a
-    callback may have changed them.
+    A transposed block is kept from its second use on or, if the fit makes several passes, from its
+    first use on.  All kept blocks together take at most MOST_BYTES.  Nothing is kept of a stream,
+    because its documents are used once.  When a pass over other documents begins, the blocks in
+    memory are released.  A block is used again only if its documents still have the same words,
+    because a callback may have changed them.
     """
 
     def __init__(self, n_features: int, n_threads: int = 1) -> None:
@@ -380,7 +380,7 @@ class Buffers:
     def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
         """Return a context manager for a fit, which releases the buffers at the end of the fit.
 
-        At the end of a fit within another fit, small buffers are released only after an error.
+        If a callback makes another fit, that fit releases small buffers only after an error.
         """
         before, self._repeated = self._repeated, repeated
         outer = self._process if self.in_use else None  # set if a callback makes another fit
