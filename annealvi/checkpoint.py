@@ -129,7 +129,7 @@ class _Signals:
         """Let a waiting signal take effect, with the program's own handlers.
 
         The program's handlers are kept until the end of the fit, because a second Checkpoint of the
-        same fit may have stored this Checkpoint's handler as the program's, and may restore it.
+        same fit may pass a signal on to this one.
         """
         number, self.received = self.received, None
         if number is None:

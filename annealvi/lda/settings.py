@@ -239,8 +239,8 @@ def resolve(
 ) -> Settings:
     """Return the parameters of TemperedLDA, with values for open parameters.
 
-    A value that the user has passed takes precedence over the preset.  Each rule adds values that
-    follow from the passed values and the preset, and does not depend on the other rules.
+    A value that the user has passed takes precedence over the preset.  `_steps`, `_documents` and
+    `_budget` add values that follow from the passed values and the preset, in any order.
     """
     validated = parameters["validation_fraction"] is not None
     corpus = CorpusSize(int(parameters["n_components"]), n_samples, density, validated)
@@ -341,8 +341,7 @@ def largest_step(size: int) -> float:
     """Return the largest step size of minibatches of `size` documents.
 
     The step size is 0.2 for up to 4,096 documents.  For larger minibatches it is proportional to
-    the square root of `size`, up to 0.8: a fit then has fewer steps, each of which represents the
-    data better.
+    the square root of `size`, up to 0.8, because a fit then makes fewer and less noisy steps.
     """
     return float(np.clip(0.2 * np.sqrt(size / 4096), 0.2, 0.8))
 
@@ -388,13 +387,13 @@ def check_step(settings: Settings, temperature: Temperature, step: int, rho: flo
         advice = "use more passes, or set learning_offset and learning_decay"
         if settings.memory_spans is None:
             advice = (
-                f"or use a larger learning_offset than {settings.learning_offset!r} or a larger "
+                f"use a larger learning_offset than {settings.learning_offset!r} or a larger "
                 f"learning_decay than {settings.learning_decay!r}"
             )
         raise ValueError(
             "With form='posterior' the step size times the temperature must be less than 1. "
             f"Got {rho:.4g} * {1 / b:.4g} = {rho / b:.4g} at step {step + 1}. Use a lower "
-            f"temperature, {advice}."
+            f"temperature, or {advice}."
         )
 
 
@@ -446,7 +445,7 @@ def fit_dtype(
 def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
     """Return the `dtype` parameter or, if it is ``"auto"``, None.
 
-    With ``preset="sklearn"``, ``"auto"`` is `given`, as scikit-learn's results depend on its eps.
+    With ``preset="sklearn"``, ``"auto"`` is `given`, as scikit-learn's results depend on the dtype.
     """
     wanted = parameters["dtype"]
     if not is_open(wanted):

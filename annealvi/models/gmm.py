@@ -377,8 +377,8 @@ class GMM(Mixture):
     def log_joint(self, X: NDArray) -> NDArray[np.float64]:
         """E log w_k + E log N(x; mu_k, lambda_k), of shape (n_samples, K).
 
-        The exponentials, normalised over k, are phi at T = 1.  Their sum over k is p(x) at the
-        expected logarithms of the parameters.
+        The softmax over k is phi at T = 1.  The log-sum-exp over k is the part of the ELBO that
+        belongs to each datum.
         """
         return self._log_joint(self._centred(X))
 
@@ -420,7 +420,7 @@ class GMM(Mixture):
     def _tempered_prior(self, tempering: Tempering) -> Natural:
         """The prior or, with ``form="posterior"``, the prior raised to the power b.
 
-        If b differs between data, their mean b is used.
+        If each datum has its own b, the mean of b is used.
         """
         if tempering.form == "likelihood":
             return self.prior

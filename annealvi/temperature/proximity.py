@@ -24,14 +24,14 @@ TINY = float(np.finfo(np.float64).tiny)  # so that 0 log 0 is 0
 
 @dataclass(eq=False, repr=False)
 class Proximity(Temperature):
-    r"""A temperature for each binary factor, which keeps a statistic of q near its past values.
+    r"""A temperature for each binary variable (factor), so that q does not become certain too fast.
 
     Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective.  Here f is a
-    statistic of a factor q(z) = Bern(sigmoid theta), either its entropy H or its KL from the prior,
-    and :math:`\tilde f` is the average of f over the steps so far.  The distance d is :math:`\tilde
-    H - H`, or the KL minus its average, if this number is positive.  Otherwise q is less certain
-    than before, which is not penalised: d is 0.  Let a be the logit that plain inference would
-    choose.  The optimum is then theta = a / T, with a temperature T for each factor:
+    statistic of the posterior q(z) = Bern(sigmoid theta) of a factor z, either its entropy H or its
+    KL from the prior, and :math:`\tilde f` is the average of f over the steps so far.  The distance
+    d is :math:`\tilde H - H`, or the KL minus its average.  If this difference is negative, q is
+    less certain than before, and d is 0.  Let a be the logit that plain inference would choose.
+    The optimum is then theta = a / T, with a temperature T for each factor:
 
     .. math::
        T = 1 \text{ if } H(a) \ge \tilde H, \quad
@@ -53,7 +53,7 @@ class Proximity(Temperature):
     magnitude : float or None, default=None
         The first k, at least 0.  With 0 the fit is plain inference.  None means the mean over the
         data of -E_q[log p(x, z | parameters)] at the start, without the likelihood's normalising
-        constant.  This number is about as large as the logits, for X of any scale and any length.
+        constant.  This number is about as large as the logits, whatever the scale and size of X.
     gamma : float, default=1e-4
         The fraction of the first k that remains when k stops falling, in (0, 1].  The paper uses
         1e-5 to 1e-30, for millions of steps.  In the hundred steps of a usual fit, such values

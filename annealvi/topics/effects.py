@@ -82,7 +82,7 @@ class Effects:
     labels : dict of int to str
         The numbers and labels of the K topics.
     support : ndarray of shape (K,) or None
-        The share of refits (further fits of the model) that found a topic similar to each topic.
+        For each topic, the share of refits (further fits of the model) that found a similar topic.
 
     Attributes
     ----------
@@ -150,9 +150,9 @@ class Effects:
         ----------
         at : str or dict of str to object
             The name of a covariate, or a dict with a value, a list of values, or None for each
-            covariate.  A name alone or None means all values of the covariate, or at most 25 of
-            them, about evenly spaced, if it is numeric and has more than ten.  The mean shares are
-            computed as in `contrast`.
+            covariate.  A name alone or None means all values of the covariate.  If a numeric
+            covariate has more than ten values, at most 25 about evenly spaced ones are used.  The
+            mean shares are computed as in `contrast`.
 
         Returns
         -------

@@ -29,7 +29,7 @@ _CODES = {"year": "YE", "quarter": "QE", "month": "ME", "week": "W", "day": "D"}
 
 
 def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Compute the average share of each topic in the documents in which its words occur.
+    r"""Compute the mean share of each topic in documents, weighted by its number of words in each.
 
     .. math::
         \sum_d n_d \theta_{dk}^2 \Big/ \sum_d n_d \theta_{dk}

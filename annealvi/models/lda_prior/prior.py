@@ -1,6 +1,6 @@
-r"""The normaliser log C(T) of latent Dirichlet allocation, averaged over its prior.
+r"""The normaliser C(T) of the tempered likelihood of LDA, averaged over the prior of LDA.
 
-For D documents with lengths n_d, at b = 1/T, the normaliser is
+For D documents with lengths n_d, at b = 1/T,
 
 .. math::
    C = E_\beta \prod_d E_\theta [S(\theta, \beta)^{n_d}], \qquad
@@ -12,16 +12,16 @@ collapsed form, Eq. 18 of Mandt et al. (2016), tempers p(w | theta, beta).
 
 **Exact values for tiny problems.**
 
-In the explicit form, the expectations over theta and beta of products of powers are ratios of
-Gamma functions.  C depends on assignments only through the number of words n_dk of each topic in
-each document:
+In the explicit form, the expectations over theta and beta of products of powers are ratios of Gamma
+functions.  Assignments of words to topics contribute equally to C if they have the same number n_dk
+of words of each topic k in each document d, so C is a sum over these numbers:
 
 .. math::
    C = \sum_{(n_{dk})} \prod_d \Big[ \frac{n_d!}{\prod_k n_{dk}!}
        E \prod_k \theta_{dk}^{b n_{dk}} \Big] \prod_k E \Big[ \sum_v \beta_{kv}^b \Big]^{n_k},
    \qquad n_k = \sum_d n_{dk}.
 
-Documents enter this sum one by one, in a table over (n_1, ..., n_K).  All terms are positive.
+Documents are added one by one to a table of partial sums, all positive, for all (n_1, ..., n_K).
 
 In the collapsed form C is not a finite sum, and is integrated numerically.  In stick-breaking
 coordinates the prior is a product of Beta distributions.  In each coordinate x the integrand is
@@ -397,7 +397,7 @@ class LDAPrior:
 
     @checked
     def log_mean_word(self, inverse: ArrayLike) -> NDArray[np.float64]:
-        r"""Compute log E S for the explicit form: S is the sum of a word's tempered likelihood.
+        r"""Compute log E S for the explicit form, where S sums p(w, z | theta, beta)^b over w, z.
 
         The moments of the Dirichlet distribution are E theta_k^b = B(A, b) / B(alpha_k, b) with A =
         sum_k alpha_k, and similarly for beta.  Minus the derivative of log E S at b = 1 is H(1) =
@@ -443,9 +443,9 @@ class LDAPrior:
 
         New theta are drawn for each beta and for each of G groups of documents.  If there are few
         documents, each group is a single document, and the estimate of C is unbiased.  Otherwise
-        documents share draws.  A product of means over the same draws is not the mean of the
-        product, so C is too large.  The relative error is about D (D / G - 1) / (2 n_theta) times
-        the relative variance of S^n over theta, if this number is small.
+        the documents of a group share draws, so the errors of their means are positively
+        correlated, and C is too large on average.  The relative error, if it is small, is about
+        D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta.
         """
         grid = PowerGrid(inverse)
         return self._draw(grid, draws, *self._groups(grid, draws.n_theta))[0]
@@ -549,8 +549,8 @@ def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np
         raise BadParameter(name, f"integers in [0, {MOST_WORDS}]", wrong[0])
     if not np.any(array):
         raise ValueError(
-            "The 'document_lengths' parameter of LDAPrior must contain a positive length. Got "
-            f"only zeros for {array.size} documents instead."
+            "The 'document_lengths' parameter of LDAPrior must contain at least one positive "
+            f"length. Got only zeros for {array.size} documents instead."
         )
     distinct, copies = np.unique(array.astype(np.int64), return_counts=True)
     total = sum(int(n) * int(c) for n, c in zip(distinct, copies, strict=True))

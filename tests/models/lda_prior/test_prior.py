@@ -211,7 +211,7 @@ test_bad_input = refusals(
     ),
     (dict(document_lengths=[]), r"'document_lengths'.*one-dimensional.*Got shape \(0,\)"),
     (dict(document_lengths=7), r"'document_lengths'.*one-dimensional.*Got shape \(\)"),
-    (dict(document_lengths=[0, 0]), r"a positive length. Got only zeros for 2 documents"),
+    (dict(document_lengths=[0, 0]), r"one positive length. Got only zeros for 2 documents"),
     (dict(doc_topic_prior=0.0), r"'doc_topic_prior'.*positive and finite.*Got 0.0"),
     (dict(doc_topic_prior=[1.0, 2.0, 3.0]), r"'doc_topic_prior'.*shape \(2,\).*\(3,\)"),
     (dict(topic_word_prior=np.inf), r"'topic_word_prior'.*positive and finite.*Got inf"),
