@@ -91,9 +91,8 @@ class TemperedFMM(
         - ``"annealed"``: T falls exponentially over the first half of `max_iter` iterations.  T
           starts at 10 times ``n_samples * pi / n_features``, limited to the range from 1.5 to 10.
         - ``"variational"``: T is learned from the data, on a grid from 1 to 100.
-        - ``"proximity"``: each bit :math:`z_{nk}` has its own temperature, which slows down bits
-          that become certain too fast; see :class:`Proximity`.  The components are updated at T =
-          1.
+        - ``"proximity"``: each bit :math:`z_{nk}` has its own temperature, which slows bits that
+          become certain too fast; see :class:`Proximity`.  The components are updated at T = 1.
         - An object of :mod:`annealvi.temperature`.
 
         At high T components could shrink to zero.  Therefore, while T falls, each component is
