@@ -1,7 +1,7 @@
 """Checks of sparse input: the structure of a matrix is checked before any other code reads it.
 
-A sparse matrix of SciPy consists of arrays that any code can change.  SciPy, scikit-learn and the
-kernels do not check them: if an index is out of range, memory outside of the arrays is accessed.
+A sparse matrix of SciPy consists of arrays that any code can change.  SciPy, scikit-learn and our C
+code do not check these arrays, and access other memory if an index is out of range.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def check_csr(X: Any, **options: Any) -> sparse.csr_matrix:
 def check_words(estimator: Any, X: Any, method: str, *, reset: bool = False) -> sparse.csr_matrix:
     """Check word counts, and return them as a canonical CSR matrix of float32 or float64.
 
-    The caller must check that the sums of the counts are in range.
+    The caller must check that the dtype can represent the sum of all counts.
     """
     if _are_texts(X):
         raise TypeError(
@@ -141,7 +141,7 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     if isinstance(shape, tuple) and len(shape) != 2:
         raise ValueError(f"Expected 2D input, got input with shape {shape}.")
     if not all(isinstance(side, Integral) for side in shape or ()):
-        raise ValueError(f"The sparse matrix {name} is damaged: its shape is {shape}.")
+        raise ValueError(f"The sparse matrix {name} is damaged: non-integer shape {shape}.")
     try:
         return _checked(X)
     except DAMAGE as error:

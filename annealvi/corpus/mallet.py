@@ -105,7 +105,7 @@ def read_mallet_weights(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If the file does not have this format.
+        If the file does not have MALLET's format for word weights.
     """
     with opened(path, "topic-word weights of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
@@ -140,7 +140,7 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If the file does not have this format.
+        If the file does not have MALLET's format for topic proportions.
     """
     with opened(path, "document topics of MALLET") as stream:
         rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
@@ -197,12 +197,12 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
     OSError
         If the file cannot be opened.
     ValueError
-        If the file does not have this format.
+        If the file does not have MALLET's format for topic keys.
     """
     with opened(path, "topic keys of MALLET") as stream:
         rows = [line.split("\t") for line in read_lines(stream)]
         if not rows or any(int(row[0]) != number for number, row in enumerate(rows)):
-            raise ValueError("its lines must begin with the numbers of topics, counted from 0.")
+            raise ValueError("its lines must begin with the topic numbers 0, 1, 2, etc.")
         prior = np.array([float(row[1]) for row in rows])
         words = [row[2].split() for row in rows]
     return Bunch(words=words, doc_topic_prior=prior)

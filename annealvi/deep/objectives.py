@@ -19,7 +19,7 @@ the gradient of J_T alone.  The states before :math:`z_T` are meant to be broad,
 to them would be broad too.  A weight beta, which may rise during a fit, multiplies log r and log q
 (appendix D of the paper).  If :math:`f_0` is a prior, beta also multiplies the prior (Eq. 2 of the
 paper).  Beta acts as the temperature of log f, so a fit whose beta begins below 1 is cold at first.
-The functions below return one estimate for each draw.  A fit *maximises* the average of estimates.
+The functions below return one estimate for each draw.  A fit *maximises* their average.
 """
 
 from __future__ import annotations

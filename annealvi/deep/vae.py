@@ -278,8 +278,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         Transition t of n is then fitted to :math:`p(z) p(x \mid z)^{t/n}`.  Not used if n = 0.
     decoder_steps : {"all", "elbo"}, default="all"
         Which steps update the decoder.  With ``"elbo"``, steps with annealed objectives do not
-        update the decoder.  With ``"all"``, they update it from draws of the last transition; draws
-        of earlier transitions are meant to be broader than the posterior.
+        update the decoder.  With ``"all"``, these steps update the decoder from draws of the last
+        transition only, because earlier draws are meant to be broader than the posterior.
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule` (a warm-up).
         Afterwards beta is 1.  Beta is the weight of all terms of the objective except log p(x | z).
@@ -315,8 +315,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         The temperature of each step.
     history_ : dict of str to ndarray
         About a thousand records of ``pass``, ``step``, ``temperature``, ``seconds`` and ``elbo``.
-        ``elbo`` is the ELBO per datum at T = 1, averaged over all minibatches since the last
-        record, including those with annealed objectives.
+        ``elbo`` is the ELBO per datum at T = 1, averaged over all steps since the last record,
+        including steps with annealed objectives.
     n_iter_ : int
         Number of steps made.
     n_features_in_ : int

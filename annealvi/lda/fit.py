@@ -1,4 +1,4 @@
-"""A fit of TemperedLDA: its plan, its runs, and the steps after a merge; and fits of streams.
+"""The `fit` of TemperedLDA (its plan, its runs and the steps after a merge) and `partial_fit`.
 
 **Merged runs.**  Each run is a short fit.  The topics of all runs are collected, and two topics at
 a time are merged until K are left.  The counts of a merged topic are the mean over the runs.  The

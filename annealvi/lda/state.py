@@ -239,7 +239,7 @@ class LDAState:
 
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
-        """Return a context in which to make steps; at its end, write a record and free the buffers.
+        """Return a context manager for steps; on exit it writes a record and frees the buffers.
 
         With `keep`, the buffers are kept for further steps unless there is an error.
         """

@@ -84,7 +84,7 @@ def split_tokens(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Word counts, which must be non-negative integers, in any dtype.
     observed : float, default=0.5
-        Share of each document's tokens in the observed part.  The number of tokens is rounded up.
+        Share of each document's tokens in the observed part, whose size is rounded up.
     random_state : int, RandomState instance or None, default=None
 
     Returns
@@ -175,8 +175,8 @@ def document_completion(
     to compare different methods and libraries.
 
     The method by which E[theta] is inferred can change the score as much as the topics do.  To
-    compare the topics of two fits, use the same inference for both.  ``method="cvb0"`` infers from
-    the topics alone, with the same prior for every model (docs/record/inference.md).
+    compare the topics of two fits, use the same inference for both.  ``method="cvb0"`` takes only
+    the topics from a model, and uses the same prior for every model (docs/record/inference.md).
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class TemperedFMM(
     noise_variance : float or "learn", default="learn"
         The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of X
         and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
-        with a ``"variational"`` temperature: only T times the variance could be learned.
+        with a ``"variational"`` T: the data determine only the product of T and the variance.
     component_variance : float or None, default=None
         The prior variance :math:`\sigma_\mu` of the components.  None means the mean square of
         X, so that a component may be as large as a datum.
@@ -91,13 +91,13 @@ class TemperedFMM(
         - ``"annealed"``: T falls exponentially over the first half of `max_iter` iterations.  T
           starts at 10 times ``n_samples * pi / n_features``, limited to the range from 1.5 to 10.
         - ``"variational"``: T is learned from the data, on a grid from 1 to 100.
-        - ``"proximity"``: each bit :math:`z_{nk}` has a temperature, which keeps the bit's entropy
-          near past values; see :class:`Proximity`.  The components are updated at T = 1.
+        - ``"proximity"``: each bit :math:`z_{nk}` has its own temperature, which slows bits that
+          become certain too fast; see :class:`Proximity`.  The components are updated at T = 1.
         - An object of :mod:`annealvi.temperature`.
 
-        At high T components could shrink to zero.  Therefore, while T falls, each iteration is
-        followed by a random move of the components.  The move is a random vector, a hundredth as
-        long as those from which ``init="random"`` starts.
+        At high T components could shrink to zero.  Therefore, while T falls, each component is
+        moved at random after every iteration, by a hundredth of the length of the initial vectors
+        of ``init="random"``.
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-4
@@ -113,8 +113,8 @@ class TemperedFMM(
         - ``"data"``: random rows of X.
         - ``"kmeans++"``: rows of X chosen by D^2 sampling (:func:`sklearn.cluster.kmeans_plusplus`)
           from 2,000 random rows or, with over 200 components, 10 rows per component.  The rows are
-          scaled to the length of the vectors of ``"random"``.  ``"kmeans++"`` mostly helps plain
-          inference, and makes no difference to an annealed fit (docs/record/evidence.md).
+          scaled to the length of the vectors of ``"random"``.  ``"kmeans++"`` usually improves
+          plain inference, and makes no difference to an annealed fit (docs/record/evidence.md).
         - An array of shape (n_components, n_features).
     n_init : int, default=1
         Number of fits from different starting points.  The fit with the best ELBO is kept.
@@ -165,7 +165,7 @@ class TemperedFMM(
         and the path contains 1 / mean(1/T).
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
-        grid, after the last step in which T was learned.  T slowly approaches 1 / E_q[1 / T].
+        grid, when T was last learned.  The fit's T slowly approaches the harmonic mean of q(y).
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         `temperature_posterior_` after each step in which T was learned, in float32.
     history_ : dict of str to ndarray
@@ -387,8 +387,8 @@ class TemperedFMM(
         learns = temperature.learns and not temperature.per_document
         if learns and isinstance(self.noise_variance, str):
             raise ValueError(
-                "noise_variance='learn' needs a temperature that is not variational, because only "
-                "T times the variance can be learned. Set noise_variance or temperature='annealed'."
+                "noise_variance='learn' cannot be combined with a variational temperature, because "
+                "only their product can be learned. Set noise_variance or temperature='annealed'."
             )
         mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2

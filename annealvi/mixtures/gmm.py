@@ -168,7 +168,7 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         The temperature of each iteration.
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
-        grid, after the last step in which T was learned.  T slowly approaches 1 / E_q[1 / T].
+        grid, when T was last learned.  The fit's T slowly approaches the harmonic mean of q(y).
     temperature_posterior_path_ : ndarray of shape (n_learning_steps, grid)
         `temperature_posterior_` after each step in which T was learned, in float32.
     history_ : dict of str to ndarray

@@ -326,7 +326,7 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
 def matches(a: Any, b: Any) -> Grid:
     """Return the cosines between the topics of `a` (rows) and those of `b` (columns).
 
-    Pairs with the largest total cosine are on the diagonal, and the most similar pair comes first.
+    The diagonal is the one-to-one matching with the largest sum of cosines, in descending order.
     """
     check_summaries(a, b, ("a", "b"))
     cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)

@@ -24,8 +24,8 @@ where :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k` is the residual.  The gradie
    \partial L / \partial \mu_k &= \sum_i [\lambda_{ik} r_i
        - \lambda_{ik} (1 - \lambda_{ik}) \mu_k] / \sigma^2.
 
-The coordinate update sets logit lambda to a.  The equations are Eqs. 4 to 7 of Altosaar,
-Ranganath, Blei (2018); their Eq. 6 leaves out the prior.
+The coordinate update sets theta to a, where the gradient is 0.  The equations are Eqs. 4 to 7 of
+Altosaar, Ranganath, Blei (2018); their Eq. 6 leaves out the prior.
 """
 
 from __future__ import annotations

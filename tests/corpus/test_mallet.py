@@ -96,7 +96,7 @@ def test_one_topic_of_each_document_is_no_pair_of_shares(tmp_path):
     (read_mallet_doc_topics, PAIRS.replace("0.75", "0.8"), "sum to at most 1"),
     (read_mallet_doc_topics, PAIRS.replace("\t1\t0.75", "\t0\t0.75"), "All topics must differ"),
     (read_mallet_weights, WEIGHTS.replace("1\tgène", "1000000000000\tgène"), "the weights of"),
-    (read_mallet_topic_keys, "1\t0.5\tstar\n", "numbers of topics, counted from 0"),
+    (read_mallet_topic_keys, "1\t0.5\tstar\n", "begin with the topic numbers 0, 1, 2"),
     (read_mallet_topic_keys, STATE, "cannot be read as topic keys of MALLET: "),
 )
 def test_wrong_files(tmp_path, read, text, message):

@@ -56,7 +56,7 @@ FACTORS = [
     NO_JOBS,
     (
         dict(temperature="variational"),
-        "noise_variance='learn' needs a temperature that is not variational",
+        "noise_variance='learn' cannot be combined with a variational temperature",
     ),
 ]
 ROUND, HOT = dict(covariance_type="spherical"), Annealed(50, form="posterior")

@@ -53,7 +53,7 @@ class Statistics:
 
     Rows are in the order in which words first occurred; see :class:`TopicWeights`.
 
-    If all documents of a step are in one block, their statistics are summed only when they are
+    If one block contains all documents of a step, its statistics are summed only when they are
     needed: row by row by :meth:`step_rows`, or all of them by :attr:`values`.
     """
 
@@ -104,7 +104,7 @@ class Statistics:
         return self.values[self.row_of[words], :n_topics]
 
     def seen(self, dense_share: float) -> tuple[NDArray[np.bool_], NDArray]:
-        """Return which words occurred, and a padded copy of their rows, in the order of words.
+        """Return which words occurred, and a padded copy of their rows, in vocabulary order.
 
         If at least the share `dense_share` of all words occurred, there are rows for all words.
         """
@@ -441,7 +441,7 @@ class Topics:
     def merged(self, several: Sequence[NDArray]) -> NDArray:
         """Merge the `counts` of several fits, and return lambda; see `merging.py`.
 
-        The counts of a merged topic are the sum over its topics, divided by the number of fits.
+        The counts of the topics merged into one are added and divided by the number of fits.
         """
         rows = [row for counts in several for row in counts]
         size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
