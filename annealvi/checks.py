@@ -98,8 +98,8 @@ def naming(owner: str) -> Iterator[None]:
 def n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`; None means 1 unless in a joblib context.
 
-    Only None is passed on to joblib.  Where no processes can be started, joblib would return 1 for
-    any number, although threads can be started there.
+    Only None is passed on to joblib.  On a machine that can start threads but no processes, joblib
+    would return 1 for every `n_jobs`.
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
@@ -228,7 +228,7 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
     if not square <= most:
         raise ValueError(
-            f"The sum of the squares of {name} must be at most {most:.3g}, the limit of {X.dtype}. "
+            f"The sum of the squares of {name} must be at most {most:.3g}, or {X.dtype} overflows. "
             f"The largest absolute value is {np.max(np.abs(X)):.3g}. Rescale {name}."
         )
     return square
@@ -255,12 +255,12 @@ def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: 
     most = float(np.finfo(dtype).max) / HEADROOM
     if not total <= most:
         raise ValueError(
-            f"The counts in X must sum to at most {most:.3g}, the {dtype} limit. Got {total:.3g}."
+            f"The counts in X must sum to at most {most:.3g}, or {dtype} overflows. Got {total:g}."
         )
     if max(total, 1.0) > most / max(population, 1.0):
         raise ValueError(
-            f"The sum of the counts in X ({total:.3g}), multiplied by {method} ({population:.3g}), "
-            f"must be at most {most:.3g}, the {dtype} limit."
+            f"The counts in X sum to {total:.3g}. This sum, multiplied by {method}, which is "
+            f"{population:.3g}, must be at most {most:.3g}, or {dtype} overflows."
         )
     return total
 

@@ -420,8 +420,8 @@ class FiniteMixture(TemperedMixture):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The log-likelihood of each datum at T = 1 in nats or, if that is intractable, its part
-            of the ELBO.
+            The log-likelihood of each datum at T = 1 in nats, or, if the log-likelihood is
+            intractable, the datum's part of the ELBO.
         """
         return special.log_sum_exp(self._log_joint(X), axis=1)
 

@@ -99,8 +99,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         The parameter :math:`\alpha_0` of the Dirichlet prior of learned weights.  None means
         1 / n_components.
     mean_precision_prior : float, default=None
-        The factor :math:`\kappa_0`: the prior precision of a mean is :math:`\kappa_0 \lambda`.
-        None means 1.
+        The factor :math:`\kappa_0`: the prior precision of a component's mean is :math:`\kappa_0`
+        times the component's precision :math:`\lambda`.  None means 1.
     mean_prior : array-like of shape (n_features,), default=None
         The prior expectation :math:`m_0` of the means.  None means the mean of X.
     degrees_of_freedom_prior : float, default=None
@@ -114,8 +114,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
         - ``"annealed"``:  T falls over the first half of `max_iter` iterations.  T starts at 2 if
           covariances are learned.  If covariances are known, T falls linearly from 7 times the
-          critical temperature, which is the largest variance, in any direction, of X divided by the
-          known standard deviations.
+          critical temperature, which is the variance of the first principal component of X after
+          the division of X by the known standard deviations.
         - ``"variational"``: T is learned from the data.  `covariances` must be given.
         - An object of :mod:`annealvi.temperature`.
 

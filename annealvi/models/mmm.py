@@ -16,8 +16,8 @@ Variational Bayes would use expected logarithms instead of the logarithms of w a
 variational Bayes, a word that a component does not contain lowers the objective by 1/eta nats.
 Fits that start from a few documents then hardly change (docs/record/classes.md).
 
-**Merged runs.**  A single fit is short and reaches poor optima.  By default several short fits are
-made first, and the components of these fits are merged until K are left, as
+**Merged runs.**  A single fit soon ends at a poor optimum.  By default several short fits are made
+first, and the components of these fits are merged until K are left, as
 :mod:`annealvi.models.lda.merging` merges topics.
 """
 

@@ -89,11 +89,11 @@ def _items(texts: Any, name: str) -> Iterable:
 
 
 def blocks_of(texts: Any) -> Iterator[list[str]]:
-    """Yield blocks of checked texts: one block if `texts` contains str, otherwise each item.
+    """Yield checked texts in blocks: a list of str is one block, a list of blocks is several.
 
     An iterator is read only as far as needed.  A text can also be a list of words, so a list of
-    lists of str is ambiguous.  Lists are read as lists of words if no str contains a space, and as
-    blocks of texts if most do.
+    lists of str is ambiguous.  The inner lists are read as texts if at most a fifth of the str
+    contain a space, and as blocks if at least half of the str do.
     """
     items = iter(_items(texts, "texts"))
     first = list(islice(items, 1))

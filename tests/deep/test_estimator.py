@@ -153,7 +153,7 @@ BITS, COUNTS, PIXELS = (
     (
         "poisson",
         1e200 * np.eye(3),
-        r"counts in X must sum to at most .* float32 limit. Got 3e\+200",
+        r"counts in X must sum to at most .* float32 overflows. Got 3e\+200",
     ),
     ("vae", np.full((4, 3), -0.5), "Negative values in data passed to VariationalAuto"),
     ("vae", np.full((4, 3), 255), f"{PIXELS} 255. Divide X by"),
