@@ -182,7 +182,7 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
                 f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
-        found = f"its arrays are {sorted(arrays)}"
+        found = f"it contains the arrays {sorted(arrays)}"
         raise ValueError(f"The file {str(path)!r} does not contain any images: {found}.")
     shape = images["X"].shape[1:]
     if len(shape) == 1:

@@ -21,8 +21,8 @@ T = TypeVar("T")
 class _Lock:
     """A lock that is either shared by readers or held by one thread; no thread waits for ever.
 
-    A thread that holds the lock may take it again.  While a thread reads, it must not wait for
-    another reader, which may have to wait for a writer that waits for the first thread.
+    A thread that holds the lock may take it again.  A reader must not wait for a second reader: if
+    the second waits for a writer that waits for the first, all wait for ever.
     """
 
     def __init__(self) -> None:

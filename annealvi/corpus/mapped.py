@@ -43,8 +43,8 @@ def write(
     """Write a corpus to disk in blocks of documents, to be read by :func:`open_corpus`.
 
     Only one block at a time is in memory, so the corpus can be larger than memory.  The result is a
-    folder with a description and the three arrays of a CSR matrix as NumPy files.  The folder does
-    not exist at `path` until it is complete.
+    folder with a description and the three arrays of a CSR matrix as NumPy files.  The folder
+    appears at `path` only when it is complete.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ def write(
     TypeError
         If `blocks` is not an iterable.
     ValueError
-        If a block is not a matrix of counts, if the numbers of words of blocks differ, if float32
-        cannot represent a count exactly, or if there is no block.
+        If a block is not a matrix of counts, if blocks have different numbers of columns, if
+        float32 cannot represent a count exactly, or if there is no block.
 
     See Also
     --------
@@ -125,8 +125,8 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             shape = X.shape if shape is None else shape
             if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:
                 raise ValueError(
-                    f"All blocks must have the same number of words, at most {_INT32_MAX}. "
-                    f"Block 0 has {shape[1]} words, and {name} has {X.shape[1]} words."
+                    f"All blocks must have the same number of columns, at most {_INT32_MAX}. "
+                    f"Block 0 has {shape[1]} columns, and {name} has {X.shape[1]} columns."
                 )
             check_counts(X, f"{name}: counts")
             with np.errstate(over="ignore", under="ignore"):

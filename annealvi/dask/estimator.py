@@ -52,8 +52,8 @@ class TemperedLDA(LocalLDA):
     Parameters
     ----------
     client : distributed.Client, engine or None, default=None
-        The client whose workers are used.  None means the current client.  Instead of a client, an
-        engine of :mod:`annealvi.scale.engines` can compute the shards.
+        The client whose workers are used.  None means the current client.  Instead you can pass an
+        engine of :mod:`annealvi.scale.engines`, which fits the shards, for example in this process.
     checkpoint : path, default=None
         A file to which a :class:`annealvi.checkpoint.Checkpoint` is written every minute.  If the
         file exists when `fit` begins, `fit` resumes from it, with any number of workers.
@@ -62,7 +62,7 @@ class TemperedLDA(LocalLDA):
         4,096.  The shard size changes the results slightly; the number of workers does not.
     batch_size : int, default=None
         Number of documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or fewer
-        in a small corpus: a pass then has at least 8 steps and a fit at least 30, approximately.
+        in a small corpus, so that a pass has about 8 steps or more, and a fit about 30 or more.
     n_jobs : int, default=None
         Number of threads of a task.  None means all threads of the worker.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional
@@ -186,7 +186,7 @@ class TemperedLDA(LocalLDA):
         Returns
         -------
         dask array, or list of delayed
-            A dask array if X is one, otherwise a list; an ndarray for documents in memory.
+            A dask array if X is one, an ndarray if X is in memory, and otherwise a list.
         """
         options: dict[str, Any] = dict(normalize=normalize, temperature=temperature, method=method)
         if not are_partitions(X):
@@ -206,7 +206,7 @@ class TemperedLDA(LocalLDA):
         Returns
         -------
         dask array, or list of delayed
-            A dask array if X is one, otherwise a list; an ndarray for documents in memory.
+            A dask array if X is one, an ndarray if X is in memory, and otherwise a list.
         """
         if not are_partitions(X):
             return super().predict(X)
@@ -353,7 +353,7 @@ def document_order(
     Returns
     -------
     ndarray of int64
-        Positions of the documents, counted over all partitions.
+        Positions of the documents in the concatenation of all partitions.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 A tree is a dict of None, bool, int, float, str, arrays, lists and other dicts.  Arrays are the
 tensors of the file.  Everything else is JSON in the entry ``annealvi`` of the header.  A checksum
 detects damage.  No code is executed when a file is read.  Arrays are views of the file.  No array
-may occur twice in the tree, because copies of the tree would then repeat its data.
+may occur twice in the tree, or copying the tree of a small file could need much memory.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     try:
         return {"version": found["version"], "tree": _unflatten(found["tree"], tensors)}
     except RecursionError as error:
-        raise ValueError(f"The file {name!r} is damaged: its tree is nested too deeply.") from error
+        raise ValueError(f"The file {name!r} is damaged: its JSON is nested too deeply.") from error
 
 
 def read_archive(path: str | os.PathLike, what: str) -> dict[str, NDArray[Any]]:
@@ -136,7 +136,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
     """Convert a tree to JSON, and add its arrays to `tensors` under their path in the tree.
 
-    A dict with the single key ``$`` represents a value that JSON does not support.
+    A dict with the single key ``$`` represents a value that JSON lacks, such as an array or NaN.
     """
     if isinstance(value, np.generic):
         value = value.item()

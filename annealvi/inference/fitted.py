@@ -82,7 +82,7 @@ class Fitted(Versioned, CallbackSupport):
     """Base class with the fitted attributes that are computed from a state.
 
     `fit` stores the state in ``_state``.  A state has the ``monitor`` and the ``temperature`` of
-    the fit.  While `fit` runs, ``_runs`` contains its runs.
+    the fit.  During `fit`, ``_runs`` contains its runs (fits from different random starts).
     """
 
     callback: Any  # the estimator's parameter

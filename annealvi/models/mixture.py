@@ -31,7 +31,7 @@ class MixtureStep(LocalStep):
 
 
 class Mixture:
-    """Base class of the mixtures' models, with their q and the statistics of the last local step.
+    """Base class of mixture models, which store their approximate posterior q.
 
     A child class defines the steps of :class:`annealvi.model.Model`, a method ``start(X, ...)``
     that begins training, and the methods below that raise NotImplementedError.

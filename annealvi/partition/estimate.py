@@ -6,7 +6,7 @@ longer sums to 1.  Its sum is
 .. math::
    C(T) = \sum_x \sum_z \int p(\beta) \, h(x, z) \exp b (\beta^\top t(x, z) - a(\beta)) \, d\beta.
 
-A temperature is learned from the data by comparing the likelihood with C(T) (Mandt et al. 2016).
+A temperature is learned from the tempered likelihood divided by C(T) (Mandt et al. 2016).
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ class PowerGrid:
     def _cover(self, b: NDArray[np.float64]) -> None:
         """Cover the grid with panels (short, evenly spaced grids), and prepare the interpolation.
 
-        The first point of a panel is a multiple k h of the distance h between its points, so the
-        kernel computes p^(k h) as (p^h)^k, without a second exponential.
+        If h is the distance between the points of a panel, its first point is k h for an integer k.
+        So the kernel computes p^h by an exponential, and p^(k h) as (p^h)^k.
         """
         low, high = float(b.min()), float(b.max())
         margin = _ORDER // 2
@@ -341,7 +341,7 @@ class Conjugate(Protocol):
 
     C is the normaliser of the tempered likelihood.  A model may also have these methods:
 
-    - ``prior_centre()`` returns the centre of the prior, which ``method="map"`` needs.
+    - ``prior_centre()`` returns the mode or mean of the prior, which ``method="map"`` needs.
     - ``log_partition(inverse)`` returns log C in closed form, for ``method="exact"``.
     - ``posterior_log_partition(inverse, data)`` returns log C with q in place of the prior, for
       ``method="posterior"``.
@@ -421,9 +421,9 @@ def log_partition(
     n_samples : int, default=100
         Number of draws of the global parameters, for "monte-carlo" and "jensen".
     n_theta : int, default=100
-        Number of draws of local parameters for each draw of the global ones, if the model
-        has local parameters.  For :class:`~annealvi.models.lda_prior.LDAPrior` it is the
-        number for each document or group of documents; see Notes.
+        Number of draws of local parameters for each draw of the global ones, if the model has local
+        parameters.  For :class:`~annealvi.models.lda_prior.LDAPrior`, this many draws are made for
+        each document or group of documents; see Notes.
     data : object, optional
         The data, which "posterior" passes to the model.
     random_state : int, RandomState instance or None, default=None
@@ -449,8 +449,8 @@ def log_partition(
     draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or D n_theta K
     V <= 5e5 if it has ``form="collapsed"``.  With many temperatures, D must also be at most a few
     hundred.  Beyond these limits, documents form G groups that share draws of theta, and log C is
-    too high.  If small, this bias is about D (D / G - 1) / (2 n_theta) times var(S^n) / mean(S^n)^2
-    over theta, for documents of n words.  The standard error does not include the bias.
+    too high.  For documents of n words, a small bias is about D (D / G - 1) / (2 n_theta) times
+    var(S^n) / mean(S^n)^2 over theta.  The standard error does not include the bias.
 
     Examples
     --------
@@ -531,6 +531,6 @@ def _monte_carlo(
         warn_user(
             f"One draw dominates the mean that estimates C(T). At T={1 / b[worst]:.4g} the "
             f"effective sample size is {effective[worst]:.3g}, with {n} draws. log C(T) and its "
-            "standard error are unreliable there. Use another 'method'."
+            "standard error are unreliable at this T. Use another 'method'."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

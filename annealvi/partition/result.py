@@ -214,8 +214,8 @@ class LogPartition:
         possible = set(cls.__dataclass_fields__) - {"made_for"}
         if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
             raise ValueError(
-                f"The file {os.fspath(path)!r} does not contain any LogPartition: its arrays are "
-                f"{sorted(fields)}."
+                f"The file {os.fspath(path)!r} does not contain any LogPartition: it contains the "
+                f"arrays {sorted(fields)}."
             )
         return cls(**fields, made_for=made_for)
 

@@ -125,7 +125,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
 
 @cases(
     "given, error, message",
-    ([np.eye(3), np.eye(4)], ValueError, "same number of words.* Block 0 has 3 words, and bl"),
+    ([np.eye(3), np.eye(4)], ValueError, "same number of columns.* Block 0 has 3 columns, and"),
     ([np.eye(3), -np.eye(3)], ValueError, "block 1: counts must be .* non-negative. Got -1"),
     ([np.eye(3) * 0.1], ValueError, "block 0 contains the count .*0.1.* Pass dtype='float64'"),
     ([np.eye(3) * (2**24 + 1)], ValueError, "which float32 cannot represent"),

@@ -73,7 +73,7 @@ def test_a_result_outlives_its_session(tmp_path):
 
 def test_a_file_of_something_else(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(ValueError, match=r"not contain any LogPartition: its arrays are \['a'\]"):
+    with pytest.raises(ValueError, match=r"any LogPartition: it contains the arrays \['a'\]"):
         LogPartition.load(tmp_path / "other.npz")
     np.savez(tmp_path / "objects.npz", values=np.array([{}]), inverse_temperatures=1)
     refused("allow_pickle", LogPartition.load, tmp_path / "objects.npz")
