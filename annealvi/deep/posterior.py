@@ -42,10 +42,10 @@ POSTERIORS: dict[str, Callable[..., LayeredPosterior]] = {
 
 @dataclass(eq=False, repr=False)
 class HierarchicalPosterior(DeepEstimator):
-    r"""A deep posterior for a density that is known up to a constant.
+    r"""Neural networks that approximate a distribution whose density is known up to a constant.
 
     A chain of T transitions changes draws from N(0, I) into draws from the density.  Transitions
-    are gated Gaussians (see :mod:`annealvi.deep.hvi`) or deterministic flows
+    are Gaussians (see :mod:`annealvi.deep.hvi`) or deterministic flows
     (:class:`annealvi.deep.hvi.FlowPosterior`).  Annealed variational objectives give each
     transition its own intermediate target, so that the chain finds more modes (see
     :mod:`annealvi.deep.objectives`).  With the plain ELBO the chain finds only some of the modes.
@@ -63,7 +63,7 @@ class HierarchicalPosterior(DeepEstimator):
         but make steps slower.
     transition : {"gaussian", "flow"}, default="gaussian"
         The kind of transition.  ``"gaussian"`` is a Gaussian whose mean and standard deviation
-        depend on the state before.  ``"flow"`` is a deep sigmoidal flow, which applies to each
+        depend on the previous state.  ``"flow"`` is a deep sigmoidal flow, which applies to each
         coordinate an increasing function that depends on the earlier coordinates.  Its density has
         a closed form, so both bounds of `evidence_bounds` are equal and `score_samples` is exact.
     objective : {"avo", "elbo"}, default="avo"
@@ -73,8 +73,8 @@ class HierarchicalPosterior(DeepEstimator):
         With ``"avo"``, the weight a of the annealed objectives, in [0, 1].  The ELBO has the weight
         1 - a (loss-calibrated AVO).
     annealing : float, default=0.0
-        The fraction of the steps, in [0, 1], over which beta follows `schedule`.  Afterwards beta
-        is 1.  Beta is the weight of log q and log r in :mod:`annealvi.deep.objectives`.
+        The fraction of the steps, in [0, 1], over which beta follows `schedule`.  Then beta is 1.
+        Beta multiplies the log densities of transitions (see :mod:`annealvi.deep.objectives`).
     schedule : Schedule or None, default=None
         How beta changes over the first steps (see `annealing` and :mod:`annealvi.schedules`).  None
         means ``Linear(0.01, 1)``.

@@ -136,8 +136,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     (Neal 1992).  The posterior q is a network of the same kind in the other direction: its input is
     x minus the mean of the data.  q and p are fitted together (Mnih, Gregor 2014).  Draws of bits
     have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore
-    estimated from several draws.  The baseline of each draw is the mean of log p - T log q over the
-    other draws (:func:`annealvi.deep.objectives.leave_one_out`).
+    estimated from several draws.  To reduce noise, the log p - T log q of each draw is lowered by
+    its mean over the other draws (:func:`annealvi.deep.objectives.leave_one_out`).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Conversion of parameters (of estimators and of temperatures) to trees for files, and back.
+"""Conversion of parameters to nested dicts and lists ("trees"), which files contain, and back.
 
 Numbers, strings, arrays and lists stay as they are.  An object becomes a dict with its ``type``,
 which must be in a fixed table, so that a file cannot make annealvi import other classes.

@@ -83,8 +83,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_iter : int, default=None
         Number of passes over the D documents in each run; with `validation_fraction`, the maximum
         number.  None means :math:`110 D^{-1/4}`, but at least 2 and at most 40 (sklearn: 10).  If
-        the topics of several runs are merged (see `n_init`), None means 3 passes, or more if 3
-        passes consist of fewer than 25 steps.
+        the topics of several runs are merged (see `n_init`), None means as many passes as 25
+        updates of the topics need, but at least 3.
     n_jobs : int, default=None
         Number of threads.  The result is identical, bit for bit, for any number of threads.  None
         means 1 unless in a :obj:`joblib.parallel_backend` context.  -1 means all processors.
@@ -106,9 +106,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_init : "auto" or int, default="auto"
         Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are computed
         in parallel.  ``"auto"`` means 8 if the counts sum to at least 2.5 times the size of
-        `components_`, and otherwise 5 (sklearn: 1).  This number is reduced, but not below 2, if
-        all runs together would need more than three times the passes of a single run.  With many
-        topics, 16 runs predict better than ``"auto"``, but take at least three times the CPU time.
+        `components_`, otherwise 5 (sklearn: 1).  This number is reduced, but not below 2, if these
+        short runs together need more than 3 times the passes of a fit with ``n_init=1``.  With many
+        topics, 16 runs predict better than ``"auto"``, but take at least 3 times the CPU time.
 
         The topics of all runs are merged into K topics.  Small steps then improve them, in one pass
         or, if a pass has fewer than ten steps, in several.  If the corpus is large enough, batch
@@ -177,8 +177,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     mean_change_tol : float, default=None
         The inference for a document (its local step) stops when the mean absolute change of its
         topic parameters :math:`\gamma` is below this number.  None means that it stops when
-        :math:`\sum_k |\Delta\gamma_{dk}|` is below 0.01 times the document's number of words
-        (sklearn: 1e-3).  With None, changes are multiplied by 1.5 at T < 1.2 if T decreases to 1.
+        :math:`\sum_k |\Delta\gamma_{dk}|` is below 0.01 times the number of words (sklearn: 1e-3).
+        With None, if T decreases to 1, each iteration below T = 1.2 changes :math:`\gamma` by 1.5
+        times the usual amount.
     max_doc_update_iter : int, default=None
         Maximum number of iterations of the local step of a document.  None means 30 in `fit` and
         100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
@@ -242,11 +243,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     history_ : dict of str to ndarray
         Records of the fit: one after each pass, each call of `partial_fit`, and each step at which
         a callback recorded something.  Each record has ``pass``, ``step``, ``temperature`` and
-        ``seconds``.  The other values are NaN if they were not computed: ``perplexity``, ``elbo``
-        (at T = 1), ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
+        ``seconds``.  The other values are NaN if not computed: ``perplexity``, ``elbo`` (at T =
+        1), ``annealed_elbo`` (at the last T), ``tempered_elbo`` (Mandt et al. 2016, Eq. 5),
         ``validation`` (the score) and ``topic_change`` (how much a batch pass at the end changed
-        the topics).  If runs are merged, there are records of the first run and of the steps after
-        the merge.
+        topics).  If runs are merged, only the first run and steps after the merge have records.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of words, and their names if X has string column names.
 
@@ -377,9 +377,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         pass over `total_samples` documents, but there are no final steps at T = 1.  `n_init` and
         `validation_fraction` apply only to `fit`.
 
-        The estimator keeps work buffers for the next call: for each word of a minibatch at most 2 K
-        numbers (3 K with a learned temperature), and some memory for its documents.  `fit` and
-        :meth:`release_buffers` free this memory.  Copies and pickles do not include it.
+        The estimator keeps work buffers for the next call: for each distinct word of a minibatch at
+        most 2 K numbers (3 K with a learned temperature), and some memory for its documents.  `fit`
+        and :meth:`release_buffers` free this memory.  Copies and pickles do not include it.
 
         Parameters
         ----------
@@ -722,7 +722,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     @reads
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
-        """Compute log C(T), the log normaliser of the tempered likelihood, with the posterior q.
+        """Estimate log C(T), the log normaliser of the tempered likelihood, from the posterior q.
 
         `log_partition` calls this method for its "posterior" estimate.
 
@@ -947,7 +947,7 @@ def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
         gamma /= gamma.sum(axis=1)[:, np.newaxis]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
-            f"With normalize=False, gamma must be at most {np.finfo(dtype).max:.3g} in {dtype}, "
-            f"the dtype of X. Got {gamma.max():.3g}. Pass X in float64, or use normalize=True."
+            f"With normalize=False, gamma must be at most {np.finfo(dtype).max:.3g}, the largest "
+            f"{dtype} number. Got {gamma.max():.3g}. Pass X in float64, or use normalize=True."
         )
     return gamma.astype(dtype, copy=False)

@@ -124,7 +124,7 @@ class ProximityAscent(BaseEstimator):
         ``"fast"`` is Algorithm 2 of the paper, ``"inner"`` is Algorithm 1, and ``"annealing"`` is
         deterministic annealing, which multiplies the entropy of q by max(1, k).
     magnitude : float or None, default=None
-        The factor k of the distance or entropy in the first step, :math:`k_0 \ge 0`.  None means
+        The first value :math:`k_0 \ge 0` of k, the factor of the distance or entropy.  None means
         the absolute value of the ELBO at the start of each run.  With 0 the ascent is plain
         variational inference.
     shape : {"exponential", "linear"}, default="exponential"
@@ -230,8 +230,8 @@ class ProximityAscent(BaseEstimator):
             returns a wrong shape, NaN, or a wrong derivative.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  The attribute ``state`` of
-            the error is the Ascent at the previous step or, if the ELBO is not finite there, at the
-            last step whose ELBO was recorded.
+            the error is the Ascent before the step that diverged or, if its ELBO is not finite, the
+            Ascent of the last record.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):

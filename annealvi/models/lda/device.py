@@ -1,8 +1,8 @@
 """LDA on a GPU: classes that replace those of ``workspace.py`` and ``topics.py``.
 
 :class:`DeviceWork` replaces ``Workspace``, :class:`DeviceStatistics` replaces ``Statistics``, and
-:class:`DeviceBlocks` replaces ``WordIndices``.  :class:`DeviceTopics` contains lambda, which is
-updated on the GPU, and the weights of words.  lambda is copied to the host when it is needed there.
+:class:`DeviceBlocks` replaces ``WordIndices``.  :class:`DeviceTopics` contains lambda and exp(b E
+log beta), which are updated on the GPU.  lambda is copied to the host when it is needed there.
 Everything else is computed on the processor: the topics at the start, merged topics, log C(T),
 learned priors, and the divergences in bounds.
 """
@@ -170,9 +170,9 @@ class DeviceWork:
     def fit_block(
         self, call: Any, rows: slice, gamma: Any, b: NDArray, rule: Any, wanted: Any
     ) -> None:
-        """Fit a block of documents; halve the block if the device has too little memory.
+        """Infer gamma of a block of documents; halve the block if the device has too little memory.
 
-        If gamma is None, the fit starts from gamma = 1, and the fitted gamma is not returned.
+        If gamma is None, the inference starts from gamma = 1, and its result is not returned.
         """
         blocks, n, there = self.indices, len(b), call.topics.on_device
         want_logs = bool(np.any(b != call.b0)) or wanted.energy is not None

@@ -1,4 +1,4 @@
-r"""Inference of documents at given topics: gamma and phi, the bound, energies and log C(T).
+r"""Inference of topic proportions, for given topics: gamma, phi, the bound, energies, log C(T).
 
 **Documents with few topics.**
 
@@ -358,7 +358,7 @@ class Documents:
         rule: LocalRule,
         partition: DocumentPartition,
     ) -> None:
-        """Fit documents and their temperatures alternately, in place.
+        """Update gamma and the temperatures of documents alternately, in place.
 
         All documents get the same number of rounds, so no document's result depends on the others.
         """

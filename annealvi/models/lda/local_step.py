@@ -1,10 +1,10 @@
-"""The local step of LDA: gamma and phi of some documents, and the statistics of the topics.
+"""The local step of LDA: gamma and phi of some documents, and sums of phi that update the topics.
 
 **Sums over shards.**
 
 A minibatch is cut into shards of a given number of documents.  The result of each shard depends
 only on the topics and the shard.  Results are added up in float64, in the order of a tree whose
-shape follows from the number of shards.  So the sum does not depend on which process has a shard.
+shape follows from the number of shards.  So it does not matter which process computes a shard.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ def fit_batch(
 ) -> LocalStep:
     """Fit gamma and phi of a batch of documents; see :meth:`annealvi.models.lda.LDA.local_step`.
 
-    With `moments` the energies, from which a temperature is learned, are computed, unless a
-    :class:`annealvi.model.LocalRule` finds a temperature for each document.  If log C is computed
-    too and all documents have the same T, only the total energy of the batch is computed, without
-    phi, from the fitted gamma (see :meth:`DocumentPartition.of_batch`).
+    The energies, from which a temperature is learned, are computed if `moments` is true and no
+    :class:`annealvi.model.LocalRule` computes the temperatures.  If log C is also computed and all
+    documents have the same T, only the total energy of the batch is computed.  Its part for theta
+    then needs only gamma, not phi (see :meth:`DocumentPartition.of_batch`).
     """
     topics, documents, learned = model.topics, model.documents, model.learned_priors
     options, rule, partition = documents.options, tempering.rule, model.partition
