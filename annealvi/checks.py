@@ -259,8 +259,8 @@ def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: 
         )
     if max(total, 1.0) > most / max(population, 1.0):
         raise ValueError(
-            f"The counts in X sum to {total:.3g}. This sum, multiplied by {method}, which is "
-            f"{population:.3g}, must be at most {most:.3g}, or {dtype} overflows."
+            f"The sum of the counts in X times {method} must be at most {most:.3g}, or {dtype} "
+            f"overflows. Got {total:.3g} times {population:.3g}."
         )
     return total
 

@@ -126,10 +126,10 @@ class LocalStep:
         Expected sufficient statistics, weighted by b.  The optimiser does not read them; it passes
         them to ``global_step``.
     energy : ndarray of shape (n_samples,), float or None
-        +E_q[log p(x, z | globals)] of each datum or of the batch, not weighted by b and without the
-        base measure h(x, z), which is not tempered.  Unlike an energy in physics, this energy has
-        the sign of a log-likelihood: larger is better.  In some models the energy is a property,
-        which is computed from the present global variables whenever it is read.
+        +E_q[log p(x, z | globals)] of each datum or of the batch, not multiplied by b = 1/T.  The
+        base measure h(x, z) is excluded, because it is not tempered.  Unlike an energy in physics,
+        this energy has the sign of a log-likelihood: larger is better.  In some models the energy
+        is a property, computed from the present global variables whenever it is read.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, plus E_q[log p] of their
         untempered priors.  The data's part of the annealed ELBO is ``b * energy + entropy``.

@@ -173,7 +173,7 @@ def triples(
         entries = np.loadtxt(chunk, comments=None, ndmin=2)
         if entries.shape[1] != 3:
             raise ValueError(
-                f"each line must be a document, a word and a count. Got {entries.shape[1]} numbers."
+                f"each line must be three numbers (document, word, count). Got {entries.shape[1]}."
             )
         for what, numbers, most in zip(("Documents", "Words"), entries.T, shape, strict=False):
             wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))

@@ -1,7 +1,7 @@
 """Files: trees of numbers, strings and arrays, written as safetensors and read with checks.
 
-An object that can be written has the method ``state_dict()``, which returns a tree, and
-``load_state_dict(tree)``, which checks each value of a tree before it uses the value.  A
+An object that can be written has the method ``state_dict()``, which returns nested dicts and lists
+(a tree), and ``load_state_dict(tree)``, which checks each value before it is used.  A
 :class:`~annealvi.files.schema.Schema` implements both methods from one list of fields.
 """
 

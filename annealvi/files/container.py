@@ -62,8 +62,8 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     """Read the ``version`` of annealvi that wrote a file, and the ``tree`` in the file.
 
     Arrays are read-only views of the file, which is mapped into memory.  The file must not be
-    changed in place while these arrays are used.  ValueError is raised if the file is of another
-    kind, is damaged, or has another format.
+    changed in place while these arrays are used.  ValueError is raised if the file is damaged, or
+    if its kind or its format version is wrong.
     """
     name = os.fsdecode(path)
     with open(path, "rb"):

@@ -171,9 +171,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ``"kmeans++"`` (sklearn: ``"random"``).
     learning_decay, learning_offset : float, default=None
         These two parameters and all that follow are for experts.  :math:`\kappa` and :math:`\tau`
-        of the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  If
-        both are None, the step size of `fit` decreases linearly instead (sklearn: never); see
-        docs/look_up/defaults.md.
+        of the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  `fit`
+        uses them only if you set one of them; otherwise its step size decreases linearly (sklearn:
+        never); see docs/look_up/defaults.md.
     mean_change_tol : float, default=None
         The inference for a document (its local step) stops when the mean absolute change of its
         topic parameters :math:`\gamma` is below this number.  None means that it stops when

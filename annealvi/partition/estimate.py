@@ -480,7 +480,7 @@ def log_partition(
         raise BadParameter("method", f"one that {own} offers: {names}", method)
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
-            f"{own} must have at least one sample, so that C(T) can be computed. Got n_samples="
+            f"{own} must have at least one sample for its normaliser to be computed. Got n_samples="
             f"{model.n_samples} instead."
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
@@ -509,7 +509,7 @@ def log_partition(
     values = np.asarray(values, dtype=np.float64)
     if values.shape != b.shape or not np.all(np.isfinite(values)):
         raise ValueError(
-            f"log C(T) of {own}, method={method!r}, must be one finite number for each of {len(b)} "
+            f"With method={method!r}, {own} must compute one finite number for each of {len(b)} "
             f"temperatures. Got {shown(values) if values.shape != b.shape else values} instead."
         )
     made_for = dict(model.hyperparameters()) if hasattr(model, "hyperparameters") else {}
@@ -529,8 +529,8 @@ def _monte_carlo(
     worst = int(np.argmin(effective))
     if effective[worst] < _LEAST_EFFECTIVE:
         warn_user(
-            f"One draw dominates the mean that estimates C(T). At T={1 / b[worst]:.4g} the "
-            f"effective sample size is {effective[worst]:.3g}, with {n} draws. log C(T) and its "
-            "standard error are unreliable at this T. Use another 'method'."
+            f"One draw dominates the estimate of the normaliser. At T={1 / b[worst]:.4g} the "
+            f"effective sample size is {effective[worst]:.3g}, with {n} draws, so the estimate and "
+            "its standard error are unreliable. Use another 'method'."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

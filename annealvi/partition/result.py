@@ -247,6 +247,6 @@ def check_log_c_at_1(
     at_1 = values[inverse == 1]
     if not np.all(np.abs(at_1) <= _LOST * max(1.0, n_data / 1e3)):
         raise OutOfReach(
-            "The exact log C(T) is wrong because of rounding errors: at T=1 it is "
+            "method='exact' is inaccurate here because of rounding errors: at T=1 it gives "
             f"{at_1[0]:.2g} instead of 0. Use priors that are less extreme, or another 'method'."
         )

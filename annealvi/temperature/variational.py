@@ -342,7 +342,7 @@ class Variational(Learned):
         elif not (given or by_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, which "
-                "computes the normaliser log C(T). This model has none. Use 'annealed' or a "
+                "normalises the tempered likelihood. This model has none. Use 'annealed' or a "
                 "number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)

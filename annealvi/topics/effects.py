@@ -460,9 +460,9 @@ def estimate_effects(
     .. math::
         \frac{1}{S} \sum_s V_s + \Big(1 + \frac{1}{S}\Big) \mathrm{Cov}_s(\hat b_s)
 
-    by Rubin's rules (Treier and Jackman, "Democracy as a latent variable", AJPS 2008, call this the
-    method of composition).  Intervals use Student's t distribution with Satterthwaite's degrees of
-    freedom.
+    by Rubin's rules.  (In Treier and Jackman, "Democracy as a latent variable", AJPS 2008, this
+    procedure is the method of composition.)  Intervals use Student's t distribution with
+    Satterthwaite's degrees of freedom.
 
     Examples
     --------

@@ -159,7 +159,7 @@ def test_blocks_of_texts(block_size):
     ("1\n1\n1\n0 1 1\n", "Documents must be numbered from 1 to 1. Got 0"),
     ("1\n1\n2\n1 1 1\n", "must contain 2 entries. Got 1"),
     ("1\n1\n1\n", "must contain 1 entries. Got 0"),
-    ("1\n1\n1\n1 1\n", "a document, a word and a count. Got 2 numbers"),
+    ("1\n1\n1\n1 1\n", "three numbers .document, word, count.. Got 2"),
     ("1\n1\n1\n1 1 word\n", "could not convert string 'word'"),
     ("1\n1\n1\n1 1 -2\n", "must be finite and non-negative. Got -2"),
     ("1\n1\n1\n1 1 nan\n", "must be finite and non-negative. Got nan"),

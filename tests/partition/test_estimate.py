@@ -207,7 +207,7 @@ test_bad_input = refusals(
     (LDAPrior(2, 3, [3]), dict(method="posterior"), "'exact', 'monte-carlo', 'jensen', 'map'"),
     (Nothing(), {}, "offers: none, see annealvi.partition.Conjugate. Got 'auto'"),
     (users_mixture(), dict(n_jobs=0), "n_jobs == 0"),
-    (FMM(2, 3), {}, "FMM must have at least one sample, .* Got n_samples=0"),
+    (FMM(2, 3), {}, "FMM must have at least one sample .* Got n_samples=0"),
 )
 
 
@@ -231,8 +231,6 @@ def test_models_that_give_something_else():
     large = one("Large", log_partition=too_large)
     refused(r"'local_log_partition' of Short.*Got shape \(4,\)", log_partition, short, B)
     refused(r"'local_log_partition' of Words.*dtype <U1", log_partition, words, B)
-    refused(
-        r"log C\(T\) of Infinite, method='exact', must be one finite", log_partition, infinite, B
-    )
+    refused("method='exact', Infinite must compute one finite", log_partition, infinite, B)
     assert log_partition(large, B).method == "monte-carlo"
     refused("no", log_partition, large, B, "exact", error=OutOfReach)

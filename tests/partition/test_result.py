@@ -168,6 +168,7 @@ def test_an_exact_log_c_that_has_lost_its_digits_is_refused(at_1, n_data):
     check_log_c_at_1(np.array([3e-8, 3.0]), inverse, 10_000)
     check_log_c_at_1(np.array([at_1, 3.0]), np.array([0.9, 0.5]), n_data)
     with pytest.raises(
-        OutOfReach, match=r"wrong because of rounding errors: at T=1 it is .* instead of 0"
+        OutOfReach,
+        match=r"inaccurate here because of rounding errors: at T=1 it gives .* instead of 0",
     ):
         check_log_c_at_1(np.array([at_1, 3.0]), inverse, n_data)

@@ -12,7 +12,7 @@ maximises a lower bound of this likelihood, which equals the likelihood at alpha
 Therefore a step of size rho from alpha to alpha* never lowers the likelihood, even if the step is
 cut off because alpha would become too small or too large.  With minibatches, rho is the step size
 of the topics.  (Hoffman, Blei and Bach 2010 use this rho too, but their Newton step fixes gamma
-instead of phi.  At fixed gamma alpha hardly moves, because most of E log theta is due to alpha.)
+instead of phi.  If gamma is fixed, alpha hardly moves: E log theta mostly reflects the old alpha.)
 
 eta is one number.  -KL(q(beta) || Dir(eta)) has its maximum where psi(eta) - psi(V eta) equals
 the mean of E log beta_kv over topics and words.  A step moves psi(eta) - psi(V eta) by the fraction

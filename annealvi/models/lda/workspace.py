@@ -153,7 +153,7 @@ class Workspace:
     """The buffers that the kernels write to, which are kept as long as they are large enough.
 
     Only one call may use a workspace at a time.  All training steps of a model use one workspace,
-    and each other call makes its own.
+    and every other call makes its own.
     """
 
     def __init__(self, n_features: int, width: int, dtype: DTypeLike, n_threads: int) -> None:

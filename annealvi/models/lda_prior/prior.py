@@ -90,9 +90,9 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     n_terms = len(b) * (n_splits + rows * problem.eta.shape[1] * float(N) ** 2)
     if n_terms > MOST_TERMS:
         raise OutOfReach(
-            f"The exact log C(T) of an LDA with {K} topics, {problem.n_features} features and {N} "
-            f"words, at {len(b)} temperatures, is a sum of {n_terms:.2g} terms, and at most "
-            f"{MOST_TERMS:.0e} are allowed. Use method='monte-carlo'."
+            f"method='exact' would add {n_terms:.2g} terms for {K} topics, {problem.n_features} "
+            f"features, {N} words and {len(b)} temperatures, and at most {MOST_TERMS:.0e} are "
+            "allowed. Use method='monte-carlo'."
         )
     words = [_log_topic_moments(problem, row, N) for row in problem.eta[:rows]] * (K // rows)
     sums = np.full((N + 1,) * (K - 1) + b.shape, -np.inf)
@@ -200,9 +200,9 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
                 return values
         before = values
     raise OutOfReach(
-        f"The exact log C(T) of a collapsed LDA with {len(problem.alpha)} topics, {V} features and "
-        f"{N} words cannot be computed accurately: its relative error is about {change:.2g}, and "
-        f"at most {CHANGE:.0e} is allowed. Use method='monte-carlo'."
+        f"method='exact' is too inaccurate for {len(problem.alpha)} topics, {V} features and {N} "
+        f"words: its relative error is about {change:.2g}, and at most {CHANGE:.0e} is allowed. "
+        "Use method='monte-carlo'."
     )
 
 

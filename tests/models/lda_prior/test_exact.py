@@ -117,7 +117,7 @@ def test_exact_of_large_priors(value):
 
 
 def test_exact_refuses_what_is_too_large():
-    with pytest.raises(OutOfReach, match=r"20 topics, 50 features and 300 words.*monte-carlo"):
+    with pytest.raises(OutOfReach, match=r"20 topics, 50 features, 300 words.*monte-carlo"):
         log_partition(LDAPrior(20, 50, [100] * 3), B, "exact")
     with pytest.raises(OutOfReach, match=r"relative error.*monte-carlo"):
         log_partition(LDAPrior(3, 5, [10], form="collapsed"), B, "exact")
