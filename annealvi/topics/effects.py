@@ -187,7 +187,7 @@ class Effects:
         column = self._design.data[covariate]
         if hasattr(column, "cat"):
             return column.cat.categories.tolist()
-        found = column.unique().tolist()
+        found = [v.item() if isinstance(v, np.generic) else v for v in column.unique()]
         try:
             found.sort()
         except TypeError:  # the values have different types

@@ -17,7 +17,10 @@ WANTED = (
     "dates with pandas.to_datetime and its parameter format"
 )
 _YEAR = re.compile(r"[1-9]\d{3}(?:\.0+)?")
-_ISO = re.compile(r"[1-9]\d{3}(?:-\d\d?(?:-\d\d?(?:[T ]\d.*)?)?|\d{4}(?:T\d.*)?|-W\d\d.*)?")
+#: A month without a day must exist, because "2010-14" is more likely a label of five years.
+_ISO = re.compile(
+    r"[1-9]\d{3}(?:-(?:0?[1-9]|1[0-2])|-\d\d?-\d\d?(?:[T ]\d.*)?|\d{4}(?:T\d.*)?|-W\d\d.*)?"
+)
 _YEAR_FIRST = re.compile(r"([1-9]\d{3})[/.](\d\d?)[/.](\d\d?)(.*)")
 _YEAR_LAST = re.compile(r"(\d\d?)([/.-])(\d\d?)\2([1-9]\d{3})((?:[ T,]+\d.*)?)")
 _NAMED = re.compile(

@@ -91,7 +91,12 @@ def test_dates_in_a_formula(kind, formula):
 
 def test_years_as_texts_and_other_words_are_categories():
     shares = np.random.default_rng(0).dirichlet(np.ones(3), 60)
-    for levels in (["2019", "2020"], ["May", "June"], ["2020-01-31", "never"]):
+    for levels in (
+        ["2019", "2020"],
+        ["May", "June"],
+        ["2020-01-31", "never"],
+        ["2010-14", "2015-19"],
+    ):
         assert len(estimate_effects(shares, "~ x", {"x": levels * 30}).terms) == 2
 
 
