@@ -1,7 +1,7 @@
 """Checks of sparse input: the structure of a matrix is checked before any other code reads it.
 
-A sparse matrix of SciPy consists of arrays that any code can change.  SciPy, scikit-learn and our C
-code do not check these arrays, and access other memory if an index is out of range.
+Any code can change the arrays of a sparse matrix of SciPy.  SciPy, scikit-learn and our C code do
+not check these arrays, and access other memory if an index is out of range.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def check_matrix(
 ) -> Any:
     """Check a matrix by scikit-learn's rules, and a sparse matrix also by SciPy's rules.
 
-    Every function of the library that takes a matrix calls this first.  Until that function has
-    returned, no other thread and no callback may change the arrays of a sparse matrix.
+    Every function of the library that takes a matrix calls this first.  Until the calling function
+    has returned, no other thread and no callback may change the arrays of a sparse matrix.
     """
     dtype = list(dtype) if isinstance(dtype, tuple) else dtype
     if _are_pairs(X):
@@ -135,7 +135,7 @@ def _are_pairs(X: Any) -> bool:
 def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
     """Return a sparse matrix as a CSR matrix that is safe to read, even if X may be damaged.
 
-    The entries of the result may be in any order and may be repeated.
+    The result may have unsorted and duplicate entries.
     """
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) != 2:
@@ -173,8 +173,8 @@ def are_plain_counts(X: Any, estimator: Any) -> bool:
     """Whether a matrix of counts needs no check and no conversion.
 
     This reads the arrays of a CSR matrix once.  :func:`check_matrix` and the check for negative
-    numbers read them a dozen times, which takes as long as a step with a few documents.  The result
-    is False if these checks might convert or reject the matrix, or warn about it.
+    numbers read them a dozen times, which takes as long as a training step with a few documents.
+    The result is False if these checks might convert or reject the matrix, or warn about it.
     """
     if type(X) is not sparse.csr_matrix or hasattr(estimator, "feature_names_in_"):
         return False
@@ -249,8 +249,8 @@ def _checked(X: Any) -> sparse.csr_matrix:
 def _compressed(X: Any, own: Any, data: NDArray) -> Any:
     """Check the arrays of X, and assign them to an empty matrix of the same format and shape.
 
-    The matrix is not made from the arrays, because SciPy would then search int64 indices to find
-    out whether int32 is large enough.
+    SciPy's constructor is not used, because it reads all int64 indices to find out whether int32 is
+    large enough.
     """
     own.data, own.indices, own.indptr = data, _plain(X.indices, "i"), _plain(X.indptr, "i")
     # compared, because differences can overflow; SciPy skips this check if the last entry is 0

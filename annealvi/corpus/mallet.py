@@ -155,8 +155,8 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
             )
     if values.sum(axis=1).min() < 1 - 1e-3:
         warn_user(
-            f"The file {os.fspath(path)!r} was written with a threshold. Smaller shares are read "
-            f"as 0, and the number of topics is assumed to be {values.shape[1]}, because "
+            f"The file {os.fspath(path)!r} was written with a threshold. Shares below it are "
+            f"read as 0, and the number of topics is assumed to be {values.shape[1]}, because "
             f"{values.shape[1] - 1} is the largest topic number in the file."
         )
     return Bunch(doc_topic=values, names=[row[1] for row in rows])

@@ -31,7 +31,7 @@ def document_completion(
 ) -> float:
     """Compute :func:`annealvi.metrics.document_completion` on Dask workers, for each part of X.
 
-    The observed words of each part of X are chosen with a seed that is drawn from `random_state`.
+    The observed words are drawn separately in each part of X, with a seed from `random_state`.
 
     Parameters
     ----------

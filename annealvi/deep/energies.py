@@ -2,8 +2,8 @@ r"""Six densities in the plane that are hard to fit with a variational posterior
 
 Each density p is given up to a constant, as log f = log p + log Z.  All six densities are from
 Huang et al. (2018), Figures 3 and 4.  (a), (b), (e) and (f) are variants of densities of Rezende
-and Mohamed (2015).  In (b), the ring is the factor :math:`\exp(-((\|z/2\|^2 - 2) / 0.5)^2 / 2)`, as
-we read Table 2 of Huang et al.  The values of log Z were computed on grids in double precision.
+and Mohamed (2015).  Density (b) has the factor :math:`\exp(-((\|z/2\|^2 - 2) / 0.5)^2 / 2)`, which
+is our reading of Table 2 of Huang et al.  The values of log Z were computed on grids in float64.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def modes_found(z: Tensor, energy: Energy, *, share: float = SHARE) -> Tensor:
     energy : Energy
         A density with separate modes.
     share : float, default=0.5
-        A mode counts as found if the proportion of draws within ``energy.reach`` of its mean is at
-        least `share` times its weight.
+        A mode of probability w counts as found if at least the proportion `share` * w of the draws
+        is within ``energy.reach`` of the mode's mean.
 
     Returns
     -------

@@ -18,8 +18,8 @@ where m and s are linear and g is a sigmoid.
 
 A chain of flows, :class:`FlowPosterior`, has deterministic transitions instead.  A flow maps
 z_{t-1} to z_t one to one, so the density of z_t has a closed form and no reverse chain is needed.
-z_{t,i} is an increasing function of z_{t-1,i}, whose parameters depend on the coordinates before i
-(Huang, Krueger, Lacoste, Courville 2018, *Neural autoregressive flows*):
+z_{t,i} is an increasing function of z_{t-1,i}.  The function's parameters depend on the coordinates
+of z_{t-1} before i (Huang, Krueger, Lacoste, Courville 2018, *Neural autoregressive flows*):
 
 .. math::
    z_{t,i} = \mathrm{logit}\Big(\sum_{k=1}^K w_{ik}\,
@@ -27,8 +27,8 @@ z_{t,i} is an increasing function of z_{t-1,i}, whose parameters depend on the c
    (w_i, a_i, b_i) = c_i(z_{t-1,1}, \dots, z_{t-1,i-1}),
 
 with weights w that sum to 1 and slopes a > 0.  One masked network computes all functions c_i
-(Germain, Gregor, Murray, Larochelle 2015, *MADE*).  In every second transition the coordinates have
-the reverse order.
+(Germain, Gregor, Murray, Larochelle 2015, *MADE*).  Every second transition takes the coordinates
+in reverse order.
 
 In shapes, T is the number of transitions, R the number of independent runs, N the number of draws
 (or of data in an amortised chain), and d the number of dimensions.  Small operations are slow in
@@ -276,9 +276,9 @@ class Transitions(nn.Module):
 
 
 class Chain(LayeredPosterior):
-    """A hierarchical posterior with T transitions, in R independent runs.
+    """A chain of T Gaussian transitions with its reverse chain, in R independent runs.
 
-    A chain has the options of :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
+    The `options` are passed to :class:`Transitions`.  Amortised chains need ``activation="elu"`` or
     ``"gated"``.  In many dimensions they also need ``**NEAR_IDENTITY``, to start near the identity.
     """
 

@@ -46,9 +46,9 @@ class HierarchicalPosterior(DeepEstimator):
 
     A chain of T transitions changes draws from N(0, I) into draws from the density.  Transitions
     are Gaussians (see :mod:`annealvi.deep.hvi`) or deterministic flows
-    (:class:`annealvi.deep.hvi.FlowPosterior`).  Annealed variational objectives give each
-    transition its own intermediate target, so that the chain finds more modes (see
-    :mod:`annealvi.deep.objectives`).  With the plain ELBO the chain finds only some of the modes.
+    (:class:`annealvi.deep.hvi.FlowPosterior`).  With annealed variational objectives
+    (:mod:`annealvi.deep.objectives`), each transition has its own target between N(0, I) and the
+    density.  The chain then finds more of the modes than with the plain ELBO.
 
     Parameters
     ----------
@@ -68,10 +68,10 @@ class HierarchicalPosterior(DeepEstimator):
         a closed form, so both bounds of `evidence_bounds` are equal and `score_samples` is exact.
     objective : {"avo", "elbo"}, default="avo"
         What is maximised.  ``"avo"`` is the sum of the annealed objectives of the transitions, and
-        ``"elbo"`` is the hierarchical ELBO.  Use ``"avo"`` if the density may have several modes.
+        ``"elbo"`` is the ELBO of the chain.  Use ``"avo"`` if the density may have several modes.
     calibration : float, default=1.0
-        With ``"avo"``, the weight a of the annealed objectives, in [0, 1].  The ELBO has the weight
-        1 - a (loss-calibrated AVO).
+        With ``"avo"``, the weight a of the annealed objectives, in [0, 1].  The ELBO of the chain
+        has the weight 1 - a.
     annealing : float, default=0.0
         The fraction of the steps, in [0, 1], over which beta follows `schedule`.  Then beta is 1.
         Beta multiplies the log densities of transitions (see :mod:`annealvi.deep.objectives`).
@@ -120,7 +120,7 @@ class HierarchicalPosterior(DeepEstimator):
         The value of beta in each step.
     history_ : dict of str to ndarray
         About a thousand records of ``pass``, ``step``, ``temperature`` (beta), ``seconds`` and
-        ``elbo``.  ``elbo`` is the hierarchical ELBO at beta = 1, averaged over the fits and over
+        ``elbo``.  ``elbo`` is the ELBO of the chain at beta = 1, averaged over the fits and over
         the steps since the last record.
 
     References
@@ -291,7 +291,7 @@ class HierarchicalPosterior(DeepEstimator):
     def score(
         self, X: Any = None, y: Any = None, *, n_draws: int = 1000, n_reverse: int = 100
     ) -> float:
-        """Estimate a lower bound of log Z - KL(q || p); larger is better.
+        """Estimate a lower bound of log Z - KL(q || p) for the best fit q; larger is better.
 
         Parameters
         ----------

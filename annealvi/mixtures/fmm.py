@@ -52,7 +52,7 @@ SEED_ROWS, SEED_ROWS_EACH = 2000, 10
 class TemperedFMM(
     TemperedMixture, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    r"""Factorial mixture model by annealed variational inference.
+    r"""Factorial mixture model, fitted by annealed variational inference.
 
     Each datum is the sum of some of the K components, plus Gaussian noise.  A vector
     :math:`z_n` of K bits marks the components that datum n contains:
@@ -75,8 +75,8 @@ class TemperedFMM(
         Probability :math:`\pi` that a datum contains a component, in (0, 1): one number for all
         components, or one for each.  With ``"learn"``, :math:`\pi` starts at 0.3 and is set to the
         mean of :math:`q(z_{nk} = 1)` after each step (empirical Bayes).  With
-        ``temperature="variational"``, this update is approximate: it ignores that the normaliser of
-        the tempered likelihood also depends on :math:`\pi`.
+        ``temperature="variational"``, this update is approximate, because it ignores the effect of
+        :math:`\pi` on the normaliser of the tempered likelihood.
     noise_variance : float or "learn", default="learn"
         The variance :math:`\sigma_n` of the noise.  With ``"learn"`` it starts at the variance of X
         and is set to the mean squared residual after each step.  ``"learn"`` cannot be combined
@@ -89,25 +89,25 @@ class TemperedFMM(
 
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
         - ``"annealed"``: T falls exponentially over the first half of `max_iter` iterations.  T
-          starts at 10 times ``n_samples * pi / n_features``, limited to the range from 1.5 to 10.
+          starts at ``10 * n_samples * pi / n_features``, but at least at 1.5 and at most at 10.
         - ``"variational"``: T is learned from the data, on a grid from 1 to 100.
-        - ``"proximity"``: each bit :math:`z_{nk}` has its own temperature, which slows bits that
-          become certain too fast; see :class:`Proximity`.  The components are updated at T = 1.
+        - ``"proximity"``: T > 1 for each bit :math:`z_{nk}` whose probability nears 0 or 1 too
+          fast; see :class:`Proximity`.  The components are updated at T = 1.
         - An object of :mod:`annealvi.temperature`.
 
-        At high T components could shrink to zero.  Therefore, while T falls, each component is
-        moved at random after every iteration, by a hundredth of the length of the initial vectors
-        of ``init="random"``.
+        At high T components could shrink to zero.  Therefore, while T falls, a short random vector
+        is added to each component after every iteration.  It is a hundredth as long as the initial
+        vectors of ``init="random"``.
     max_iter : int, default=200
         Largest number of iterations.
     tol : float, default=1e-4
-        The fit ends when T no longer changes and the ELBO per sample changes by less than
-        this in an iteration.  With ``tol=0`` every fit makes `max_iter` iterations.
+        The fit ends when T no longer changes and an iteration changes the ELBO per sample by less
+        than `tol`.  With ``tol=0`` every fit makes `max_iter` iterations.
     init : {"random", "prior", "data", "kmeans++"} or array-like, default="random"
         Where the means of the components start.
 
         - ``"random"``: short random vectors.  Their expected squared length is twice the noise
-          variance, but at most that of the vectors of ``"prior"``.
+          variance, but never more than with ``"prior"``.
         - ``"prior"``: draws from the prior N(0, component_variance).  In many dimensions such
           vectors are so long that the first step may set every bit :math:`z_{nk}` to 0.
         - ``"data"``: random rows of X.
@@ -162,7 +162,7 @@ class TemperedFMM(
         The temperature of the last iteration.
     temperature_path_ : ndarray of shape (n_iter,)
         The temperature of each iteration.  With a proximity temperature, each bit has its own T,
-        and the path contains 1 / mean(1/T).
+        and the path contains their harmonic mean.
     temperature_posterior_ : ndarray of shape (grid,)
         Only with a variational temperature: the distribution q(y) over the temperatures of the
         grid, when T was last learned.  The fit's T slowly approaches the harmonic mean of q(y).
@@ -350,7 +350,7 @@ class TemperedFMM(
 
     @reads
     def sample(self, n_samples: int = 1) -> tuple[NDArray, NDArray]:
-        """Draw data from the fitted model, with the components at their means.
+        """Draw data from the fitted model, with each component equal to its posterior mean.
 
         Parameters
         ----------

@@ -53,16 +53,15 @@ def _learned(name: str, of: Callable[[GMM], Any]) -> Found:
 
 @dataclass(eq=False, repr=False)
 class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
-    r"""Gaussian mixture by annealed variational inference.
+    r"""Gaussian mixture, fitted by annealed variational inference.
 
     .. math::
        z_n \sim \mathrm{Cat}(w), \quad x_{nd} \sim N(\mu_{z_n d}, 1/\lambda_{z_n d}),
 
-    Priors are conjugate: a Dirichlet prior for the weights, and a Normal-Gamma prior for the
-    means and precisions.  Parameters that mean the same as in
-    :class:`sklearn.mixture.BayesianGaussianMixture` (with its ``"dirichlet_distribution"`` of
-    weights) have the same names.  `weights` and `covariances` can be given if they are known;
-    otherwise they are learned.
+    Priors are conjugate: a Dirichlet prior for the weights, and a Normal-Gamma prior for the means
+    and precisions.  Parameters that mean the same as in
+    :class:`sklearn.mixture.BayesianGaussianMixture` have the same names.  `weights` and
+    `covariances` can be given if they are known; otherwise they are learned.
 
     **Which parameters matter.**  Usually set `n_components`, `covariance_type` and
     `random_state`.  Set `weights` and `covariances` if they are known.  `n_init` can improve a fit.
@@ -75,8 +74,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         With ``"diag"`` a component has a variance for each dimension; with ``"spherical"`` it has
         one variance.
     tol : float, default=1e-3
-        The fit ends when T no longer changes and the ELBO per sample changes by less than
-        this in an iteration.  With ``tol=0`` every fit makes `max_iter` iterations.
+        The fit ends when T no longer changes and an iteration changes the ELBO per sample by less
+        than `tol`.  With ``tol=0`` every fit makes `max_iter` iterations.
     max_iter : int, default=200
         Largest number of iterations.
     n_init : int, default=1
@@ -106,16 +105,16 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     degrees_of_freedom_prior : float, default=None
         The degrees of freedom :math:`\nu_0` of learned precisions.  None means n_features.
     covariance_prior : float or array-like of shape (n_features,), default=None
-        The parameter :math:`\beta_0` of learned precisions, whose prior expectation is
+        The number :math:`\beta_0`: the prior expectation of a learned precision is
         :math:`\nu_0 / \beta_0`.  None means the variances of X, or their mean if spherical.
     temperature : float, "annealed", "variational" or Temperature, default="annealed"
         The temperature T of the fit.
 
         - A number T >= 1: T has this value in every step.  T = 1 is plain variational inference.
-        - ``"annealed"``:  T falls over the first half of `max_iter` iterations.  T starts at 2 if
-          covariances are learned.  If covariances are known, T falls linearly from 7 times the
-          critical temperature, which is the variance of the first principal component of X after
-          the division of X by the known standard deviations.
+        - ``"annealed"``: T falls over the first half of `max_iter` iterations.  T starts at 2 if
+          covariances are learned.  If covariances are known, X is divided by the standard
+          deviations, and T falls linearly from 7 times the variance of X along its first principal
+          component (the critical temperature).
         - ``"variational"``: T is learned from the data.  `covariances` must be given.
         - An object of :mod:`annealvi.temperature`.
 
@@ -319,9 +318,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
         temperature = as_temperature(self.temperature, kinds)
         if temperature.learns and not temperature.per_document and covariances is None:
             raise ValueError(
-                "A variational temperature needs known 'covariances': if they are learned, the "
-                "tempered likelihood cannot be normalised at high T. Pass 'covariances', or use "
-                "temperature='annealed'."
+                "A variational temperature needs known 'covariances', because T and covariances "
+                "cannot both be learned. Pass 'covariances', or use temperature='annealed'."
             )
         return X, settings, temperature
 

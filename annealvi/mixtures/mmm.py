@@ -51,7 +51,7 @@ class TemperedMultinomialMixture(
     if each document is about one thing: to group documents into clusters, or for short texts,
     which contain too few words for LDA.  docs/do/classes.md compares this model with LDA.
 
-    To get a cluster for each topic of a fitted :class:`TemperedLDA`, use
+    To start one cluster from each topic of a fitted :class:`TemperedLDA`, use
     ``TemperedMultinomialMixture(K, init=lda.components_)``.
 
     **Which parameters matter.**  Usually set `n_components`, `n_jobs` and `random_state`.
@@ -63,8 +63,8 @@ class TemperedMultinomialMixture(
     max_iter : int, default=30
         Largest number of iterations, each over all documents.
     tol : float, default=1e-3
-        The fit ends when T no longer changes and `lower_bound_` changes by less than this in an
-        iteration.  With ``tol=0`` every fit makes `max_iter` iterations.
+        The fit ends when T no longer changes and an iteration changes `lower_bound_` by less than
+        `tol`.  With ``tol=0`` every fit makes `max_iter` iterations.
     temperature : float, "annealed", "variational" or Temperature, default="annealed"
         The temperature T of the fit.
 
@@ -75,10 +75,10 @@ class TemperedMultinomialMixture(
     init : {"merged", "kmeans++"} or array-like, default="merged"
         The word probabilities of clusters at the start of a fit.
 
-        - ``"kmeans++"``: each cluster starts with the words of 5 similar documents, which differ
-          from the documents of the other clusters.
-        - ``"merged"``: 12 short fits of 6 iterations start like ``"kmeans++"``.  All their
-          clusters are kept in memory, and merged until K are left.
+        - ``"kmeans++"``: each cluster starts with the words of 5 similar documents, and other
+          clusters with other documents.
+        - ``"merged"``: 12 short fits of 6 iterations are made first, which start as with
+          ``"kmeans++"``.  Their clusters are then merged until K clusters are left.
         - An array of shape (n_components, n_features): counts or probabilities of words, such as
           the `components_` of a TemperedLDA.
     n_init : int, default=1

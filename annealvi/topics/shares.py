@@ -29,7 +29,7 @@ _CODES = {"year": "YE", "quarter": "QE", "month": "ME", "week": "W", "day": "D"}
 
 
 def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""Compute the mean share of each topic in documents, weighted by its number of words in each.
+    r"""Compute each topic's mean share in documents, weighted by its words in each document.
 
     .. math::
         \sum_d n_d \theta_{dk}^2 \Big/ \sum_d n_d \theta_{dk}
@@ -175,8 +175,8 @@ def _shares(summary: Described, sums: Callable[[Any], Any], return_std: bool) ->
 def covariance_of(estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Compute the covariance matrix of P numbers for each of K topics, from n estimates of them.
 
-    An estimate is ignored where `found`, of shape (n, K), is False.  With m estimates that are not
-    ignored, the covariance of a topic is multiplied by 1 + 1 / m, or is NaN if m < 2.
+    An estimate is ignored where `found`, of shape (n, K), is False.  If m estimates of a topic are
+    left, their covariance is multiplied by 1 + 1 / m (Rubin's rules), or is NaN if m < 2.
     """
     m = found.sum(axis=0).astype(np.float64)
     there = found[:, :, np.newaxis]

@@ -70,7 +70,7 @@ GAUSSIANS = [
     (dict(mean_prior=np.ones(3)), r"'mean_prior' .* shape \(16,\). Got shape \(3,\)"),
     (ROUND | dict(covariance_prior=np.ones(16)), r"'covariance_prior' .* a float. Got shape \(16"),
     (dict(n_components=31), "n_components = 31, n_samples = 30 with init_params='kmeans'"),
-    (dict(temperature="variational"), "needs known 'covariances': .* cannot be normalised"),
+    (dict(temperature="variational"), "needs known 'covariances', because .* both be learned"),
     (ROUND | dict(temperature=HOT), "prior of the precisions, .* is improper at T=50"),
 ]
 CLASSES = [

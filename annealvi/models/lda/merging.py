@@ -53,8 +53,8 @@ def groups_of(
     """Merge topics until n groups are left, and return a sorted list of sorted lists of topics.
 
     `rows` contains the counts of words in each topic, K arrays of shape (V,).  Only counts above
-    `least` are used.  With `n_neighbours`, a topic is compared only with the topics whose most
-    frequent words are the most similar.  The time is then proportional to K instead of K^2.
+    `least` are used.  With `n_neighbours`, a topic is compared only with that number of topics,
+    those with the most similar top words.  The time is then proportional to K instead of K^2.
     """
     topics = {k: Topic.of(row, least) for k, row in enumerate(rows)}
     groups = {k: [k] for k in topics}
