@@ -47,7 +47,7 @@ class Interval(_param_validation.Interval):
 
 
 def checked(function: Function) -> Function:
-    """Make a public method or function add its name to a BadParameter error that it raises.
+    """Wrap a public method or function so that its BadParameter errors contain its name.
 
     The error names ``Class.method`` for the method's parameters, ``Class`` for other parameters.
     """
@@ -96,10 +96,10 @@ def naming(owner: str) -> Iterator[None]:
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for `n_jobs`; None means 1 unless in a joblib context.
+    """Return the number of threads for `n_jobs`; None means 1 or the `n_jobs` of a joblib context.
 
-    Only None is passed on to joblib.  On a machine that can start threads but no processes, joblib
-    would return 1 for every `n_jobs`.
+    Numbers are not passed to joblib, because it would return 1 for all of them on a machine that
+    can start threads but not processes.
     """
     if n_jobs is None:
         n_jobs = joblib.effective_n_jobs(None)
@@ -275,8 +275,8 @@ def check_prior(
 ) -> float | NDArray[np.float64]:
     """Check a Dirichlet prior: a positive finite number, or an array of one of the `shapes`.
 
-    The prior must not underflow in the dtype that the model computes in.  If it is `summed`, its
-    sum times :data:`HEADROOM` must not overflow either.
+    The prior must not underflow in the dtype that the model computes in.  If `summed` is true, the
+    sum of the prior times :data:`HEADROOM` must not overflow either.
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu":

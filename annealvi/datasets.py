@@ -39,8 +39,8 @@ def load_arxiv_abstracts(*, return_X_y: bool = False, texts: bool = False) -> An
     Parameters
     ----------
     return_X_y : bool, default=False
-        Whether to return ``(data, target)`` instead of a Bunch.  If `texts` is true, the result is
-        ``(texts, target)``.
+        Whether to return ``(data, target)``, or ``(texts, target)`` if `texts` is true, instead of
+        a Bunch.
     texts : bool, default=False
         Whether to also read the texts, with their titles and dates.
 
@@ -147,9 +147,9 @@ def load_corpus(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
 def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bunch:
     """Read images stored as ``<name>.npz``.
 
-    The file contains the images as the array ``X``: either bytes of shape (n_samples, height,
-    width), or the bits of square images, packed by :func:`numpy.packbits` into one row of bytes for
-    each image.  The array ``X_test``, if present, contains test images in the same format.
+    The array ``X`` contains the images: a byte for each pixel, in the shape (n_samples, height,
+    width), or a row of bits for each square image, packed by :func:`numpy.packbits`.  The array
+    ``X_test``, if any, contains test images in the same format.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def load_shapes() -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (8, 16)
-        Each row is one image of zeros and ones; ``reshape(8, 4, 4)`` returns the images.
+        Each row contains the 16 pixels of an image, 0 or 1; ``reshape(8, 4, 4)`` makes them 4 x 4.
     """
     text = (resources.files(_MODULE) / "shapes.txt").read_text(encoding="utf-8")
     lines = [line.split() for line in text.splitlines() if not line.startswith("# ") and line]
@@ -309,8 +309,8 @@ def make_shape_mixture(
     -------
     :class:`~sklearn.utils.Bunch`
         The attributes are ``data`` of shape (n_samples, n_features), ``components`` of shape
-        (n_components, n_features) and ``factors`` of shape (n_samples, n_components), which is 1 if
-        the image contains the component and 0 otherwise.
+        (n_components, n_features) and ``factors`` of shape (n_samples, n_components): 1 for each
+        component that an image contains, otherwise 0.
     """
     rng = check_random_state(random_state)
     images = load_shapes()

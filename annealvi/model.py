@@ -23,7 +23,7 @@ class LocalRule(Protocol):
     Attributes
     ----------
     inverses : ndarray of shape (M,)
-        Inverse temperatures at which the rule needs each datum's log C(T), see :class:`Normalised`.
+        Inverse temperatures at which the rule gets each datum's log C(T), see :class:`Normalised`.
     rounds : int
         How many times the rule fits the local variables and then the temperatures.
     """
@@ -41,11 +41,11 @@ class LocalRule(Protocol):
 
 
 class FactorLimits(NamedTuple):
-    """Limits on the logits of binary factors; a factor that would exceed its limits gets its own T.
+    """Limits on the logits of binary factors; only a factor that would exceed them is tempered.
 
     Let a be the logit log q(z = 1) - log q(z = 0) that maximises the objective at T = 1.  If a is
-    within the limits, the new logit is a.  Otherwise it is the nearer limit or
-    ``centre + inverse * (a - centre)`` (see Attributes), whichever is further from the centre.
+    within the limits, the new logit is a.  Otherwise it is the limit that a exceeds or, if that is
+    further from the centre, ``centre + inverse * (a - centre)`` (see Attributes).
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class FactorLimits(NamedTuple):
     centre : ndarray of shape (K,)
         The logit towards which each factor is pulled.
     lower, upper : ndarray of shape (K, n)
-        The limits: logits below and above the centre, which may be infinite.  n is the number of
-        columns of :meth:`BinaryFactors.factors`.
+        Lower limits, below the centre, and upper limits, above it.  Limits may be infinite.  n is
+        the number of columns of :meth:`BinaryFactors.factors`.
     """
 
     inverse: float
@@ -129,7 +129,7 @@ class LocalStep:
         +E_q[log p(x, z | globals)] of each datum or of the batch, not multiplied by b = 1/T.  The
         base measure h(x, z) is excluded, because it is not tempered.  Unlike an energy in physics,
         this energy has the sign of a log-likelihood: larger is better.  In some models the energy
-        is a property, computed from the present global variables whenever it is read.
+        is a Python property, which is computed from the current global variables each time.
     entropy : ndarray of shape (n_samples,), float or None
         Entropy of the local factors of each datum or of the batch, plus E_q[log p] of their
         untempered priors.  The data's part of the annealed ELBO is ``b * energy + entropy``.

@@ -18,9 +18,9 @@ class ProgressBar:
 
     The bar counts the steps of all runs, and shows the time left, the temperature and a measure of
     the fit.  For LDA the measure is the perplexity of up to 200 training documents, for a mixture
-    the ELBO per sample, and for a deep model the ELBO of the last step.  It is computed at most
-    twice a second, which takes about two percent of the time.  A fit with a progress bar has the
-    same result, bit for bit, as a fit without one.
+    the ELBO per sample, and for a deep model the ELBO of the last step.  This measure is computed
+    at most twice a second, in about two percent of the time of the fit.  A fit with a progress bar
+    has the same result, bit for bit, as a fit without one.
 
     With scikit-learn 1.9 or later, ``estimator.set_callbacks(sklearn.callback.ProgressBar())``
     shows scikit-learn's own bars instead, which require the package rich.  `partial_fit` shows no
@@ -69,7 +69,7 @@ class ProgressBar:
         self._before = 0  # number of steps of earlier runs
 
     def begin(self, estimator: Any, run: Any) -> None:
-        """Draw the bar, or continue it with the next run; called before each run's first step.
+        """Draw the bar before the first step of the first run; update it before the other runs.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Readers that yield a corpus in blocks of documents, for data that are larger than memory.
 
-Each function yields CSR matrices of consecutive documents, whose column j is always the same word.
+Each function yields CSR matrices of consecutive documents, all with the same words as columns.
 Pass the result to :func:`annealvi.corpus.write` to store it, or pass each block to `partial_fit`.
 """
 

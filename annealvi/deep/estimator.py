@@ -360,8 +360,8 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         Raises
         ------
         ValueError
-            If X or a parameter is out of range, or if the file belongs to another network.  The
-            estimator is then unchanged.
+            If X or a parameter is out of range, or if the file belongs to another network.  In
+            these cases the estimator is unchanged.
         annealvi.exceptions.DivergenceError
             If the loss or its gradient is not finite.  The estimator keeps the last finite state.
         """

@@ -1,9 +1,9 @@
-"""The format of files: safetensors, with a tree in the header.
+"""The format of files: safetensors, with nested dicts (a "tree") in the header.
 
 A tree is a dict of None, bool, int, float, str, arrays, lists and other dicts.  Arrays are the
 tensors of the file.  Everything else is JSON in the entry ``annealvi`` of the header.  A checksum
 detects damage.  No code is executed when a file is read.  Arrays are views of the file.  No array
-may occur twice in the tree, or copying the tree of a small file could need much memory.
+may occur twice in the tree; otherwise a copy of the tree could be much larger than the file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def write(path: str | os.PathLike, kind: str, tree: Mapping[str, Any]) -> None:
     """Write a tree to a file; `read` must be called with the same `kind`.
 
     A temporary file in the same folder is written and then moved to `path`.  Therefore an existing
-    file is replaced only when the new one is complete, and an error does not change it.  TypeError
+    file is replaced only when the new one is complete, and is unchanged after an error.  TypeError
     is raised if the tree contains an object that cannot be written.
     """
     tensors: dict[str, NDArray] = {}
@@ -78,7 +78,7 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
     if found["format"] != FORMAT:
         todo = "Use a newer annealvi" if found["format"] > FORMAT else "Fit the model again"
         raise ValueError(
-            f"The file {name!r} has format {found['format']}, as it was written by annealvi "
+            f"The file {name!r} has format {found['format']}, because it was written by annealvi "
             f"{found['version'][:40]}. This version, {__version__}, reads format {FORMAT}. {todo}."
         )
     if _checksum(text, tensors) != checksum:

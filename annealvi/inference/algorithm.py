@@ -46,19 +46,19 @@ class RobbinsMonro:
 class LinearDecay:
     """Step sizes that decrease linearly in a fit of known length.
 
-    Step t of S has the size (2 F / S) (1 - (t - 1/2) / S), where F is `memory_spans`, but at least
-    a twentieth of 2 F / S, and at most `largest`.
+    Let F be `memory_spans`.  Step t of S has the size (2 F / S) (1 - (t - 1/2) / S), which is
+    raised to 0.1 F / S if it is smaller, and then limited to `largest`.
 
     Parameters
     ----------
     n_steps : int
         Number of steps S.
     memory_spans : float
-        F, about the sum of all step sizes if `largest` does not limit them.  Steps whose sizes sum
-        to 1 reduce the weight of the state before them to about 1 / e.  In a longer fit the steps
-        are smaller and less noisy, and their sum is the same.
+        F, about the sum of all step sizes if `largest` does not limit them.  After steps whose
+        sizes sum to 1, the state before them has a weight of about 1 / e.  A longer fit has
+        smaller, less noisy steps with the same sum.
     largest : float, default=0.2
-        Upper limit of step sizes, because a single minibatch does not represent all data.
+        Upper limit of step sizes.  A larger step would rely too much on a single minibatch.
     """
 
     n_steps: int
@@ -104,7 +104,7 @@ class OverRelaxed:
 
 
 def full_step(t: int) -> float:
-    """Return 1, the step size of batch inference, which leads to the coordinate optimum.
+    """Return 1, the step size of coordinate ascent with all data.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def optimise(
         before `on_step` is called.
     changing : context manager, optional
         A context that holds a lock while the global variables, the temperature and the monitor
-        change.  Other threads may read these only while they hold that lock.
+        change.  Other threads must hold this lock while they read any of these.
     """
     batch_size = n_samples if batch_size is None else batch_size
     population = n_samples if population is None else population

@@ -6,7 +6,7 @@ r"""The factorial mixture model, with binary latent factors and Gaussian noise.
 
 Both sigma are variances.  The posterior is q(z_nk) = Bern(nu_nk) and q(mu) = N(M, Q x I).  Q is a
 diagonal ("diag") or full K x K covariance, which is the same for all dimensions.  Let P = X M^T,
-A = nu^T X, R = nu^T nu + diag sum_n nu (1 - nu) and G = M M^T + D Q.  The updates at inverse
+A = nu^T X, R = nu^T nu + diag(sum_n nu_n (1 - nu_n)) and G = M M^T + D Q.  The updates at inverse
 temperature b are (Mandt et al. 2016)
 
 .. math::
@@ -31,7 +31,7 @@ where the energy, which does not contain the base measure, is
 With ``form="posterior"`` (Abrol et al. 2014) p(mu) is also tempered: its variance is T sigma_mu.
 
 If X has many features, as images do, the two products with X take most of the time of an iteration.
-One update of nu of all data, in compiled code, takes about K^2 operations for each datum.
+The compiled code that updates nu takes about K^2 operations for each datum.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ r"""The mixture of multinomials for counts of words, in which each document has 
 .. math::
    z_d \sim \mathrm{Cat}(w), \quad x_d \sim \mathrm{Mult}(\beta_{z_d})
 
-(Nigam et al. 2000; Yin and Wang 2014).  q(z) is unrestricted.  w and beta maximise the posterior
+(Nigam et al. 2000; Yin and Wang 2014).  q(z_d) is Cat(phi_d).  w and beta maximise the posterior
 under Dirichlet priors, which add `a` to the number of documents of each component and eta to each
 count of a word.  The statistics are N_k = sum_d phi_dk and S_kv = sum_d phi_dk x_dv.  The updates
 at inverse temperature b are as follows.  With ``form="posterior"`` b also multiplies a and eta:
@@ -13,8 +13,9 @@ at inverse temperature b are as follows.  With ``form="posterior"`` b also multi
    w_k &\propto a + b N_k, \quad \beta_{kv} \propto \eta + b S_{kv}
 
 Variational Bayes would use expected logarithms instead of the logarithms of w and beta.  Under
-variational Bayes, a word that a component does not contain lowers the objective by 1/eta nats.
-Fits that start from a few documents then hardly change (docs/record/classes.md).
+variational Bayes, each word of a document that is missing from its component lowers the objective
+by about 1/eta nats.  Components that start from a few documents would then hardly change
+(docs/record/classes.md).
 
 **Merged runs.**  A single fit soon ends at a poor optimum.  By default several short fits are made
 first, and the components of these fits are merged until K are left, as
@@ -94,8 +95,7 @@ class MMM(Mixture):
     def start(
         self, X: sparse.csr_matrix, *, words: NDArray, documents: NDArray | None = None
     ) -> None:
-        """Begin training on X, from counts of the words (K, V) and of the documents in each
-        component.
+        """Begin training on X; `words` (K, V) and `documents` (K,) are initial counts.
 
         The method may be called again with the same X.
         """
@@ -121,7 +121,7 @@ class MMM(Mixture):
         self.by_word = self.room = self.lengths = self.last = None
 
     def assign(self, alpha: NDArray, lam: NDArray, sums: NDArray | None = None) -> None:
-        """Set w and beta: w is proportional to `alpha`, (K,), and beta to `lam`, (V, K).
+        """Set w and beta, in proportion to `alpha` of shape (K,) and `lam` of shape (V, K).
 
         `sums` are the sums of lambda over all words, if `lam` does not contain all words.
         """

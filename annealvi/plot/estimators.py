@@ -98,7 +98,7 @@ def plot_learning_curves(
     over: str = "pass",
     ax: Any = None,
 ) -> Any:
-    """Draw learning curves of fits over passes, steps or seconds.
+    """Draw learning curves of fits against passes, steps or seconds.
 
     Parameters
     ----------
@@ -179,9 +179,9 @@ def plot_components(
     titles : sequence of str, optional
         Titles of the images.
     limit : float, optional
-        The colours represent values from -limit to limit; values outside of this range have the
-        colour of the nearer end.  The default is the largest absolute value in `components`.  To
-        compare figures, use the same limit for all.
+        The colours represent values from -limit to limit.  Smaller values are drawn like -limit,
+        and larger values like limit.  The default is the largest absolute value in `components`.
+        To compare figures, use the same limit for all.
     cmap : str or matplotlib Colormap, default="gray"
         With ``"gray"``, 0 is a middle gray.  ``"RdBu_r"`` shows signs by hue.
 

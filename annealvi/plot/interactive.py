@@ -85,7 +85,7 @@ def plot_topic_words(
         Number of the most relevant words of each topic.
     relevance : float, optional
         A number from 0 to 1.  With 0, words that are much more frequent in the topic than elsewhere
-        are drawn; with 1, the most probable words.  The default is the default of
+        are drawn; with 1, the most probable words.  The default is the same as in
         :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row.
@@ -262,9 +262,9 @@ def plot_topics_over_time(
 ) -> Any:
     """Draw the share of topics in the documents of each period, with 95% intervals.
 
-    :meth:`TopicSummary.by_group` describes the intervals.  Periods with fewer than 20 documents are
-    not drawn, because shares of few documents can be extreme.  If all periods have fewer than 20
-    documents, all are drawn.
+    :meth:`TopicSummary.by_group` explains how the standard errors of the intervals are computed.
+    Periods with fewer than 20 documents are not drawn, because shares of few documents can be
+    extreme.  If all periods have fewer than 20 documents, all are drawn.
 
     Parameters
     ----------
@@ -309,8 +309,8 @@ def plot_topics_over_time(
 def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None) -> Any:
     """Draw the share of each topic in each group of documents, for example in each category.
 
-    Groups with fewer than 20 documents, and all but the 40 largest groups, are combined into one
-    group, which is drawn last.
+    The 40 largest groups are drawn if they have at least 20 documents.  All other groups are
+    combined into one, which is drawn last.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
 
 @validated(n_words=COUNT)
 def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> Any:
-    """Draw the probabilities of a topic's words over their rank, to show how fast they decrease.
+    """Draw the probabilities of a topic's words by rank, to show how fast they decrease.
 
     Parameters
     ----------
@@ -363,10 +363,10 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> A
 
 
 def plot_stability(a: Any, b: Any) -> Any:
-    """Draw the cosines between the topics of two fits, to show which topics both fits found.
+    """Draw the cosine similarities of the topics of two fits, to show which topics both found.
 
-    Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, starting
-    with the most similar pair.
+    Topics are paired so that the sum of the similarities of the pairs is as large as possible.  The
+    pairs are on the diagonal, starting with the most similar pair.
 
     Parameters
     ----------

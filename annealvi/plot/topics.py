@@ -251,8 +251,8 @@ def plot_topics_by_group(
 ) -> Any:
     """Draw the share of each topic in each group of documents, for example in each category.
 
-    Groups with fewer than 20 documents, and all but the 40 largest groups, are combined into one
-    group, which is drawn last.
+    The 40 largest groups are drawn if they have at least 20 documents.  All other groups are
+    combined into one, which is drawn last.
 
     Parameters
     ----------

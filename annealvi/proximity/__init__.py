@@ -1,4 +1,4 @@
-"""Proximity variational inference, in which q may change only slowly during the fit.
+"""Proximity variational inference, which keeps q from changing quickly during the fit.
 
 This package contains the gradient algorithms of Altosaar, Ranganath, Blei (2018) for a model with
 binary factors.  To use coordinate updates instead of gradients, fit an

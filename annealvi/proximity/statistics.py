@@ -1,7 +1,7 @@
 r"""Proximity statistics f of a Bernoulli q, and their derivatives with respect to its logit.
 
-A proximity statistic is a property of q that may change only slowly during the fit.  For each
-element, q(z) = Bern(lambda) with lambda = sigmoid(theta).  The statistics with names are
+A proximity statistic is a function of q that is kept from changing quickly during the fit.  For
+each element, q(z) = Bern(lambda) with lambda = sigmoid(theta).  The statistics with names are
 
 .. math::
    \text{entropy:}\quad f &= H(\lambda), & f' &= -\theta \lambda (1 - \lambda) \\
@@ -15,10 +15,10 @@ The prior in ``kl`` does not change.  All derivatives are with respect to theta.
 
 Each statistic is a function ``f(q, prior_logit)`` of a :class:`Bernoulli` and of the logit of the
 prior probability pi.  The function returns f and a derivative.  Usually the derivative is an array
-of the shape of theta: element i is the derivative of f_i with respect to theta_i.  If f has another
-shape or mixes elements, as ``mean_variance`` does, the derivative is a function.  This function
-maps an array c of the shape of f to :math:`\sum_j c_j \, \partial f_j / \partial \theta`, an array
-of the shape of theta.  You can use your own statistic (Altosaar, Ranganath, Blei 2018, section 3).
+of the shape of theta: element i is the derivative of f_i with respect to theta_i.  If the
+derivative has another structure, as for ``mean_variance``, it is a function.  This function maps an
+array c of the shape of f to :math:`\sum_j c_j \, \partial f_j / \partial \theta`, an array of the
+shape of theta.  You can use your own statistic (Altosaar, Ranganath, Blei 2018, section 3).
 """
 
 from __future__ import annotations

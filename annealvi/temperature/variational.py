@@ -131,11 +131,11 @@ class Variational(Learned):
     the model explains the data badly, and falls as the fit improves.
 
     For topic models the normaliser C(T) depends on global variables, such as the topics.  The paper
-    averages C(T) over the prior of these variables.  T then reaches 1 only if the data are as
-    probable as data drawn from the *prior*: L must be at least d log C / db at T = 1.  With sparse
-    priors text is never that probable, and T stays high.  With other priors T falls to 1 in the
-    first steps.  By default C(T) is computed at the current q.  T then approaches 1 when the data
-    are as probable as data drawn from the model.
+    averages C(T) over the prior of these variables.  T then reaches 1 only if L is at least its
+    mean for data drawn from the *prior*, which is d log C / db at T = 1.  With sparse priors, L of
+    text is never that large, and T stays high.  With other priors T falls to 1 in the first steps.
+    By default C(T) is computed at the current q.  T then approaches 1 when the data are as probable
+    as data drawn from the model.
 
     Parameters
     ----------
@@ -149,16 +149,16 @@ class Variational(Learned):
         The prior :math:`\pi`, positive numbers.  None means uniform.
     partition : {"posterior", "prior"}, LogPartition or array-like, default="posterior"
         How log C(T) is computed.  ``"posterior"`` uses the current q.  ``"prior"`` averages over
-        the prior; topic models then replace log C(T) by a lower bound, N log E S.  N is the number
-        of words, S the sum of (theta_k beta_kv)^b over topics k and words v, and E the prior mean.
-        At T = 1 the bound has the derivative of log C(T).  A LogPartition or an array of shape (M,)
+        the prior; for topic models this is a lower bound, N log E S.  N is the number of words, S
+        the sum of (theta_k beta_kv)^b over topics k and words v, and E the prior mean.  At T = 1
+        the bound has the same derivative as log C(T).  A LogPartition or an array of shape (M,)
         contains log C(T) for each T of the grid; see :func:`annealvi.partition.log_partition`.
         Models with an exact log C(T), such as mixtures, use it for ``"posterior"`` and ``"prior"``.
     damping : float or None, default=None
         At each step log T moves by this fraction of the distance to its new value, in (0, 1].  With
         1, T takes its new value immediately and falls too early to help.  None means 0.03 for
         models whose log C(T) is exact, and 1 - exp(-12 / n) for topic models, where n is the number
-        of planned steps or, in ``partial_fit``, of steps in a pass (`total_samples` documents).
+        of planned steps (in ``partial_fit``, of the steps for `total_samples` documents).
     start : float or None, default=None
         T of the first step, in [1, T_M].  For topic models None means the mean of T under
         :math:`\pi`.  For models whose log C(T) is exact, None means the inverse of the mean of
@@ -231,12 +231,12 @@ class Variational(Learned):
         ----------
         partition : {"prior", "posterior"}, LogPartition or array-like, default="prior"
             How log C(T) is computed; see :class:`Variational`.  For topic models ``"prior"``
-            differs from the paper's Eq. 18.  ``"prior"`` is a bound that needs no random draws, and
-            tempers words together with their topic assignments, as the updates of LDA do.  Eq. 18
-            is a Monte Carlo estimate with assignments summed out.  To use Eq. 18, compute a
-            LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid, as in the
-            example.  With Eq. 18 and 1,000 abstracts, T rises to 10 after the first step and stays
-            there (docs/understand/temperatures.md).
+            differs from the paper's Eq. 18.  ``"prior"`` uses a bound that needs no random draws.
+            It tempers words together with their topic assignments, as the updates of LDA do.  Eq.
+            18 is a Monte Carlo estimate, in which assignments are summed out.  To use Eq. 18,
+            compute a LogPartition with ``form="collapsed"`` and ``"monte-carlo"`` on the same grid,
+            as in the example.  With Eq. 18 and 1,000 abstracts, T rises to 10 after the first step
+            and stays there (docs/understand/temperatures.md).
 
         Examples
         --------
@@ -410,7 +410,7 @@ class Variational(Learned):
         energy : float
             The expected log-likelihood L of all data.
         log_partition : ndarray of shape (M,), optional
-            log C(T) of all data.  None means its values when T was last learned.
+            log C(T) of all data.  None means the values from the last update of T.
         """
         log_c = self._current_log_c() if log_partition is None else log_partition
         scores = self._scores(energy, log_c)
@@ -457,7 +457,7 @@ class Variational(Learned):
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
             f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the expected "
-            f"log-likelihood is {energy / n_units:.4g} nats per {unit}, but with {source} T falls "
+            f"log-likelihood is {energy / n_units:.4g} nats per {unit}, but with {source}, T falls "
             f"to 1 only if this log-likelihood is at least {-threshold:.4g}. {advice}",
             ConvergenceWarning,
         )

@@ -16,10 +16,10 @@ if documents converge (a < 1).  The next topics then change by
    \delta'_{kv} = b \Big(\delta_{kv} + \sum_d \frac{n_{dv}}{n_v} \delta\theta_{dk}\Big).
 
 Consider the singular vectors of n_dv / sqrt(N_d n_v), as in correspondence analysis.  A change
-along a vector with singular value sigma grows if b (1 + a sigma^2 / (1 - a)) > 1.  The critical
-temperature is 1 divided by the largest b at which no change grows.  With ``form="posterior"``,
-alpha becomes b alpha + 1 - b.  (The first singular value is 1, and its vector changes all words by
-the same factor.)
+along a vector with singular value sigma grows from step to step if b (1 + a sigma^2 / (1 - a)) > 1.
+The critical temperature is 1 divided by the largest b at which no change grows.  With
+``form="posterior"``, alpha becomes b alpha + 1 - b.  The first singular value, 1, is ignored,
+because its vector changes all words by the same factor.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def spread_documents(X: Any, n_topics: int, n_each: int, rng: RandomState) -> ND
     r"""Choose groups of similar documents that are far from one another.
 
     Documents are represented by unit vectors of log(1 + n_v) log(D / D_v), where D_v of the D
-    documents contain word v.  A group consists of a document, its centre, and the documents with
-    the largest cosines to the centre.  Centres are drawn with probability proportional to the
-    squared distance to the nearest earlier centre (k-means++, Arthur and Vassilvitskii 2007).
+    documents contain word v.  A group consists of a centre, which is a document, and the documents
+    with the largest cosines to it.  Centres are drawn with probability proportional to the squared
+    distance to the nearest earlier centre (k-means++, Arthur and Vassilvitskii 2007).
     """
     size = min(X.shape[0], max(LEAST_SAMPLE, SAMPLE_PER_TOPIC * n_topics))
     sample = np.arange(size)
@@ -129,7 +129,7 @@ def _sample(n_samples: int, size: int, rng: RandomState) -> NDArray[np.int64]:
 def _add_counts(X: Any, groups: NDArray[np.int64], start: NDArray, out: NDArray) -> None:
     """Write `start` plus the counts of the k-th group of documents to row k of `out`.
 
-    `out` must contain `start` already, because elements without counts are not written.
+    `out` must contain `start` already, because only elements with counts are written.
     """
     rows, places = np.unique(groups, return_inverse=True)  # only these rows of X are converted
     ends = np.arange(len(groups) + 1) * groups.shape[1]

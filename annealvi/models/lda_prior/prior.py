@@ -12,16 +12,16 @@ collapsed form, Eq. 18 of Mandt et al. (2016), tempers p(w | theta, beta).
 
 **Exact values for tiny problems.**
 
-In the explicit form, the expectations over theta and beta of products of powers are ratios of Gamma
-functions.  Assignments of words to topics contribute equally to C if they have the same number n_dk
-of words of each topic k in each document d, so C is a sum over these numbers:
+In the explicit form, the expectations of products of powers of theta and beta are ratios of Gamma
+functions.  Let n_dk be the number of words of document d that are assigned to topic k.  Assignments
+with the same n_dk contribute equally to C, so C is a sum over these numbers:
 
 .. math::
    C = \sum_{(n_{dk})} \prod_d \Big[ \frac{n_d!}{\prod_k n_{dk}!}
        E \prod_k \theta_{dk}^{b n_{dk}} \Big] \prod_k E \Big[ \sum_v \beta_{kv}^b \Big]^{n_k},
    \qquad n_k = \sum_d n_{dk}.
 
-Documents are added one by one to a table of partial sums, all positive, for all (n_1, ..., n_K).
+A table with a positive partial sum for each (n_1, ..., n_K) is updated document by document.
 
 In the collapsed form C is not a finite sum, and is integrated numerically.  In stick-breaking
 coordinates the prior is a product of Beta distributions.  In each coordinate x the integrand is
@@ -306,8 +306,8 @@ class LDAPrior:
     topic_word_prior : float or array-like of shape (V,) or (K, V), default=None
         The prior eta of the words in a topic.  None means 1 / K.
     form : {"explicit", "collapsed"}, default="explicit"
-        ``"explicit"`` tempers words together with their assignments to topics, as the updates
-        of tempered LDA do.  ``"collapsed"`` first sums over the assignments.
+        ``"explicit"`` tempers words together with their assignments to topics, as the updates of
+        tempered LDA do.  ``"collapsed"`` tempers words alone, with assignments summed out.
 
     Attributes
     ----------
@@ -443,9 +443,9 @@ class LDAPrior:
 
         New theta are drawn for each beta and for each of G groups of documents.  If there are few
         documents, each group is a single document, and the estimate of C is unbiased.  Otherwise
-        the documents of a group share draws, so the errors of their means are positively
-        correlated, and C is too large on average.  The relative error, if it is small, is about
-        D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta.
+        all documents of a group use the same theta, so the errors of their means over theta are
+        positively correlated, and C is too large on average.  If its relative bias is small, it is
+        about D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta.
         """
         grid = PowerGrid(inverse)
         return self._draw(grid, draws, *self._groups(grid, draws.n_theta))[0]
