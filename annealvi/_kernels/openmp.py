@@ -11,7 +11,7 @@ def release_threads() -> None:
 
     GCC's runtime keeps threads between parallel regions.  A fork copies the runtime's records of
     threads, but not the threads themselves, so the child process would never stop waiting for them.
-    After this call there are no records, and child and parent start new threads.  GNU runtimes
+    This call also removes the records, so child and parent can start new threads.  GNU runtimes
     before GCC 9 cannot end their threads.  Runtimes of other compilers handle forks themselves.
     """
     for runtime in ThreadpoolController().select(user_api="openmp").lib_controllers:

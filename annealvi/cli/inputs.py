@@ -102,8 +102,8 @@ def kind_of(path: Path) -> str:
         return "uci"
     if name.suffix not in ENDINGS:
         raise ValueError(
-            f"The name of {str(path)!r} does not show its format. Set the format with --format "
-            f"{{{','.join(FORMATS)}}}."
+            f"The format of {str(path)!r} is not clear from its name. Set the format with "
+            f"--format {{{','.join(FORMATS)}}}."
         )
     return ENDINGS[name.suffix]
 

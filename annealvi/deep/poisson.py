@@ -172,26 +172,26 @@ class PoissonDEF(DataEstimator):
         Number of topics K.
     prior_rate : float, default=0.1
         The prior rate :math:`\lambda_0` of each topic in a document.  With small rates, documents
-        have few topics.  A fit with smaller rates, down to about 0.1, predicts words better from a
-        few other words.  A fit with larger rates explains whole documents better.
+        have few topics.  Smaller rates, down to about 0.1, are better for predicting a document
+        from a few of its words.  Larger rates explain whole documents better.
     background : float, default=0.01
-        The rate :math:`\epsilon_v` divided by the mean count of word v, in (0, 1).  The background
-        rate keeps the ELBO finite: q gives z = 0 some probability, and without a background a
-        document with words would be impossible if z = 0.
+        The rate :math:`\epsilon_v` of word v without any topic, as a fraction of the word's mean
+        count, in (0, 1).  This rate keeps the ELBO finite: under q all z of a document can be 0,
+        and without a background rate no word could then occur.
     n_draws : int, default=32
         The number S >= 2 of draws from q for each document in a step.  More draws make gradients
         less noisy and steps slower.
     proximity : None, str, callable or ProximityPenalty, default=None
         A penalty on the distance between q and its average over past steps.  Pass the name of a
-        statistic (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``), your
-        own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the magnitude
-        of the penalty.  ``"mean"`` and ``"variance"`` have the same effect, because a Poisson
-        variance equals the mean.  The statistic of a topic is averaged over the minibatch.  New
-        documents are fitted one by one, so your own statistic must be finite for a single document.
+        statistic of q (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"`` or ``"mean_variance"``),
+        your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which also sets the
+        magnitude of the penalty.  ``"mean"`` and ``"variance"`` have the same effect, because a
+        Poisson variance equals the mean.  Statistics of topics are averaged over the minibatch.
+        New documents are fitted one by one, so your own statistic must be finite for one document.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
-        object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q, whatever
+        the `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_local_steps : int, default=300
         Number of steps in which `transform`, `score` and `perplexity` fit the rates of new
         documents.

@@ -241,8 +241,8 @@ class VariationalAutoencoder(AmortisedEstimator):
 
     Encoder and decoder are networks of rectified units, fitted by gradients of the ELBO.  Three
     options can help avoid poor optima: a penalty on fast changes of q (`proximity`), annealing
-    (`temperature`), and a more flexible posterior (`n_transitions`), in which a draw from the
-    Gaussian passes through random transitions.
+    (`temperature`), and a more flexible posterior, in which a Markov chain of `n_transitions` steps
+    starts from the Gaussian.
 
     Parameters
     ----------
@@ -260,19 +260,19 @@ class VariationalAutoencoder(AmortisedEstimator):
         0 for all images (see `dead_units`).  The other names are statistics of the Gaussian q.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
-        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
-        object's `form` has no effect.  T > 1 keeps q broad; T = 1 is plain variational inference.
+        :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q, whatever
+        the `form` of the object.  T > 1 keeps q broad; T = 1 is plain variational inference.
     n_transitions : int, default=0
-        The number n of transitions that follow the Gaussian in the posterior.  0 means the usual
-        autoencoder.  Transitions make steps slower.  `transform` replaces each random draw by its
-        mean; the result approximates the posterior mean.
+        The number n of transitions (steps of the Markov chain).  With 0 the posterior is the
+        Gaussian.  Transitions make steps slower.  `transform` uses means instead of random draws,
+        so its result approximates the posterior mean.
     transition_hidden : int, default=64
         Number of hidden units of each transition.
     units : {"relu", "gated", "gated-elu"}, default="relu"
         The hidden units of encoder and decoder.  A gated unit is a linear unit times a sigmoid
-        unit, and takes about twice the time of a rectified unit.  Transitions have gated units
-        with ``"gated"``, and ELU units otherwise.  The input of gated transitions is the encoder's
-        output, scaled to mean 0 and variance 1.  Huang et al. use ``"gated-elu"``.
+        unit, and takes about twice the time of a rectified unit.  With ``"gated"`` transitions also
+        have gated units; otherwise they have ELU units.  The input of gated transitions is the
+        encoder's output, scaled to mean 0 and variance 1.  Huang et al. use ``"gated-elu"``.
     calibration : float, default=0.0
         The probability, in [0, 1], that a step maximises annealed objectives instead of the ELBO.
         Transition t of n is then fitted to :math:`p(z) p(x \mid z)^{t/n}`.  Not used if n = 0.

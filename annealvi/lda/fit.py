@@ -1,9 +1,9 @@
-"""The `fit` of TemperedLDA (its plan, its runs and the steps after a merge) and `partial_fit`.
+"""The computations of `fit` and `partial_fit` of TemperedLDA.
 
 **Merged runs.**  Each run is a short fit.  The topics of all runs are collected, and two topics at
-a time are merged until K are left.  The counts of a merged topic are the mean over the runs.  The
-first run continues with the merged topics.  These topics adjust to each other in about one pass of
-small steps over the minibatches.  Then the batch passes at the end of the fit follow.
+a time are merged until K are left.  The counts of merged topics are added, and divided by the
+number of runs.  The first run continues with the merged topics: about one pass over minibatches in
+small steps adjusts them to each other.  Then the batch passes at the end of the fit follow.
 """
 
 from __future__ import annotations
@@ -444,7 +444,7 @@ def plan_fit(
 def prepare_portion(
     state: LDAState, X: sparse.csr_matrix, settings: Settings, population: float, n_threads: int
 ) -> None:
-    """Check the next documents of a stream, and update the settings and T.
+    """Check the next documents for `partial_fit`, and update the settings and T of the state.
 
     `population` is the number of documents in the stream.  An error leaves the state unchanged.
     """

@@ -176,7 +176,7 @@ class MixtureFit:
         if not np.isfinite(elbo):
             raise ValueError(
                 f"The ELBO is {elbo} after iteration {monitor.step}. Some parameters of "
-                f"{type(estimator).__name__} are too large or too small for X."
+                f"{type(estimator).__name__} are too large or too small for the values in X."
             )
         # T of the step that has just been made; a learned temperature may differ by now
         inverse = 1.0 / monitor.temperature if temperature.tempers else 1.0

@@ -28,20 +28,20 @@ class Proximity(Temperature):
 
     Proximity variational inference adds :math:`-k\, d(f - \tilde f)` to the objective.  Here f is a
     statistic of the posterior q(z) = Bern(sigmoid theta) of a factor z, either its entropy H or its
-    KL from the prior, and :math:`\tilde f` is the average of f over the steps so far.  The distance
-    d is :math:`\tilde H - H`, or the KL minus its average.  If this difference is negative, q is
-    less certain than before, and d is 0.  Let a be the logit that plain inference would choose.
-    The optimum is then theta = a / T, with a temperature T for each factor:
+    KL from the prior, and :math:`\tilde f` is the average of f over the steps so far.  For the
+    entropy d is :math:`\tilde H - H`, and for the KL it is the KL minus its average.  If this
+    number is negative, q is less certain than before, and d is 0.  Let a be the logit that plain
+    inference would choose.  The optimum is theta = a / T, with a temperature T for each factor:
 
     .. math::
        T = 1 \text{ if } H(a) \ge \tilde H, \quad
        T = 1 + k \text{ if } H(a / (1 + k)) < \tilde H, \quad
        \text{else } H(a / T) = \tilde H
 
-    (For the KL, theta and a are measured from the prior's logit, and the inequalities are
-    reversed.)  So only factors that become certain too fast are slowed down.  The global variables
-    are updated at T = 1.  The magnitude k falls during the first part of the fit, whose length is
-    `length`, and is 0 afterwards.
+    (With the KL in place of H, subtract the prior's logit from theta and a, and reverse the
+    inequalities.)  So only factors that become certain too fast are slowed down.  The global
+    variables are updated at T = 1.  The magnitude k falls during the first part of the fit, whose
+    length is `length`, and is 0 afterwards.
 
     This temperature works with models of binary factors, such as :class:`annealvi.TemperedFMM`.
 
@@ -51,13 +51,13 @@ class Proximity(Temperature):
         The statistic that changes slowly.  Entropy and KL are equivalent if the prior probability
         is 1/2.
     magnitude : float or None, default=None
-        The first k, at least 0.  With 0 the fit is plain inference.  None means the mean over the
-        data of -E_q[log p(x, z | parameters)] at the start, without the likelihood's normalising
-        constant.  This number is about as large as the logits, whatever the scale and size of X.
+        The first k, at least 0.  With 0 the fit is plain inference.  None means the initial
+        -E_q[log p(x, z | parameters)] per datum, without the normalising constant of the
+        likelihood.  This number is about as large as the logits, whatever the scale and size of X.
     gamma : float, default=1e-4
         The fraction of the first k that remains when k stops falling, in (0, 1].  The paper uses
-        1e-5 to 1e-30, for millions of steps.  In the hundred steps of a usual fit, such values
-        would make k too small after a few steps.  ``shape="linear"`` does not use `gamma`.
+        1e-5 to 1e-30, for millions of steps.  A usual fit has about a hundred steps, and with such
+        values k would be too small after a few of them.  ``shape="linear"`` does not use `gamma`.
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^s` or :math:`k_0 (1 - s)`, where s rises from 0 to 1 over
         the steps in which k falls.
@@ -112,8 +112,8 @@ class Proximity(Temperature):
         if not isinstance(model, BinaryFactors):
             raise ValueError(
                 "A Proximity temperature penalises changes of binary factors, and this model has "
-                "no binary factors. Use 'annealed' or a number as the temperature, or use "
-                "TemperedFMM or a model with the methods of annealvi.model.BinaryFactors."
+                "no binary factors. Use 'annealed' or a number as the temperature, or fit "
+                "TemperedFMM or a model that implements annealvi.model.BinaryFactors."
             )
         planned = 0 if n_steps is None else n_steps
         #: Number of steps over which k falls.

@@ -113,8 +113,8 @@ def seeded_start(
     """Compute the initial topics of a fit, each from the word counts of a few documents.
 
     For a topic with seed words, the documents are short and contain as many of its seed words as
-    possible.  For each other topic, the documents are chosen as in a fit without seed words; see
-    :func:`annealvi.models.lda.starts.topics_of_spread_documents`.
+    possible.  For a topic without seed words, the documents are chosen as in a fit without seed
+    words; see :func:`annealvi.models.lda.starts.topics_of_spread_documents`.
     """
     # float32, which represents these small counts, so that `init` has no influence on `dtype`
     start = np.ones((n_topics, X.shape[1]), np.float32)

@@ -274,8 +274,8 @@ class TopicSummary:
         n : int, default=10
             Number of words.
         relevance : float, default=0.7
-            Lambda, from 0 to 1.  With 1, words are ranked by their probability in the topic.  Lower
-            values prefer words that are rare in other topics; with 0, rare words come first.
+            Lambda, from 0 to 1.  With 1, words are ranked by p(w | k).  With 0, they are ranked by
+            p(w | k) / p(w), which is largest for words that are rare in other topics.
 
         Returns
         -------
@@ -318,9 +318,9 @@ class TopicSummary:
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
         r"""Return the words of a topic that are both frequent and exclusive, best first.
 
-        FREX is the harmonic mean of two ranks of a word among all words, by p(w | k) and by
-        :math:`p(w \mid k) / \sum_j p(w \mid j)` (Bischof and Airoldi 2012).  R's `labelTopics` in
-        stm also shrinks the exclusivity of rare words; this function does not.
+        Words are ranked by frequency, p(w | k), and by exclusivity, :math:`p(w \mid k) / \sum_j p(w
+        \mid j)`.  FREX is the harmonic mean of both ranks (Bischof and Airoldi 2012).  Unlike this
+        function, `labelTopics` in R's stm also shrinks the exclusivity of rare words.
 
         Parameters
         ----------
@@ -479,7 +479,7 @@ class TopicSummary:
 
     @property
     def word_table(self) -> Any:
-        """A table of the words, or of genes or genomic regions if the model was fitted to cells.
+        """A table of the words or, for a model of cells, of the genes or genomic regions.
 
         Returns
         -------
@@ -491,7 +491,7 @@ class TopicSummary:
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
-        r"""Return the words of a topic that are probable in it and less probable in other topics.
+        r"""Return the words that are probable in a topic, but less probable in other topics.
 
         Parameters
         ----------
@@ -524,8 +524,8 @@ class TopicSummary:
         """Write shares, topics, assignments and certainty into an AnnData.
 
         - ``obsm["X_topics"]``: shares of the topics in each cell;
-        - ``varm["topics"]``: probabilities of genes or genomic regions in topics, 0 for those that
-          the model does not contain;
+        - ``varm["topics"]``: probabilities of genes or genomic regions in topics, or 0 if a gene or
+          region is not in the model;
         - ``varm["in_topics"]``: whether a gene or region is one of the topic's :meth:`members`;
         - ``obs["topic"]`` and ``obs["topic_certainty"]``: columns of `document_table`;
         - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, ``coherence``
@@ -561,7 +561,7 @@ class TopicSummary:
         groups : array-like of shape (D,)
             The group of each document, such as its section or its author.  Documents whose group is
             None or NaN are excluded.  If the documents have a pandas index, a Series of groups is
-            matched to this index.  Otherwise groups must be in the order of the documents.
+            aligned with this index.  Otherwise groups must be in the order of the documents.
         return_std : bool, default=False
             Whether to also return the standard errors of the shares.
 
@@ -573,7 +573,7 @@ class TopicSummary:
             topics in all words of the group.
         errors : pandas.DataFrame
             Standard errors of the shares, if `return_std` is true.  They are NaN for a group of one
-            document and, in a summary with refits, for topics that fewer than two refits found.
+            document and, in a summary with refits, for topics that only one refit or none found.
 
         Raises
         ------
@@ -592,8 +592,8 @@ class TopicSummary:
 
         The first term allows for the choice of documents, and the second term for the uncertainty
         of the shares of each document.  The third term, which requires a summary with r refits,
-        allows for the uncertainty of the topics.  Instead of the second term, :meth:`effects` uses
-        random draws of the shares, whose contribution approaches this term with more draws.
+        allows for the uncertainty of the topics.  :meth:`effects` estimates the second term from
+        random draws of the shares.
         """
         return shares.by_group(self, groups, return_std=return_std)
 
@@ -606,23 +606,23 @@ class TopicSummary:
         times : array-like of shape (D,)
             The time of each document: datetimes, ISO 8601 strings or years.  Times with a time zone
             are converted to UTC.  A pandas Period means its start.  Documents whose time is None or
-            NaT are excluded.  A Series of times is matched to documents as in `by_group`.
+            NaT are excluded.  A Series of times is aligned with the documents as in `by_group`.
         freq : str, timedelta or pandas.DateOffset, default="year"
             Length of a period: "year", "quarter", "month", "week", "day", or a multiple, such as "5
-            years".  Names that pandas uses, such as "5YE", and offsets are also accepted.  For an
-            offset without a name in pandas, such as ``pandas.DateOffset(months=30)``, the first
-            period starts on the day of the first document.
+            years".  You can also pass a frequency of pandas, such as "5YE", or a pandas offset.
+            With a generic offset, such as ``pandas.DateOffset(months=30)``, the first period starts
+            on the day of the first document.
         return_std : bool, default=False
             Whether to also return the standard errors of the shares, as in `by_group`.
 
         Returns
         -------
         shares : pandas.DataFrame
-            A row for each period from the first to the last.  The index is the end of the period
-            for years, quarters, months and weeks, and its beginning for shorter periods and for
-            offsets without a name in pandas.  ``n_documents`` is the number of documents of the
-            period that contain words.  The other columns, named by the labels of topics, are the
-            shares of the topics in all words of the period, or NaN if there are no words.
+            A row for each period from the first to the last.  The index is the end of each period
+            for years, quarters, months and weeks.  For shorter periods and generic offsets, it is
+            the beginning.  ``n_documents`` is the number of documents of the period that contain
+            words.  The other columns, named by the labels of topics, are the shares of the topics
+            in all words of the period, or NaN if there are no words.
         errors : pandas.DataFrame
             Standard errors, in the same shape; only if `return_std` is true.
 
@@ -663,7 +663,7 @@ class TopicSummary:
             The covariates, with a row for each document.  Dates are converted to years, such as
             2020.5.  For another unit of time, pass numbers, such as days since the first document.
             Documents without words or with a missing covariate are excluded.  If the documents have
-            a pandas index, a Series or DataFrame of covariates is matched to this index.
+            a pandas index, a Series or DataFrame of covariates is aligned with this index.
         topics : list of int or str, optional
             Numbers or labels of topics.  None means all topics.
         clusters : array-like of shape (D,), optional
@@ -679,7 +679,7 @@ class TopicSummary:
         -------
         Effects
             The estimates are in the attribute `table`; the methods are `contrast` and `shares`.  A
-            topic that fewer than two refits found has an estimate, but no interval.
+            topic that only one refit or none found has an estimate, but no interval.
 
         Raises
         ------
@@ -694,11 +694,11 @@ class TopicSummary:
         The posterior of the shares of a document with :math:`n_d` words is
         :math:`\mathrm{Dirichlet}(\gamma_d)` with :math:`\gamma_d = \theta_d (\sum_k \alpha_k +
         n_d)`, which is exact for the mean field at temperature 1.  :func:`estimate_effects`
-        describes how draws from this posterior are pooled.  Each of m refits has an estimate
-        :math:`\hat b_r` for the topics that it found, and :math:`(1 + 1/m)\, \mathrm{Cov}_r(\hat
-        b_r)` is added to the covariance of the pooled estimate.
+        describes how draws from this posterior are pooled.  For each topic, let :math:`\hat b_r` be
+        the estimates from the m refits that found the topic.  Then :math:`(1 + 1/m)\,
+        \mathrm{Cov}_r(\hat b_r)` is added to the covariance of the pooled estimate.
 
-        One in 20 intervals does not contain the truth, so expect one false effect in 20 topics.
+        If a covariate has no effect on 20 topics, expect one of the 20 intervals to exclude 0.
 
         Examples
         --------
@@ -720,8 +720,8 @@ class TopicSummary:
         r"""Find the words that groups of documents use differently within a topic.
 
         Each group is compared with all other groups together.  A word of document d belongs to
-        topic k with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so in a
-        group the topic's count of word w is :math:`y_w = \sum_d n_{dw} \phi_{dwk}`.  Words are
+        topic k with probability :math:`\phi_{dwk} \propto \theta_{dk} \, p(w \mid k)`, so the count
+        of word w in topic k and a group is :math:`y_w = \sum_d n_{dw} \phi_{dwk}`.  Words are
         ranked by z (Monroe et al. 2008): the log-odds of the word in the group minus its log-odds
         in the other groups, divided by the standard error of this difference.  The difference is
 
@@ -753,7 +753,7 @@ class TopicSummary:
             are ``group``, ``word``, ``log_odds`` (the difference), ``std_error`` of the difference,
             ``z``, the limits ``low`` and ``high`` of the 95% interval, and ``count`` (y).
             ``share`` is the word's fraction of all words that the group uses in the topic, and
-            ``others`` is its fraction in the other groups.
+            ``others`` is the same fraction in the other groups.
 
         Raises
         ------
@@ -812,13 +812,13 @@ class TopicSummary:
             A row for each topic, with the columns
 
             - ``label``: the label of the topic;
-            - ``support``: the share of `refits` that found a similar topic.  Without refits it is
-              the share of the fit's runs (`topic_support_` of the model), or NaN if unknown.  A
+            - ``support``: the share of `refits` that found a similar topic.  Without refits,
+              the runs of the fit are used (`topic_support_`), and support is NaN if unknown.  A
               topic with a share of runs below 1/3 is weak, unless its stability is at least 0.7;
             - ``stability``: the median cosine similarity of the topic and its matches in the
-              `refits`.  Without refits, the matches are in the fits that ``TopicModel("auto")``
-              makes and in the model `other` of :func:`describe`.  Without these, stability is NaN.
-              Topics of two fits are matched one to one.  A stability below 0.7 is weak;
+              `refits`.  Without refits, the matches come from the fits of ``TopicModel("auto")``
+              and from the model `other` of :func:`describe`.  If there are no such fits, stability
+              is NaN.  Topics of two fits are matched one to one.  A stability below 0.7 is weak;
             - ``coherence``: how often the most probable words of the topic occur in the same
               documents, as NPMI.  A coherence below 0.08 is weak if the vocabulary has at least ten
               words per topic.  Ten words drawn at random from documents rarely reach 0.08;
@@ -865,7 +865,7 @@ class TopicSummary:
         n_documents: int = 10,
         relevance: float | None = None,
     ) -> None:
-        """Write a report on the topics to an HTML file, which a browser can open without a network.
+        """Write a report on the topics to an HTML file, which a browser can open offline.
 
         This method calls :func:`annealvi.plot.report.write_report`, and requires plotly and pandas.
 
@@ -886,7 +886,7 @@ class TopicSummary:
         n_words : int, default=20
             Number of words shown for each topic.
         n_documents : int, default=10
-            Number of documents shown for each topic.  With 0 the file contains no texts.
+            Number of documents shown for each topic.  If it is 0, the file contains no texts.
         relevance : float, optional
             The initial position of the relevance slider.  The default is the default of `words`.
 
@@ -940,10 +940,10 @@ def describe(
         any object with ``components_`` of shape (K, V) and ``transform``.
     documents : iterable of str, {array-like, sparse matrix} of shape (D, V), or AnnData
         The documents to describe, usually those to which the model was fitted.  Every model accepts
-        word counts; a model with a vectorizer also accepts texts.  If the model contains its words,
+        word counts; a model with a vectorizer also accepts texts.  If the model stores its words,
         the columns of an AnnData are matched to these words by name.
     feature_names : array-like of shape (V,), default=None
-        The words.  None means the words of the model or, if it has no words, column numbers.
+        The words.  None means the words of the model, or column numbers if it stores no words.
     texts : iterable of str, default=None
         The texts of the documents, for display; not needed if `documents` are texts.
     titles : iterable of str, default=None

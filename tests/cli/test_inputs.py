@@ -162,7 +162,7 @@ def test_parquet(tmp_path, write, rows):
     ("a.jsonl", '{"text": "a"}\n{"text": 3}\n', "document 1: 'text' must be a text. Got 3"),
     ("a.jsonl", '{"text": "a"}\n{"text":\n', "cannot be read as a .jsonl file: Expected"),
     ("a.jsonl", "[" * 100_000 + "\n", "cannot be read as a .jsonl file"),
-    ("a.xyz", "text", "does not show its format. Set the format with --format {csv,"),
+    ("a.xyz", "text", "is not clear from its name. Set the format with --format {csv,"),
     ("a.csv.gz", b"text", "cannot be read as a .csv file: Not a gzipped file"),
     ("a.csv.gz", gzip.compress(b"text\n" * 999, mtime=0)[:30], "cannot be read as a .csv"),
     ("x.mtx", "abc", "cannot be read as Matrix Market counts"),

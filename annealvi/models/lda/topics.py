@@ -104,7 +104,7 @@ class Statistics:
         return self.values[self.row_of[words], :n_topics]
 
     def seen(self, dense_share: float) -> tuple[NDArray[np.bool_], NDArray]:
-        """Return which words occurred, and a padded copy of their rows, in vocabulary order.
+        """Return which words occurred, and a copy of their rows with padding, in vocabulary order.
 
         If at least the share `dense_share` of all words occurred, there are rows for all words.
         """
@@ -149,9 +149,9 @@ def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
 
 
 class Rows(NamedTuple):
-    """The stored lambda, in which the updates of some rows may be pending.
+    """The rows of lambda as they are stored; some rows may have pending steps.
 
-    The pending steps multiply the distance of ``values[v]`` from ``eta[v]`` by ``now / decay[v]``.
+    The pending steps of row v multiply ``values[v] - eta[v]`` by ``now / decay[v]``.
     """
 
     values: NDArray
@@ -179,8 +179,8 @@ def move_rows(
 ) -> NDArray[np.float64]:
     """Apply the pending steps to the rows of some words in place, and add statistics if given.
 
-    `step` contains the factor of the statistics, the least value of lambda, and whether to return
-    the sums of the new rows instead of the sums of the statistics.
+    `step` contains the factor by which statistics are multiplied, the minimum of lambda, and a
+    flag: if it is true, the sums of the new rows are returned, otherwise those of the statistics.
     """
     n_topics, block = topics.eta.shape[1], None
     sums, partial = np.empty(n_topics), separate_rows(kernels.n_blocks(len(words)), n_topics)
@@ -192,15 +192,15 @@ def move_rows(
 
 
 class TopicWeights:
-    """exp(b E log beta), with a row for each word, computed when a document first needs it.
+    """The array exp(b E log beta); the row of a word is computed when a document first needs it.
 
     Rows are in the order in which words were first needed.  So a minibatch takes memory only for
     the words that it contains.
 
     With the ``"map"`` estimate of topics log E beta replaces E log beta everywhere.
 
-    Unless `exact`, row v is divided by exp(b log_scale_v), which is about its largest element,
-    so that its elements do not overflow and do not all underflow.
+    If `exact` is false, row v is divided by exp(b log_scale_v), which is about the largest element
+    of the row.  So the elements do not overflow, and do not all underflow.
 
     Several threads may read rows while another thread adds rows, because existing rows are not
     written again.
@@ -441,7 +441,7 @@ class Topics:
     def merged(self, several: Sequence[NDArray]) -> NDArray:
         """Merge the `counts` of several fits, and return lambda; see `merging.py`.
 
-        The counts of the topics merged into one are added and divided by the number of fits.
+        The counts of merged topics are added, and divided by the number of fits.
         """
         rows = [row for counts in several for row in counts]
         size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
@@ -537,11 +537,11 @@ class Topics:
         return logs
 
     def bound(self, b: float = 1.0) -> float:
-        """Compute the part of the objective that topics contribute, with the prior b eta.
+        """Compute the contribution of the topics to the objective, where the prior is Dir(b eta).
 
-        This part is -KL(q(beta) || p(beta)).  With the map estimate beta is a point, and the
-        part is log Dir(E beta; eta + 1) - log Dir(E beta; 1): the log density of the point
-        under the prior Dir(eta + 1), compared with the uniform prior.
+        This contribution is -KL(q(beta) || p(beta)).  With the map estimate, it is the log density
+        of the point E beta under the prior Dir(b eta + 1), minus its log density under the uniform
+        prior Dir(1).
         """
         return self._negative_kl(b) if self.estimate == "variational" else self._log_density(b)
 
@@ -587,11 +587,11 @@ class Topics:
     ) -> None:
         """Set lambda to (1 - rho) lambda + rho (b eta + scale * statistics), at least `floor`.
 
-        Only the rows of words in the statistics must be updated now.  The other rows move towards
-        the prior: lambda - eta is multiplied by 1 - rho.  These steps are pending until a row is
-        needed, and are then applied together.  The sums of lambda over words are computed from the
-        sums of the statistics.  All rows are updated if most words occur, if rho = 1, or if the
-        step has a floor or a prior other than eta.
+        Only the rows of words with statistics must be updated immediately.  The other rows move
+        towards the prior: lambda - eta is multiplied by 1 - rho.  These steps are pending until a
+        row is needed, and are then applied together.  The sums of lambda over words are computed
+        from the sums of the statistics.  All rows are updated if most words occur, if rho = 1, if
+        `floor` is positive, or if b is not 1.
         """
         if self.on_device is not None:
             self._step_on_device(self.on_device, statistics, 1.0 - rho, rho * scale, floor, b)
