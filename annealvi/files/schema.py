@@ -1,8 +1,8 @@
-"""Schemas, which declare the state of an object once, both for writing and for checked reading.
+"""Schemas, which define how an object's state is written to a file, and checked when it is read.
 
 A schema lists the attributes of an object's state, each with a field that defines the allowed
-values.  ``schema.dump(object)`` returns a tree (see :mod:`annealvi.files`).
-``schema.load(tree)`` checks a tree from a file, which may be damaged, and returns the values.
+values.  ``schema.dump(object)`` returns the state as a tree (nested dicts and lists).
+``schema.load(tree)`` checks a tree from a file, which may be damaged, and returns the attributes.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class Number(Field):
 class Array(Field):
     """An array of the given shape and dtype; an array from a file is read-only.
 
-    Each length is a number, or None for any length.  Lengths and the dtype can also be names of
-    values read before.  With `finite`, elements must be finite; with `positive`, also above 0.
+    Each length is a number, or None for any length.  A length or the dtype can also be the name of
+    a field read before.  With `finite`, elements must be finite; with `positive`, also above 0.
     """
 
     def __init__(

@@ -171,12 +171,12 @@ def document_completion(
 
     Half of the tokens of each document are observed: from these tokens ``estimator.transform``
     infers E[theta].  The other tokens are hidden, and their score is :math:`\log \sum_k
-    E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity, this score is not a bound, so it can be used
-    to compare different methods and libraries.
+    E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity, this score is not a variational bound, so it
+    can be used to compare different methods and libraries.
 
     The method by which E[theta] is inferred can change the score as much as the topics do.  To
-    compare the topics of two fits, use the same inference for both.  ``method="cvb0"`` takes only
-    the topics from a model, and uses the same prior for every model (docs/record/inference.md).
+    compare the topics of two fits, use the same inference for both.  ``method="cvb0"`` uses only
+    the topics of a model, with the same prior for every model (docs/record/inference.md).
 
     Parameters
     ----------
@@ -199,9 +199,9 @@ def document_completion(
         This parameter must be None if `method` is set.
     method : {"variational", "cvb0"}, default=None
         How E[theta] is inferred.  None means ``estimator.transform`` with its defaults.  With the
-        other methods, annealvi infers E[theta] from `components_` at T = 1, until fewer than 1% of
-        the words of a document change their topic.  ``"variational"`` is mean-field inference, and
-        ``"cvb0"`` collapsed inference (see :meth:`annealvi.TemperedLDA.transform`).
+        other methods, annealvi infers E[theta] from `components_` at T = 1, and iterates until
+        fewer than 1% of a document's words change their topic.  ``"variational"`` is mean-field
+        inference, and ``"cvb0"`` collapsed inference (see :meth:`annealvi.TemperedLDA.transform`).
     doc_topic_prior : float or array-like of shape (n_components,), default=None
         The Dirichlet prior of theta if `method` is set; the prior of the estimator is not used.
         None means min(max(0.1, 1 / n_components), 3 / n_components).  This parameter must be None
@@ -219,8 +219,8 @@ def document_completion(
     TypeError
         If `estimator` is not a topic model.
     ValueError
-        If X cannot be split (see :func:`split_tokens`), if the number of features differs from the
-        fit, if no document has two or more words, or if `temperature`, `method` and
+        If X cannot be split (see :func:`split_tokens`), if X and the topics have different numbers
+        of features, if no document has two or more words, or if `temperature`, `method` and
         `doc_topic_prior` cannot be combined.
     """
     check_flag(per_document, "per_document")

@@ -57,7 +57,7 @@ def plot_topic_words(
         Number of the most relevant words of each topic.
     relevance : float, optional
         A number from 0 to 1.  With 0, words that are much more frequent in the topic than elsewhere
-        are drawn; with 1, the most probable words.  The default is the default of
+        are drawn; with 1, the most probable words.  The default is that of
         :meth:`TopicSummary.words`.
     n_columns : int, default=4
         Number of topics in a row of new Axes.
@@ -283,11 +283,11 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     """Draw how the shares of topics depend on a covariate, with 95% intervals.
 
     If the covariate has two values, a dot shows how much a topic's share differs between them, and
-    a filled dot means that the interval does not contain 0.  For more values, the figure shows what
-    the mean shares would be if all documents had the same value and kept their other covariates.
-    If there are more than ten values, a numeric covariate is drawn as curves, and of any other
-    covariate only the ten values with the smallest standard errors are drawn.  A cross or a curve
-    without an interval shows a topic that fewer than two refits of the model found again.
+    a filled dot means that the interval does not contain 0.  For more values, the figure shows for
+    each value what the mean shares would be if all documents had this value and kept their other
+    covariates.  If there are more than ten values, a numeric covariate is drawn as curves, and for
+    other covariates only the ten values with the smallest standard errors are drawn.  A cross or a
+    curve without an interval shows a topic that fewer than two refits of the model found again.
 
     Parameters
     ----------
@@ -503,7 +503,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
     Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, the most
-    similar first.  :func:`annealvi.metrics.topic_stability` averages the cosines of best matches.
+    similar first.  :func:`annealvi.metrics.topic_stability` averages each topic's largest cosine.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 The likelihood is raised to the power b = 1/T, and T falls to 1.  At high T the variational
 objective is smoother, which helps the fit to find a good optimum.  Before each step the optimiser
-calls ``tempering(step)``, which returns b = ``inverse(step)`` and whether the priors are raised to
-this power too.  After the local part of the step the optimiser calls ``observe`` with the result.
+calls ``tempering(step)``, which returns b = ``inverse(step)``, and whether b applies to the priors
+too.  When the step has fitted its documents, the optimiser passes the result to ``observe``.
 
 References
 ----------
@@ -29,10 +29,10 @@ from annealvi.model import Form, LocalStep, Tempering
 
 
 class Temperature(BaseEstimator):
-    """The base class of temperatures, which have parameters like estimators of scikit-learn.
+    """The base class of temperatures, whose parameters work like those of scikit-learn estimators.
 
-    Fitting never changes the temperature that the user passed.  Estimators call its method
-    :meth:`plan`, which returns a clone for a fit of a given number of steps.
+    Fitting never changes the temperature that the user passed, but a clone of it, which
+    :meth:`plan` prepares for a fit of a given number of steps.
     """
 
     #: Whether ``observe`` needs energies and entropies, which take time to compute.
@@ -92,7 +92,7 @@ class Temperature(BaseEstimator):
         """Compute what `inverse` needs; this is called on the clone."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what :meth:`plan` computed and the fit learned, as a dict that can be saved.
+        """Return what :meth:`plan` and the fit have computed, as a dict that can be saved.
 
         Raises
         ------
@@ -102,7 +102,8 @@ class Temperature(BaseEstimator):
         return self._schema().dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "", *, model: Any = None) -> None:
-        """Restore the state that :meth:`state_dict` returned; this is called on a clone.
+        """Restore the state that :meth:`state_dict` returned; call this on a clone of a
+        temperature.
 
         Parameters
         ----------
@@ -127,7 +128,7 @@ class Temperature(BaseEstimator):
         if self.SCHEMA is None:
             raise TypeError(
                 f"A {type(self).__name__} cannot be written to a file or read from one. Only "
-                "the temperatures that annealvi itself defines can."
+                "temperatures of annealvi's own classes are supported."
             )
         return self.SCHEMA
 
