@@ -102,8 +102,7 @@ class Temperature(BaseEstimator):
         return self._schema().dump(self)
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str = "", *, model: Any = None) -> None:
-        """Restore the state that :meth:`state_dict` returned; call this on a clone of a
-        temperature.
+        """Restore the state that :meth:`state_dict` returned; call this on a new clone.
 
         Parameters
         ----------
