@@ -62,7 +62,7 @@ def open_corpus(path: str | os.PathLike, *, layer: str | None = None) -> sparse.
     FileNotFoundError
         If the folder does not exist, or if a file in it is missing.
     ValueError
-        If the folder does not contain a corpus, or if a later version wrote it.
+        If the folder does not contain a corpus, or if a later version of annealvi wrote it.
 
     Notes
     -----
@@ -232,11 +232,11 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
         if is_group and X.format != "csr":
-            warn_user(f"{os.fspath(path)!r} stores counts by columns, so all are read into memory.")
+            warn_user(f"{os.fspath(path)!r} stores a CSC matrix, so all of it is read into memory.")
             X = X.to_memory().tocsr()
         if X.shape != (len(obs), len(var)):
             raise ValueError(
-                f"counts of {len(obs)} cells and {len(var)} features cannot have shape {X.shape}."
+                f"counts of shape {X.shape} do not match {len(obs)} cells and {len(var)} features."
             )
         return _mapped(_blocks(X, n_entries)), var.index, obs.index, dict(obs.items())
 

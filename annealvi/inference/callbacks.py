@@ -1,7 +1,7 @@
-"""The callbacks of an estimator: our own, and those of scikit-learn 1.9 or later.
+"""The callbacks of an estimator: those of annealvi, and those of scikit-learn 1.9 or later.
 
-For scikit-learn's callbacks a fit is a tree of tasks: a fit consists of runs, and a run of steps
-(:mod:`sklearn.callback`).
+In scikit-learn's callbacks a fit is a tree of tasks: a fit contains runs, and each run contains
+steps (:mod:`sklearn.callback`).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Callbacks:
     have these methods:
 
     - ``during_fit(estimator)`` returns a context manager in which `fit` runs, so that the callback
-      can act at the end of the fit, like :class:`annealvi.checkpoint.Checkpoint`.  Callbacks with
-      this method are called last, so that they can read the records of the other callbacks.
+      can act at the end of the fit, as :class:`annealvi.checkpoint.Checkpoint` does.  Callbacks
+      with this method are called last, so that they can read the records of the other callbacks.
     - ``begin(estimator, run)`` is called with a :class:`Run` before the first step of each run of
       `fit`.
 
@@ -142,7 +142,7 @@ class Tasks:
     """Informs callbacks that were passed to ``set_callbacks`` about the tasks of a fit.
 
     The root task is the fit, its subtasks are the runs (if there are several), and the leaves are
-    the steps.  Callbacks can get a fitted estimator after each pass and at the end.
+    the steps.  Callbacks can get a fitted estimator after each pass and after the fit.
     """
 
     def __init__(

@@ -181,9 +181,9 @@ class TopicModel(
         its occurrences in the texts.  Rare and frequent seed words stay in the vocabulary.
     stop_words : str, list of str or None, default="english"
         Words to exclude, unless `vectorizer` has its own stop words.  ``"english"`` means the list
-        of scikit-learn.  Another language, such as ``"german"``, means the list of the package
-        stop-words (``pip install stop-words``); the error for an unknown str lists the languages.
-        Saved models contain the stop words.
+        of scikit-learn.  The name of another language, such as ``"german"``, means its list in the
+        package stop-words (``pip install stop-words``).  The error for an unknown name lists all
+        languages.  Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
     clusters : bool, default=True
@@ -197,7 +197,7 @@ class TopicModel(
     vectorizer_ : object
         The fitted vectorizer.
     lda_ : TemperedLDA
-        The fitted topics.  The columns of its `components_` are the words of `feature_names_`.
+        The fitted topics.  Its `components_` has a column for each word of `feature_names_`.
     components_ : ndarray of shape (n_topics, n_words)
         `components_` of `lda_`.  Each row, divided by its sum, is a topic's distribution of words.
     feature_names_ : ndarray of shape (n_words,) of str
@@ -222,9 +222,9 @@ class TopicModel(
     choice_ : Choice
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
-        After `fit` with ``n_topics="auto"``, the cosines between each topic and its match in each
-        run by which the number of topics was chosen.  Topics of a run are matched one to one with
-        those of the model.  :attr:`TopicSummary.trust` uses the cosines.
+        After `fit` with ``n_topics="auto"``, the cosine between each topic and its match in each
+        run of the comparison that had the chosen number of topics.  The topics of a run are matched
+        one to one with those of the model.  :attr:`TopicSummary.trust` uses the cosines.
 
     See Also
     --------
@@ -275,8 +275,8 @@ class TopicModel(
         Parameters
         ----------
         **params : objects
-            For example ``n_topics=50``, ``lda__temperature=1`` or ``vectorizer__min_df=3``.  If
-            `vectorizer` or `lda` is None, it is first replaced by the default object.
+            For example ``n_topics=50``, ``lda__temperature=1`` or ``vectorizer__min_df=3``.  If you
+            set a parameter of a `vectorizer` or `lda` that is None, it becomes a default object.
 
         Returns
         -------
@@ -338,8 +338,8 @@ class TopicModel(
     ) -> Self:
         """Learn topics from word counts, or from counts of genes or genomic regions in cells.
 
-        The model can then be used as after `fit`: methods such as `transform` accept texts, in
-        which they count `words`, and topics can be labelled, edited and saved.  All words are kept,
+        The model can then be used as after `fit`: methods such as `transform` accept texts and
+        count `words` in them, and topics can be labelled, edited and saved.  All words are kept,
         even stop words.  To apply the model to counts of other documents, use the methods of `lda_`
         and :func:`annealvi.topics.describe`.
 
@@ -393,7 +393,7 @@ class TopicModel(
         counts = check_whole(X, "TopicModel.fit_counts")
         if counts.shape[0] < 2 or not counts.data.any():
             got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
-            raise BadParameter("X", "counts of at least two documents that contain words", got)
+            raise BadParameter("X", "word counts of at least two documents, not all 0", got)
         given: Any = words
         n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
         if n_words == counts.shape[0] != counts.shape[1]:
@@ -428,11 +428,11 @@ class TopicModel(
         Set `lda__total_samples` to the number of texts in all blocks together.
 
         The first block determines which words are counted, and later blocks add words.  A word is
-        added, and counted from that block on, when the number of texts that contain the word, among
-        all texts so far, is within the limits of the vectorizer.  Words are never removed, and keep
-        their positions in `feature_names_`.  Words that do not yet occur in enough texts are in
-        `dropped_words_`; the model stores at most 200,000 of them.  The first block must contain at
-        least as many words as there are topics.
+        added, and counted from that block on, once it meets the limits of the vectorizer, such as
+        `min_df`, in all texts so far.  Words are never removed, and keep their positions in
+        `feature_names_`.  Words that do not yet occur in enough texts are in `dropped_words_`; the
+        model stores at most 200,000 of them.  The first block must contain at least as many words
+        as there are topics.
 
         No words are added if you passed the vocabulary, as in ``TopicVectorizer(vocabulary=words)``
         or `fit_counts`, or if `vectorizer` is not a CountVectorizer or overrides `transform`.
@@ -440,7 +440,7 @@ class TopicModel(
         Parameters
         ----------
         texts : iterable of str, or iterable of iterables of str
-            An iterator is read block by block.
+            One block of texts, or several blocks.  An iterator is read block by block.
         y : Ignored
 
         Returns
@@ -551,9 +551,8 @@ class TopicModel(
     def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
         """Return the number of each text's cluster; cluster k corresponds to topic k.
 
-        Clusters are predicted by `mixture_`.  With ``clusters=False``, after `partial_fit` and
-        after topics are edited, `mixture_` does not exist, and clusters are predicted by
-        :meth:`TemperedLDA.predict`.
+        Clusters are predicted by `mixture_`.  If ``clusters=False``, or after `partial_fit`, or
+        after topics were edited, there is no `mixture_`, and :meth:`TemperedLDA.predict` is used.
 
         Parameters
         ----------
@@ -570,7 +569,7 @@ class TopicModel(
         return classifier.predict(_known_counts(self.vectorizer_, texts, "the largest cluster"))
 
     def describe(self, documents: Any, **options: Any) -> TopicSummary:
-        """Summarise topics, and which documents use them, with :func:`annealvi.topics.describe`.
+        """Summarise the topics and their documents with :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
@@ -590,8 +589,8 @@ class TopicModel(
     def score(self, texts: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
-        Compare only scores of models with the same words and the same priors.  A model with fewer
-        words has a higher score, and the priors are part of the ELBO.  To compare models with
+        Compare scores only between models with the same words and the same priors: counting fewer
+        words raises the score, and the priors are part of the ELBO.  To compare models with
         different priors, use :func:`annealvi.metrics.document_completion`.
 
         Parameters
@@ -654,7 +653,7 @@ class TopicModel(
         lda : TemperedLDA
             Topics that were fitted to counts of the same words.
         seed_topics : mapping of str to int, optional
-            The topics of the new model that have seed words.  By default no topic has seed words.
+            The topic of each name in `seed_words`.  By default no topic has seed words.
         labels : mapping of int to str, optional
             Labels of topics of the new model, as in `set_labels`.  By default there are no labels.
 
@@ -769,7 +768,7 @@ class TopicModel(
         model = load(path, **parameters)
         if not isinstance(model, cls):
             raise ValueError(
-                f"{os.fsdecode(path)!r} contains no {cls.__name__}, but a {type(model).__name__}. "
+                f"{os.fsdecode(path)!r} contains a {type(model).__name__}, not a {cls.__name__}. "
                 "Read this file with annealvi.load."
             )
         return model

@@ -90,8 +90,8 @@ def refit(
     random_state : int, RandomState instance or None, default=0
         Random seed for the draws of documents and for the refits.
     n_jobs : int, default=-1
-        Number of refits at the same time, each in one thread.  The result is the same for any
-        number.  -1 means as many refits as there are processors.
+        Number of refits at the same time, each in one thread.  The number does not change the
+        result.  -1 means as many refits as there are processors.
     verbose : int, default=0
         How much is printed during the fits, as in joblib.
 

@@ -52,11 +52,11 @@ class Scores(NamedTuple):
 def word_intrusion(
     summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = 0
 ) -> Sheet:
-    """Make a sheet for word intrusion: which of six words does not belong to the other words?
+    """Make a sheet of word-intrusion questions: which of six words does not fit the other five?
 
     Five of the words are from the same topic.  People find the sixth word, the intruder, if the
     words of this topic belong together.  The intruder is drawn from the top words of other topics,
-    but only from the half of them that is least probable in this topic.
+    without the half of these words that are most probable in this topic.
 
     Parameters
     ----------
@@ -133,11 +133,11 @@ def topic_intrusion(
     n_characters: int = 600,
     random_state: Any = 0,
 ) -> Sheet:
-    """Make a sheet for topic intrusion: which of four topics does not occur in the document?
+    """Make a sheet of topic-intrusion questions: which of four topics is not in the document?
 
     A question shows the beginning of a document, the document's three largest topics, and a fourth
-    topic, the intruder.  The intruder is drawn from the half of the other topics that have the
-    smallest shares in the document.
+    topic, the intruder.  The other topics are ranked by their shares in the document, and the
+    intruder is drawn from the lower half.
 
     Parameters
     ----------
@@ -268,11 +268,11 @@ def score_answers(key: Any, answers: Any) -> Scores:
     Returns
     -------
     Scores
-        For intrusions, ``table`` has a row for each topic.  The columns are ``label``, the number
-        of ``answers``, ``precision`` (the share of right answers), the limits ``low`` and ``high``
-        of Wilson's 95% interval, and ``chance`` (the precision of random answers).  The interval
-        assumes independent answers.  For samples of documents, ``table`` has a row for each topic
-        and stratum, with ``yes`` (the share of 1s) instead of ``precision``, and no ``chance``.
+        For word or topic intrusion, ``table`` has a row for each topic.  The columns are ``label``,
+        the number of ``answers``, ``precision`` (the share of right answers), the limits ``low``
+        and ``high`` of Wilson's 95% interval, and ``chance`` (the precision of random answers).
+        The interval assumes independent answers.  For document samples, ``table`` has a row for
+        each topic and stratum, with ``yes`` (the share of 1s) for ``precision``, and no ``chance``.
 
     Raises
     ------
@@ -286,7 +286,7 @@ def score_answers(key: Any, answers: Any) -> Scores:
     -----
     The agreement of coders is Krippendorff's :math:`\alpha = 1 - D_o / D_e`, which is 1 if coders
     always agree, and 0 if they agree as often as by chance (Krippendorff, *Content Analysis*, 2019,
-    chapter 12).  For intrusions, coders agree if they choose the same option.
+    chapter 12).  For word or topic intrusion, coders agree if they choose the same option.
     """
     pandas = import_optional("pandas", "score_answers")
     right = _table(key, "key", ("topic", "label"), pandas)

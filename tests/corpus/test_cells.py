@@ -69,7 +69,7 @@ def test_blocks_of_rows(adata, tmp_path, monkeypatch):
     assert_array_equal(corpus.open_corpus(tmp_path / "a.h5ad").toarray(), X)
     adata.X = adata.X.tocsc()
     adata.write_h5ad(tmp_path / "b.h5ad")
-    with pytest.warns(UserWarning, match="stores counts by columns, so all are read"):
+    with pytest.warns(UserWarning, match="stores a CSC matrix, so all of it is read"):
         assert_array_equal(corpus.open_corpus(tmp_path / "b.h5ad").toarray(), X)
 
 

@@ -66,7 +66,7 @@ def expected():
         "each of 21 combinations",
         "uses Gibbs sampling like MALLET, and after 200 sweeps its log-likelihood is "
         f"{behind['tomotopy, averaged']:.3f} nats per word lower",
-        f"the {len(ahead)} combinations with at most 100 topics, tomotopy averaged over 2,000",
+        f"the {len(ahead)} combinations with at most 100 topics, averages over 2,000 sweeps",
         f"between {ahead.max():.3f} nats better and {-ahead.min():.3f} worse",
         f"at {min(times):.0f} to {max(times):.0f} times the CPU",
         f"takes {points['annealvi'][0]} seconds on one core",

@@ -321,7 +321,7 @@ def test_functions_are_given_again(tmp_path):
 def test_files_of_other_estimators(model, tmp_path):
     path = tmp_path / "a"
     annealvi.save(model.lda_, path)
-    refused(r"contains no TopicModel, but a TemperedLDA. Read this", TopicModel.load, path)
+    refused(r"contains a TemperedLDA, not a TopicModel. Read this", TopicModel.load, path)
     for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
         other = make(vectorizer=vectorizer).fit(TEXTS)
         with pytest.raises(TypeError, match=r"'vectorizer.* parameter.* cannot be w"):

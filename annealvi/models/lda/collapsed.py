@@ -12,10 +12,10 @@ Teh 2009) replaces these numbers by their expectations,
    \phi_{vk} \propto (\alpha_k + n_k - \phi_{vk}) \beta_{kv}, \quad n_k = \sum_v n_v \phi_{vk},
    \quad E[\theta_k] = \frac{\alpha_k + n_k}{\sum_j (\alpha_j + n_j)}.
 
-Mean-field inference uses exp psi(alpha_k + n_k) instead of alpha_k + n_k - phi_vk.  The exponential
-is about alpha_k + n_k - 1/2 if topic k has many tokens, and almost 0 if topic k has fewer than one
-token.  So mean-field inference drops topics that have a share in the exact posterior mean.  Sato
-and Nakagawa (2012) derive CVB0 as a projection that keeps the posterior mean, while mean-field
+In mean-field inference exp psi(alpha_k + n_k) replaces alpha_k + n_k - phi_vk in this update.  The
+exponential is about alpha_k + n_k - 1/2 if topic k has many tokens, and almost 0 if topic k has
+fewer than one token.  So mean-field inference drops topics that the exact posterior mean keeps.
+Sato and Nakagawa (2012) derive CVB0 as a projection that keeps the posterior mean, while mean-field
 inference finds a mode.  docs/record/inference.md compares both with the exact mean.
 
 If a count n_v is below 1, n_v phi_vk is subtracted instead of phi_vk.

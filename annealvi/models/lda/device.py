@@ -4,7 +4,7 @@
 :class:`DeviceBlocks` replaces ``WordIndices``.  :class:`DeviceTopics` contains lambda and exp(b E
 log beta), which are updated on the GPU.  lambda is copied to the host when it is needed there.
 Everything else is computed on the processor: the topics at the start, merged topics, log C(T),
-learned priors, and the divergences in bounds.
+learned priors, and the KL divergences in bounds.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class DeviceWork:
     ) -> None:
         """Infer gamma of a block of documents; halve the block if the device has too little memory.
 
-        If gamma is None, the inference starts from gamma = 1, and its result is not returned.
+        If gamma is None, the inference starts from gamma = 1, and the inferred gamma is discarded.
         """
         blocks, n, there = self.indices, len(b), call.topics.on_device
         want_logs = bool(np.any(b != call.b0)) or wanted.energy is not None

@@ -20,7 +20,7 @@ rho of the way to this mean, along the natural gradient in the mean parameter of
 ``"map"`` estimate the objective contains sum_k log Dir(beta_k; eta + 1) for the topics, so eta + 1
 replaces eta, and log beta replaces E log beta.
 
-At high temperatures every document has all topics.  With an alpha that is learned at such a
+At high temperatures every document has shares of all topics.  If alpha were learned at such a
 temperature, documents would keep all topics until the end.  Therefore priors are learned only when
 T is low.
 
@@ -258,10 +258,10 @@ class DocumentPartition:
     def of_batch(
         self, gamma: NDArray, alpha: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> tuple[NDArray[np.float64], float]:
-        """Return the sum of log C_d over documents, of shape (M,), and theta terms of b * energy.
+        """Return sums over documents: of log C_d, shape (M,), and of the theta terms of b * energy.
 
-        The theta terms are b sum_k E log theta_k sum_v n_v phi_vk.  After a converged local step,
-        sum_v b n_dv phi_dvk = gamma_dk - alpha_k, so phi is not needed to compute them.
+        A document's theta terms are b sum_k E log theta_k sum_v n_v phi_vk.  After a converged
+        local step, sum_v b n_dv phi_dvk = gamma_dk - alpha_k, so phi is not needed to compute them.
         """
         e_log_theta = self._e_log_theta(gamma)
         sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)

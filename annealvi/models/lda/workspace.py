@@ -56,7 +56,7 @@ def inverse_of_each(tempering: Tempering, n_samples: int, dtype: np.dtype) -> ND
 def held(inverse: NDArray[np.float64], dtype: np.dtype) -> NDArray:
     """Convert inverse temperatures to `dtype`, with its smallest normal number as the minimum.
 
-    At this minimum the likelihood has no effect any more, even in float32.
+    Even the minimum of float32 is so small that the likelihood has no effect.
     """
     return np.maximum(inverse, np.finfo(dtype).tiny).astype(dtype, order="C")
 
@@ -102,8 +102,8 @@ class LocalOptions:
     def least_share(self, dtype: DTypeLike, training: bool) -> float:
         """Return a threshold: topics with less than this share of a word may be skipped.
 
-        With 0 no topic is skipped.  In float64 skipping changes gamma by less than 1e-6, and by
-        less than 1e-10 with ``start="random"``.
+        With 0 no topic is skipped.  In float64, skipping topics changes gamma by less than 1e-6, or
+        by less than 1e-10 with ``start="random"``.
         """
         if not self.prune:
             return 0.0
@@ -116,9 +116,9 @@ class LocalOptions:
     def relaxation(self, tempering: Tempering) -> tuple[float, float]:
         """Return the step length omega of gamma in training, and a factor for gamma's tolerance.
 
-        With ``over_relaxed`` and T below 1.2, each step of gamma after the first goes omega = 1.5
-        times as far as the coordinate optimum.  gamma is then nearer to convergence when steps
-        become short, so the tolerance is doubled.  Otherwise omega and the factor are 1.
+        With ``over_relaxed`` and T below 1.2, each step of gamma after the first is omega = 1.5
+        times as long as the step to the coordinate optimum.  Short steps then mean that gamma is
+        nearer to convergence, so the tolerance is doubled.  Otherwise omega and the factor are 1.
         """
         if self.over_relaxed and tempering.mean * RELAXED_BELOW > 1:
             return RELAXATION
@@ -226,8 +226,8 @@ MOST_BYTES = 1 << 26
 class WordIndices:
     """Transposes blocks of documents, and keeps the results for the next pass over these documents.
 
-    A transposed block is kept from its second use on or, if the fit makes several passes, from its
-    first use on.  All kept blocks together take at most MOST_BYTES.  Nothing is kept of a stream,
+    If the fit makes several passes, a transposed block is kept after its first use, otherwise after
+    its second use.  All kept blocks together take at most MOST_BYTES.  Nothing is kept of a stream,
     because its documents are used once.  When a pass over other documents begins, the blocks in
     memory are released.  A block is used again only if its documents still have the same words,
     because a callback may have changed them.
@@ -380,7 +380,7 @@ class Buffers:
     def used(self, *, keep: bool = False, repeated: bool = False) -> Iterator[None]:
         """Return a context manager for a fit, which releases the buffers at the end of the fit.
 
-        If a callback makes another fit, that fit releases small buffers only after an error.
+        A fit inside a callback keeps small buffers for the outer fit, unless it ends with an error.
         """
         before, self._repeated = self._repeated, repeated
         outer = self._process if self.in_use else None  # set if a callback makes another fit
