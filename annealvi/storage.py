@@ -62,12 +62,12 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     Notes
     -----
     Functions, such as the `log_density` of a HierarchicalPosterior, are not written.  Pass them
-    again when you load the file.  A ProximityPenalty whose statistic or distance is a function must
-    also be passed again: ``load(path, proximity=penalty)``.
+    again when you load the file.  If the statistic or distance of a ProximityPenalty is a function,
+    pass the penalty again: ``load(path, proximity=penalty)``.
 
-    Callbacks are not written: the loaded estimator has ``callback=None``.  A RandomState is written
-    in its current state, and the loaded estimator has a copy of it.  The setting of ``set_output``
-    is not written.
+    Callbacks are not written: the loaded estimator has ``callback=None``.  The current state of a
+    RandomState is written, so the loaded estimator draws the same random numbers as the saved one
+    would.  Settings of ``set_output`` are not written.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     Nothing in the file is executed, and all contents are checked before they are used.  The file is
     mapped into memory: large arrays, such as the topics of an LDA, are read-only views of the file
     until the first step of `partial_fit` copies them.  Do not modify the file in place while the
-    estimator is used.  Saving another estimator to the same path is safe: the old contents remain
-    readable as long as they are used.
+    estimator is used.  You may save another estimator to the same path, because :func:`save` makes
+    a new file and the loaded estimator keeps the old one.
 
     Parameters
     ----------

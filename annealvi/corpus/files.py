@@ -63,7 +63,7 @@ def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matri
 
 
 def check_gaps(most: int, n: int, what: str) -> int:
-    """Return `most` + 1, the number of rows or columns; raise an error if it is much too large.
+    """Return `most` + 1, the number of rows or columns; raise an error if `most` is much too large.
 
     Readers make a row or column for each index up to `most`, even if the file does not use it.
     """
@@ -101,7 +101,7 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
     if missing or kind not in ("csr", "csc"):
         found = f"it has no arrays {missing}" if missing else f"its format is {kind!r}"
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what} (CSR or CSC): {found}."
+            f"The file {os.fspath(path)!r} does not contain any {what} in CSR or CSC: {found}."
         )
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))

@@ -117,15 +117,15 @@ class Runs(Generic[F]):
     scores : list of float
         Scores of the runs that have ended, in their order.
     ended : list of FitOfRun
-        The fits of the runs that have ended.  Without a function `follow` (see :meth:`run`), only
-        the best of these fits is kept.  After an interrupt or an error in the user's callback, the
-        list includes the current fit if it has made a step.  After other errors it is empty.
+        The fits of the runs that have ended.  Only the best fit is kept unless :meth:`run` gets a
+        function `follow`.  After an interrupt or an error in the user's callback, the list includes
+        the current fit if it has made a step.  After other errors the list is empty.
     under_way : FitOfRun or None
         The fit of the current run or, after the last run, the fit that `follow` returned.
     finished : bool
         Whether no more runs follow, and the results of the best fit are ready.
     halt : Event
-        Is set when a fit fails or is interrupted, so that the fits in other threads end.
+        This event is set when a fit fails or is interrupted, so that fits in other threads end.
 
     Raises
     ------
@@ -188,8 +188,8 @@ class Runs(Generic[F]):
         show : callable, optional
             Called with each fit before it runs, if there is one worker.
         follow : callable, optional
-            A function of the fits that have ended; the fit that it returns replaces these.  A
-            StopIteration prevents later fits.  Without `follow` only the best fit is kept.
+            A function that takes the fits that have ended, and returns one fit that replaces them.
+            A StopIteration prevents later fits.  Without `follow` only the best fit is kept.
         """
         self._keeps_all = follow is not None
         if self._saved is not None:
@@ -397,7 +397,7 @@ class Fingerprint:
             had = theirs["parameters"].get(name, "no such value")
             if had != value:
                 raise ValueError(
-                    f"{file} is a checkpoint of a fit with another {name!r}. In the checkpoint it "
+                    f"{file} is a checkpoint of a fit with another value of {name!r}: there it "
                     f"is {had[:300]}, but in this {self.owner} it is {value[:300]}. Resume the fit "
                     "with the same parameters; only "
                     f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."

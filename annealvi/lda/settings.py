@@ -240,7 +240,7 @@ def resolve(
     """Return the parameters of TemperedLDA, with values for open parameters.
 
     A value that the user has passed takes precedence over the preset.  `_steps`, `_documents` and
-    `_budget` add values that follow from the passed values and the preset, in any order.
+    `_budget` add values that follow from both, and may be called in any order.
     """
     validated = parameters["validation_fraction"] is not None
     corpus = CorpusSize(int(parameters["n_components"]), n_samples, density, validated)
@@ -280,7 +280,7 @@ def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
 
 
 def _budget(preset: Values, given: Values, corpus: CorpusSize) -> Values:
-    """Shorten runs that will be merged, and reduce their number if they would make too many passes.
+    """Shorten runs that will be merged, and make fewer runs if they would need too many passes.
 
     A `max_iter` or `n_init` that the user has passed is never reduced.
     """
@@ -321,14 +321,14 @@ def _falls(values: Values, corpus: CorpusSize) -> bool:
 def batch_size(n_samples: int) -> int:
     """Return 5 sqrt(D), but at least 100 and at most 1000.
 
-    With a small corpus, small minibatches allow many steps.  With a large corpus, large minibatches
-    make the steps less noisy.
+    With a small corpus, small minibatches allow many steps per pass.  With a large corpus, large
+    minibatches make the steps less noisy.
     """
     return int(np.clip(round(5 * np.sqrt(n_samples)), 100, 1000))
 
 
 def minibatch(n_samples: int) -> int:
-    """Return `batch_size`, or more if the last minibatch would be less than a quarter as large.
+    """Return `batch_size`, or more if the last minibatch would be less than a quarter of that.
 
     The reason is that a short last minibatch would have the same weight as a full minibatch.
     """
@@ -341,7 +341,7 @@ def largest_step(size: int) -> float:
     """Return the largest step size of minibatches of `size` documents.
 
     The step size is 0.2 for up to 4,096 documents.  For larger minibatches it is proportional to
-    the square root of `size`, up to 0.8, because a fit then makes fewer and less noisy steps.
+    the square root of `size`, up to 0.8, because then steps are fewer and less noisy.
     """
     return float(np.clip(0.2 * np.sqrt(size / 4096), 0.2, 0.8))
 
@@ -380,7 +380,7 @@ def is_open(value: Any) -> bool:
 def check_step(settings: Settings, temperature: Temperature, step: int, rho: float) -> None:
     """Raise an error if rho T >= 1 with ``form="posterior"``, as lambda could become negative.
 
-    Only the first step is checked, as it is the largest, at the highest T.  At T = 1, rho may be 1.
+    Only the first step is checked, because rho and T are largest in it.  At T = 1, rho may be 1.
     """
     b, form = temperature.tempering(step)[:2]
     if form == "posterior" and b < 1 and rho >= b:
@@ -445,7 +445,7 @@ def fit_dtype(
 def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | None:
     """Return the `dtype` parameter or, if it is ``"auto"``, None.
 
-    With ``preset="sklearn"``, ``"auto"`` is `given`, as scikit-learn's results depend on the dtype.
+    With ``preset="sklearn"`` on a CPU, ``"auto"`` means the dtype `given`, as in scikit-learn.
     """
     wanted = parameters["dtype"]
     if not is_open(wanted):
@@ -466,8 +466,8 @@ def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
 def topics_dtype(parameters: Mapping[str, Any], components: NDArray) -> np.dtype:
     """Return the dtype of a model whose topics were assigned, without a fit.
 
-    ``"auto"`` means float32 if float32 can represent the topics exactly.  Thus topics of a float32
-    fit that were converted to float64 result in the same model.  With ``preset="sklearn"``,
+    ``"auto"`` means float32 if float32 can represent the topics exactly.  Thus the topics of a
+    float32 fit give the same model after a conversion to float64.  With ``preset="sklearn"``,
     ``"auto"`` means the dtype of the topics.
     """
     wanted = _wanted_dtype(parameters, single_or_double(components))

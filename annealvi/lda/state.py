@@ -1,6 +1,6 @@
 """The state of a fit of TemperedLDA: what it has learned, and methods that apply it to documents.
 
-The estimator has the parameters.  The state has the model, the temperature, the history and the
+The estimator has the parameters, and its state has the model, the temperature, the history and the
 current priors.  A state has no reference to the estimator, and consists of arrays, numbers, strings
 and objects made of these.  So a state can be copied, written to a file or sent to another process.
 """
@@ -239,9 +239,9 @@ class LDAState:
 
     @contextmanager
     def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
-        """Return a context manager for steps; on exit it writes a record and frees the buffers.
+        """Return a context manager for training; on exit it extends the history and frees buffers.
 
-        With `keep`, the buffers are kept for further steps unless there is an error.
+        If `keep` is true, the buffers are kept for further steps unless there is an error.
         """
         try:
             with self.model.buffers.used(keep=keep, repeated=repeated):
@@ -377,8 +377,8 @@ class LDAState:
     ) -> float:
         """Return the ELBO at T = 1, in nats, of documents and (if `topics` is true) of the topics.
 
-        If `population` is set, the ELBO of X is scaled to a corpus of that number of documents.  If
-        `given` is None, gamma is inferred at the T of `tempering` and written to `out`.
+        If `population` is set, the ELBO of X is scaled to a corpus of that number of documents.
+        `given` is gamma; if None, gamma is inferred at the T of `tempering` and written to `out`.
         """
         if given is None:
             elbo = self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
@@ -465,7 +465,7 @@ def some_documents(X: Any) -> sparse.csr_matrix:
 def perplexity_of(elbo: float, X: Any, population: float | None = None) -> float:
     """Return exp(-ELBO per word) for the ELBO, in nats, of documents X.
 
-    If `population` is set, the ELBO was scaled to that many documents, of which X is a sample.
+    `population` is the number of documents of the larger corpus to which the ELBO was scaled.
     The perplexity of documents without words is 1.
     """
     n_words = X.sum(dtype=np.float64)

@@ -30,8 +30,8 @@ RELEVANCE = 0.7
 def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.intp]:
     """Return the column indices of the n largest numbers of each row, the largest first.
 
-    The numbers are first divided by (the sum of their column)^(1 - `relevance`).  Equal numbers
-    keep the order of their columns.
+    The numbers are first divided by (the sum of their column)^(1 - `relevance`).  Equal numbers are
+    ranked by column number.
     """
     n_topics, n_features = topics.shape
     n = min(n, n_features)
@@ -171,7 +171,7 @@ def topic_coherence(
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
-        Words of equal weight keep the order of their columns.
+        Words of equal weight are ranked by column number.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The reference corpus, as non-negative counts.  Only whether a count is zero matters.
         Documents without words are included.
@@ -181,9 +181,9 @@ def topic_coherence(
     epsilon : float, default=1e-12
         Number added to the share :math:`p_{ij}` of documents that contain both words of a pair.
     relevance : float, default=1.0
-        The number r of :meth:`annealvi.TemperedLDA.top_words`.  With 1, words are ranked by
-        probability.  With a smaller r, words that are rare in other topics rank higher, so
-        :math:`w_j` in UMass may be rarer than :math:`w_i`.
+        As in :meth:`annealvi.TemperedLDA.top_words`.  With 1, words are ranked by probability.
+        With a smaller number, words that are rare in other topics rank higher, so :math:`w_j` in
+        UMass may be rarer than :math:`w_i`.
 
     Returns
     -------
@@ -205,14 +205,14 @@ def topic_coherence(
     gensim's ``CoherenceModel`` gives the same values with ``"u_mass"``, or with ``"c_npmi"`` and a
     window that is longer than every document.  The NPMI of a pair that never occurs together is
     :math:`-1 + \log(p_i p_j) / \log \epsilon`, which is highest for rare words.  With ``epsilon=0``
-    the NPMI of such a pair is -1, and the UMass is -inf.  If documents are short, `epsilon` can
+    the NPMI of such a pair is -1, and its UMass is -inf.  If documents are short, `epsilon` can
     change the mean over topics by more than 0.1, so compare only values that were computed with the
     same `epsilon`.  With ``epsilon=1 / n_samples`` UMass adds 1 to the number of documents with
     both words, as in Mimno et al. (2011), who sum instead of averaging.
 
-    NPMI is undefined if a word does not occur in X, and UMass if :math:`w_j` does not.  Such a pair
-    gets the worst value: -1 for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in
-    every document, NPMI is 0, because the words are independent.  In both cases gensim differs.
+    NPMI is undefined if a word does not occur in X, and UMass if :math:`w_j` does not.  The worst
+    value is used instead: -1 for NPMI and :math:`\log \epsilon` for UMass.  If both words occur in
+    every document, NPMI is 0, as for independent words.  In both cases gensim differs.
 
     References
     ----------
@@ -297,12 +297,11 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
     ----------
     topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
-        Words of equal weight keep the order of their columns.
+        Words of equal weight are ranked by column number.
     n_words : int, default=25
         Number of top words of each topic, from 1 to n_features.
     relevance : float, default=1.0
-        The number r of :meth:`annealvi.TemperedLDA.top_words`, by which words are ranked.  With 1,
-        words are ranked by probability.
+        As in :meth:`annealvi.TemperedLDA.top_words`.  With 1, words are ranked by probability.
 
     Returns
     -------
@@ -360,8 +359,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     Returns
     -------
     float
-        A number between 0 and 1, which is the same for (b, a).  The stability is 1 if both fits
-        have the same topics.
+        A number between 0 and 1, which is the same if `a` and `b` are exchanged.  The stability is
+        1 if both fits have the same topics.
 
     Raises
     ------
@@ -375,8 +374,8 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
 
     Notes
     -----
-    Topics that no document uses are all equal, so they match perfectly and increase the stability.
-    If there are such topics, :func:`topic_diversity` is low.
+    Topics that no document uses are equal in both fits, so they match perfectly and increase the
+    stability.  If there are such topics, :func:`topic_diversity` is low.
 
     Examples
     --------
@@ -431,8 +430,8 @@ def topic_checksum(topics: Any) -> str:
 def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     """Find topics that are nearly equal.
 
-    If a fit has too many topics for the corpus, some topics occur twice, and all topics that no
-    document uses are equal.  Fit again with fewer topics, or merge the duplicates.
+    If a fit has too many topics for the corpus, some topics are near copies of others, and topics
+    that no document uses are all equal.  Fit again with fewer topics, or merge the duplicates.
 
     Parameters
     ----------
@@ -440,7 +439,7 @@ def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
         Non-negative weights of words, on any scale, or an estimator with ``components_``.
     threshold : float, default=0.9
         Two topics are in the same group if their cosine is at least this number, or if they are
-        connected by a chain of topics with such cosines.
+        linked by a chain of topics, each with such a cosine to the next.
 
     Returns
     -------

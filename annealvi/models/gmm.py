@@ -6,9 +6,9 @@ r"""The Gaussian mixture model with conjugate priors.
    \quad \lambda_{kd} \sim \mathrm{Gamma}(\nu_0/2, \beta_{0d}/2)
 
 The weights w and the precisions lambda are known or learned.  If precisions are spherical, all D
-dimensions of a component have the same lambda_k, and D nu_0 and sum_d beta_0d replace nu_0 and
-beta_0d.  The statistics are N_k = sum_n phi_nk, S_k = sum_n phi_nk x_n and V_k = sum_n phi_nk
-x_n^2.  At inverse temperature b all natural parameters are linear functions of the statistics:
+dimensions of a component have the same lambda_k, whose prior has D nu_0 and sum_d beta_0d in place
+of nu_0 and beta_0d.  The statistics are N_k = sum_n phi_nk, S_k = sum_n phi_nk x_n and V_k = sum_n
+phi_nk x_n^2.  At inverse temperature b all natural parameters are linear in the statistics:
 
 .. math::
    \phi_{nk} &\propto \exp b \{ E \log w_k + \tfrac12 \sum_d (E \log \lambda_{kd}
@@ -89,9 +89,8 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
         n! Gamma(A) / Gamma(A + b n) [t^n] prod_k f_k(t),
         f_k(t) = sum_i Gamma(alpha_k + b i) / (Gamma(alpha_k) i!) (c_k t)^i,
 
-    with A = sum_k alpha_k.  The series are multiplied by FFT.  All terms are positive.  To lose
-    no digits, t is chosen such that the product, seen as a distribution over powers, has its
-    mean at n.
+    with A = sum_k alpha_k.  The series are multiplied by FFT.  All terms are positive.  To keep
+    all digits, t is chosen such that the powers of t, weighted by their terms, have mean n.
     """
     if len(alpha) == 1:
         return float(n * log_c[0])
@@ -375,10 +374,10 @@ class GMM(Mixture):
     # ---------------------------------------------------------------- new data
 
     def log_joint(self, X: NDArray) -> NDArray[np.float64]:
-        """E log w_k + E log N(x; mu_k, lambda_k), of shape (n_samples, K).
+        """Return E log w_k + E log N(x; mu_k, lambda_k), of shape (n_samples, K).
 
-        The softmax over k is phi at T = 1.  The log-sum-exp over k is the part of the ELBO that
-        belongs to each datum.
+        The softmax over k is phi at T = 1.  The log-sum-exp over k is the contribution of each
+        datum to the ELBO.
         """
         return self._log_joint(self._centred(X))
 
@@ -418,7 +417,7 @@ class GMM(Mixture):
         return Natural(self.alpha, kappa, shift, np.full(K, float(self.nu)), square)
 
     def _tempered_prior(self, tempering: Tempering) -> Natural:
-        """The prior or, with ``form="posterior"``, the prior raised to the power b.
+        """Return the prior or, with ``form="posterior"``, the prior raised to the power b.
 
         If each datum has its own b, the mean of b is used.
         """
@@ -432,9 +431,9 @@ class GMM(Mixture):
         nu = hot.nu + (1 - b) * (2 / g - 1)
         if self.known_covariances is None and np.any(nu <= 0):
             raise ValueError(
-                f"With form='posterior' the prior of the precisions, with "
-                f"degrees_of_freedom_prior={self.nu!r}, is improper at T={1 / b:.4g}. Use a lower "
-                "temperature, more degrees of freedom, or form='likelihood'."
+                f"With form='posterior' and degrees_of_freedom_prior={self.nu!r}, the prior of "
+                f"the precisions is improper at T={1 / b:.4g}. Use a lower temperature, more "
+                "degrees of freedom, or form='likelihood'."
             )
         return Natural(hot.alpha + 1 - b, hot.kappa, hot.shift, nu, hot.square)
 

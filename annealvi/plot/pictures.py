@@ -170,7 +170,7 @@ def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[
     """Choose which names to write on a map, so that none covers another topic's name or number.
 
     Names stand above the circles of topics, and the names of large topics are placed first.  If a
-    name does not fit, its first word is written, or nothing.
+    name does not fit, only its first word is written, or no name at all.
     """
     across, up = (
         size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
@@ -279,7 +279,7 @@ def words_by_group(
 ) -> list[Contrast]:
     """Return the words of a topic that each group uses more often than the other groups.
 
-    Groups that rarely use the topic, and all but the largest groups, are left out.
+    Only the largest groups are included, without those that rarely use the topic.
     """
     check_summary(summary)
     table = summary.words_by_group(topic, groups, n_words, prior)
@@ -326,7 +326,7 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
 def matches(a: Any, b: Any) -> Grid:
     """Return the cosines between the topics of `a` (rows) and those of `b` (columns).
 
-    The diagonal is the one-to-one matching with the largest sum of cosines, in descending order.
+    The diagonal has the one-to-one matches with the largest total cosine, in descending order.
     """
     check_summaries(a, b, ("a", "b"))
     cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)

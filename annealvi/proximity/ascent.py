@@ -16,7 +16,7 @@ and the components by the gradient of L.  The statistic f is defined in
    - k\, d(f(\theta) - f(\tilde\theta)).
 
 Deterministic annealing multiplies the entropy of q by max(1, k).  With k = 0, Algorithm 2 and
-deterministic annealing are gradient ascent on L (Altosaar, Ranganath, Blei 2018).
+deterministic annealing are plain gradient ascent on the ELBO L (Altosaar, Ranganath, Blei 2018).
 """
 
 from __future__ import annotations
@@ -124,16 +124,16 @@ class ProximityAscent(BaseEstimator):
         ``"fast"`` is Algorithm 2 of the paper, ``"inner"`` is Algorithm 1, and ``"annealing"`` is
         deterministic annealing, which multiplies the entropy of q by max(1, k).
     magnitude : float or None, default=None
-        The first value :math:`k_0 \ge 0` of k, the factor of the distance or entropy.  None means
-        the absolute value of the ELBO at the start of each run.  With 0 the ascent is plain
-        variational inference.
+        The first value :math:`k_0 \ge 0` of k, the weight of the distance or, with
+        ``method="annealing"``, of the entropy.  None means the absolute value of the ELBO at the
+        start of each run.  With 0 the ascent is plain variational inference.
     shape : {"exponential", "linear"}, default="exponential"
         How k falls: :math:`k_0 \gamma^{t/T}` or :math:`k_0 (1 - t/T)`.
     gamma : float, default=1e-10
         The fraction of :math:`k_0` that remains at the end, in (0, 1].  Not used with
         ``shape="linear"``.
     decay : float, default=0.9999
-        The factor :math:`\alpha` of the moving average, in (0, 1].
+        The factor :math:`\alpha`, in (0, 1], by which past values lose weight in each step.
     average : {"statistic", "parameters"}, default="statistic"
         What is averaged over past steps.  ``"statistic"`` averages f, as in the code that made
         the tables of the paper.  ``"parameters"`` averages the logits of q, as in the text of
@@ -230,8 +230,8 @@ class ProximityAscent(BaseEstimator):
             returns a wrong shape, NaN, or a wrong derivative.
         DivergenceError
             If logits, components or the ELBO become infinite or NaN.  The attribute ``state`` of
-            the error is the Ascent before the step that diverged or, if its ELBO is not finite, the
-            Ascent of the last record.
+            the error is an Ascent with a finite ELBO, from just before the failure or from the last
+            record.
         """
         self._validate_params()
         if not isinstance(model, BernoulliFactorModel):

@@ -82,8 +82,8 @@ class Choice:
     n_documents : int
         Number of documents that were used for the measures; X may contain more documents.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
-        The topics that the runs found with the recommended number of topics.  This attribute is
-        None in the `choice_` of a TopicModel.
+        The topics that the runs found with the recommended number of topics.  The attribute
+        `topics` is None if the Choice is the `choice_` of a TopicModel.
     """
 
     ks: NDArray[np.int64]
@@ -98,8 +98,8 @@ class Choice:
     def table(self) -> Any:
         """The measures as a pandas DataFrame.
 
-        Each row is a number of topics.  The columns are the mean and standard deviation over runs
-        of each measure (``coherence``, ``coherence_sd``, ...), and ``recommended``, a bool.
+        Each row is a number of topics.  The columns are, for each measure, the mean and standard
+        deviation over runs (``coherence``, ``coherence_sd``, ...), and the bool ``recommended``.
         """
         pandas = import_optional("pandas", "Choice.table")
         columns: dict[str, Any] = {}
@@ -205,9 +205,9 @@ def choose_n_topics(
     ks : sequence of int, default=(10, 20, 50, 100, 200)
         The numbers of topics to compare.
     n_runs : int, default=3
-        Number of runs.  If a measure differs between two numbers of topics by less than its
-        standard deviation over runs, the difference is uncertain.  The measure ``stability``
-        compares the topics of two runs, so it requires at least two.
+        Number of runs.  If two numbers of topics differ in a measure by less than its standard
+        deviation over runs, the difference is uncertain.  The measure ``stability`` compares the
+        topics of two runs, so it requires at least two.
     criterion : {"quality", "held_out_log_likelihood"}, default="quality"
         The measure on which the recommendation is based.
 
@@ -216,16 +216,16 @@ def choose_n_topics(
           probable words of each topic occur in the same documents.  Diversity is the share of
           distinct words in these lists of ten words.  With too few topics a topic mixes several
           themes and is less coherent; with too many, topics repeat each other.
-        - ``"held_out_log_likelihood"`` is for prediction, or if topic proportions are features of
-          another model.  The gain is this log-likelihood minus that of a prediction by word
-          frequencies alone.  The smallest number of topics with at least 95% of the largest gain is
-          recommended.  On large corpora this is often the largest of `ks`.
+        - ``"held_out_log_likelihood"`` is for predicting words, or for topic proportions that are
+          features of another model.  The gain is this log-likelihood minus that of a prediction by
+          word frequencies alone.  The smallest number of topics with at least 95% of the largest
+          gain is recommended.  On large corpora it is often the largest number in `ks`.
     max_documents : int, default=5000
         If X has more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
-        A model whose parameters are used, except the number of topics, `random_state`, callbacks
-        and `seed_words`.  Each fit uses one thread unless you set `n_jobs` of the TemperedLDA.
-        With a TopicModel, X must be texts.
+        A model whose parameters are used in all fits, except the number of topics, `random_state`,
+        callbacks and `seed_words`.  Each fit uses one thread unless you set `n_jobs` of the
+        TemperedLDA.  With a TopicModel, X must be texts.
     random_state : int, RandomState instance or None, default=None
         Random seed of the sample, of the held-out documents and of the fits.
     n_jobs : int, default=None
@@ -247,7 +247,7 @@ def choose_n_topics(
     Raises
     ------
     ValueError
-        If X has too few documents with words, or counts that are not integers; if `ks` is empty,
+        If X has too few documents with words, or counts that are not integers, or if `ks` is empty,
         repeats a number or contains a number that exceeds the number of words.
     TypeError
         If `ks` is not a sequence of integers, or texts are not str.

@@ -61,8 +61,8 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     -----
     Topic k is :math:`\lambda_k = \eta + n_k`, a prior plus word counts, so the merged topic is
     :math:`\eta + \sum_k n_k`.  Its :math:`\alpha` is the sum of the :math:`\alpha_k`, because
-    shares of topics are added.  If :math:`\eta` has a row for each topic, each word gets the
-    largest :math:`\eta` of the group, so that seed words remain seed words.
+    shares of topics are added.  If each topic has its own row of :math:`\eta`, the new row has
+    the maximum of the group's rows for each word, so that seed words remain seed words.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
 def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     r"""Merge topics, two at a time, until n topics remain.
 
-    Each step merges the two topics whose merger loses the least information about words.  Little
+    Each step merges the pair of topics with the smallest loss of information about words.  Little
     information is lost if the two topics have similar words, or if one of them is small.
 
     Parameters

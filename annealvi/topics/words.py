@@ -30,8 +30,8 @@ _LEAST_SHARE = 1e-12
 def shares_of_words(topics: Floats, topic_shares: Floats) -> Floats:
     r"""Compute :math:`p(w) = \sum_k p(k) p(w \mid k)`.
 
-    The frequency of a word in the documents may be 0.  If p(w) were this frequency, the lift
-    p(w | k) / p(w) of a word that occurs only once or twice would be very large.
+    If p(w) were the frequency of the word in the documents, it could be 0, and the lift p(w | k) /
+    p(w) of a word that occurs only once or twice would be very large.
     """
     weights = np.maximum(topic_shares, _LEAST_SHARE)
     shares = np.einsum("k,kv->v", weights / weights.sum(), topics)

@@ -66,7 +66,7 @@ class Device:
     def block(self, X: Any, start: int, stop: int, tokens: NDArray, by_word: bool) -> Block:
         """Copy rows of a CSR matrix to the device; with `by_word`, also sort entries by word.
 
-        `tokens` are the sums of the rows, which must always be computed in the same order.
+        `tokens` contains the sum of each row, which must always be added up in the same order.
         """
         cp, ends, n = self.cupy, X.indptr[start : stop + 1], stop - start
         own, lengths, ends = slice(int(ends[0]), int(ends[-1])), np.diff(ends), ends - ends[0]

@@ -14,8 +14,8 @@ so that the updates are
    \phi_{vk} \propto \exp b (f(\gamma_k) + \log \beta_{kv}), \quad
    \gamma_k = \alpha_k + b \sum_v n_v \phi_{vk}
 
-With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma).  For large gamma it is thus proportional
-to the mode of Dir(gamma).  For small gamma, where no such mode exists, exp f(gamma) is positive.
+With kappa = 1/2, exp f(gamma) is gamma - 1 + O(1/gamma).  For large gamma, exp f(gamma) is thus
+proportional to the mode of Dir(gamma).  For small gamma, where no such mode exists, it is positive.
 
 **The objective that these updates increase.**  Put gamma = alpha + b n with n_k = sum_v n_v phi_vk.
 The mean-field bound of a document is then a function of phi alone.  f is the derivative of
@@ -25,20 +25,19 @@ h(gamma) = log Gamma(gamma) - kappa log gamma, and the updates above have the fi
    J(\phi) = \sum_{vk} n_v \phi_{vk} (b \log \beta_{kv} - \log \phi_{vk})
        + \sum_k [h(\gamma_k) - h(\alpha_k)] + \mathrm{const},
 
-which is the bound minus kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2, each topic of a
-document lowers J by half the logarithm of the topic's number of words in the document, plus half
-the logarithm of 1 / alpha.  BIC and minimum description length have a similar cost for each
-parameter (Figueiredo and Jain 2002 use such a cost to remove components of a mixture).
-h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
+which is the bound minus kappa sum_k log(gamma_k / alpha_k).  With kappa = 1/2, each topic k that a
+document uses lowers J by about (log n_k - log alpha_k) / 2.  BIC and minimum description length
+have a similar cost for each parameter (Figueiredo and Jain 2002 use it to remove components of a
+mixture).  h is convex, because h'' = psi'(gamma) + kappa / gamma^2 > 0.  So J is at least
 
 .. math::
    Q(\phi; \gamma) = \sum_{vk} n_v \phi_{vk} (b \log \beta_{kv} - \log \phi_{vk})
        + \sum_k [h(\gamma_k) - h(\alpha_k) + f(\gamma_k) (\alpha_k + b n_k - \gamma_k)],
 
 with equality at gamma = alpha + b n.  An iteration maximises Q over phi at the present gamma.
-Therefore, at fixed T and kappa, no iteration lowers J, and no full step of the topics lowers the
-objective, sum_d J_d plus :meth:`Topics.bound`.  :meth:`Documents.objective` returns the largest Q
-of each document.  At kappa = 0 the objective is F(b) of :mod:`annealvi.models.lda.model`.
+Therefore, at fixed T and kappa, no iteration lowers J, and no update of the topics with step size 1
+lowers the objective, sum_d J_d plus :meth:`Topics.bound`.  :meth:`Documents.objective` returns the
+largest Q of each document.  At kappa = 0 the objective is F(b) of :mod:`annealvi.models.lda.model`.
 """
 
 from __future__ import annotations
@@ -358,7 +357,7 @@ class Documents:
         rule: LocalRule,
         partition: DocumentPartition,
     ) -> None:
-        """Update gamma and the temperatures of documents alternately, in place.
+        """Update gamma and the documents' inverse temperatures in turn, and overwrite both arrays.
 
         All documents get the same number of rounds, so no document's result depends on the others.
         """
