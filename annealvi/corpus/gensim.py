@@ -40,7 +40,7 @@ def from_gensim(
     -------
     :class:`~sklearn.utils.Bunch`
         The attributes are `data`, a CSR matrix of shape (n_documents, n_words), and
-        `feature_names`, an ndarray of the words, or None without a dictionary.
+        `feature_names`, an ndarray of the words (None if no dictionary is passed).
 
     Raises
     ------

@@ -42,8 +42,8 @@ class TemperedLDA(LocalLDA):
     """The estimator :class:`annealvi.TemperedLDA`, fitted by Dask workers.
 
     The topics are identical, bit for bit, for any number of workers, even if some workers die.  A
-    fit in memory, without a client, finds the same topics if `shard_size` and `batch_size` are the
-    same, and the documents have the order that :func:`document_order` returns.
+    fit in memory, without a client, finds the same topics if it has the same `shard_size` and
+    `batch_size`, and its documents are in the order that :func:`document_order` returns.
 
     In each step the topics are sent to all workers, and each worker fits some shards, which are
     parts of the minibatch.  The results of the workers are summed, and the process that called
@@ -61,8 +61,8 @@ class TemperedLDA(LocalLDA):
         Number of documents in a shard, which a worker fits on all of its threads.  None means
         4,096.  The shard size changes the results slightly; the number of workers does not.
     batch_size : int, default=None
-        Number of documents in a minibatch, a multiple of `shard_size`.  None means 65,536, or fewer
-        in a small corpus, so that a pass has about 8 steps or more, and a fit about 30 or more.
+        Number of documents in a minibatch, a multiple of `shard_size`.  None means 65,536.  In a
+        small corpus it means fewer, so that a pass has at least about 8 steps, and a fit about 30.
     n_jobs : int, default=None
         Number of threads of a task.  None means all threads of the worker.
     n_components, doc_topic_prior, topic_word_prior, learning_method, learning_decay : optional

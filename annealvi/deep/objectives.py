@@ -14,12 +14,12 @@ the prior, then :math:`\tilde f_t = p(z)\,p(x \mid z)^{\alpha_t}`.  Transition t
    J_t = E[\alpha_t \log f(z_t) + (1 - \alpha_t) \log f_0(z_t)
    + \log r_t(z_{t-1} \mid z_t) - \log q_t(z_t \mid z_{t-1})]
 
-with :math:`z_{t-1}` held constant.  If f is a model p(x, z) with parameters, the parameters follow
-the gradient of J_T alone.  The states before :math:`z_T` are meant to be broad, and a model fitted
-to them would be broad too.  A weight beta, which may rise during a fit, multiplies log r and log q
-(appendix D of the paper).  If :math:`f_0` is a prior, beta also multiplies the prior (Eq. 2 of the
-paper).  Beta acts as the temperature of log f, so a fit whose beta begins below 1 is cold at first.
-The functions below return one estimate for each draw.  A fit *maximises* their average.
+with :math:`z_{t-1}` held constant.  If f is a model p(x, z) with parameters, only the gradient of
+J_T updates them.  States before :math:`z_T` are broad on purpose, so a model fitted to them would
+be too broad.  A weight beta, which may rise during a fit, multiplies log r and log q (appendix D of
+the paper).  If :math:`f_0` is a prior, beta also multiplies the prior (Eq. 2 of the paper).  Beta
+acts as a temperature, which is low at first if beta begins below 1.  The functions below return one
+estimate for each draw.  A fit *maximises* their average.
 """
 
 from __future__ import annotations

@@ -83,8 +83,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_iter : int, default=None
         Number of passes over the D documents in each run; with `validation_fraction`, the maximum
         number.  None means :math:`110 D^{-1/4}`, but at least 2 and at most 40 (sklearn: 10).  If
-        the topics of several runs are merged (see `n_init`), None means as many passes as 25
-        updates of the topics need, but at least 3.
+        the topics of several runs are merged (see `n_init`), None means 3 passes, or more if 3
+        passes make fewer than 25 updates of the topics.
     n_jobs : int, default=None
         Number of threads.  The result is identical, bit for bit, for any number of threads.  None
         means 1 unless in a :obj:`joblib.parallel_backend` context.  -1 means all processors.
@@ -106,12 +106,12 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_init : "auto" or int, default="auto"
         Number of runs in `fit`, which start from different topics; up to `n_jobs` runs are computed
         in parallel.  ``"auto"`` means 8 if the counts sum to at least 2.5 times the size of
-        `components_`, otherwise 5 (sklearn: 1).  This number is reduced, but not below 2, if these
-        short runs together need more than 3 times the passes of a fit with ``n_init=1``.  With many
-        topics, 16 runs predict better than ``"auto"``, but take at least 3 times the CPU time.
+        `components_`, otherwise 5 (sklearn: 1).  If so many runs make more than 3 times the passes
+        of a fit with ``n_init=1``, there are fewer runs, but at least 2.  With many topics, 16 runs
+        predict better than ``"auto"``, but take at least 3 times the CPU time.
 
-        The topics of all runs are merged into K topics.  Small steps then improve them, in one pass
-        or, if a pass has fewer than ten steps, in several.  If the corpus is large enough, batch
+        The topics of all runs are merged into K topics.  Then they are improved by small steps: one
+        pass, or several if a pass has fewer than ten steps.  If the corpus is large enough, batch
         passes at T = 1 follow (docs/look_up/defaults.md).  Each run needs memory for its topics.
 
         Runs are merged only if all topics have the same prior, no prior is learned, `init` is not
@@ -119,13 +119,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         If you set more runs, the run with the lowest perplexity (`bound_`) is kept or, with
         `validation_fraction`, the run with the highest `validation_score_`.
     validation_fraction : float, default=None
-        Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass,
-        these documents are scored by :func:`annealvi.metrics.document_completion`, in nats per
-        word.  If their counts are not integers, or sum to more than 2e7, the score is their ELBO
-        per word instead.  `fit` keeps the topics of the pass with the highest score, and ends when
-        the score has not improved by 0.001 within three passes at the final T.  If runs are merged,
-        only the merged topics are scored.  With one run and ``max_iter=None``, the fit continues at
-        T = 1 while the score improves, up to 5 times the usual number of passes.  With
+        Fraction of the documents, drawn at random, to hold out of `fit`.  After each pass, these
+        documents are scored by :func:`annealvi.metrics.document_completion`, in nats per word.  If
+        their counts are not integers, or sum to more than 2e7, the score is their ELBO per word
+        instead.  `fit` keeps the topics of the pass with the highest score, and ends when the score
+        has not improved by 0.001 within three passes at the final T.  If runs are merged, only the
+        merged topics are scored.  With one run and ``max_iter=None``, the fit continues at T = 1
+        while the score improves, but makes at most 5 times the usual number of passes.  With
         ``temperature="auto"``, T reaches 1 within the usual number of passes.
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
@@ -136,9 +136,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Use `set_callbacks` for scikit-learn's own callbacks.
     doc_topic_prior : float, array-like of shape (n_components,) or "learn", default=None
         Dirichlet prior :math:`\alpha` of the topic proportions of documents.  None means
-        min(max(0.1, 1 / K), 3 / K) (sklearn: 1 / K).  ``"learn"`` starts at that value and, while
-        T <= 1.1, learns one number for each topic by Minka's fixed point (2000, Eq. 55).  A learned
-        prior differs from the first value by at most a factor of 100.
+        min(max(0.1, 1 / K), 3 / K) (sklearn: 1 / K).  ``"learn"`` starts at that value and, while T
+        <= 1.1, learns one number for each topic by Minka's fixed point (2000, Eq. 55).  A learned
+        prior differs from its initial value by at most a factor of 100.
     topic_word_prior : float, array-like or "learn", default=None
         Dirichlet prior :math:`\eta` of the words of topics: one number, an array of shape
         (n_features,) or one of shape (n_components, n_features).  None means the same number as for
@@ -150,7 +150,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         than one minibatch (sklearn: ``"batch"``).
     batch_size : int, default=None
         Number of documents in a minibatch.  None means :math:`5 \sqrt{D}`, but at least 100 and at
-        most 1000 (sklearn: 128).  If the last minibatch would be small, minibatches have up to a
+        most 1000 (sklearn: 128).  To avoid a small last minibatch, minibatches may have up to a
         quarter more documents.  In `partial_fit`, D is `total_samples`.
     total_samples : int, default=1e6
         Number of documents in the whole stream, if the model is fitted by `partial_fit`.
@@ -170,16 +170,16 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         topics.  An array must have the shape (n_components, n_features).  ``"auto"`` is
         ``"kmeans++"`` (sklearn: ``"random"``).
     learning_decay, learning_offset : float, default=None
-        These two parameters and all that follow are for experts.  :math:`\kappa` and :math:`\tau`
-        of the online step size :math:`\rho_t = (\tau + t)^{-\kappa}`; None means 0.7 and 10.  `fit`
-        uses them only if you set one of them; otherwise its step size decreases linearly (sklearn:
-        never); see docs/look_up/defaults.md.
+        These two parameters and all that follow are for experts.  They are :math:`\kappa` (default
+        0.7) and :math:`\tau` (default 10) in the step size :math:`(\tau + t)^{-\kappa}` of
+        `partial_fit`.  `fit` uses this step size if you set one of them or ``preset="sklearn"``;
+        otherwise its step size decreases linearly (docs/look_up/defaults.md).
     mean_change_tol : float, default=None
         The inference for a document (its local step) stops when the mean absolute change of its
         topic parameters :math:`\gamma` is below this number.  None means that it stops when
         :math:`\sum_k |\Delta\gamma_{dk}|` is below 0.01 times the number of words (sklearn: 1e-3).
-        With None, if T decreases to 1, each iteration below T = 1.2 changes :math:`\gamma` by 1.5
-        times the usual amount.
+        If this parameter is None and T decreases to 1, iterations below T = 1.2 are over-relaxed:
+        their changes of :math:`\gamma` are multiplied by 1.5.
     max_doc_update_iter : int, default=None
         Maximum number of iterations of the local step of a document.  None means 30 in `fit` and
         100 in other methods (sklearn: 100).  A number that you set here, or for `mean_change_tol`,
@@ -202,15 +202,15 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        The topics :math:`\lambda`; divided by its row sums, :math:`\lambda` is E[beta].  This array
-        is read-only.  To change the topics, assign another array, which is checked and copied.
+        The topics :math:`\lambda`.  Divide each row by its sum to get E[beta].  This array is
+        read-only.  To change the topics, assign another array, which is checked and copied.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
         :math:`\exp E[\log\beta]`, computed from `components_`.
     dtype_ : dtype
         The dtype that the fit computes in, float32 or float64.
     bound_ : float
         Perplexity of all documents passed to `fit`, including held-out documents.  On a small
-        corpus, merged topics predict better than a single run, but have a higher `bound_`.
+        corpus, merged topics predict better than topics of one run, but have a higher `bound_`.
     validation_score_ : float
         Score of the held-out documents after `fit` with `validation_fraction`.
     init_scores_ : ndarray of shape (n_init,)
@@ -270,7 +270,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         super().__init_subclass__()
         if unused := HOOKS & vars(cls).keys():
             raise TypeError(
-                f"{cls.__name__} defines {sorted(unused)}. scikit-learn's LDA calls these methods, "
+                f"{cls.__name__} defines methods {sorted(unused)}, which scikit-learn's LDA calls "
                 "but TemperedLDA does not. Use a callback instead, or use scikit-learn's class."
             )
 
@@ -369,17 +369,17 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from some more documents, in minibatches of `batch_size`.
 
-        The number of documents that will follow is unknown in `partial_fit`.  Therefore the fit is
-        annealed only with ``Annealed(passes=...)``, where a pass is `total_samples` documents;
-        ``"auto"`` and ``"annealed"`` mean T = 1.  With ``Annealed("auto", passes=...)``, the first
-        T is computed from the documents of the first call if there are at least 100; otherwise it
-        is 3.7.  A learned temperature changes from call to call at the same rate as in a fit of one
-        pass over `total_samples` documents, but there are no final steps at T = 1.  `n_init` and
+        The number of documents that will follow is unknown in `partial_fit`.  Therefore ``"auto"``
+        and ``"annealed"`` mean T = 1.  To anneal, use ``Annealed(passes=...)``; here a pass is
+        `total_samples` documents.  With ``Annealed("auto", passes=...)``, the first T is computed
+        from the documents of the first call if there are at least 100; otherwise it is 3.7.  A
+        learned temperature changes over the calls as it does in `fit` during one pass over
+        `total_samples` documents, but there are no final steps at T = 1.  `n_init` and
         `validation_fraction` apply only to `fit`.
 
-        The estimator keeps work buffers for the next call: for each distinct word of a minibatch at
-        most 2 K numbers (3 K with a learned temperature), and some memory for its documents.  `fit`
-        and :meth:`release_buffers` free this memory.  Copies and pickles do not include it.
+        The estimator keeps some memory for the next call: at most 2 K numbers for each distinct
+        word of a minibatch (3 K with a learned temperature), and less for its documents.  `fit` and
+        :meth:`release_buffers` free this memory.  Copies and pickles do not include it.
 
         Parameters
         ----------
@@ -426,11 +426,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def add_words(self, n_words: int) -> Self:
         """Add columns for new words, before documents with these words are passed to `partial_fit`.
 
-        The new columns come last; the old columns keep their positions and counts.  New words start
-        at a thousandth of their prior in `components_`, so that the topic proportions of documents
-        without new words do not change.  The next steps of `partial_fit` add the rest of the prior;
-        until then `score` is lower.  If `topic_word_prior` is an array, the prior of a new word in
-        each topic is the smallest prior of that topic.  `feature_names_in_` is removed.
+        The new columns come last; the old columns keep their positions and counts.  Their values in
+        `components_` are first a thousandth of the prior, so that the topic proportions of
+        documents without new words do not change.  The next steps of `partial_fit` add the rest of
+        the prior; until then `score` is lower.  If `topic_word_prior` is an array, the prior of a
+        new word in each topic is the smallest prior of that topic.  `feature_names_in_` is removed.
 
         Parameters
         ----------
@@ -485,9 +485,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ) -> Fit:
         """Fit all runs, and store and return the merged fit or the fit of the best run.
 
-        ``prepared(estimator, X)``, by default :func:`prepare`, sets the number and the names of
-        features.  It returns three objects: the checked X in the dtype of the fit, the dtype of
-        results, and the parameters.  `others` are more callbacks.
+        The function `prepared` (by default :func:`prepare`) sets the number and the names of
+        features of the estimator passed to it.  It returns three objects: the checked X in the
+        dtype of the fit, the dtype of results, and the parameters.  `others` are more callbacks.
         """
         under_way = self._fit_under_way(X, y, others)
         with naming(type(self).__name__), writing(self), under_way as callbacks:
@@ -563,8 +563,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         method : {"variational", "cvb0"}, default="variational"
             The method of inference.  ``"variational"`` is mean-field inference, as in `fit`; it
             stops according to `max_doc_update_iter` and `mean_change_tol`.  ``"cvb0"`` is collapsed
-            inference at E[beta], which is closer to the exact posterior mean.  Use ``"cvb0"`` if
-            documents have few words for each of their topics (see docs/record/inference.md).
+            inference at E[beta], with results closer to the exact posterior mean.  Use ``"cvb0"``
+            if documents have few words for each of their topics (see docs/record/inference.md).
 
         Returns
         -------
@@ -601,10 +601,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         r"""Predict the topic of each document, under the assumption that it has only one topic.
 
         The prediction is Bayes' rule with the topics as classes, :math:`\arg\max_k \log p(k) +
-        \sum_v x_{dv} \log p(v \mid k)`.  `predict` agrees better with known labels than the topic
-        of largest share in `transform`, which is often a topic of common words.  A mixture that is
-        fitted to the same documents, ``TemperedMultinomialMixture(K, init=lda.components_)``,
-        agrees even better; docs/record/classes.md compares the three.
+        \sum_v x_{dv} \log p(v \mid k)`.  Predicted topics match known labels of documents better
+        than the largest topics in `transform`, which are often topics of common words.  The
+        clusters of ``TemperedMultinomialMixture(K, init=lda.components_)``, fitted to the same
+        documents, match even better; docs/record/classes.md compares these three methods.
 
         Parameters
         ----------
@@ -661,7 +661,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Use the perplexity only to compare fits with the same priors, because the ELBO contains the
         prior of the topic proportions.  :func:`annealvi.metrics.document_completion` compares fits
         with any priors.  With ``preset="sklearn"`` the ELBO also includes the KL divergence of the
-        topics, as in scikit-learn.  This term raises the perplexity less if X has more words.
+        topics, as in scikit-learn.  The more words X has, the less this term raises the perplexity.
 
         Parameters
         ----------
@@ -698,8 +698,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Here :math:`N_d` is the number of words of the document, and :math:`L_d = \sum_v n_{dv}
         \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` is its energy at T = 1.  With
         ``estimate="map"``, :math:`E \log\beta_{kv}` is replaced by :math:`\log E \beta_{kv}`.
-        :math:`c(b)` is the log partition function per word of the training documents.  The
-        estimator may have been fitted with any temperature.
+        :math:`c(b)` is the log partition function per word of the training documents.  T of the fit
+        can be any.
 
         Parameters
         ----------
@@ -724,7 +724,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
         """Estimate log C(T), the log normaliser of the tempered likelihood, from the posterior q.
 
-        `log_partition` calls this method for its "posterior" estimate.
+        :func:`annealvi.partition.log_partition` calls this method if ``method="posterior"``.
 
         Parameters
         ----------
@@ -927,8 +927,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 def generators(own: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:
     """Return a random generator for each run, and one that draws the held-out documents.
 
-    Run 1 uses the same random numbers as a fit with ``n_init=1``.  A copy of the generator of run 1
-    seeds the other generators.
+    Run 1 uses the same random numbers as a fit with ``n_init=1``.  The seeds of the other
+    generators are drawn from a copy of the generator of run 1.
     """
     seeds = copy.deepcopy(own).randint(np.iinfo(np.int32).max, size=n_runs)
     return [own, *map(RandomState, seeds[1:])], RandomState(seeds[0])
@@ -947,7 +947,7 @@ def _shares(gamma: Any, normalize: bool, dtype: np.dtype) -> NDArray:
         gamma /= gamma.sum(axis=1)[:, np.newaxis]
     elif gamma.size and gamma.max() > np.finfo(dtype).max:
         raise ValueError(
-            f"With normalize=False, gamma must be at most {np.finfo(dtype).max:.3g}, the largest "
+            f"With normalize=False, results must be at most {np.finfo(dtype).max:.3g}, the largest "
             f"{dtype} number. Got {gamma.max():.3g}. Pass X in float64, or use normalize=True."
         )
     return gamma.astype(dtype, copy=False)

@@ -18,8 +18,8 @@ MAX_ITER, TOLERANCE = 300, 1e-4
 def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
     """Draw indices of rows that are far from each other, like scikit-learn's ``kmeans_plusplus``.
 
-    For each index some rows are drawn with probability proportional to their squared distance to
-    the nearest earlier row.  The row that lowers the sum of these distances most is kept.
+    For each index, a few rows are drawn with probability proportional to the squared distance to
+    the nearest row kept so far.  The one that lowers the sum of these distances most is kept.
     """
     X = X - X.mean(axis=0, dtype=np.float64)  # so that differences of squares lose no digits
     n, squares = len(X), np.sum(X**2, axis=1)

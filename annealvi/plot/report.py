@@ -84,10 +84,10 @@ def write_report(
 ) -> None:
     """Write a report on topics to an HTML file, which a browser can open without a network.
 
-    The report contains a map of the topics, a table of all topics, the quality of the model and
-    the history of the fit.  For each topic it shows the words, with a slider for their relevance,
-    the documents, and the share over time and in each group.  Texts are shown unchanged, and never
-    executed as HTML.  The file contains the first 2,000 characters of each document shown.
+    The report contains a map of the topics, a table of all topics, the quality of the model and the
+    history of the fit.  For each topic the report shows its words, documents, and share over time
+    and in each group.  A slider changes how words are ranked.  Texts are shown unchanged, and never
+    executed as HTML.  Of each document that is shown, the file contains the first 2,000 characters.
 
     Parameters
     ----------
@@ -120,8 +120,8 @@ def write_report(
     OSError
         If the file cannot be written.
     ValueError
-        If a parameter is out of range, or if the number of `times` or `groups` is not the number
-        of documents.
+        If a parameter is out of range, or if `times` or `groups` does not have one value for each
+        document.
     """
     pictures.check_summary(summary)
     if other is not None:

@@ -105,11 +105,11 @@ def minibatch_order(lengths: Sequence[int], shard_size: int, shards_per_batch: i
     """Order the shards such that each minibatch contains shards of many partitions.
 
     The corpus consists of partitions, whose documents are put into shards of `shard_size`.  First
-    come the shards whose documents are all from one partition.  Partitions that are far apart in
-    the corpus form groups of `shards_per_batch`, and a minibatch has one shard of each partition of
-    a group.  If there are fewer partitions than `shards_per_batch`, each is cut into parts, which
-    are treated as partitions.  The remaining documents come last, in shards of the same size; the
-    very last shard may be smaller.  The order depends only on the arguments.
+    come the shards whose documents are all from one partition.  Partitions are put into groups of
+    `shards_per_batch` that are far apart in the corpus, and a minibatch has one shard of each
+    partition of a group.  If there are fewer partitions than `shards_per_batch`, each is cut into
+    parts, which are treated as partitions.  The remaining documents come last, in shards of the
+    same size; the very last shard may be smaller.  The order depends only on the arguments.
     """
     n_parts = -(-shards_per_batch // len(lengths))
     rows: list[list[Piece]] = []  # the full shards of each part of a partition

@@ -1,8 +1,8 @@
 """Sums in the order of a binary tree, whose shape depends only on the number of terms.
 
 Floating-point sums depend on the order of additions.  The terms are the leaves of a tree.  Node i
-of a level is the sum of nodes 2i and 2i + 1 of the level below, or node 2i alone if it is the last.
-So the sum is identical for any division of the leaves among processes.
+of a level is the sum of nodes 2i and 2i + 1 of the level below, or equals node 2i if there is no
+node 2i + 1.  So the sum is identical for any division of the leaves among processes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Place = tuple[int, int]
 class TreeSum(Generic[T]):
     """A sum of terms, which are the leaves of a binary tree.
 
-    The leaves, or nodes that are sums of leaves, may be passed in any order.  The two nodes below a
-    node are added as soon as both are known.  If the leaves are passed in order, the number of
+    Leaves, and nodes that are sums of some leaves, may be passed in any order.  The two nodes below
+    a node are added as soon as both are known.  If the leaves are passed in order, the number of
     values in memory never exceeds the number of levels.
     """
 
@@ -41,7 +41,7 @@ class TreeSum(Generic[T]):
         """Return the sum of all leaves."""
         root = self._last.bit_length(), 0
         if root not in self.nodes:
-            raise ValueError(f"The sum has {self._last + 1} terms, and some of them are missing.")
+            raise ValueError(f"The sum needs all {self._last + 1} terms. Some were not added.")
         return self.nodes[root]
 
     def _add(self, place: Place, value: T) -> None:

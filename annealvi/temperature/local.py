@@ -78,8 +78,8 @@ class LocalVariational(Learned):
 
     The topics become :math:`\lambda = \eta + \sum_d b_d n_d \phi_d`.
 
-    If documents had the temperatures :math:`1 / b^*_d`, these would fall to 1 in less than one pass
-    over the data.  By default temperatures are rescaled so that their geometric mean falls slowly:
+    Without rescaling, temperatures :math:`1 / b^*_d` fall to 1 in less than one pass over the data.
+    By default they are therefore rescaled so that their geometric mean falls slowly:
 
     .. math::
        b_d = \mathrm{clip}(b^*_d \bar B / \mathrm{geomean}(b^*), 0.02, 1),
@@ -103,7 +103,7 @@ class LocalVariational(Learned):
     grid : int, default=100
         Number M >= 2 of inverse temperatures.
     prior : array-like of shape (grid,), or (2,) if `continuous`, or None, default=None
-        The prior :math:`\pi`, positive numbers, or (a, c) if `continuous`.  None means uniform.
+        The prior :math:`\pi` as positive numbers or, if `continuous`, (a, c).  None means uniform.
     continuous : bool, default=False
         Whether the temperatures are continuous, as described above.
     normaliser : {"document", "corpus"}, default="document"
@@ -114,8 +114,8 @@ class LocalVariational(Learned):
         If True, the inverse temperature of a document is :math:`b^*_d` itself, as in the paper.
         Then `damping` and `start` affect only the first round of each step (see `rounds`).
     damping : float or None, default=None
-        At each step :math:`\log \bar B` (see above) moves by this fraction, in (0, 1], of its
-        distance to 0.  None means 1 - exp(-12 / S) for S planned steps.
+        Each step multiplies :math:`\log \bar B` (see above) by 1 minus this number in (0, 1].  None
+        means 1 - exp(-12 / S) for S planned steps.
     start : float, default=3.9
         The geometric mean :math:`1 / \bar B` >= 1 of the temperatures in the first step.
     rounds : int, default=2
@@ -202,9 +202,9 @@ class LocalVariational(Learned):
     def attach(self, model: Any) -> None:
         if not isinstance(model, LocallyNormalised):
             raise ValueError(
-                "A LocalVariational temperature needs a model in which each datum can have its "
-                f"own temperature, as each document of TemperedLDA can. {type(model).__name__} "
-                "does not allow this. Use 'annealed' or 'variational' as the temperature."
+                "A LocalVariational temperature needs a model in which each document can have its "
+                f"own temperature, such as TemperedLDA. {type(model).__name__} is not such a "
+                "model. Use 'annealed' or 'variational' as the temperature."
             )
         model.normalise_at(self._inverses)
 

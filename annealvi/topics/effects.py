@@ -149,16 +149,16 @@ class Effects:
         Parameters
         ----------
         at : str or dict of str to object
-            The name of a covariate, or a dict with a value, a list of values, or None for each
-            covariate.  A name alone or None means all values of the covariate.  If a numeric
-            covariate has more than ten values, at most 25 about evenly spaced ones are used.  The
-            mean shares are computed as in `contrast`.
+            The name of a covariate, or a dict whose keys are names and whose values are a value, a
+            list or None.  For a name alone or None, all values of the covariate are used or, if
+            there are more than ten numbers, at most 25 of them, spaced about evenly.  The mean
+            shares are computed as in `contrast`.
 
         Returns
         -------
         pandas.DataFrame
             A row for each topic and combination of values.  The columns are the covariates and the
-            columns of `table` except ``term`` and ``p_value``; ``estimate`` is called ``share``.
+            columns of `table` without ``term`` and ``p_value``, with ``share`` for ``estimate``.
 
         Raises
         ------
@@ -449,7 +449,8 @@ def estimate_effects(
     Raises
     ------
     ValueError
-        As in :meth:`TopicSummary.effects`, or if the shares have another shape or are not finite.
+        As in :meth:`TopicSummary.effects`, or if `shares` has a wrong shape, NaN or infinite
+        values.
 
     Notes
     -----
@@ -460,9 +461,9 @@ def estimate_effects(
     .. math::
         \frac{1}{S} \sum_s V_s + \Big(1 + \frac{1}{S}\Big) \mathrm{Cov}_s(\hat b_s)
 
-    by Rubin's rules.  (In Treier and Jackman, "Democracy as a latent variable", AJPS 2008, this
-    procedure is the method of composition.)  Intervals use Student's t distribution with
-    Satterthwaite's degrees of freedom.
+    by Rubin's rules, as in the method of composition (Treier and Jackman, "Democracy as a latent
+    variable", AJPS 2008).  Intervals use Student's t distribution with Satterthwaite's degrees of
+    freedom.
 
     Examples
     --------

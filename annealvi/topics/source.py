@@ -162,7 +162,7 @@ class Source:
             if model is not None and lda_of(model) is of_topics():
                 model.set_labels(labels)
             elif model is not None:
-                warn_user("The labels are set only in this summary: its model was fitted again.")
+                warn_user("The labels are set only in this summary, as its model was fitted again.")
 
         return keep
 
@@ -238,7 +238,7 @@ class Source:
         """Compute p(k | d) from the result of the model's `transform`.
 
         For LDA, the rows of the result sum to 1.  For a factorisation X = W H (NMF), the result is
-        W: W_dk times the sum of row k of H is the number of words of topic k in document d.
+        W.  The number of words of topic k in document d is then W_dk times the sum of row k of H.
         """
         n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
         found = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)

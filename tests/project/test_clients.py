@@ -93,7 +93,7 @@ def test_the_bound_at_given_shares():
 
 @pytest.mark.parametrize("name", ["_em_step", "_e_step", "_init_latent_vars"])
 def test_a_subclass_with_steps_of_scikit_learns_is_refused(name):
-    message = rf"Sub defines \['{name}'\]. scikit-learn's LDA calls these"
+    message = rf"Sub defines methods \['{name}'\], which scikit-learn's LDA calls"
     refused(message, type, "Sub", (TemperedLDA,), {name: lambda self: None}, error=TypeError)
 
 

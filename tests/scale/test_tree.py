@@ -45,4 +45,4 @@ def test_missing_leaves():
     tree = TreeSum(3, pairs)
     tree.add(0, "a")
     tree.add(2, "c")
-    refused("3 terms, and some of them are missing", tree.total)
+    refused("all 3 terms. Some were not added", tree.total)

@@ -3,8 +3,8 @@
 **Sums over shards.**
 
 A minibatch is cut into shards of a given number of documents.  The result of each shard depends
-only on the topics and the shard.  Results are added up in float64, in the order of a tree whose
-shape follows from the number of shards.  So it does not matter which process computes a shard.
+only on the topics and the shard.  Results are added up in float64, in an order that depends only on
+the number of shards.  So it does not matter which process computes a shard.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def fit_batch(
 
     The energies, from which a temperature is learned, are computed if `moments` is true and no
     :class:`annealvi.model.LocalRule` computes the temperatures.  If log C is also computed and all
-    documents have the same T, only the total energy of the batch is computed.  Its part for theta
-    then needs only gamma, not phi (see :meth:`DocumentPartition.of_batch`).
+    documents have the same T, only the total energy of the batch is computed.  Its terms with theta
+    are then computed from gamma without phi (see :meth:`DocumentPartition.of_batch`).
     """
     topics, documents, learned = model.topics, model.documents, model.learned_priors
     options, rule, partition = documents.options, tempering.rule, model.partition

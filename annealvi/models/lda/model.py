@@ -20,7 +20,7 @@ These updates increase the annealed ELBO, in which KL is the divergence of q fro
        - \mathrm{KL}(\theta) - \mathrm{KL}(\beta).
 
 With the ``"map"`` estimate topics are point estimates.  Then log E beta = log(lambda_kv / sum_v
-lambda_kv) replaces E log beta everywhere, and the same step of lambda maximises
+lambda_kv) replaces E log beta everywhere, and the same update of lambda maximises
 
 .. math::
    F(b) = \sum_{dv} n_{dv} \log \sum_k \exp b (E \log\theta_{dk} + \log\beta_{kv})
@@ -197,8 +197,9 @@ class LDA:
     ) -> None:
         """Set lambda to (1 - rho) lambda + rho (eta + scale * statistics), with tempering.
 
-        rho = 1 sets lambda to the optimum for the batch.  A larger rho goes beyond it, but lambda
-        stays above the least eta.  With ``form="posterior"``, a rho < 1 becomes min(1, rho T).
+        rho = 1 sets lambda to the optimum for the batch.  If rho > 1, lambda moves past this
+        optimum, but not below the least eta.  With ``form="posterior"``, a rho < 1 becomes min(1,
+        rho T).
         """
         b, floor = tempering.of_priors, 0.0
         if tempering.form == "posterior":
