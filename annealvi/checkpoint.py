@@ -126,10 +126,10 @@ class _Signals:
             self.deliver()
 
     def deliver(self) -> None:
-        """Let a waiting signal take effect, with the program's own handlers.
+        """Call the program's own handler of a delayed signal.
 
-        The program's handlers are kept until the end of the fit, because a second Checkpoint of the
-        same fit may pass a signal on to this one.
+        `_before` is kept until the end of the fit, because a second Checkpoint of the same fit may
+        call this object's handler later.
         """
         number, self.received = self.received, None
         if number is None:
@@ -141,7 +141,7 @@ class _Signals:
             signal.signal(each, self._note)
 
     def end(self) -> None:
-        """Restore the program's handlers, and let a waiting signal take effect."""
+        """Restore the program's handlers, and let them handle a delayed signal."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}

@@ -65,7 +65,7 @@ def _shown(value: Any) -> str:
 class DivergenceError(ArithmeticError):
     """A gradient-based fit reached infinite or NaN values.
 
-    The last finite state is in the estimator or in the attribute `state` of this error.
+    The estimator, or `state` if there is no estimator, contains the last finite state.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class InconsistentVersionWarning(exceptions.InconsistentVersionWarning):
     ----------
     estimator_name : str
     current_sklearn_version, original_sklearn_version : str
-        Versions of annealvi.  These parameters have the names that they have in scikit-learn.
+        Versions of annealvi.  The parameters are named as in scikit-learn's warning.
     """
 
     def __str__(self) -> str:

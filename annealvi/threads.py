@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class _Lock:
-    """A lock that is either shared by readers or held by one thread; no thread waits for ever.
+    """A lock that is either shared by readers or held by one writer; each thread gets its turn.
 
     A thread that holds the lock may take it again.  A reader must not wait for a second reader: if
-    the second waits for a writer that waits for the first, all wait for ever.
+    a writer waits between them, the second waits for the writer, and all three are deadlocked.
     """
 
     def __init__(self) -> None:

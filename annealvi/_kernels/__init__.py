@@ -17,9 +17,9 @@ def _spinning_briefly() -> Iterator[None]:
     """Load GCC's OpenMP runtime so that idle threads spin only briefly.
 
     By default an idle thread waits actively for milliseconds.  On a busy machine it may occupy the
-    processor that another thread of the same fit needs; in tests, two threads then took 2 to 8
-    times as long as one.  The runtime reads ``GOMP_SPINCOUNT`` when it is loaded.  If the user has
-    set this variable or ``OMP_WAIT_POLICY``, nothing is changed.
+    processor that another thread of the same fit needs; in tests, a fit with two threads then took
+    2 to 8 times as long as with one.  The runtime reads ``GOMP_SPINCOUNT`` when it is loaded.  If
+    the user has set this variable or ``OMP_WAIT_POLICY``, nothing is changed.
     """
     variable = "GOMP_SPINCOUNT"
     if variable in os.environ or "OMP_WAIT_POLICY" in os.environ:

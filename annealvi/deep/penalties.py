@@ -9,10 +9,10 @@ moving average of q's parameters, and d is a distance, usually the inverse Huber
    d(u) = |u| \text{ for } |u| < 1, \text{ else } (u^2 + 1) / 2
 
 (Altosaar, Ranganath, Blei 2018, *Proximity Variational Inference*, Algorithm 2).  In an amortised
-model :math:`\lambda` stands for the weights of the networks, and the statistic is first averaged
-over the minibatch and the draws.  Each latent unit u then has one distance, and the penalty is the
-sum of these distances.  Only the parameters of q get a gradient from the penalty.  By default f is
-averaged over the steps, instead of the parameters.
+model :math:`\lambda` stands for the weights of the networks, and :math:`f_u` is the statistic of
+the latent unit u, averaged over the minibatch and the draws.  Only the parameters of q get a
+gradient from the penalty.  By default, unlike in this objective, f is averaged over the steps
+instead of the parameters.
 
 A statistic is a function ``f(q, prior)``: q is the distribution of a layer's units, and `prior` is
 their prior, with detached parameters.  The function returns one Tensor or several.  The last axis
@@ -293,12 +293,12 @@ class ProximityPenalty(BaseEstimator):
     Parameters
     ----------
     statistic : str, callable or WeightStatistic, default="entropy"
-        The statistic f of each latent unit.  ``"entropy"``, ``"mean"`` and ``"variance"`` are those
-        of q; ``"mean_variance"`` is the mean and the variance.  ``"kl"`` is KL(q || p), with a
-        fixed prior p.  ``"orthogonal"`` is :math:`W W^T` for the weights W of each layer of the
-        encoder.  A function ``f(q, prior)`` of two PyTorch distributions must return a Tensor with
-        an element for each unit on its last axis; other axes are averaged.  Wrap a function of the
-        encoder's weights in a :class:`annealvi.deep.WeightStatistic`.
+        The statistic f of each latent unit.  ``"entropy"``, ``"mean"`` and ``"variance"`` are
+        computed from q; ``"mean_variance"`` means both the mean and the variance.  ``"kl"`` is KL(q
+        || p), with a fixed prior p.  ``"orthogonal"`` is :math:`W W^T` for the weights W of each
+        layer of the encoder.  A function ``f(q, prior)`` of two PyTorch distributions must return a
+        Tensor with an element for each unit on its last axis; other axes are averaged.  Wrap a
+        function of the encoder's weights in a :class:`annealvi.deep.WeightStatistic`.
     distance : {"inverse_huber", "square"} or callable, default="inverse_huber"
         The distance d between an element of f and its past average, as a function of their
         difference u.  ``"inverse_huber"`` is :math:`|u|` if it is below 1, else :math:`(u^2 + 1) /
@@ -417,9 +417,9 @@ class RunningPenalty:
     """The penalty of one fit.
 
     In your own training loop, compute ``value = penalty.statistic([(q, prior)])`` and add the
-    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  The penalty then averages
-    the statistic over the steps.  To average the parameters instead, compute the statistic `past`
-    at their average ``penalty.follow(parameters)``, and call ``penalty(value, step, elbo, past)``.
+    penalty to the loss, ``loss = -elbo + penalty(value, step, elbo)``.  These calls average the
+    statistic over the steps.  To average the parameters instead, compute `past`, the statistic at
+    the average ``penalty.follow(parameters)``, and call ``penalty(value, step, elbo, past)``.
     """
 
     #: The fields of the memory in files.  The length of `sum` is checked when it is used.

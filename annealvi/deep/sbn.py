@@ -133,11 +133,11 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
        z_l \mid z_{l+1} \sim \mathrm{Bern}(\sigma(W_l z_{l+1} + b_l)), \quad
        x \mid z_1 \sim \mathrm{Bern}(\sigma(W_0 z_1 + b_0)).
 
-    (Neal 1992).  The posterior q is a network of the same kind in the other direction: its input is
-    x minus the mean of the data.  q and p are fitted together (Mnih, Gregor 2014).  Draws of bits
-    have no gradient.  The gradient of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore
-    estimated from several draws.  To reduce noise, the log p - T log q of each draw is lowered by
-    its mean over the other draws (:func:`annealvi.deep.objectives.leave_one_out`).
+    (Neal 1992).  The posterior q is such a network from x (minus the mean of the data) up to z_L.
+    q and p are fitted together (Mnih, Gregor 2014).  Draws of bits have no gradient.  The gradient
+    of :math:`E_q[\log p(x, z) - T \log q(z \mid x)]` is therefore estimated from several draws.  To
+    reduce noise, the mean of log p - T log q over the other draws is subtracted from its value for
+    each draw (:func:`annealvi.deep.objectives.leave_one_out`).
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         A penalty on fast changes of q.  Pass the name of the statistic of q whose changes are
         penalised (``"entropy"``, ``"kl"``, ``"mean"``, ``"variance"``, ``"mean_variance"`` or
         ``"orthogonal"``), your own statistic, or a :class:`annealvi.deep.ProximityPenalty`, which
-        also sets the magnitude of the penalty.  The statistic of each bit is averaged over the
-        minibatch and the draws.  ``"kl"`` is the divergence KL(q || p) of each bit, where p is
-        conditional on the layer above.
+        also sets the magnitude of the penalty.  The statistic is computed for each bit, and
+        averaged over the minibatch and the draws.  ``"kl"`` is the divergence KL(q || p) of each
+        bit, where p is conditional on the layer above.
     temperature : float, "annealed" or Temperature, default=1
         The temperature T of each step: a number >= 1, ``"annealed"``, or an object of
         :mod:`annealvi.temperature` that does not learn T.  T multiplies the entropy of q; the
@@ -162,8 +162,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
         T, pass ``Annealed(k0, length=log(k0) / -log(gamma), shape="exponential")``.
     initial_weight : float or None, default=None
         The value of all weights of p at the start.  With None they are drawn at random, as in
-        Glorot and Bengio (2010).  Altosaar et al. (2018) also test a bad start: with weights of
-        -100 and ``initial_prior=0.001``, p expects black pixels for any draw from q.
+        Glorot and Bengio (2010).  To test a bad start, Altosaar et al. (2018) use weights of -100
+        and ``initial_prior=0.001``, with which p expects x = 0 for nearly any draw from q.
     initial_prior : float, default=0.5
         The probability that a bit of the top layer is 1 at the start, in (0, 1).
     learning_rate : float, default=1e-3

@@ -38,8 +38,8 @@ def reads(method: Function) -> Function:
 class Found(property):
     """A fitted attribute, which the function `of` computes from the state of the fit.
 
-    If `of` returns None, an AttributeError is raised.  `when` is the part of its message that names
-    the method which must be called first.  The function `assign` sets the attribute in the state.
+    If `of` returns None, an AttributeError is raised.  Its message ends with `when`, the call or
+    the fit that is needed first.  The function `assign` sets the attribute in the state.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ def _without_times(tree: dict[str, Any]) -> dict[str, Any]:
 class Fitted(Versioned, CallbackSupport):
     """Base class with the fitted attributes that are computed from a state.
 
-    `fit` stores the state in ``_state``.  A state has the ``monitor`` and the ``temperature`` of
-    the fit.  During `fit`, ``_runs`` contains its runs (fits from different random starts).
+    `fit` stores its state in ``_state``, an object with the attributes ``monitor`` and
+    ``temperature``.  During `fit`, ``_runs`` contains its runs, which have different random starts.
     """
 
     callback: Any  # the estimator's parameter

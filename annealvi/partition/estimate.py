@@ -49,7 +49,7 @@ class Draws:
     seed : numpy.random.SeedSequence
     n_threads : int
     callback : callable, optional
-        ``callback(done, total)`` is called in the thread that uses the draws.
+        ``callback(done, total)`` is called after each draw, in the thread that started the draws.
     """
 
     n_samples: int
@@ -158,11 +158,11 @@ _MOST_STEPS = 256
 class PowerGrid:
     """Computes sums of powers p^b at inverse temperatures b_1, ..., b_M.
 
-    If the grid is evenly spaced, each power is the previous power times a constant.  Any other grid
-    is covered by panels, which are short, evenly spaced grids.  Sums are interpolated between the
-    points of panels about as accurately as double precision allows.  For b up to about 1 and p in
-    [0, 1] the relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  The
-    errors of sums are as small, except for sums in which powers of p < 1e-20 dominate.
+    If the grid is evenly spaced, each power is the previous power times a constant.  For any other
+    grid, sums are computed on short, evenly spaced grids (panels) and interpolated between their
+    points, about as accurately as double precision allows.  For b up to about 1 and p in [0, 1] the
+    relative error of p^b is below 1e-12 if p >= 1e-8, and below 1e-8 if p = 1e-20.  The errors of
+    sums are as small, except for sums in which powers of p < 1e-20 dominate.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class PowerGrid:
         """Cover the grid with panels (short, evenly spaced grids), and prepare the interpolation.
 
         If h is the distance between the points of a panel, its first point is k h for an integer k.
-        So the kernel computes p^h by an exponential, and p^(k h) as (p^h)^k.
+        Only p^h needs an exponential: the kernel computes the first power, p^(k h), as (p^h)^k.
         """
         low, high = float(b.min()), float(b.max())
         margin = _ORDER // 2
@@ -286,8 +286,8 @@ class PowerGrid:
         ----------
         logs : ndarray of shape (V, n_padded)
         out : ndarray of shape (n_points, n_padded), optional
-            The array to which the sums are added.  Several calls with parts of the rows give the
-            same bits as one call if all parts except the last have a multiple of SUMMED_ROWS rows.
+            The array to which the sums are added.  Calls with successive blocks of rows give the
+            same bits as one call if all blocks but the last have a multiple of SUMMED_ROWS rows.
         n_threads : int, default=1
         """
         if out is None:
@@ -415,15 +415,15 @@ def log_partition(
         - "jensen": by the lower bound N log E S.  The looser bound N E log S is returned too.
         - "map": from S^N at the centre beta* of the prior, log C ~ N(a_l(b beta*) - b a_l(beta*)).
           "map" is inaccurate, because other values of beta dominate the mean of S^N.
-        - "posterior": as log C at the model's current q, minus the same at T = 1.
+        - "posterior": as log C at the model's current q, minus its value at T = 1.
         - "auto": by "exact" if the model has this method and it is fast enough, otherwise by
           "monte-carlo".
     n_samples : int, default=100
         Number of draws of the global parameters, for "monte-carlo" and "jensen".
     n_theta : int, default=100
         Number of draws of local parameters for each draw of the global ones, if the model has local
-        parameters.  For :class:`~annealvi.models.lda_prior.LDAPrior`, this many draws are made for
-        each document or group of documents; see Notes.
+        parameters.  For :class:`~annealvi.models.lda_prior.LDAPrior` this is the number of draws
+        for each document, or for each group of documents (see Notes).
     data : object, optional
         The data, which "posterior" passes to the model.
     random_state : int, RandomState instance or None, default=None
@@ -447,10 +447,10 @@ def log_partition(
     -----
     Monte Carlo estimates of C for an LDAPrior are unbiased if each of its D documents has its own
     draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or D n_theta K
-    V <= 5e5 if it has ``form="collapsed"``.  With many temperatures, D must also be at most a few
-    hundred.  Beyond these limits, documents form G groups that share draws of theta, and log C is
-    too high.  For documents of n words, a small bias is about D (D / G - 1) / (2 n_theta) times
-    var(S^n) / mean(S^n)^2 over theta.  The standard error does not include the bias.
+    V <= 5e5 if it has ``form="collapsed"``.  With a hundred temperatures or more, D must also be at
+    most a few hundred.  Beyond these limits, documents form G groups that share draws of theta, and
+    log C is too high.  If all documents have n words, this bias (if small) is about D (D / G - 1) /
+    (2 n_theta) times var(S^n) / mean(S^n)^2 over theta.  The standard error does not include it.
 
     Examples
     --------

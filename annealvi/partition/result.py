@@ -144,8 +144,8 @@ class LogPartition:
         inverse_temperatures : array-like of shape (M,), optional
             The grid on which log C is needed.
         hyperparameters : mapping, optional
-            The hyperparameters for which log C is needed.  Only hyperparameters that are also in
-            `made_for` are compared.
+            The hyperparameters for which log C is needed.  Those that the attribute `made_for` does
+            not contain are not compared.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-r"""A model with binary factors and point estimates of components (Figure 1 of the paper below).
+r"""A factor model, whose data are sums of components that are present or absent, plus noise.
 
 .. math::
    z_{ik} \sim \mathrm{Bern}(\pi_k), \quad x_i \sim N(\sum_k z_{ik} \mu_k, \sigma^2 I), \quad
@@ -24,8 +24,8 @@ where :math:`r_i = x_i - \sum_k \lambda_{ik} \mu_k` is the residual.  The gradie
    \partial L / \partial \mu_k &= \sum_i [\lambda_{ik} r_i
        - \lambda_{ik} (1 - \lambda_{ik}) \mu_k] / \sigma^2.
 
-The coordinate update sets theta to a, where the gradient is 0.  The equations are Eqs. 4 to 7 of
-Altosaar, Ranganath, Blei (2018); their Eq. 6 leaves out the prior.
+The coordinate update sets :math:`\theta = a`, where its gradient is 0.  See Figure 1 and Eqs. 4 to
+7 of Altosaar, Ranganath, Blei (2018); their Eq. 6 leaves out the prior.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ Array = NDArray[np.float64]
 class BernoulliFactorModel:
     """The data and constants of a model with binary factors.
 
-    Logits and components are passed to the methods.  The first axis of all arrays indexes
-    independent runs, which are computed together.
+    The logits of q and the components are arguments of the methods.  The first axis of all arrays
+    indexes independent runs, which are computed together.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class BernoulliFactorModel:
         ----------
         means : array-like of shape (n_components, n_features) or \
                 (n_runs, n_components, n_features)
-            The components.  A two-dimensional array means a single run.
+            The components mu at the start of each run.  A two-dimensional array means a single run.
 
         Raises
         ------

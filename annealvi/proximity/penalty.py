@@ -1,4 +1,4 @@
-r"""The penalty that keeps a statistic near its past values, and checks of users' functions.
+r"""The penalty that keeps a statistic near its past values, and checks of a user's functions.
 
 The penalty of proximity variational inference is
 :math:`k\, d(f(\lambda) - f(\tilde\lambda))`.  Here d is a distance, usually the inverse Huber
@@ -155,7 +155,7 @@ def check_distance(
     Parameters
     ----------
     value, derivative : callable
-        The functions d and d' of an array, which must return an array of the same shape.
+        The distance d and its derivative d', which map an array to one of the same shape.
 
     Raises
     ------

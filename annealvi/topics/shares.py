@@ -63,7 +63,7 @@ def read_groups(summary: Described, groups: Any, pandas: Any) -> Any:
             raise BadParameter(f"groups[{document}]", "a group, such as a str or a number", group)
     keys = pandas.Series(listed, dtype=dtype, name=name)
     if keys.isna().all():
-        raise BadParameter("groups", "a sequence of groups, not all of which are missing", None)
+        raise BadParameter("groups", "a sequence with at least one group that is not missing", None)
     return keys
 
 

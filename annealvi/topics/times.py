@@ -34,7 +34,7 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
     values = pandas.Series([getattr(time, "start_time", time) for time in times], dtype=object)
     missing = values.isna().to_numpy()
     if missing.all():
-        raise BadParameter(name, "a sequence of times, not all of which are missing", None)
+        raise BadParameter(name, "a sequence with at least one time that is not missing", None)
     texts = [str(v).strip() if isinstance(v, str) else None for v in values]
     days_first = _days_first(texts, times, name)
     found = [pandas.NaT] * len(values)

@@ -89,11 +89,11 @@ def _items(texts: Any, name: str) -> Iterable:
 
 
 def blocks_of(texts: Any) -> Iterator[list[str]]:
-    """Yield checked texts in blocks: a list of str is one block, a list of blocks is several.
+    """Check texts and yield them in blocks: a list of str is one block, a list of blocks several.
 
     An iterator is read only as far as needed.  A text can also be a list of words, so a list of
-    lists of str is ambiguous.  The inner lists are read as texts if at most a fifth of the str
-    contain a space, and as blocks if at least half of the str do.
+    lists of str is ambiguous.  If at most a fifth of the str contain a space, each inner list is
+    read as one text.  If at least half contain a space, it is read as a block of texts.
     """
     items = iter(_items(texts, "texts"))
     first = list(islice(items, 1))
@@ -267,8 +267,8 @@ LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 50
 def fewest_documents(n_documents: int) -> int:
     r"""Return the default of `min_df`: words in fewer documents are excluded.
 
-    The default is :math:`\sqrt{D} / 10` for D documents, rounded up, and at least 2 if there are at
-    least 20 documents: 2 for 100 documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
+    For D documents the default is :math:`\sqrt{D} / 10`, rounded up.  From 20 documents on it is at
+    least 2.  It is 2 for 100 documents, 6 for 3,000, 15 for 20,000 and 100 for a million.
     """
     return max(1 if n_documents < 20 else 2, math.ceil(n_documents**0.5 / 10))
 
@@ -639,7 +639,7 @@ def check_given(words: Any, n_words: int) -> NDArray:
 def of_words(vectorizer: Any, words: NDArray) -> Any:
     """Return a clone of a CountVectorizer that counts the given words in texts.
 
-    The clone has no stop words, and does not convert to lower case if words contain capitals.
+    The clone has no stop words, and keeps capital letters if any of the given words contains one.
     """
     if not isinstance(vectorizer, CountVectorizer | None):
         raise BadParameter("vectorizer", "a CountVectorizer or None in fit_counts", vectorizer)

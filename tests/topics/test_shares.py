@@ -153,7 +153,7 @@ test_times_that_cannot_be = refusals(
     ),
     *(([2001] * 4 + [n], "YE", f"year such as .* Got {n} ") for n in (1577836800, 2001.5)),
     *(([value] * 5, "YE", f"year such as .* Got {value} ") for value in (True, float("inf"))),
-    ([None] * 5, "YE", "not all of which are missing. Got None"),
+    ([None] * 5, "YE", "that is not missing. Got None"),
     (YEAR, "era", r"'freq' .* must be .* 'month', .* Got 'era'"),
     (YEAR, "0.5 years", r"'freq' .* must be .* 'month', .* Got '0.5 years'"),
     (YEAR, None, r"'freq' .* must be .* Got None"),
@@ -169,7 +169,7 @@ test_times_that_cannot_be = refusals(
 test_groups_that_cannot_be = refusals(
     by,
     (["a"] * 6, r"'groups' .* one entry for each of the 5 documents. Got '6 entries"),
-    ([None] * 5, "not all of which are missing. Got None"),
+    ([None] * 5, "that is not missing. Got None"),
     ("abcde", r"'groups' .* must be a sequence .* Got 'abcde'"),
     (3, r"'groups' .* must be a sequence .* Got 3"),
     ([*"abcd", ["e"]], r"'groups\[4\]' .* such as a str or a number. Got \['e'\]"),
