@@ -37,7 +37,7 @@ def document_completion(
     ----------
     estimator : fitted topic model
         A model of this module, or one that :func:`annealvi.metrics.document_completion` accepts.
-    X : dask array, or list of delayed, futures or paths
+    X : dask array, or list of Delayed objects, futures or paths
         Held-out documents.
     client : distributed.Client, engine of annealvi.scale.engines or None, default=None
         The client whose workers are used.  None means the current client.

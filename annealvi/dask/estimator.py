@@ -98,7 +98,7 @@ class TemperedLDA(LocalLDA):
 
         Parameters
         ----------
-        X : dask array, or list of delayed, futures or paths; or documents in memory
+        X : dask array, or list of Delayed objects, futures or paths; or documents in memory
             The blocks of an array, or the items of a list, must be CSR matrices with a column for
             each word.  A path is a folder that :func:`annealvi.corpus.write` wrote and that workers
             can open.  Documents in memory are fitted in this process, without a client.
@@ -158,7 +158,7 @@ class TemperedLDA(LocalLDA):
 
         Parameters
         ----------
-        X : dask array, or list of delayed, futures or paths
+        X : dask array, or list of Delayed objects, futures or paths
         y : Ignored
         normalize : bool, default=True
         """
@@ -177,7 +177,7 @@ class TemperedLDA(LocalLDA):
 
         Parameters
         ----------
-        X : dask array, or list of delayed, futures or paths; or documents in memory
+        X : dask array, or list of Delayed objects, futures or paths; or documents in memory
         normalize : bool, default=True
         temperature : float or "learned", default=1.0
         method : {"variational", "cvb0"}, default="variational"
@@ -201,7 +201,7 @@ class TemperedLDA(LocalLDA):
 
         Parameters
         ----------
-        X : dask array, or list of delayed, futures or paths; or documents in memory
+        X : dask array, or list of Delayed objects, futures or paths; or documents in memory
 
         Returns
         -------
@@ -219,7 +219,7 @@ class TemperedLDA(LocalLDA):
 
         Parameters
         ----------
-        X : dask array, or list of delayed, futures or paths; or documents in memory
+        X : dask array, or list of Delayed objects, futures or paths; or documents in memory
         y : Ignored
         temperature : float or "learned", default=1.0
         """
@@ -237,7 +237,7 @@ class TemperedLDA(LocalLDA):
 
         Parameters
         ----------
-        X : dask array, or list of delayed, futures or paths; or documents in memory
+        X : dask array, or list of Delayed objects, futures or paths; or documents in memory
         sub_sampling : bool, default=False
         """
         if not are_partitions(X):

@@ -379,8 +379,8 @@ class FMM(Mixture):
         held = [np.ascontiguousarray(array, dtype=dtype) for array in limits[1:]]
         if [array.shape for array in held] != [K, nu.shape, nu.shape]:
             raise ValueError(  # the kernel would read past the ends of these arrays
-                f"The arrays of FactorLimits must have the shapes {K}, {nu.shape} and {nu.shape} "
-                f"including padding. Got {', '.join(str(array.shape) for array in held)}."
+                f"centre, lower and upper of FactorLimits must have the shapes {K}, {nu.shape} and "
+                f"{nu.shape} after padding. Got {', '.join(str(array.shape) for array in held)}."
             )
         kernels.held_sweep(projection, *of_datum, limits.inverse, *held, n_threads, nu, inverse)
         # b is a ratio of differences, which may be 0 near the centre

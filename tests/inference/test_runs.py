@@ -196,7 +196,9 @@ def test_a_fingerprint_is_of_the_parameters_at_the_beginning(tmp_path):
     write(tmp_path / "a", "checkpoint", fingerprint.state_dict())
     node = read(tmp_path / "a", "checkpoint")["tree"]
     fingerprint.check(node, "a")
-    with pytest.raises(ValueError, match=r"resume='a' is a .* another 'n_components'.* it is 3"):
+    with pytest.raises(
+        ValueError, match=r"resume='a' is a .* another value of 'n_components'.* it is 3"
+    ):
         Fingerprint(lda, X).check(node, "a")
     lda.set_params(n_components=3, temperature=Annealed(2.5))
     refused(r"Annealed\(.*start=2\), .*start=2\.5\)", Fingerprint(lda, X).check, node, "a")

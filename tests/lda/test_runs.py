@@ -279,15 +279,18 @@ def checkpoint(tmp_path_factory):
 
 @cases(
     ("changes", "message"),
-    ({"n_components": 5}, "another 'n_components'. .* it is 4, but in this TemperedLDA it is 5"),
-    ({"max_iter": 8}, "another 'max_iter'. .* it is 4, but in this TemperedLDA it is 8"),
-    ({"random_state": 1}, "another 'random_state'"),
-    ({"random_state": RandomState(0)}, "another 'random_state'"),
-    ({"temperature": Fixed(2)}, "another 'temperature'. .* it is 'local', .* Fixed"),
-    ({"doc_topic_prior": np.ones(4)}, "another 'doc_topic_prior'. .* it is 'learn'"),
-    ({"n_init": 3}, "another 'n_init'"),
-    ({"dtype": "float64"}, "another 'dtype'. .* it is 'auto', but .* it is 'float64'"),
-    ({"validation_fraction": None}, "another 'validation_fraction'. .* it is 0.2"),
+    (
+        {"n_components": 5},
+        "another value of 'n_components': .* it is 4, but in this TemperedLDA it is 5",
+    ),
+    ({"max_iter": 8}, "another value of 'max_iter': .* it is 4, but in this TemperedLDA it is 8"),
+    ({"random_state": 1}, "another value of 'random_state'"),
+    ({"random_state": RandomState(0)}, "another value of 'random_state'"),
+    ({"temperature": Fixed(2)}, "another value of 'temperature': .* it is 'local', .* Fixed"),
+    ({"doc_topic_prior": np.ones(4)}, "another value of 'doc_topic_prior': .* it is 'learn'"),
+    ({"n_init": 3}, "another value of 'n_init'"),
+    ({"dtype": "float64"}, "another value of 'dtype': .* it is 'auto', but .* it is 'float64'"),
+    ({"validation_fraction": None}, "another value of 'validation_fraction': .* it is 0.2"),
 )
 def test_other_parameters_are_refused(checkpoint, changes, message):
     lda = make("all of it").set_params(**changes)
@@ -350,7 +353,7 @@ def test_another_version_warns(checkpoint, monkeypatch):
         UserWarning, match=r"was written by annealvi 0.* is now read by annealvi 99.0"
     ):
         quiet = make("all of it", evaluate_every=-1)
-        refused("another 'evaluate_every'", quiet.fit, corpus(), resume=checkpoint)
+        refused("another value of 'evaluate_every'", quiet.fit, corpus(), resume=checkpoint)
 
 
 class OwnTemperature(Annealed):

@@ -130,10 +130,10 @@ def test_save_state_is_for_callbacks(tmp_path):
     (fmm, fmm, Z[1:], {}, "fit to another X: its shape"),
     (fmm, fmm, np.float32(Z), {}, "fit to another X: its dtype"),
     (fmm, fmm, Z[::-1].copy(), {}, "fit to another X: the numbers"),
-    (fmm, fmm, Z, dict(n_components=7), "another 'n_components'. .* it is 8, .* it is 7"),
-    (fmm, fmm, Z, dict(temperature=2.0), "another 'temperature'"),
+    (fmm, fmm, Z, dict(n_components=7), "another value of 'n_components': .* it is 8, .* it is 7"),
+    (fmm, fmm, Z, dict(temperature=2.0), "another value of 'temperature'"),
     (fmm, gmm, Z, {}, "checkpoint of TemperedGaussianMixture. Got a checkpoint of TemperedFMM"),
-    (gmm, gmm, BLOBS, dict(means_init=BLOBS[:3]), "another 'means_init'"),
+    (gmm, gmm, BLOBS, dict(means_init=BLOBS[:3]), "another value of 'means_init'"),
 )
 def test_other_fits_are_refused(first, make, data, parameters, message, tmp_path):
     interrupted(first, Z if first is fmm else BLOBS, tmp_path / "a")
