@@ -125,7 +125,7 @@ def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
             shape = X.shape if shape is None else shape
             if X.shape[1] != shape[1] or X.shape[1] > _INT32_MAX:
                 raise ValueError(
-                    f"All blocks must have the same number of columns, up to {_INT32_MAX}. "
+                    f"All blocks must have the same number of columns, and at most {_INT32_MAX}. "
                     f"Block 0 has {shape[1]} columns, and {name} has {X.shape[1]} columns."
                 )
             check_counts(X, f"{name}: counts")
