@@ -397,7 +397,7 @@ class Fingerprint:
             had = theirs["parameters"].get(name, "no such value")
             if had != value:
                 raise ValueError(
-                    f"{file} is a checkpoint of a fit with another {name!r}. In the checkpoint it "
+                    f"{file} is a checkpoint of a fit with another value of {name!r}: there it "
                     f"is {had[:300]}, but in this {self.owner} it is {value[:300]}. Resume the fit "
                     "with the same parameters; only "
                     f"{', '.join(sorted(FREE & self.parameters.keys()))} may differ."
