@@ -170,10 +170,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         topics.  An array must have the shape (n_components, n_features).  ``"auto"`` is
         ``"kmeans++"`` (sklearn: ``"random"``).
     learning_decay, learning_offset : float, default=None
-        These two parameters and all that follow are for experts.  They are :math:`\kappa` (default
-        0.7) and :math:`\tau` (default 10) in the step size :math:`(\tau + t)^{-\kappa}` of
-        `partial_fit`.  `fit` uses this step size if you set one of them or ``preset="sklearn"``;
-        otherwise its step size decreases linearly (docs/look_up/defaults.md).
+        These and all parameters below are for experts.  `learning_decay` is :math:`\kappa` (0.7 if
+        None) and `learning_offset` is :math:`\tau` (10 if None) in the online step size
+        :math:`(\tau + t)^{-\kappa}` of `partial_fit`.  `fit` uses it if you set one of them or
+        ``preset="sklearn"``; otherwise its steps decrease linearly (docs/look_up/defaults.md).
     mean_change_tol : float, default=None
         The inference for a document (its local step) stops when the mean absolute change of its
         topic parameters :math:`\gamma` is below this number.  None means that it stops when
@@ -378,7 +378,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         `validation_fraction` apply only to `fit`.
 
         The estimator keeps some memory for the next call: at most 2 K numbers for each distinct
-        word of a minibatch (3 K with a learned temperature), and less for its documents.  `fit` and
+        word of a minibatch (3 K with a learned temperature), and some for its documents.  `fit` and
         :meth:`release_buffers` free this memory.  Copies and pickles do not include it.
 
         Parameters
@@ -426,8 +426,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def add_words(self, n_words: int) -> Self:
         """Add columns for new words, before documents with these words are passed to `partial_fit`.
 
-        The new columns come last; the old columns keep their positions and counts.  Their values in
-        `components_` are first a thousandth of the prior, so that the topic proportions of
+        The new columns come last; the old columns keep their positions and counts.  In new columns,
+        `components_` starts at a thousandth of the prior, so that the topic proportions of
         documents without new words do not change.  The next steps of `partial_fit` add the rest of
         the prior; until then `score` is lower.  If `topic_word_prior` is an array, the prior of a
         new word in each topic is the smallest prior of that topic.  `feature_names_in_` is removed.
@@ -698,8 +698,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         Here :math:`N_d` is the number of words of the document, and :math:`L_d = \sum_v n_{dv}
         \sum_k \phi_{dvk} (E \log\theta_{dk} + E \log\beta_{kv})` is its energy at T = 1.  With
         ``estimate="map"``, :math:`E \log\beta_{kv}` is replaced by :math:`\log E \beta_{kv}`.
-        :math:`c(b)` is the log partition function per word of the training documents.  T of the fit
-        can be any.
+        :math:`c(b)` is the log partition function per word of the training documents.  The fit may
+        have had any temperature.
 
         Parameters
         ----------

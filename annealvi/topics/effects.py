@@ -149,10 +149,10 @@ class Effects:
         Parameters
         ----------
         at : str or dict of str to object
-            The name of a covariate, or a dict whose keys are names and whose values are a value, a
-            list or None.  For a name alone or None, all values of the covariate are used or, if
-            there are more than ten numbers, at most 25 of them, spaced about evenly.  The mean
-            shares are computed as in `contrast`.
+            The name of a covariate, or a dict from names of covariates to a value, a list of values
+            or None.  A name alone, or None, means all values of the covariate.  If these are more
+            than ten numbers, at most 25 of them are used, spaced about evenly.  The mean shares are
+            computed as in `contrast`.
 
         Returns
         -------
@@ -449,8 +449,7 @@ def estimate_effects(
     Raises
     ------
     ValueError
-        As in :meth:`TopicSummary.effects`, or if `shares` has a wrong shape, NaN or infinite
-        values.
+        As in :meth:`TopicSummary.effects`, or if `shares` has a wrong shape or is not finite.
 
     Notes
     -----

@@ -231,9 +231,7 @@ def test_shares_of_a_prior_that_float32_does_not_hold():
     np.testing.assert_array_equal(lda.transform(X), shares)
     np.testing.assert_array_equal(lda.transform(X.astype(float), normalize=False), 1e200)
     for method in (lda.transform, lda.fit_transform):
-        refused(
-            r"results must be at most 3\.4e\+38, the largest float32", method, X, normalize=False
-        )
+        refused(r"must be at most 3\.4e\+38, the largest float32", method, X, normalize=False)
 
 
 def test_counts_are_looked_at_a_part_at_a_time():

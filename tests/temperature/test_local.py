@@ -17,9 +17,7 @@ from tests.temperature.stubs import Gauss, Words, show
 
 @pytest.mark.parametrize("model", [None, object(), Gauss()])
 def test_a_model_without_local_temperatures(model):
-    message = (
-        "needs a model in which each document can have its own temperature, .* Use 'annealed' or"
-    )
+    message = "model in which each document can have its own temperature, .* Use 'annealed' or"
     refused(message, LocalVariational().plan, 10, model=model)
 
 

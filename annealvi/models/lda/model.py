@@ -197,9 +197,8 @@ class LDA:
     ) -> None:
         """Set lambda to (1 - rho) lambda + rho (eta + scale * statistics), with tempering.
 
-        rho = 1 sets lambda to the optimum for the batch.  If rho > 1, lambda moves past this
-        optimum, but not below the least eta.  With ``form="posterior"``, a rho < 1 becomes min(1,
-        rho T).
+        rho = 1 sets lambda to the optimum for the batch; rho > 1 moves it further, but not below
+        the least eta.  With ``form="posterior"``, a rho < 1 becomes min(1, rho T).
         """
         b, floor = tempering.of_priors, 0.0
         if tempering.form == "posterior":
