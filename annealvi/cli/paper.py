@@ -32,7 +32,7 @@ def paper(chosen: argparse.Namespace) -> None:
     )
     folder = Path(chosen.folder)
     if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
-        raise OSError(f"--folder: {chosen.folder!r} must be a folder in a folder that exists.")
+        raise OSError(f"--folder: {chosen.folder!r} must be a folder whose parent folder exists.")
     source, corpus = read_topics(chosen.model), read(chosen)
     n_refits, covariates = chosen.refits, _covariates(corpus.table)
     if chosen.formula is not None:  # checks the formula before the refits

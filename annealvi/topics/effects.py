@@ -185,9 +185,10 @@ class Effects:
         if not isinstance(covariate, str) or covariate not in self._design.data:
             raise BadParameter("covariate", f"one of {self.covariates}", covariate)
         column = self._design.data[covariate]
+        levels = column.cat.categories if hasattr(column, "cat") else column.unique()
+        found = [level.item() if isinstance(level, np.generic) else level for level in levels]
         if hasattr(column, "cat"):
-            return column.cat.categories.tolist()
-        found = [v.item() if isinstance(v, np.generic) else v for v in column.unique()]
+            return found
         try:
             found.sort()
         except TypeError:  # the values have different types

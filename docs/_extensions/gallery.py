@@ -39,7 +39,7 @@ def describe_pictures(app: Any, page: str, source: list[str]) -> None:
     """Give each picture of the gallery its example's title as alternative text."""
     if page == "examples/index":
         picture = r"(?s):alt:\n(.*?sphx-glr-thumbnail-title\">(.*?)<)"
-        source[0] = re.sub(picture, r":alt: First picture of the example: \2\n\1", source[0])
+        source[0] = re.sub(picture, r":alt: Thumbnail of the example: \2\n\1", source[0])
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -191,8 +191,10 @@ def test_values_that_are_refused():
         *(("values", [v], f"'covariate' parameter .* {one_of}") for v in ("day", 3, ["x"])),
     ):
         refused(message, getattr(effects, method), *given, error=BadParameter)
-    strings = estimate_effects(DRAWS, "~ party", {"party": list(np.array(DATA["party"], str))})
-    refused(r"one of \['left', 'right'\]", strings.contrast, {"party": "l"}, party)
+    strings = list(np.array(DATA["party"], str))
+    for column in (strings, pd.Series(strings).astype("category")):
+        numpy_strings = estimate_effects(DRAWS, "~ party", pd.DataFrame({"party": column}))
+        refused(r"one of \['left', 'right'\]", numpy_strings.contrast, {"party": "l"}, party)
     message = r"values of some of the covariates \['x', 'party'\]"
     for wrong in ("day", {"day": 1}, {}, 3):
         refused(message, effects.shares, wrong, error=BadParameter)
