@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from annealvi._optional import import_optional
@@ -19,6 +20,7 @@ from annealvi.files import replacing
 from annealvi.metrics.topics import topic_checksum
 from annealvi.storage import load, save
 from annealvi.topics import TopicSummary, describe
+from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
 from annealvi.topics.trust import pairs, reasons, stability_of
 
@@ -42,10 +44,11 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
         return source.count(corpus.texts)
     X = corpus.counts
     if corpus.words is not None and source.count is not None:
-        X = in_columns(X, corpus.words, source.words)
-    if X.shape[1] != len(source.words):
+        X = in_columns(X, corpus.words, source.topics.words)
+    n_words = len(source.topics.words)
+    if X.shape[1] != n_words:
         raise ValueError(
-            f"{corpus.origin} must have counts of the same {len(source.words):,} words as "
+            f"{corpus.origin} must have counts of the same {n_words:,} words as "
             f"{origin}. Got counts of {X.shape[1]:,} words."
         )
     return X
@@ -57,28 +60,33 @@ def described(
     """Summarise documents and their counts, with the labels that the commands show."""
     titles = corpus.columns.get("title")
     options = {"texts": corpus.texts, "titles": titles, "other": other, "refits": refits}
-    summary = describe(source.given, X, source.words, **options)
-    summary.labels.show(source.labels)
+    summary = describe(source.whole, X, source.topics.words, **options)
+    summary.labels.show(source.topics.labels)
     return summary
 
 
-def print_topics(source: Source, n_words: int) -> None:
+def print_topics(
+    topics: Topics, n_words: int, coherence: NDArray[np.float64] | None = None
+) -> None:
     """Print a table of the topics, largest first, with their numbers, shares and words.
 
     If known, the columns support (the share of runs that found the topic) and stability (how well
     it matches topics of other fits) are added.  Weak topics have a star; the reasons follow below.
     """
-    weak, stability = reasons(source), stability_of(source)
-    known = {} if source.support is None else {"support": source.support}
+    if coherence is None:
+        coherence = np.full(len(topics.sizes), np.nan)
+    weak = reasons(topics, coherence)
+    stability = stability_of(topics)
+    known = {} if topics.support is None else {"support": topics.support}
     if np.isfinite(stability).all():
         known["stability"] = stability
     print("  ".join(["topic", "share", *known, "words"]))
-    order = np.argsort(-source.sizes, kind="stable").tolist()
+    order = np.argsort(-topics.sizes, kind="stable").tolist()
     for k in order:
-        start = f"{k:>5}{'*' if weak[k] else ' '} {source.sizes[k]:>5.1%}"
-        found = [f"{values[k]:>{len(name)}.2f}" for name, values in known.items()]
-        name = f"{source.named[k]}: " if k in source.named else ""
-        print("  ".join([start, *found, name + " ".join(source.top(k, n_words))]))
+        start = f"{k:>5}{'*' if weak[k] else ' '} {topics.sizes[k]:>5.1%}"
+        measures = [f"{values[k]:>{len(name)}.2f}" for name, values in known.items()]
+        name = f"{topics.named[k]}: " if k in topics.named else ""
+        print("  ".join([start, *measures, name + " ".join(topics.top(k, n_words))]))
     for name in known:
         print(LEGENDS[name])
     if any(weak):
@@ -124,13 +132,14 @@ def label(chosen: argparse.Namespace) -> None:
     known = np.asarray(X.sum(axis=1)).ravel() > 0
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
-    more = [f"share_{k}" for k in range(len(source.labels))] if chosen.shares else []
+    labels = source.topics.labels
+    more = [f"share_{k}" for k in range(len(labels))] if chosen.shares else []
     writer.writerow(["document", "topic", "label", "share", *more])
     names = corpus.columns.get("name", range(len(corpus)))
     rows = source.transform(X)
-    clusters = source.clusters(X, rows).tolist()
-    for name, row, topic, is_known in zip(names, rows, clusters, known.tolist(), strict=True):
-        found = [topic, source.labels[topic], f"{row[topic]:.4f}"] if is_known else [""] * 3
+    numbers = source.document_topics(X, rows).tolist()
+    for name, row, topic, is_known in zip(names, rows, numbers, known.tolist(), strict=True):
+        found = [topic, labels[topic], f"{row[topic]:.4f}"] if is_known else [""] * 3
         writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
     if not known.all():
         n = int((~known).sum())
@@ -160,37 +169,44 @@ def _annotate(
 def show(chosen: argparse.Namespace) -> None:
     """Print the topics of a model, or one of them."""
     source = read_topics(chosen.model)
+    topics = source.topics
     if chosen.topic is not None:
-        k, n_topics = chosen.topic, len(source.labels)
+        k = chosen.topic
+        n_topics = len(topics.labels)
         if k >= n_topics:
             raise ValueError(
                 f"--topic must be a topic of {chosen.model!r}, from 0 to {n_topics - 1}. Got {k}."
             )
-        found = "" if source.support is None else f", support {source.support[k]:.2f}"
-        print(f"topic {k}: {source.labels[k]} ({source.sizes[k]:.1%} of the words{found})")
-        if reason := reasons(source)[k]:
+        support = "" if topics.support is None else f", support {topics.support[k]:.2f}"
+        print(f"topic {k}: {topics.labels[k]} ({topics.sizes[k]:.1%} of the words{support})")
+        reason = reasons(topics, np.full(n_topics, np.nan))[k]
+        if reason:
             print(f"weak: {reason}")
-        columns, topic = source.columns(k, chosen.words or 20), source.topics[k]
-        for column in columns[np.argsort(-topic[columns], kind="stable")]:
-            print(f"{topic[column]:>8.2%}  {source.words[column]}")
+        columns = topics.columns(k, chosen.words or 20)
+        shares = topics.components[k]
+        for column in columns[np.argsort(-shares[columns], kind="stable")]:
+            print(f"{shares[column]:>8.2%}  {topics.words[column]}")
         return
-    facts, kind = source.facts, type(source.given).__name__
-    print(f"{kind}: {len(source.labels)} topics, {len(source.words):,} words")
+    facts = topics.facts
+    print(
+        f"{type(source.whole).__name__}: {len(topics.labels)} topics, {len(topics.words):,} words"
+    )
     print(f"checksum of the topics: {topic_checksum(source.model)}")
     if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
         print(facts["vocabulary"].note())
     if facts["bound"] is not None:
         print(f"bound: {-np.log(facts['bound']):.3f} nats per word")
-    print_topics(source, chosen.words or 8)
+    print_topics(topics, chosen.words or 8)
 
 
 def label_topics(chosen: argparse.Namespace) -> None:
     """Set labels of topics in the file of a model, and print the topics."""
-    source, labels = read_topics(chosen.model), {}
+    source = read_topics(chosen.model)
     if source.count is None:
         raise ValueError(
             f"{chosen.model!r} was fitted without a vocabulary, so its topics cannot have labels."
         )
+    labels = {}
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")
         if not equals or not topic.strip().isdecimal():
@@ -198,18 +214,18 @@ def label_topics(chosen: argparse.Namespace) -> None:
                 f"A label must be passed as TOPIC=LABEL, such as 3=robots. Got {text!r}."
             )
         labels[int(topic)] = name.strip()
-    save(source.given.set_labels(labels), chosen.model)
-    print_topics(Source(source.given), chosen.words)
+    save(source.whole.set_labels(labels), chosen.model)
+    print_topics(source.topics, chosen.words)
 
 
 def compare(chosen: argparse.Namespace) -> None:
     """Match the topics of two models, and print how similar they are."""
     paths = chosen.model, chosen.other
-    first, second = map(read_topics, paths)
+    first, second = (read_topics(path).topics for path in paths)
     _, mine, yours = np.intersect1d(first.words, second.words, return_indices=True)
     if not len(mine):
         raise ValueError(f"The models {paths[0]!r} and {paths[1]!r} have no word in common.")
-    matches = list(zip(*pairs(first.topics[:, mine], second.topics[:, yours]), strict=True))
+    matches = list(zip(*pairs(first.components[:, mine], second.components[:, yours]), strict=True))
     n_words = (len(first.words), len(second.words))
     if len(mine) < max(n_words):
         print(f"{len(mine):,} of {n_words[0]:,} and {n_words[1]:,} words are in both models")
@@ -218,9 +234,9 @@ def compare(chosen: argparse.Namespace) -> None:
     for k, m, cosine in sorted(matches, key=lambda match: -match[2]):
         words, others = " ".join(first.top(k, chosen.words)), " ".join(second.top(m, chosen.words))
         print(f"{cosine:>10.2f}  {k:>5}  {words:<{width}}  {m:>5}  {others}")
-    for place, (source, path) in enumerate(zip((first, second), paths, strict=True)):
-        for k in sorted({*range(len(source.sizes))} - {match[place] for match in matches}):
-            words = " ".join(source.top(k, chosen.words))
+    for place, (topics, path) in enumerate(zip((first, second), paths, strict=True)):
+        for k in sorted({*range(len(topics.sizes))} - {match[place] for match in matches}):
+            words = " ".join(topics.top(k, chosen.words))
             print(f"{'':>10}  {k:>5}  {words}  only in {path!r}")
     mean = sum(match[2] for match in matches) / max(len(first.sizes), len(second.sizes))
     print(f"stability (mean similarity, 1 if both models have the same topics): {mean:.2f}")
