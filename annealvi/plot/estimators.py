@@ -128,10 +128,10 @@ def plot_learning_curves(
             raise ValueError(f"'fits' must contain a fit for each name. Got no fit for {name!r}.")
         for estimator in estimators:
             history = _attribute(estimator, "history_", "plot_learning_curves")
-            for wanted in (value, over):
-                if wanted not in history:
+            for key in (value, over):
+                if key not in history:
                     raise ValueError(
-                        f"The history of {name!r} must contain {wanted!r}. Got {sorted(history)}."
+                        f"The history of {name!r} must contain {key!r}. Got {sorted(history)}."
                     )
             taken = np.isfinite(history[value])
             curves.append((history[over][taken], history[value][taken]))
@@ -204,10 +204,11 @@ def plot_components(
             "'shape' must be the height and width of an image, whose product is the number of "
             f"features. Got shape={shape!r} and {images.shape[1]} features."
         )
-    height, width = int(sides[0]), int(sides[1])
-    if titles is not None and (found := as_array(titles).shape) != (len(images),):
+    height, width = sides.tolist()
+    if titles is not None and as_array(titles).shape != (len(images),):
         raise ValueError(
-            f"'titles' must contain a title for each of {len(images)} images. Got shape {found}."
+            f"'titles' must contain a title for each of {len(images)} images. "
+            f"Got shape {as_array(titles).shape}."
         )
     limit = float(limit or np.max(np.abs(images)) or 1.0)
     size = (1, height / width + (0.3 if titles is not None else 0))
@@ -256,8 +257,8 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     ValueError
         If there are too few Axes.
     """
-    missing = [part for part in ("ks", "measures", "recommended") if not hasattr(choice, part)]
-    if missing or isinstance(choice, type):
+    attributes = ("ks", "measures", "recommended")
+    if isinstance(choice, type) or not all(hasattr(choice, name) for name in attributes):
         raise TypeError(
             f"'choice' must be a Choice, the result of choose_n_topics(X, ks). Got {choice!r}."
         )

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from annealvi import plot
 from annealvi.metrics import topic_stability
 from annealvi.plot import pictures
 from tests.asserts import refused
@@ -62,7 +63,7 @@ def test_fits_of_other_words_have_no_matches(summary):
 
     refused("same vocabulary, in the same order", pictures.matches, summary, Other())
     Other.topics = np.eye(1)
-    refused("at least two topics", pictures.tree, Other())
+    refused("at least two topics", plot.plot_topic_dendrogram, Other())
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "summary", np.eye(3), dict])
