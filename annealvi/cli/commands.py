@@ -101,13 +101,14 @@ on the random state: do not rely on it.
 # ---------------------------------------------------------------------------- options
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Return a function that converts a text to an integer of at least `least`."""
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Return a function that converts a text to an integer of at least `minimum`."""
 
     def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            wanted = f"must be an integer of at least {least}. Got {text!r}"
-            raise argparse.ArgumentTypeError(wanted)
+        if not text.isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(
+                f"must be an integer of at least {minimum}. Got {text!r}"
+            )
         return int(text)
 
     return number
@@ -145,9 +146,6 @@ def encoding(text: str) -> str:
     return "utf-8-sig" if name == "utf-8" else name  # without the byte-order mark
 
 
-Options = dict[str, dict[str, Any]]
-
-
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
     return {"metavar": metavar, "help": text, "type": type, "default": default}
 
@@ -156,10 +154,10 @@ def flag(text: str) -> dict[str, Any]:
     return {"action": "store_true", "help": text}
 
 
-QUIET: Options = {"--quiet": flag("write only errors to stderr")}
-MODEL: Options = {"model": value("MODEL", "a file that annealvi fit --model wrote")}
-PATH: Options = {"path": value("PATH", "a file or folder of documents, see below")}
-READING: Options = {
+QUIET = {"--quiet": flag("write only errors to stderr")}
+MODEL = {"model": value("MODEL", "a file that annealvi fit --model wrote")}
+PATH = {"path": value("PATH", "a file or folder of documents, see below")}
+READING = {
     "--text": value(
         "COLUMN",
         "column of the texts (default: text, or the only column); use it twice to join two",
@@ -184,7 +182,7 @@ or a file with a word on each line (default: english)"""
 RARE = "exclude words in fewer documents (default: from the number of documents)"
 FREQUENT = "exclude words in more documents (default: a fifth of the documents)"
 #: The options of each command, in groups that its help shows; the first group has no headline.
-OPTIONS: dict[str, dict[str, Options]] = {
+OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
     "fit": {
         "": {
             **PATH,
@@ -339,7 +337,8 @@ def make_parser() -> Parser:
 # ------------------------------------------------------------------------ the command
 
 #: Exit statuses after wrong input, and after an interrupt.
-WRONG, INTERRUPTED = 2, 130
+WRONG = 2
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -365,11 +364,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (ImportError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         if isinstance(error, BadParameter):
-            parameter, *place = error.name.partition("[")  # "texts" if the error is about texts[3]
+            parameter, *index = error.name.partition("[")  # "texts" if the error is about texts[3]
             option = PARAMETERS.get(parameter, parameter)
             if option in vars(chosen):
-                option = option.replace("_", "-")
-                error.name, error.owner = f"--{option}{''.join(place)}", name
+                error.name = f"--{option.replace('_', '-')}{''.join(index)}"
+                error.owner = name
         print(f"{name}: {_in_a_line(error)}", file=sys.stderr)
         return WRONG
     return 0
