@@ -41,9 +41,9 @@ FIT = f"""\
 {_DOCUMENTS}
 examples:
   annealvi fit letters/                         find 20 topics in a folder of text files
-  annealvi fit papers.csv --text abstract --topics 50 --model topics.safetensors
+  annealvi fit papers.csv --text abstract --n-topics 50 --model topics.safetensors
   annealvi fit papers.jsonl.gz --text title --text abstract --time created --group category \\
-      --topics 50 --report topics.html --model topics.safetensors
+      --n-topics 50 --report topics.html --model topics.safetensors
   annealvi fit docword.kos.txt.gz --vocabulary vocab.kos.txt
   annealvi fit papers.csv --seed-words '{{"space": ["nasa", "orbit"], "networks": ["wireless"]}}'
 
@@ -114,7 +114,8 @@ def at_least(minimum: int) -> Callable[[str], int]:
     return number
 
 
-def topics(text: str) -> int | str:
+def n_topics(text: str) -> int | str:
+    """Convert a text to a number of topics, or auto."""
     return text if text == "auto" else at_least(1)(text)
 
 
@@ -186,8 +187,8 @@ OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
     "fit": {
         "": {
             **PATH,
-            "--topics": value(
-                "K", "how many; auto compares several numbers (default: 20)", topics, 20
+            "--n-topics": value(
+                "K", "how many; auto compares several numbers (default: 20)", n_topics, 20
             ),
             "--seed-words": value("SEEDS", SEEDS),
             "--model": value("FILE", "write the model to this .safetensors file"),
@@ -284,8 +285,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
 }
 #: Parameters of the library and the options that set them, if their names differ.
 PARAMETERS = {
-    "n_topics": "topics",
-    "n_components": "topics",
+    "n_components": "n_topics",
     "max_iter": "passes",
     "n_jobs": "jobs",
     "words": "vocabulary",

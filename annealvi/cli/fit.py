@@ -85,7 +85,7 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
                 f'--seed-words must be JSON, such as {{"space": ["nasa", "orbit"]}}. ({error})'
             ) from error
     return TopicModel(
-        chosen.topics,
+        chosen.n_topics,
         vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df, clean=chosen.clean),
         lda=TemperedLDA(max_iter=chosen.passes, n_jobs=chosen.jobs),
         seed_words=seeds,

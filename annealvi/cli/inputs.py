@@ -172,7 +172,7 @@ def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, 
     names = list(table)
     options = [("text", name) for name in chosen.text]
     options += [(option, vars(chosen).get(option)) for option in ("title", "time", "group", "name")]
-    columns = {}
+    columns: dict[str, list] = {}
     for option, name in options:
         if name is None:
             if option != "title" or "title" not in names:

@@ -214,7 +214,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
     return _grid(drawn, "%{z:.2%}", colorscale="Blues", zmin=0)
 
 
-def plot_stability(a: Any, b: Any) -> Any:
+def plot_stability(first: Any, second: Any) -> Any:
     """Draw the cosine similarities of the topics of two fits, to show which topics both found.
 
     Topics are paired so that the sum of the similarities of the pairs is as large as possible.  The
@@ -222,14 +222,14 @@ def plot_stability(a: Any, b: Any) -> Any:
 
     Parameters
     ----------
-    a, b : TopicSummary
+    first, second : TopicSummary
         Summaries with the same vocabulary.  The numbers of topics may differ.
 
     Returns
     -------
     plotly Figure
     """
-    drawn = pictures.matches(a, b)
+    drawn = pictures.matches(first, second)
     figure = _grid(drawn, "cosine %{z:.3f}", colorscale="Viridis", zmin=0, zmax=1)
     return figure.update_xaxes(title="topic of the other fit")
 

@@ -92,14 +92,14 @@ def check_summary(summary: Any, name: str = "summary") -> Any:
     return summary
 
 
-def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
-    """Raise TypeError or ValueError if `a` and `b` are not summaries with the same vocabulary."""
-    for summary, name in zip((a, b), names, strict=True):
+def check_summaries(first: Any, second: Any, names: tuple[str, str]) -> None:
+    """Raise TypeError or ValueError if two objects are not summaries with the same vocabulary."""
+    for summary, name in zip((first, second), names, strict=True):
         check_summary(summary, name)
-    if not np.array_equal(a.feature_names, b.feature_names):
+    if not np.array_equal(first.feature_names, second.feature_names):
         raise ValueError(
             f"{names[0]!r} and {names[1]!r} must have the same vocabulary, in the same order. "
-            f"Got vocabularies of {len(a.feature_names)} and {len(b.feature_names)} words."
+            f"Got vocabularies of {len(first.feature_names)} and {len(second.feature_names)} words."
         )
 
 
@@ -347,15 +347,15 @@ def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
     return curves
 
 
-def matches(a: Any, b: Any) -> Grid:
-    """Return the cosines between the topics of `a` (rows) and those of `b` (columns).
+def matches(first: Any, second: Any) -> Grid:
+    """Return the cosines between the topics of one fit (rows) and those of another (columns).
 
     The diagonal has the one-to-one matches with the largest total cosine, in descending order.
     """
-    check_summaries(a, b, ("a", "b"))
-    cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)
+    check_summaries(first, second, ("first", "second"))
+    cosines = np.clip(cosine_similarity(first.topics, second.topics), 0.0, 1.0)
     rows, columns = linear_sum_assignment(-cosines)
     best = np.argsort(-cosines[rows, columns], kind="stable")
     rows = np.append(rows[best], np.setdiff1d(np.arange(len(cosines)), rows))
     columns = np.append(columns[best], np.setdiff1d(np.arange(cosines.shape[1]), columns))
-    return _topic_grid(cosines[np.ix_(rows, columns)], topic_names(a), rows, columns)
+    return _topic_grid(cosines[np.ix_(rows, columns)], topic_names(first), rows, columns)

@@ -24,8 +24,6 @@ from annealvi.checks import Interval, validated
 from annealvi.files import replacing
 from annealvi.plot import interactive, pictures
 
-__all__ = ["write_report"]
-
 #: Headlines of the sections that are shown only if their data exist.
 SECTIONS = {"time": "Over time", "groups": "Groups", "stability": "Another fit", "fit": "The fit"}
 #: The possible positions of the relevance slider.
@@ -86,47 +84,7 @@ def write_report(
     n_documents: int = 10,
     relevance: float | None = None,
 ) -> None:
-    """Write a report on topics to an HTML file, which a browser can open without a network.
-
-    The report contains a map of the topics, a table of all topics, the quality of the model and the
-    history of the fit.  For each topic the report shows its words, documents, and share over time
-    and in each group.  A slider changes how words are ranked.  Texts are shown unchanged, and never
-    executed as HTML.  Of each document that is shown, the file contains the first 2,000 characters.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-        The result of :func:`annealvi.topics.describe`.
-    path : path
-        The file to write.  An existing file is replaced only when the report is complete.
-    title : str, optional
-        The headline of the report.
-    times : array-like of shape (n_documents,), optional
-        Date or time of each document.
-    freq : str, timedelta or pandas.DateOffset, default="year"
-        Length of the periods of `times`: ``"year"``, ``"5 years"``, ``"quarter"``, ``"month"``;
-        see :meth:`TopicSummary.over_time`.
-    groups : array-like of shape (n_documents,), optional
-        The group of each document.
-    other : TopicSummary, optional
-        The summary of a second fit to the same words, whose topics are compared with these.
-    n_words : int, default=20
-        Number of words shown for each topic.
-    n_documents : int, default=10
-        Number of documents shown for each topic.
-    relevance : float, optional
-        The initial position of the slider; by default the default of :meth:`TopicSummary.words`.
-
-    Raises
-    ------
-    ImportError
-        If plotly or pandas is not installed.
-    OSError
-        If the file cannot be written.
-    ValueError
-        If a parameter is out of range, or if `times` or `groups` does not have one value for each
-        document.
-    """
+    """Write a report; :meth:`TopicSummary.write_report` describes the parameters."""
     pictures.check_summary(summary)
     if other is not None:
         pictures.check_summaries(summary, other, ("summary", "other"))
@@ -260,7 +218,7 @@ def records(
     distances = np.asarray(summary.similar().distances)
     weak = summary.trust["reason"]
     topics = []
-    documents = {}
+    documents: dict[int, Any] = {}
     for k, label in enumerate(summary.labels):
         numbers = summary.documents(k, n_documents).index.tolist() if n_documents else []
         documents |= {number: document(summary, number) for number in numbers}

@@ -533,7 +533,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
 
 
 @legible
-def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
+def plot_stability(first: Any, second: Any, *, ax: Any = None) -> Any:
     """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
     Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, the most
@@ -541,7 +541,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    a, b : TopicSummary
+    first, second : TopicSummary
         Summaries with the same vocabulary.  The numbers of topics may differ.
     ax : matplotlib Axes, optional
 
@@ -554,7 +554,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     ValueError
         If the words of the two summaries differ.
     """
-    drawn = pictures.matches(a, b)
+    drawn = pictures.matches(first, second)
     ax = _axes(ax, _tall(len(drawn.columns)) + 3, _tall(len(drawn.rows)))
     _draw_grid(ax, drawn, "cosine", "viridis", 1)
     ax.set_xlabel("topic of the other fit")

@@ -76,7 +76,7 @@ def all_targets(deep: bool = False) -> dict[str, Callable[[Trial], None]]:
     """All targets by name; with `deep` those of the models that need PyTorch instead."""
     targets: dict[str, Callable[[Trial], None]] = {}
     for module, name in reference():
-        needs_plotly = module in ("annealvi.plot.interactive", "annealvi.plot.report")
+        needs_plotly = module == "annealvi.plot.interactive"
         if module in NOT_FUZZED or name in EXEMPT or module.startswith(DEEP) != deep:
             continue
         if needs_plotly and find_spec("plotly") is None:

@@ -69,7 +69,9 @@ def test_fits_of_other_words_have_no_matches(summary):
 @pytest.mark.parametrize("wrong", [None, 3, "summary", np.eye(3), dict])
 def test_what_is_no_summary(wrong):
     refused("'summary' must be a TopicSummary", pictures.bars, wrong, None, 3, 0.5, error=TypeError)
-    refused("'b' must be a TopicSummary", pictures.check_summary, wrong, "b", error=TypeError)
+    refused(
+        "'second' must be a TopicSummary", pictures.check_summary, wrong, "second", error=TypeError
+    )
 
 
 def test_names_are_cut_to_one_line():
