@@ -182,8 +182,10 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
                 f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
-        found = f"it contains the arrays {sorted(arrays)}"
-        raise ValueError(f"The file {str(path)!r} does not contain any images: {found}.")
+        raise ValueError(
+            f"The file {str(path)!r} does not contain any images: it contains the arrays "
+            f"{sorted(arrays)}."
+        )
     shape = images["X"].shape[1:]
     if len(shape) == 1:
         side = isqrt(8 * shape[0])

@@ -24,7 +24,10 @@ from annealvi.matrices import check_csr, sound_csr
 
 #: The version of the format, which is stored in the description.
 FORMAT = 1
-DESCRIPTION, DATA, INDICES, INDPTR = "corpus.json", "data.npy", "indices.npy", "indptr.npy"
+DESCRIPTION = "corpus.json"
+DATA = "data.npy"
+INDICES = "indices.npy"
+INDPTR = "indptr.npy"
 DESCRIBED = Schema(
     format=Integer(FORMAT, FORMAT), shape=Listed(Integer()), dtype=Text("float32", "float64")
 )
@@ -113,7 +116,8 @@ def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
 
 
 def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
-    shape, lengths = None, [np.zeros(1, np.int64)]
+    shape = None
+    lengths = [np.zeros(1, np.int64)]
     with (
         closing(_Appended(folder / DATA, dtype)) as all_data,
         closing(_Appended(folder / INDICES, np.dtype(np.int32))) as all_indices,
@@ -156,7 +160,8 @@ class _Appended:
     """A NumPy file with one array, to which numbers are appended."""
 
     def __init__(self, path: Path, dtype: np.dtype) -> None:
-        self.dtype, self.length = dtype, 0
+        self.dtype = dtype
+        self.length = 0
         self._file: IO[bytes] = path.open("wb")
         self._write_header()  # NumPy reserves space in it for a larger length
 
@@ -239,14 +244,15 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
         raise FileNotFoundError(f"The corpus in {os.fspath(folder)!r} has no file {file}.")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        found = f"shape {array.shape} and dtype {array.dtype}"
     except Exception as error:  # a damaged header can cause many kinds of errors
         raise ValueError(
             f"The file {os.fspath(path)!r} is not a NumPy file, or it is incomplete."
         ) from error
-    if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
-        allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
+    allowed = [np.dtype(dtype) for dtype in dtypes]
+    if array.dtype not in allowed or array.shape != (length,):
         raise ValueError(
-            f"{os.fspath(path)!r} must contain {length} numbers of dtype {allowed}. Got {found}."
+            f"{os.fspath(path)!r} must contain {length} numbers of dtype "
+            f"{' or '.join(dtype.name for dtype in allowed)}. "
+            f"Got shape {array.shape} and dtype {array.dtype}."
         )
     return np.asarray(array)

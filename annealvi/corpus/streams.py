@@ -232,13 +232,13 @@ def stream_texts(texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLO
         raise TypeError("'texts' must be an iterable of texts. Got a single text.")
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
-    for some in _chunks(texts, block_size, "texts"):
+    for chunk in _chunks(texts, block_size, "texts"):
         try:
-            counts = vectorizer.transform(some)
+            counts = vectorizer.transform(chunk)
         except AttributeError as error:  # raised by a text that is not a str
-            kinds = ", ".join(sorted({type(text).__name__ for text in some}))
             raise TypeError(
-                f"The items of 'texts' must be objects that the vectorizer accepts. Got {kinds}."
+                "The items of 'texts' must be objects that the vectorizer accepts. "
+                f"Got {', '.join(sorted({type(text).__name__ for text in chunk}))}."
             ) from error
         yield sparse.csr_matrix(counts)
 
@@ -268,7 +268,8 @@ def _documents(stream: IO[bytes], n_words: int | None, block_size: int) -> Block
 def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
 ) -> Blocks:
-    first, left = 0, np.empty((0, 3))  # the first document of the next block, and its entries
+    first = 0
+    left = np.empty((0, 3))  # the first document of the next block, and its entries
     # an additional entry after the last document, so that the loop yields the last block
     for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):
         left = np.concatenate([left, entries])
@@ -280,4 +281,5 @@ def _from_triples(
             size = min(block_size, shape[0] - first)
             end = int(np.searchsorted(left[:, 0], first + size))
             yield matrix_of(left[:end] - [first, 0, 0], (size, shape[1]))
-            left, first = left[end:], first + size
+            left = left[end:]
+            first = first + size

@@ -106,12 +106,12 @@ STATE = Schema(
 )
 #: Attributes of a fit that are removed when the topics change.
 OF_TOPICS = ("mixture_", "topic_similarity_")
-#: Attributes of an earlier fit or stream that a new fit removes.
-OF_BEFORE = ("choice_", "_candidates", *OF_TOPICS)
 #: The end of the warning about texts without counted words in `fit` and `partial_fit`.
 NOTHING_LEARNED = "Nothing is learned from these texts."
+#: Attributes of an earlier fit or stream that a new fit removes.
+OF_BEFORE = ("choice_", "_candidates", *OF_TOPICS)
 #: The classes that replace None as the parameter `vectorizer` or `lda`.
-PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
+DEFAULTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
@@ -141,8 +141,11 @@ def _check_lda(lda: Any, n_words: int) -> None:
         raise BadParameter("lda", "a TemperedLDA", lda)
     check_is_fitted(lda)
     if lda.n_features_in_ != n_words:
-        wanted = f"a TemperedLDA that was fitted to the {n_words} words of the vectorizer"
-        raise BadParameter("lda", wanted, f"n_features_in_={lda.n_features_in_}")
+        raise BadParameter(
+            "lda",
+            f"a TemperedLDA that was fitted to the {n_words} words of the vectorizer",
+            f"n_features_in_={lda.n_features_in_}",
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -248,7 +251,7 @@ class TopicModel(
     topic_labels_: dict[int, str] = field(init=False)
     _vocabulary: Vocabulary = field(init=False)
     #: Words that later texts of a stream may add to the vocabulary.
-    _candidates: growing.Candidates = field(init=False)
+    _candidates: dict[str, int] = field(init=False)
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -282,7 +285,7 @@ class TopicModel(
         -------
         self : TopicModel
         """
-        for name, kind in PARTS.items():
+        for name, kind in DEFAULTS.items():
             nested = any(key.startswith(f"{name}__") for key in params)
             if nested and params.get(name, getattr(self, name)) is None:
                 params = {**params, name: kind()}
@@ -385,21 +388,27 @@ class TopicModel(
         """
         if is_named(X):
             cells = read_cells(X, layer=layer)
-            X, words = cells.data, cells.feature_names if words is None else words
+            X = cells.data
+            words = cells.feature_names if words is None else words
             if words is None:
                 raise BadParameter("words", "a list of words, because X has no column names", words)
         elif layer is not None:
             raise BadParameter("layer", "None if X is a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
         if counts.shape[0] < 2 or not counts.data.any():
-            got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
-            raise BadParameter("X", "word counts of at least two documents, not all 0", got)
-        given: Any = words
-        n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
+            raise BadParameter(
+                "X",
+                "word counts of at least two documents, not all 0",
+                f"{counts.shape[0]} documents with {counts.sum():.0f} words",
+            )
+        n_words = len(words) if is_list(words) and hasattr(words, "__len__") else None
         if n_words == counts.shape[0] != counts.shape[1]:
-            wanted = f"the words of the {counts.shape[1]} columns of X"
-            hint = f"X has {counts.shape[0]} rows. If X is transposed, pass X.T."
-            raise BadParameter("words", wanted, f"{n_words} words", hint)
+            raise BadParameter(
+                "words",
+                f"the words of the {counts.shape[1]} columns of X",
+                f"{n_words} words",
+                f"X has {counts.shape[0]} rows. If X is transposed, pass X.T.",
+            )
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
 
@@ -462,11 +471,11 @@ class TopicModel(
                 if self.__sklearn_is_fitted__():
                     self._go_on(block)
                 else:
-                    found, X = self._begin(check_texts(block, least=2), stream=True)
-                    parts = found["vectorizer_"], found["_vocabulary"]
-                    if growing.grows(*parts):
-                        found["_candidates"] = growing.first_candidates(*parts, block)
-                    self._show(found, partial(found["lda_"].partial_fit, X))
+                    attributes, X = self._begin(check_texts(block, min_documents=2), stream=True)
+                    vectorizer = attributes["vectorizer_"]
+                    if growing.grows(vectorizer, attributes["_vocabulary"]):
+                        attributes["_candidates"] = growing.first_candidates(vectorizer, block)
+                    self._show(attributes, partial(attributes["lda_"].partial_fit, X))
         return self
 
     # ------------------------------------------------------------- from its parts
@@ -510,8 +519,12 @@ class TopicModel(
             raise BadParameter("vectorizer", "a CountVectorizer", vectorizer)
         words = vectorizer.get_feature_names_out()
         _check_lda(lda, len(words))
-        parts = {"vectorizer": copied(vectorizer), "lda": clone(lda)}
-        model = cls(number_of_topics(lda), **parts, stop_words=None)
+        model = cls(
+            number_of_topics(lda),
+            vectorizer=copied(vectorizer),
+            lda=clone(lda),
+            stop_words=None,
+        )
         vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, 0))
         fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
         model.__dict__.update(fitted, seed_topics_={}, topic_labels_={})
@@ -678,14 +691,17 @@ class TopicModel(
             isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
             for name, topic in seeded.items()
         ):
-            wanted = f"a dict of names to topic numbers from 0 to {n_topics - 1}"
-            raise BadParameter("seed_topics", wanted, seed_topics)
-        other = shallow(self)
+            raise BadParameter(
+                "seed_topics",
+                f"a dict of names to topic numbers from 0 to {n_topics - 1}",
+                seed_topics,
+            )
+        model = shallow(self)
         for name in OF_TOPICS:
-            other.__dict__.pop(name, None)
-        other.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
-        other.topic_labels_ = {}
-        return other if labels is None else other.set_labels(labels)
+            model.__dict__.pop(name, None)
+        model.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
+        model.topic_labels_ = {}
+        return model if labels is None else model.set_labels(labels)
 
     @checked
     def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
@@ -724,11 +740,11 @@ class TopicModel(
             if not isinstance(labels, Mapping):
                 labels = dict(enumerate(of_each(labels, n_topics, "labels", "topic")))
             topics = different_ints(list(labels), "labels", "the topics", 0, n_topics - 1)
-            given = self.topic_labels_ | dict(zip(topics, labels.values(), strict=True))
+            all_labels = self.topic_labels_ | dict(zip(topics, labels.values(), strict=True))
             seeded = {topic: name for name, topic in self.seed_topics_.items()}
-            check_labels(seeded | given)
+            check_labels(seeded | all_labels)
             with changing(self):
-                self.topic_labels_ = {topic: str(name) for topic, name in given.items()}
+                self.topic_labels_ = {topic: str(name) for topic, name in all_labels.items()}
         return self
 
     # ------------------------------------------------------------------- files
@@ -798,18 +814,20 @@ class TopicModel(
             }
         )
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], path: str = "state") -> None:
         """Set the fitted state, for :func:`annealvi.load`."""
         self._validate_params()
-        found = STATE.load(tree, "state")
-        lda, vocabulary = estimator_of(found["lda"], way="state.lda"), found["vocabulary"]
+        values = STATE.load(tree, "state")
+        lda = estimator_of(values["lda"], path="state.lda")
+        vocabulary = values["vocabulary"]
         words = vocabulary.words
         if not len(words) == len(set(words.tolist())) == lda.n_features_in_:
             raise damaged("state.vocabulary.words", f"{lda.n_features_in_} different words", words)
-        names, topics = found["seeds"], found["seed_topics"]
+        names = values["seeds"]
+        topics = values["seed_topics"]
         if len(names) != len(topics) or max(topics, default=0) >= number_of_topics(lda):
             raise damaged("state.seed_topics", "topics, one for each name", topics)
-        vectorizer = found["vectorizer"]
+        vectorizer = values["vectorizer"]
         if vectorizer is None:
             vectorizer = self._new_vectorizer()
         else:
@@ -822,24 +840,27 @@ class TopicModel(
             raise ValueError(
                 f"The file is damaged: its vectorizer cannot count words: {error}"
             ) from error
-        self._vocabulary, self.vectorizer_ = vocabulary, with_vocabulary(vectorizer, words)
-        self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
-        if found["candidates"] is not None:
-            self._candidates = found["candidates"]
-        labels, labelled = found["labels"] or [], found["labelled"] or []
+        self._vocabulary = vocabulary
+        self.vectorizer_ = with_vocabulary(vectorizer, words)
+        self.lda_ = lda
+        self.seed_topics_ = dict(zip(names, topics, strict=True))
+        if values["candidates"] is not None:
+            self._candidates = values["candidates"]
+        labels = values["labels"] or []
+        labelled = values["labelled"] or []
         self.topic_labels_ = {}
         try:
             self.set_labels(dict(zip(labelled, labels, strict=True)))
         except ValueError as error:
             raise damaged("state.labels", "labels of topics", labels) from error
-        if found["choice"] is not None:
-            self.choice_ = found["choice"]
-        if found["topic_similarity"] is not None:
-            self.topic_similarity_ = found["topic_similarity"]
+        if values["choice"] is not None:
+            self.choice_ = values["choice"]
+        if values["topic_similarity"] is not None:
+            self.topic_similarity_ = values["topic_similarity"]
             if self.topic_similarity_.shape[1] != number_of_topics(lda):
                 raise damaged("state.topic_similarity", "of the topics", self.topic_similarity_)
-        if found["mixture"] is not None:
-            self.mixture_ = estimator_of(found["mixture"], way="state.mixture")
+        if values["mixture"] is not None:
+            self.mixture_ = estimator_of(values["mixture"], path="state.mixture")
             sizes = len(self.mixture_.weights_), self.mixture_.n_features_in_
             if sizes != (number_of_topics(lda), len(words)):
                 raise damaged("state.mixture", "clusters of the topics and words", sizes)
@@ -896,15 +917,15 @@ class TopicModel(
     ) -> tuple[TemperedLDA, sparse.csr_matrix]:
         with writing(self):
             if words is None:
-                documents = check_texts(documents, least=2)
-            found, X = self._begin(documents, words)
-            lda = found["lda_"]
+                documents = check_texts(documents, min_documents=2)
+            attributes, X = self._begin(documents, words)
+            lda = attributes["lda_"]
             if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
 
                 def so_far() -> dict[str, Any]:
                     now = copy.copy(lda)
                     self._restore_parameters(now)
-                    return {**found, "lda_": now}
+                    return {**attributes, "lda_": now}
 
                 tasks = Tasks(self, self._init_callback_context, documents, y, so_far)
                 lda.set_params(callback=[*as_list(lda.callback), tasks])
@@ -912,9 +933,9 @@ class TopicModel(
             def learn() -> None:
                 lda.fit(X, resume=resume)
                 if self.clusters:
-                    found["mixture_"] = _clusters_of(lda, X)
+                    attributes["mixture_"] = _clusters_of(lda, X)
 
-            self._show(found, learn)
+            self._show(attributes, learn)
         return lda, X
 
     def _begin(
@@ -928,53 +949,57 @@ class TopicModel(
         vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)
         seed_words = check_seeds(self.seed_words, None if auto else int(self.n_topics), vectorizer)
         if words is None:
-            kept = frozenset(word for own in seed_words.values() for word in own)
+            kept = frozenset(word for names in seed_words.values() for word in names)
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
         else:
-            X, vocabulary = documents, Vocabulary(words, 0)
+            X = documents
+            vocabulary = Vocabulary(words, 0)
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
         if vocabulary.very_short:
             warn_user(vocabulary.shortness())
-        n_words, K = len(vocabulary.words), max(len(seed_words), 1) if auto else int(self.n_topics)
+        n_words = len(vocabulary.words)
+        K = max(len(seed_words), 1) if auto else int(self.n_topics)
         if n_words < K:
-            wanted = f"at most the number of words, {n_words}"
-            raise BadParameter("n_topics", wanted, K, vocabulary.note())
+            raise BadParameter(
+                "n_topics", f"at most the number of words, {n_words}", K, vocabulary.note()
+            )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # not the copies that `clone` makes: the user looks at the original callbacks
         lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
         seed_topics = {name: topic for topic, name in enumerate(seed_words)}
-        found = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
-        found["topic_labels_"] = {}
+        attributes = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
+        attributes["topic_labels_"] = {}
         if auto:
-            found["choice_"] = choose_for(X, lda, least=K)
-            K = found["choice_"].recommended
+            attributes["choice_"] = choose_for(X, lda, least=K)
+            K = attributes["choice_"].recommended
         lda.set_params(n_components=K)
         if seed_words:
             # a wrong type of total_samples is reported by `lda` when it is fitted
             counted = stream and isinstance(lda.total_samples, Real)
             n_each = as_float(lda.total_samples) / X.shape[0] if counted else 1.0
             plant_seeds(lda, seed_words, vocabulary.words, X, n_each)
-        return {**found, "_vocabulary": vocabulary}, X
+        return {**attributes, "_vocabulary": vocabulary}, X
 
-    def _show(self, found: dict[str, Any], fit: Callable[[], Any]) -> None:
+    def _show(self, attributes: dict[str, Any], fit: Callable[[], Any]) -> None:
         """Fit topics, and set the attributes even if an interrupt ends the fit."""
         try:
             fit()
         finally:
-            self._restore_parameters(found["lda_"])
-            if found["lda_"].__sklearn_is_fitted__():
-                if "choice_" in found:
-                    found |= matched(found["choice_"], found["lda_"].components_)
+            self._restore_parameters(attributes["lda_"])
+            if attributes["lda_"].__sklearn_is_fitted__():
+                if "choice_" in attributes:
+                    attributes |= matched(attributes["choice_"], attributes["lda_"].components_)
                 with changing(self):
                     for name in OF_BEFORE:
                         self.__dict__.pop(name, None)
-                    self.__dict__.update(found)
+                    self.__dict__.update(attributes)
 
     def _go_on(self, texts: list[str]) -> None:
         """Learn from one more block of a stream, and add its new words."""
-        vectorizer, vocabulary = self.vectorizer_, self._vocabulary
+        vectorizer = self.vectorizer_
+        vocabulary = self._vocabulary
         if not growing.grows(vectorizer, vocabulary):
             X = _counts(vectorizer, texts)
             warn_of_empty(X, NOTHING_LEARNED)
@@ -992,12 +1017,13 @@ class TopicModel(
                 self._vocabulary = replace(vocabulary, words=after.words)
         self.lda_.partial_fit(X)
         with changing(self):  # only now, because an error must not change the word counts
-            self._vocabulary, self._candidates = after, candidates
+            self._vocabulary = after
+            self._candidates = candidates
 
     def _restore_parameters(self, lda: TemperedLDA) -> None:
         """Restore parameters of `lda` that were set only for the fit."""
-        given = TemperedLDA() if self.lda is None else self.lda
-        lda.set_params(init=given.init, callback=given.callback)
+        original = TemperedLDA() if self.lda is None else self.lda
+        lda.set_params(init=original.init, callback=original.callback)
 
 
 def _reads_files(vectorizer: Any) -> bool:

@@ -37,7 +37,7 @@ def test_what_is_taken(texts):
 
 
 test_what_is_refused = refusals(
-    lambda texts: check_texts(texts, least=2),
+    lambda texts: check_texts(texts, min_documents=2),
     ("texts.csv", "'texts'.* must be a list, .* Got .*str.* in a list. If this is the path of"),
     (b"a text", "Got .*bytes.* Put"),
     (Path("texts.csv"), r"must be a list.*Path.*Read the file first\."),
