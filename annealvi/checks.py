@@ -61,7 +61,9 @@ def checked(function: Function) -> Function:
         except BadParameter as error:
             if error.owner is None:
                 owner = type(args[0]).__name__ if method else function.__name__
-                name = error.name.partition("[")[0]  # "texts" if the error is about texts[3]
+                name = error.name.partition("[")[
+                    0
+                ]  # "documents" if the error is about documents[3]
                 inner = method and name in parameters and function.__name__ != "__init__"
                 error.owner = f"{owner}.{function.__name__}" if inner else owner
             raise

@@ -20,7 +20,7 @@ from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
 from annealvi.corpus.files import check_counts, naming, opened, read_lines
-from annealvi.corpus.mapped import DESCRIPTION, open_folder, write
+from annealvi.corpus.mapped import DESCRIPTION, open_folder, write_corpus
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 
@@ -50,8 +50,8 @@ def open_corpus(path: str | os.PathLike, *, layer: str | None = None) -> sparse.
     Parameters
     ----------
     path : path
-        A folder written by :func:`write`, or a file or folder that :func:`read_cells` can read.  Do
-        not change the files while the matrix is used.
+        A folder written by :func:`write_corpus`, or a file or folder that :func:`read_cells` can
+        read.  Do not change the files while the matrix is used.
     layer : str, default=None
         The layer of a .h5ad file; see :func:`read_cells`.
 
@@ -268,7 +268,7 @@ def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
 def _mapped(blocks: Iterator[sparse.csr_matrix]) -> sparse.csr_matrix:
     """Write a matrix to deleted files, which remain on the disk as long as the matrix is used."""
     with TemporaryDirectory(prefix="annealvi-", ignore_cleanup_errors=True) as folder:
-        write(Path(folder) / "cells", blocks)
+        write_corpus(Path(folder) / "cells", blocks)
         return open_folder(Path(folder) / "cells")
 
 

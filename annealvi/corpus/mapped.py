@@ -37,7 +37,7 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 @validated(dtype=[StrOptions({"float32", "float64"})])
-def write(
+def write_corpus(
     path: str | os.PathLike,
     blocks: Iterable[Any],
     *,
@@ -84,8 +84,9 @@ def write(
     >>> from annealvi.datasets import load_arxiv_abstracts
     >>> X = load_arxiv_abstracts().data
     >>> with TemporaryDirectory() as folder:
-    ...     corpus.write(Path(folder) / "arxiv", (X[i : i + 100] for i in range(0, 1000, 100)))
-    ...     lda = TemperedLDA(5, random_state=0).fit(corpus.open_corpus(Path(folder) / "arxiv"))
+    ...     path = Path(folder) / "arxiv"
+    ...     corpus.write_corpus(path, (X[i : i + 100] for i in range(0, 1000, 100)))
+    ...     lda = TemperedLDA(5, random_state=0).fit(corpus.open_corpus(path))
     >>> lda.components_.shape == (5, X.shape[1])
     True
     """
@@ -100,7 +101,7 @@ def write(
 
 
 def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
-    """Open a corpus that :func:`write` has written; its arrays are views of mapped files."""
+    """Open a corpus that :func:`write_corpus` has written; its arrays are views of mapped files."""
     folder = Path(path)
     shape, dtype = _described(folder)
     indptr = _mapped(folder, INDPTR, (np.int32, np.int64), shape[0] + 1)
@@ -224,8 +225,8 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
         text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
         raise FileNotFoundError(
-            f"There is no corpus at {name!r}. A corpus is a folder that annealvi.corpus.write has "
-            f"written, with a file {DESCRIPTION}."
+            f"There is no corpus at {name!r}. A corpus is a folder that "
+            f"annealvi.corpus.write_corpus has written, with a file {DESCRIPTION}."
         ) from error
     try:
         described = DESCRIBED.load(json.loads(text))

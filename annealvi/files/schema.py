@@ -118,9 +118,8 @@ class Number(Field):
                 fits = not self.finite and isinstance(value, float)
             if fits:
                 return number
-        kind = "a finite float" if self.finite else "a float"
-        must_be = f"{kind} in the range [{self.lower:g}, {self.upper:g}]"
-        raise damaged(path, must_be, value)
+        limits = f"in the range [{self.lower:g}, {self.upper:g}]"
+        raise damaged(path, f"a{' finite' if self.finite else ''} float {limits}", value)
 
 
 class Array(Field):
@@ -156,10 +155,13 @@ class Array(Field):
         if dtype.kind == "f" and (self.finite or self.positive) and value.size:
             smallest = value.min()
             largest = value.max()  # NaN if the array contains NaN
-            if not (np.isfinite(smallest) and np.isfinite(largest)):
-                raise damaged(path, "an array of finite numbers", value)
-            if self.positive and smallest <= 0:
-                raise damaged(path, "an array of positive and finite numbers", value)
+            is_finite = np.isfinite(smallest) and np.isfinite(largest)
+            if not is_finite or (self.positive and smallest <= 0):
+                raise damaged(
+                    path,
+                    f"an array of {'positive and ' if self.positive else ''}finite numbers",
+                    value,
+                )
         return value
 
 

@@ -50,7 +50,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_whole
 from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
-from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
+from annealvi.storage import ESTIMATOR, estimator_of, tree_of
 from annealvi.threads import changing, reading, shallow, writing
 from annealvi.topics import growing
 from annealvi.topics.choice import CHOICE, choose_for, matched
@@ -189,11 +189,12 @@ class TopicModel(
         languages.  Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
-    clusters : bool, default=True
-        Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, by which `predict`
-        assigns each text to a single cluster.  The mixture has one cluster for each topic, and each
-        cluster is initialised with its topic.  The mixture increases the time of the fit by about a
-        fifth, and needs as much memory as two copies of the topics in float64.
+    single_topic : bool, default=True
+        Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, in which each
+        document has a single topic, and by which `predict` assigns documents to topics.  The
+        mixture has one cluster for each topic, and each cluster is initialised with its topic.  The
+        mixture increases the time of the fit by about a fifth, and needs as much memory as two
+        copies of the topics in float64.
 
     Attributes
     ----------
@@ -221,7 +222,7 @@ class TopicModel(
     topic_labels_ : dict of int to str
         The labels set by `set_labels`, by the number of the topic.  A new fit removes all labels.
     mixture_ : TemperedMultinomialMixture
-        The clusters of documents, after `fit` with ``clusters=True``: cluster k for topic k.
+        The clusters of documents, after `fit` with ``single_topic=True``: cluster k for topic k.
     choice_ : Choice
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
@@ -260,7 +261,7 @@ class TopicModel(
         "seed_words": "no_validation",  # check_seeds checks it
         "stop_words": [StrOptions(set(LANGUAGES)), "array-like", None],
         "random_state": ["random_state"],
-        "clusters": ["boolean"],
+        "single_topic": ["boolean"],
     }
 
     n_topics: int | Literal["auto"] = 20
@@ -270,7 +271,7 @@ class TopicModel(
     seed_words: Mapping[str, Iterable[str]] | None = None
     stop_words: str | list[str] | None = "english"
     random_state: int | np.random.RandomState | None = None
-    clusters: bool = True
+    single_topic: bool = True
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the model, of `vectorizer` and of `lda`.
@@ -297,7 +298,7 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self, texts: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
+        self, documents: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
     ) -> Self:
         """Learn the vocabulary and the topics of texts.
 
@@ -307,7 +308,7 @@ class TopicModel(
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
             At least two documents.  A document without words is allowed.
         y : Ignored
         resume : path, optional
@@ -326,7 +327,7 @@ class TopicModel(
             If there are fewer than two documents, if all words are excluded, if there are more
             topics than words, or if a parameter is out of range.
         """
-        self._fit(texts, y, resume)
+        self._fit(documents, y, resume)
         return self
 
     @checked
@@ -414,24 +415,24 @@ class TopicModel(
 
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray:
+    def fit_transform(self, documents: Iterable[str], y: Any = None) -> NDArray:
         """Fit the model to texts, and return the topic proportions of these texts.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
         y : Ignored
 
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
         """
-        lda, X = self._fit(texts, y)
+        lda, X = self._fit(documents, y)
         return lda.transform(X)
 
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, texts: Iterable[Any], y: Any = None) -> Self:
+    def partial_fit(self, documents: Iterable[Any], y: Any = None) -> Self:
         """Learn from another block of texts, or from several blocks, one after the other.
 
         Set `lda__total_samples` to the number of texts in all blocks together.
@@ -448,7 +449,7 @@ class TopicModel(
 
         Parameters
         ----------
-        texts : iterable of str, or iterable of iterables of str
+        documents : iterable of str, or iterable of iterables of str
             One block of texts, or several blocks.  An iterator is read block by block.
         y : Ignored
 
@@ -465,7 +466,7 @@ class TopicModel(
             the model keeps what it learned from earlier blocks.
         """
         with writing(self):
-            for block in blocks_of(texts):
+            for block in blocks_of(documents):
                 for name in OF_TOPICS:
                     self.__dict__.pop(name, None)
                 if self.__sklearn_is_fitted__():
@@ -533,43 +534,50 @@ class TopicModel(
     # --------------------------------------------------------------- inference
 
     @reads
-    def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
+    def transform(
+        self,
+        documents: Iterable[str],
+        *,
+        normalize: bool = True,
+        temperature: float | str = 1.0,
+        method: Method = "variational",
+    ) -> NDArray:
         """Infer the topic proportions of texts.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
             Words that are not in `feature_names_` are ignored.
-        method : {"variational", "cvb0"}, default="variational"
-            See :meth:`TemperedLDA.transform`.
+        normalize, temperature, method : objects
+            As in :meth:`TemperedLDA.transform`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
-            Rows sum to 1.  The row of a text without words is the mean of the prior; a warning
-            reports the number of such texts.
+            Rows sum to 1, unless `normalize` is False.  The row of a text without words is the mean
+            of the prior; a warning reports the number of such texts.
 
         Raises
         ------
         TypeError
             If the texts are not an iterable of str.
         ValueError
-            If there are no texts, or if the method is unknown.
+            If there are no texts, or if a parameter is out of range.
         """
         vectorizer, lda = self._parts()
-        X = _known_counts(vectorizer, texts, "the mean of the prior")
-        return lda.transform(X, method=method)
+        X = _known_counts(vectorizer, documents, "the mean of the prior")
+        return lda.transform(X, normalize=normalize, temperature=temperature, method=method)
 
     @reads
-    def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
+    def predict(self, documents: Iterable[str]) -> NDArray[np.int64]:
         """Return the number of each text's cluster; cluster k corresponds to topic k.
 
-        Clusters are predicted by `mixture_`.  If ``clusters=False``, or after `partial_fit`, or
+        Clusters are predicted by `mixture_`.  If ``single_topic=False``, or after `partial_fit`, or
         after topics were edited, there is no `mixture_`, and :meth:`TemperedLDA.predict` is used.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
 
         Returns
         -------
@@ -578,28 +586,68 @@ class TopicModel(
             reports the number of such texts.
         """
         check_is_fitted(self)
-        classifier = vars(self).get("mixture_", self.lda_)
-        return classifier.predict(_known_counts(self.vectorizer_, texts, "the largest cluster"))
+        X = _known_counts(self.vectorizer_, documents, "the largest cluster")
+        return self._classifier().predict(X)
 
-    def describe(self, documents: Any, **options: Any) -> TopicSummary:
+    @checked
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit_predict(self, documents: Iterable[str], y: Any = None) -> NDArray[np.int64]:
+        """Fit the model to texts, and return the number of each text's topic.
+
+        Parameters
+        ----------
+        documents : iterable of str
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What `predict` returns for these texts after the fit.
+        """
+        with writing(self):  # so that it is this fit that predicts
+            _, X = self._fit(documents, y)
+            return self._classifier().predict(X)
+
+    def describe(
+        self,
+        documents: Any,
+        *,
+        texts: Any = None,
+        titles: Any = None,
+        held_out: Any = None,
+        other: Any = None,
+        refits: Any = 0,
+        random_state: Any = None,
+        layer: str | None = None,
+    ) -> TopicSummary:
         """Summarise the topics and their documents with :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
         documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
             Texts or word counts, usually those that were used in the fit.
-        **options : objects
-            The other parameters of :func:`annealvi.topics.describe`.
+        texts, titles, held_out, other, refits, random_state, layer : objects
+            As in :func:`annealvi.topics.describe`.
 
         Returns
         -------
         TopicSummary
             A summary with tables and plots of the topics.
         """
-        return describe(self, documents, **options)
+        return describe(
+            self,
+            documents,
+            texts=texts,
+            titles=titles,
+            held_out=held_out,
+            other=other,
+            refits=refits,
+            random_state=random_state,
+            layer=layer,
+        )
 
     @reads
-    def score(self, texts: Iterable[str], y: Any = None) -> float:
+    def score(self, documents: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
         Compare scores only between models with the same words and the same priors: counting fewer
@@ -608,7 +656,7 @@ class TopicModel(
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
         y : Ignored
 
         Returns
@@ -617,22 +665,22 @@ class TopicModel(
             The score; higher is better.
         """
         vectorizer, lda = self._parts()
-        return lda.score(_known_counts(vectorizer, texts, "a score of 0"))
+        return lda.score(_known_counts(vectorizer, documents, "a score of 0"))
 
     @checked
-    def counts(self, texts: Iterable[str]) -> sparse.csr_matrix:
+    def counts(self, documents: Iterable[str]) -> sparse.csr_matrix:
         """Count the words of texts.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
 
         Returns
         -------
         CSR matrix of shape (n_samples, n_words)
             The columns are the words of `feature_names_`.  Methods of `lda_` accept this matrix.
         """
-        return _counts(self._parts()[0], texts)
+        return _counts(self._parts()[0], documents)
 
     @reads
     def top_words(self, n: int = 10, *, relevance: float | None = None) -> list[list[str]]:
@@ -748,46 +796,6 @@ class TopicModel(
         return self
 
     # ------------------------------------------------------------------- files
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the model, including its vocabulary, to a file; see :func:`annealvi.save`.
-
-        Parameters
-        ----------
-        path : path
-            The file.  An existing file is replaced only when the new one is complete.
-        """
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike, **parameters: Any) -> Self:
-        """Read a model from a file that :meth:`save` wrote; see :func:`annealvi.load`.
-
-        Parameters
-        ----------
-        path : path
-        **parameters : objects
-            Parameters that replace those in the file.  If the vectorizer uses functions of yours,
-            such as a tokenizer, pass `vectorizer` again, because a file cannot contain functions.
-
-        Returns
-        -------
-        TopicModel
-
-        Raises
-        ------
-        ValueError
-            If the file contains another estimator, is damaged, or has a newer format.
-        OSError
-            If the file cannot be read.
-        """
-        model = load(path, **parameters)
-        if not isinstance(model, cls):
-            raise ValueError(
-                f"{os.fsdecode(path)!r} contains a {type(model).__name__}, not a {cls.__name__}. "
-                "Read this file with annealvi.load."
-            )
-        return model
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
@@ -908,6 +916,10 @@ class TopicModel(
         with reading(self):
             return self.vectorizer_, self.lda_
 
+    def _classifier(self) -> Any:
+        """Return the model that assigns a single topic to each document."""
+        return vars(self).get("mixture_", self.lda_)
+
     def _new_vectorizer(self) -> Any:
         vectorizer = TopicVectorizer() if self.vectorizer is None else copied(self.vectorizer)
         return with_stop_words(vectorizer, self.stop_words)
@@ -932,7 +944,7 @@ class TopicModel(
 
             def learn() -> None:
                 lda.fit(X, resume=resume)
-                if self.clusters:
+                if self.single_topic:
                     attributes["mixture_"] = _clusters_of(lda, X)
 
             self._show(attributes, learn)
@@ -1031,15 +1043,15 @@ def _reads_files(vectorizer: Any) -> bool:
     return getattr(vectorizer, "input", "content") != "content"
 
 
-def _with_texts(method: Callable) -> Callable:
-    """Make a method accept `texts` by name; scikit-learn's wrapper would name the parameter X."""
+def _with_documents(method: Callable) -> Callable:
+    """Make a method accept `documents` by name; scikit-learn's wrapper names the parameter X."""
 
     @wraps(method)
-    def call(self: TopicModel, texts: Iterable[str], *args: Any, **given: Any) -> Any:
-        return method(self, texts, *args, **given)
+    def call(self: TopicModel, documents: Iterable[str], *args: Any, **options: Any) -> Any:
+        return method(self, documents, *args, **options)
 
     return call
 
 
 for _name in ("transform", "fit_transform"):
-    setattr(TopicModel, _name, _with_texts(getattr(TopicModel, _name)))
+    setattr(TopicModel, _name, _with_documents(getattr(TopicModel, _name)))

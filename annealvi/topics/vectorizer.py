@@ -46,7 +46,7 @@ def are_tokens(text: Any) -> bool:
     return isinstance(text, list | tuple) or len(getattr(text, "shape", ())) == 1
 
 
-def check_texts(texts: Any, name: str = "texts", *, min_documents: int = 1) -> list[str]:
+def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) -> list[str]:
     """Check texts, each of which is a str or a list of words, and return them as a list."""
     checked_texts = []
     for number, text in enumerate(_items(texts, name)):
@@ -101,7 +101,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     lists of str is ambiguous.  If at most a fifth of the str contain a space, each inner list is
     read as one text.  If at least half contain a space, it is read as a block of texts.
     """
-    items = iter(_items(texts, "texts"))
+    items = iter(_items(texts, "documents"))
     first = list(islice(items, 1))
     single = str | bytes | bytearray | Mapping
     if not first or isinstance(first[0], single) or not isinstance(first[0], Iterable):
@@ -118,7 +118,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
         )
         if iter(texts) is texts and spaced and not share:
             raise BadParameter(
-                "texts",
+                "documents",
                 "blocks of texts of several words, or a list of lists of words",
                 f"an iterator, first {head[:4]!r}",
                 hint,
@@ -126,16 +126,16 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
         if spaced and share < 0.5:
             if share > 0.2:
                 raise BadParameter(
-                    "texts",
+                    "documents",
                     "lists of words, or blocks of texts of several words",
                     f"a list of lists, first {head[:4]!r}",
                     hint,
                 )
-            warn_user(f"Each list in 'texts' is read as the words of one document. {hint}")
+            warn_user(f"Each list in 'documents' is read as the words of one document. {hint}")
             yield check_texts(chain(first, items))
             return
     for number, block in enumerate(chain(first, items)):
-        yield check_texts(block, f"texts[{number}]")
+        yield check_texts(block, f"documents[{number}]")
 
 
 def are_texts(documents: Any, name: str) -> bool:
