@@ -1,6 +1,7 @@
 """TopicModel: it is a vectorizer and a TemperedLDA, under scikit-learn's conventions."""
 
 import copy
+import inspect
 import re
 import sys
 import warnings
@@ -19,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
 from annealvi.checkpoint import Checkpoint
-from annealvi.topics import TopicVectorizer
+from annealvi.topics import TopicVectorizer, describe
 from tests.asserts import refusals, refused
 from tests.callbacks import stop_at
 from tests.marks import cases
@@ -61,6 +62,17 @@ def test_it_is_a_vectorizer_and_a_tempered_lda(model):
     shares = TopicModel(3, random_state=0).fit_transform(documents=iter(TEXTS))
     assert_array_equal(shares, model.transform(documents=TEXTS))
     assert type(model.lda_) is TemperedLDA and type(model.vectorizer_) is TopicVectorizer
+
+
+def test_methods_have_the_parameters_of_what_they_call(model):
+    X = model.counts(NEW)
+    options = dict(normalize=False, temperature=2.0)
+    assert_array_equal(model.transform(NEW, **options), model.lda_.transform(X, **options))
+    assert_array_equal(make().fit_predict(TEXTS), model.predict(TEXTS))
+    single = make(single_topic=False)
+    assert_array_equal(single.fit_predict(TEXTS), single.lda_.predict(model.counts(TEXTS)))
+    both = [list(inspect.signature(f).parameters) for f in (describe, model.describe)]
+    assert [name for name in both[0] if name not in ("model", "feature_names")] == both[1]
 
 
 def test_parameters_of_the_parts():
