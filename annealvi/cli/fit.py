@@ -109,7 +109,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     else:
         say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))
-        model.set_params(clusters=False).fit_counts(corpus.counts, numbers)
+        model.set_params(single_topic=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
         say(chosen, f"{len(model.components_)} topics were chosen: {model.choice_.rule}")
     if corpus.texts is None and corpus.words is None:

@@ -100,8 +100,8 @@ class TemperedLDA(LocalLDA):
         ----------
         X : dask array, or list of Delayed objects, futures or paths; or documents in memory
             The blocks of an array, or the items of a list, must be CSR matrices with a column for
-            each word.  A path is a folder that :func:`annealvi.corpus.write` wrote and that workers
-            can open.  Documents in memory are fitted in this process, without a client.
+            each word.  A path is a folder that :func:`annealvi.corpus.write_corpus` wrote and that
+            workers can open.  Documents in memory are fitted in this process, without a client.
         y : Ignored
         resume : path, optional
             A checkpoint from which the fit is resumed; by default `checkpoint`, if the file exists.
