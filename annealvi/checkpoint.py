@@ -121,7 +121,8 @@ class _Signals:
                 signal.signal(number, self._note)
 
     def _note(self, number: int, frame: Any) -> None:
-        second, self.received = self.received is not None, number
+        second = self.received is not None
+        self.received = number
         if second:
             self.deliver()
 
@@ -131,7 +132,8 @@ class _Signals:
         `_before` is kept until the end of the fit, because a second Checkpoint of the same fit may
         call this object's handler later.
         """
-        number, self.received = self.received, None
+        number = self.received
+        self.received = None
         if number is None:
             return
         for each, handler in self._before.items():

@@ -10,7 +10,8 @@ from typing import Any
 from annealvi._optional import import_optional
 
 #: Minimum seconds between two evaluations of the bound, and the share of time they may take.
-PAUSE, SHARE = 0.5, 0.02
+PAUSE = 0.5
+SHARE = 0.02
 
 
 class ProgressBar:
@@ -89,13 +90,15 @@ class ProgressBar:
         self._bar.initial += done - self._bar.n  # skipped steps of a run that ended early
         self._bar.n = done
         self._bar.refresh()
-        self._start, self._due = run, time.monotonic()
+        self._start = run
+        self._due = time.monotonic()
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
         """Show that one more step is done; the fit calls this after each step."""
         if self._bar is None:  # in partial_fit
             return
-        self._monitor, now = monitor, time.monotonic()
+        self._monitor = monitor
+        now = time.monotonic()
         if now >= self._due:
             self._describe()
             self._due = now + max(PAUSE, (time.monotonic() - now) / SHARE)
@@ -125,7 +128,8 @@ class ProgressBar:
             self._outside_a_fit()
 
     def _describe(self) -> None:
-        run, T = self._start, self._monitor.temperature
+        run = self._start
+        T = self._monitor.temperature
         several = f"run {run.number + 1} of {run.n_runs}, " * (run.n_runs > 1)
         text = f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}"
         self._bar.set_postfix_str(text, refresh=False)
@@ -134,7 +138,8 @@ class ProgressBar:
         return {"desc": self.desc, "file": self.file}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.desc, self.file = state["desc"], state["file"]
+        self.desc = state["desc"]
+        self.file = state["file"]
         self._outside_a_fit()
 
     def __repr__(self) -> str:

@@ -97,7 +97,8 @@ class _Side:
     """A context manager that can be used many times."""
 
     def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
-        self._enter, self._leave = enter, leave
+        self._enter = enter
+        self._leave = leave
 
     def __enter__(self) -> None:
         self._enter()

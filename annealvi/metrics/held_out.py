@@ -45,7 +45,8 @@ def proportions(
     options = LocalOptions(MOST_SWEEPS, token_tolerance=TOLERANCE)
     model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, topic_estimate="map")
     model.topics.assign(beta)
-    documents, words = model.documents, X.astype(dtype)
+    documents = model.documents
+    words = X.astype(dtype)
     gamma = infer_collapsed(documents, words) if method == "cvb0" else documents.infer(words)
     theta: NDArray[np.float64] = gamma / gamma.sum(axis=1, keepdims=True)
     return theta
@@ -102,10 +103,14 @@ def split_tokens(
     document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     length = np.bincount(document, weights=X.data, minlength=X.shape[0])
     if length.max(initial=0) > MOST_TOKENS:
-        most = f"documents of at most {MOST_TOKENS:.0e} tokens"
-        raise BadParameter("X", most, float(length.max()))
+        raise BadParameter(
+            "X",
+            must_be=f"documents of at most {MOST_TOKENS:.0e} tokens",
+            got=float(length.max()),
+        )
     rng = check_random_state(random_state)
-    counts, length = X.data.astype(np.int64), length.astype(np.int64)
+    counts = X.data.astype(np.int64)
+    length = length.astype(np.int64)
     wanted = np.ceil(observed * length).astype(np.int64)
     seen = np.empty_like(counts)
     for rows in _spans(length, _SPLIT_AT_ONCE):
@@ -235,16 +240,22 @@ def document_completion(
     given = {"observed": observed, "random_state": random_state}
     validate_parameter_constraints(_SPLIT, given, "document_completion")
     if temperature is not None and "temperature" not in signature(estimator.transform).parameters:
-        wanted = f"None for {type(estimator).__name__}, whose transform has no temperature"
-        raise BadParameter("temperature", wanted, temperature)
+        raise BadParameter(
+            "temperature",
+            must_be=f"None for {type(estimator).__name__}, whose transform has no temperature",
+            got=temperature,
+        )
 
     def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
         """Infer E[theta] from the observed words of documents; return it with the topics."""
         components = as_array(estimator.components_)
         rows = components.size and components.shape[1:] == seen.shape[1:]
         if components.dtype.kind not in "fiu" or not rows:
-            wanted = f"an array of numbers of shape (n_components, {seen.shape[1]})"
-            raise BadParameter("components_", wanted, components)
+            raise BadParameter(
+                "components_",
+                must_be=f"an array of numbers of shape (n_components, {seen.shape[1]})",
+                got=components,
+            )
         if method is not None:
             check_names(estimator, X, "estimator", "X")
             return proportions(components, seen, method, doc_topic_prior), components
@@ -256,7 +267,8 @@ def document_completion(
         return transformed(estimator, given, shape, **options), components
 
     rng = check_random_state(random_state)
-    found, n_words = [], 0.0
+    found = []
+    n_words = 0.0
     for some in _blocks(X):
         seen, hidden = split_tokens(some, observed=observed, random_state=rng)
         theta, components = inferred(some, seen)
@@ -309,12 +321,19 @@ def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) 
     except (TypeError, ValueError) as error:
         if getattr(error, "name", None) != "texts":
             raise
-        hint = "For a TopicModel, pass its attribute `lda_`."
-        raise BadParameter("estimator", "a model of word counts", estimator, hint) from error
+        raise BadParameter(
+            "estimator",
+            must_be="a model of word counts",
+            got=estimator,
+            hint="For a TopicModel, pass its attribute `lda_`.",
+        ) from error
     wanted = "one number for each document and topic"
     if theta.shape != shape or theta.dtype.kind not in "fiu":
-        numbers = f"a method that returns an array of shape {shape}, {wanted}"
-        raise BadParameter("transform", numbers, theta)
+        raise BadParameter(
+            "transform",
+            must_be=f"a method that returns an array of shape {shape}, {wanted}",
+            got=theta,
+        )
     wrong = theta[~np.isfinite(theta)]
     if wrong.size:
         raise BadParameter("transform", f"a method that returns finite numbers, {wanted}", wrong[0])
@@ -378,7 +397,8 @@ def word_probabilities(
     beta = beta_of(np.arange(X.shape[1] if at_once else 0))
     probabilities = np.empty(X.nnz)
     longest = int(np.diff(X.indptr).max(initial=0)) + kernels.SWEEP_BLOCK
-    pointers, room = np.empty(longest, np.int64), np.empty(longest + kernels.SCRATCH_SLACK)
+    pointers = np.empty(longest, np.int64)
+    room = np.empty(longest + kernels.SCRATCH_SLACK)
     batches = gen_batches(X.shape[0], max(1, _BLOCK_BYTES // n_bytes))
     if not at_once:
         batches = _spans(np.diff(X.indptr), max(1, _TOPIC_BYTES // n_bytes))

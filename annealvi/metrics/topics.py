@@ -66,8 +66,11 @@ def word_names(names: ArrayLike, n_features: int) -> NDArray:
     """Check that there is one name for each word, and return the names as an array."""
     found = as_array(names)
     if found.shape != (n_features,):
-        wanted = f"a sequence with one name for each of the {n_features} features"
-        raise BadParameter("feature_names", wanted, found)
+        raise BadParameter(
+            "feature_names",
+            must_be=f"a sequence with one name for each of the {n_features} features",
+            got=found,
+        )
     return found
 
 
@@ -95,16 +98,23 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
     while isinstance(first, rows) and getattr(first, "shape", True) and len(first):
         first = first[0]
     if isinstance(first, str | Mapping):
-        wanted = "a fitted estimator, or an array with a weight for each topic and word"
-        raise BadParameter(name, wanted, first, "Lists of words cannot be used.")
+        raise BadParameter(
+            name,
+            must_be="a fitted estimator, or an array with a weight for each topic and word",
+            got=first,
+            hint="Lists of words cannot be used.",
+        )
     weights = check_matrix(topics, accept_sparse=False, name=name)
     if weights.min() < 0:
         raise BadParameter(name, "an array of non-negative numbers", weights.min())
     with np.errstate(over="ignore"):
         sums = weights.sum(axis=1, dtype=np.float64)
     for topic in np.flatnonzero(~((sums > 0) & np.isfinite(sums))):
-        wanted = "weights with a positive and finite sum"
-        raise BadParameter(f"{name}[{topic}]", wanted, sums[topic])
+        raise BadParameter(
+            f"{name}[{topic}]",
+            must_be="weights with a positive and finite sum",
+            got=sums[topic],
+        )
     return weights
 
 
@@ -238,7 +248,8 @@ def topic_coherence(
     together = _documents_of_pairs(top, X) / X.shape[0]
     # the word w_j, on which UMass conditions, comes before w_i
     j, i = np.triu_indices(top.shape[1], k=1)
-    p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
+    p = np.einsum("knn->kn", together)
+    p_ij = together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass
     return rate(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
 
@@ -486,8 +497,11 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
 
 def _top(weights: NDArray, n_words: int, relevance: float) -> NDArray[np.intp]:
     if n_words > weights.shape[1]:
-        wanted = f"at most the number of features, {weights.shape[1]}"
-        raise BadParameter("n_words", wanted, n_words)
+        raise BadParameter(
+            "n_words",
+            must_be=f"at most the number of features, {weights.shape[1]}",
+            got=n_words,
+        )
     return top_columns(weights, int(n_words), float(relevance))
 
 

@@ -58,7 +58,8 @@ class MixtureState:
 
         The copy stays valid, because steps make new arrays and do not change the old ones.
         """
-        model, temperature = shallow(self.model), None
+        model = shallow(self.model)
+        temperature = None
         model.release_buffers()
         if self.temperature is not None and self.temperature.learns:
             temperature = copy.deepcopy(self.temperature, {id(self.model): model})
@@ -74,11 +75,13 @@ class MixtureState:
         found = STATE.load(tree, way)
         self.model.load_state_dict(found["model"], f"{way}.model")
         self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
-        planned, self.temperature = found["temperature"], None
+        planned = found["temperature"]
+        self.temperature = None
         if planned is not None:
             place = f"{way}.temperature"
             self.temperature = restored_temperature(planned, place, model=self.model)
-        self.lower_bound, self.converged = found["lower_bound"], found["converged"]
+        self.lower_bound = found["lower_bound"]
+        self.converged = found["converged"]
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,10 @@ class MixtureFit:
     def __init__(
         self, plan: Plan, number: int, model: Mixture, rng: RandomState, halt: threading.Event
     ) -> None:
-        self.plan, self.number, self.rng, self.halt = plan, number, rng, halt
+        self.plan = plan
+        self.number = number
+        self.rng = rng
+        self.halt = halt
         temperature = plan.temperature.plan(int(plan.estimator.max_iter), model=model)
         self.state = MixtureState(model, Monitor(), temperature)
         self.comparable = False  # whether the last two bounds have the same T
@@ -124,8 +130,10 @@ class MixtureFit:
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
         """Continue from the state of another fit with the same plan."""
-        found, most = FIT.load(tree, way), int(self.plan.estimator.max_iter)
-        planned, way = self.state.temperature, f"{way}.state"
+        found = FIT.load(tree, way)
+        most = int(self.plan.estimator.max_iter)
+        planned = self.state.temperature
+        way = f"{way}.state"
         if ended:
             self.state = copy.copy(self.state)  # without arrays of the size of the data
         self.state.load_state_dict(found["state"], way)
@@ -133,11 +141,14 @@ class MixtureFit:
             raise damaged(f"{way}.temperature", "the fit's temperature", self.state.temperature)
         if not 1 <= self.n_steps <= most:
             raise damaged(f"{way}.monitor.step", f"in the range [1, {most}]", self.n_steps)
-        self.comparable, self.stopped = found["comparable"], found["stopped"]
+        self.comparable = found["comparable"]
+        self.stopped = found["stopped"]
 
     def run(self) -> None:
         """Fit to the end."""
-        state, plan, max_iter = self.state, self.plan, int(self.plan.estimator.max_iter)
+        state = self.state
+        plan = self.plan
+        max_iter = int(self.plan.estimator.max_iter)
         plan.callbacks.begin(
             Run(
                 number=self.number,
@@ -170,9 +181,13 @@ class MixtureFit:
     def _on_step(self) -> None:
         if self.halt.is_set():
             raise StopIteration
-        state, estimator = self.state, self.plan.estimator
-        model, temperature, monitor = state.model, state.temperature, state.monitor
-        last, elbo = monitor.step - 1, model.elbo()
+        state = self.state
+        estimator = self.plan.estimator
+        model = state.model
+        temperature = state.temperature
+        monitor = state.monitor
+        last = monitor.step - 1
+        elbo = model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(
                 f"The ELBO is {elbo} after iteration {monitor.step}. Some parameters of "
@@ -186,7 +201,8 @@ class MixtureFit:
             energy = model.energy()
             tempered = temperature.tempered_energy(energy)
             monitor.record(tempered_elbo=elbo - energy + tempered)
-        before, state.lower_bound = state.lower_bound, elbo / model.n_samples
+        before = state.lower_bound
+        state.lower_bound = elbo / model.n_samples
         self.comparable = last > 0 and temperature.settled(last - 1)
         state.converged = self.comparable and abs(state.lower_bound - before) < estimator.tol
         if estimator.verbose:
@@ -209,7 +225,8 @@ class MixtureFit:
         """Do the part of a step that follows the callback."""
         if self.state.converged:
             raise StopIteration
-        temperature, more = self.state.temperature, self.n_steps < self.plan.estimator.max_iter
+        temperature = self.state.temperature
+        more = self.n_steps < self.plan.estimator.max_iter
         perturbs = temperature.perturbs and self.state.model.perturbs
         if more and perturbs and not temperature.settled(self.n_steps - 1):
             self.state.model.perturb(self.rng)
@@ -296,7 +313,8 @@ class TemperedMixture(Fitted):
         ):
             planned = shallow(self)
             X, settings, temperature = planned._prepare(X)
-            n_runs, threads = int(self.n_init), n_threads(getattr(self, "n_jobs", 1))
+            n_runs = int(self.n_init)
+            threads = n_threads(getattr(self, "n_jobs", 1))
             runs: Runs[MixtureFit] = Runs(Fingerprint(planned, X), self.random_state, resume)
             # random numbers are drawn after the start only to perturb components
             perturbs = temperature.perturbs and self.Model.perturbs

@@ -41,11 +41,13 @@ DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
 #: HOTTEST.  The uncertainty of the components lowers every logit of nu by D / (2 N pi) nats, at
 #: any T.  What the data add to the logit is divided by T.  So if there are more dimensions than
 #: data, a high T at the start switches components off permanently (docs/record/evidence.md).
-HOTTEST, MILDEST = 10.0, 1.5
+HOTTEST = 10.0
+MILDEST = 1.5
 VARIATIONAL = Variational(t_max=100.0)
 #: D^2 sampling uses at most SEED_ROWS rows, or SEED_ROWS_EACH for each component if that is
 #: more.  With all rows of a large X it would take as long as tens of iterations.
-SEED_ROWS, SEED_ROWS_EACH = 2000, 10
+SEED_ROWS = 2000
+SEED_ROWS_EACH = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -278,7 +280,8 @@ class TemperedFMM(
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        components, X = self.components_, check_matrix(X, accept_sparse=False)
+        components = self.components_
+        X = check_matrix(X, accept_sparse=False)
         owner = f"inverse_transform of {type(self).__name__}"
         check_width(X, len(components), owner, ", the number of components")
         with np.errstate(over="ignore", invalid="ignore"):
@@ -301,7 +304,8 @@ class TemperedFMM(
         ndarray of shape (n_samples,)
             Each datum's part of the ELBO at T = 1, in nats.
         """
-        model, X = self._ready(), self._check_X(X)
+        model = self._ready()
+        X = self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
             bound = model.sample_bound(X)
         check_rows(bound, X)
@@ -340,8 +344,11 @@ class TemperedFMM(
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
             raise BadParameter("observed", f"an array of bool of shape ({X.shape[1]},)", mask)
         if mask.all() or not mask.any():
-            wanted = f"True for 1 to {len(mask) - 1} of the {len(mask)} features"
-            raise BadParameter("observed", wanted, int(mask.sum()))
+            raise BadParameter(
+                "observed",
+                must_be=f"True for 1 to {len(mask) - 1} of the {len(mask)} features",
+                got=int(mask.sum()),
+            )
         if not isinstance(n_draws, Integral) or not 1 <= n_draws < 2**31:
             raise BadParameter("n_draws", "an int in the range [1, 2147483647]", n_draws)
         rng = check_random_state(self.random_state)
@@ -372,9 +379,11 @@ class TemperedFMM(
 
     def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
         X = check_matrix(X, estimator=self, dtype=FLOATS, order="C", accept_sparse=False)
-        (n_samples, D), K = X.shape, int(self.n_components)
+        n_samples, D = X.shape
+        K = int(self.n_components)
         learn_probability = isinstance(self.prior_probability, str)
-        probability, name = np.full(K, 0.3), "prior_probability"
+        probability = np.full(K, 0.3)
+        name = "prior_probability"
         if not learn_probability:
             probability = check_numbers(self.prior_probability, name, (), (K,), positive=True)
             if np.any(probability >= 1):
@@ -390,7 +399,8 @@ class TemperedFMM(
                 "noise_variance='learn' cannot be combined with a variational temperature, because "
                 "only their product can be learned. Set noise_variance or temperature='annealed'."
             )
-        mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
+        mean_square = square / X.size
+        tiny = float(np.finfo(X.dtype).tiny)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
         variances = {}
         for name, found in (
@@ -404,8 +414,11 @@ class TemperedFMM(
             variances[name] = as_float(given)
             if not tiny <= variances[name] <= float(np.finfo(X.dtype).max):
                 most = np.finfo(X.dtype).max
-                wanted = f"in [{tiny:.3g}, {most:.3g}], the range of {X.dtype}, the dtype of X"
-                raise BadParameter(name, wanted, given)
+                raise BadParameter(
+                    name,
+                    must_be=f"in [{tiny:.3g}, {most:.3g}], the range of {X.dtype}, the dtype of X",
+                    got=given,
+                )
         longest = D * variances["component_variance"]
         if not isinstance(self.init, str):
             longest = check_squares(check_numbers(self.init, "init", (K, D)), "init")
@@ -447,7 +460,8 @@ class TemperedFMM(
                 f"{found.noise_variance:.3g} explains X better than any sum of components. Try "
                 "init='random', a lower temperature, or a smaller 'noise_variance'."
             )
-        mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
+        mean_square = check_squares(X) / X.size
+        most = DYNAMIC_RANGE[X.dtype]
         if mean_square > most * found.noise_variance:
             warn_user(
                 f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the "

@@ -29,7 +29,8 @@ from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_t
 from annealvi.threads import shallow
 
 #: With init="merged": the number of short fits that are merged, and the iterations of each.
-RUNS, PASSES = 12, 6
+RUNS = 12
+PASSES = 6
 #: T of the short fits, except in plain inference; docs/record/classes.md reports how it was chosen.
 COOLING = Annealed(3.0, length=1.0)
 #: The temperature that each name means.
@@ -233,7 +234,9 @@ class TemperedMultinomialMixture(
             init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
             if np.any(init < 0) or not np.all(init.max(axis=1) > 0):
                 raise BadParameter(
-                    "init", "non-negative, with a positive number in each row", self.init
+                    "init",
+                    must_be="non-negative, with a positive number in each row",
+                    got=self.init,
                 )
         priors = float(self.weight_concentration_prior), float(self.word_prior)
         return X, {"weight_prior": priors[0], "word_prior": priors[1]}, temperature
@@ -249,7 +252,8 @@ class TemperedMultinomialMixture(
             return {"words": each * words / words.sum(axis=1, keepdims=True)}
         if self.init == "kmeans++":
             return {"words": words_of_documents(X, K, rng)}
-        plain, found = as_temperature(self.temperature, KINDS) == Fixed(1.0), list[Counts]()
+        plain = as_temperature(self.temperature, KINDS) == Fixed(1.0)
+        found = list[Counts]()
         model = MMM(K, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
         for _ in range(RUNS):
             model.start(X, words=words_of_documents(X, K, rng))

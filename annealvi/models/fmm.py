@@ -60,12 +60,14 @@ TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
 #: In the first COOLING_SWEEPS of these, T falls exponentially from COOLING_START.  Even for fixed
 #: components nu has many poor optima (docs/record/evidence.md reports the gain).
-COOLING_START, COOLING_SWEEPS = 10.0, 10
+COOLING_START = 10.0
+COOLING_SWEEPS = 10
 #: A learned noise variance stays above NOISE_FLOOR times the variance of X.  It also stays above
 #: RESOLUTION times the mean square of X, because rounding errors are as large.  A learned
 #: probability stays PROBABILITY_FLOOR away from 0 and 1.  So the objective stays finite.
 RESOLUTION = {np.dtype(np.float64): 2e-11, np.dtype(np.float32): 1e-6}
-NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
+NOISE_FLOOR = 1e-10
+PROBABILITY_FLOOR = 1e-10
 
 #: At high T components shrink towards zero or become equal.  They would separate too slowly when T
 #: has fallen.  So while T falls, each step is followed by a random move of the components.  Its
@@ -84,7 +86,8 @@ class Factors(NamedTuple):
 
 def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
     """The statistics of data and the entropy of q(z) at nu = pi, without matrix products."""
-    n, pi = X.shape[0], probability
+    n = X.shape[0]
+    pi = probability
     pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
     entropy = n * float(np.sum(special.entr(pi) + special.entr(1 - pi)))
     return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs), entropy
@@ -92,9 +95,11 @@ def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, f
 
 def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
     """The statistics of data and the entropy of q(z)."""
-    (n, D), K = X.shape, len(nu)
+    n, D = X.shape
+    K = len(nu)
     tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
-    data, pairs = np.empty((K, D)), np.empty((K, K))
+    data = np.empty((K, D))
+    pairs = np.empty((K, K))
     for right, gram, out in ((X, False, data), (nu, True, pairs)):
         partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
         gemm.inner(nu, right, gram, n, n_threads, tile, partial, out)
@@ -174,7 +179,8 @@ class FMM(Mixture):
         self.nu = self.projection = None
 
     def _restore(self, found: dict[str, Any], way: str) -> None:
-        nu, room = found.pop("nu"), self.nu
+        nu = found.pop("nu")
+        room = self.nu
         if not np.all(np.diag(found["covariance_matrix"]) >= 0):
             raise damaged(f"{way}.covariance_matrix", "at least 0 on its diagonal", "less")
         if not np.all(found["prior_probability"] < 1):
@@ -208,7 +214,8 @@ class FMM(Mixture):
                 "'rho' and 'scale' must be 1, because a step of a factorial mixture uses all data. "
                 f"Got rho={rho!r} and scale={scale!r}."
             )
-        b, R = float(tempering.inverse), statistics.pairs
+        b = float(tempering.inverse)
+        R = statistics.pairs
         if not self._move_components(statistics, b / self.noise_variance, tempering):
             raise ValueError(
                 f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
@@ -243,7 +250,8 @@ class FMM(Mixture):
         finite = np.all(np.isfinite(covariance)) and np.all(np.isfinite(means))
         if not (finite and np.all(np.diag(system) > 0)):
             return False
-        self.covariance_matrix, self.means = covariance.copy(), means.copy()
+        self.covariance_matrix = covariance.copy()
+        self.means = means.copy()
         return True
 
     # --------------------------------------------------- for a proximity temperature
@@ -322,11 +330,14 @@ class FMM(Mixture):
         draws z ~ q(z | observed).
         """
         part = shallow(self)  # the model of the observed dimensions
-        part.means, part.n_features = self.means[:, observed], int(np.count_nonzero(observed))
+        part.means = self.means[:, observed]
+        part.n_features = int(np.count_nonzero(observed))
         nu = part.infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
-        x, means = X[:, ~observed].astype(np.float64), self.means[:, ~observed]
+        x = X[:, ~observed].astype(np.float64)
+        means = self.means[:, ~observed]
         n_hidden = x.shape[1]
-        square, cross = np.sum(x**2, axis=1), gemm.product(x, means.T)
+        square = np.sum(x**2, axis=1)
+        cross = gemm.product(x, means.T)
         gram = gemm.product(means, means.T)
         scores = np.empty((n_draws, len(x)))
         for score in scores:
@@ -344,7 +355,8 @@ class FMM(Mixture):
         """Arrays for nu and P of `n_samples` data; nu starts at pi."""
         shape = self.n_components, -(-n_samples // kernels.BLOCK) * kernels.BLOCK
         nu, projection = (aligned_empty(shape, self.dtype) for _ in range(2))
-        nu[:], projection[:, n_samples:] = self.prior_probability[:, None], 0
+        nu[:] = self.prior_probability[:, None]
+        projection[:, n_samples:] = 0
         return nu, projection
 
     def _project(self, X: NDArray, out: NDArray) -> None:
@@ -370,12 +382,15 @@ class FMM(Mixture):
         self, of_datum: Any, projection: NDArray, nu: NDArray, tempering: Tempering
     ) -> NDArray | None:
         """Update all factors of all data once, in place; with limits, return b of each factor."""
-        limits, dtype, n_threads = tempering.limits, nu.dtype, self.n_threads
+        limits = tempering.limits
+        dtype = nu.dtype
+        n_threads = self.n_threads
         if limits is None:
             b = np.full((1, 1), tempering.inverse, dtype=dtype)
             kernels.sweep(projection, *of_datum, b, n_threads, nu)
             return None
-        inverse, K = np.empty_like(nu), nu.shape[:1]
+        inverse = np.empty_like(nu)
+        K = nu.shape[:1]
         held = [np.ascontiguousarray(array, dtype=dtype) for array in limits[1:]]
         if [array.shape for array in held] != [K, nu.shape, nu.shape]:
             raise ValueError(  # the kernel would read past the ends of these arrays

@@ -107,7 +107,8 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
         masses = special.exp(terms - totals)
         return masses, totals[kind, 0], float(np.sum(np.sum(masses * powers, axis=1)[kind]))
 
-    low, high = -1.0, 1.0
+    low = -1.0
+    high = 1.0
     while tilted(low)[2] > n:
         low *= 2
     while tilted(high)[2] < n:
@@ -140,7 +141,8 @@ def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
 
 def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: RandomState) -> NDArray:
     """Compute the responsibilities at the start of a fit."""
-    n, K = len(X), n_components
+    n = len(X)
+    K = n_components
     if n < K and init != "random":
         raise ValueError(
             f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} with "
@@ -165,7 +167,8 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
 #: PERTURBATION times the component's standard deviation.  Components that differ in known weights
 #: or variances separate without a move, and towards the better optimum.  A large move could
 #: prevent this, so SMALL_PERTURBATION is used for them.
-PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
+PERTURBATION = 1e-2
+SMALL_PERTURBATION = 1e-4
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -227,7 +230,8 @@ class GMM(Mixture):
             return
         m = np.asarray(means, dtype=np.float64) - self.offset
         share = np.full(self.n_components, self.n_samples / self.n_components)
-        kappa, nu = self.prior.kappa + share, self.prior.nu + share
+        kappa = self.prior.kappa + share
+        nu = self.prior.nu + share
         variance = self.beta / self.nu + np.var(X, axis=0, dtype=np.float64)
         spread = nu[:, None] * variance + kappa[:, None] * m**2
         self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
@@ -247,13 +251,17 @@ class GMM(Mixture):
 
     def _restore(self, found: dict[str, Any], way: str) -> None:
         vars(self).update(found)
-        self.prior, q = self._prior(), self.posterior
+        self.prior = self._prior()
+        q = self.posterior
         with np.errstate(all="ignore"):
             used = self.means, self.log_joint(self.means), self.weights, 1 / self.precisions
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
         if not positive or not all(np.all(np.isfinite(part)) for part in used):
-            wanted = "a set of parameters at which densities are finite"
-            raise damaged(f"{way}.posterior", wanted, self.posterior)
+            raise damaged(
+                f"{way}.posterior",
+                "a set of parameters at which densities are finite",
+                self.posterior,
+            )
 
     # ------------------------------------------------------------- Algorithm 1
 
@@ -265,7 +273,8 @@ class GMM(Mixture):
         log_phi -= special.log_sum_exp(log_phi, axis=1, keepdims=True)
         phi = special.exp(log_phi)
         entropy = special.entr(phi).sum(axis=1)
-        self.last, self.entropy = collect(X, phi), float(entropy.sum())
+        self.last = collect(X, phi)
+        self.entropy = float(entropy.sum())
         return MixtureStep(self, b * self.last, self.last, entropy)
 
     def global_step(
@@ -285,7 +294,8 @@ class GMM(Mixture):
     # -------------------------------------------------------------- objectives
 
     def expected_energy(self, statistics: Natural) -> float:
-        precision, m = self.precisions, self.means_centred
+        precision = self.precisions
+        m = self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * self.n_features / self.posterior.kappa
         count = statistics.kappa
@@ -298,7 +308,8 @@ class GMM(Mixture):
         return self.n_samples * self._log_base()
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        q, p = self.posterior, self._tempered_prior(tempering)
+        q = self.posterior
+        p = self._tempered_prior(tempering)
         kl = 0.0
         if self.known_weights is None:
             kl += special.lgamma(q.alpha.sum()) - special.lgamma(p.alpha.sum())
@@ -312,7 +323,8 @@ class GMM(Mixture):
         if self.known_covariances is None:
             a, rate = self._gamma(q, self.least_beta)
             a0, rate0 = self._gamma(p, self._prior_beta(p))
-            a, a0 = np.broadcast_to(a, rate.shape), np.broadcast_to(a0, rate.shape)
+            a = np.broadcast_to(a, rate.shape)
+            a0 = np.broadcast_to(a0, rate.shape)
             kl += np.sum((a - a0) * special.digamma(a) - special.lgamma(a) + special.lgamma(a0))
             kl += np.sum(a0 * (special.log(rate) - special.log(rate0)) + a * (rate0 - rate) / rate)
         return -float(kl)
@@ -442,7 +454,8 @@ class GMM(Mixture):
 
     def _log_joint(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
-        precision, m = self.precisions, self.means_centred
+        precision = self.precisions
+        m = self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * (self.n_features / self.posterior.kappa + np.sum(precision * m**2, 1))
         linear = gemm.product(X, (precision * m).T)

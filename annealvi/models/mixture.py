@@ -11,7 +11,8 @@ from annealvi.files.schema import Integer, Schema, damaged
 from annealvi.model import UNTEMPERED, LocalStep, Tempering
 
 #: The sizes of a model.  They are the first fields of its schema, and shapes refer to them.
-K, D = "n_components", "n_features"
+K = "n_components"
+D = "n_features"
 SIZES = {name: Integer(1) for name in (K, D, "n_samples")}
 
 
@@ -21,8 +22,11 @@ class MixtureStep(LocalStep):
     def __init__(
         self, model: Mixture, statistics: Any, plain: Any, entropy: Any, inverse: Any = None
     ) -> None:
-        self.statistics, self.entropy, self.inverse = statistics, entropy, inverse
-        self._model, self._plain = model, plain
+        self.statistics = statistics
+        self.entropy = entropy
+        self.inverse = inverse
+        self._model = model
+        self._plain = plain
 
     @property
     def energy(self) -> float:  # type: ignore[override]

@@ -125,7 +125,8 @@ class MMM(Mixture):
 
         `sums` are the sums of lambda over all words, if `lam` does not contain all words.
         """
-        self.alpha, self.lam = alpha, np.ascontiguousarray(lam)
+        self.alpha = alpha
+        self.lam = np.ascontiguousarray(lam)
         self.log_weights = special.log(alpha / alpha.sum())
         sums = self.lam.sum(axis=0) if sums is None else sums
         self.log_words = special.log(self.lam / sums)
@@ -138,8 +139,10 @@ class MMM(Mixture):
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Compute the responsibilities of all training data, and from them the statistics."""
-        b, K = float(tempering.inverse), self.n_components
-        counts, entropy = Counts(np.zeros(K), np.zeros((self.n_features, K))), []
+        b = float(tempering.inverse)
+        K = self.n_components
+        counts = Counts(np.zeros(K), np.zeros((self.n_features, K)))
+        entropy = []
         for start in range(0, self.n_samples, BLOCK):
             part = self._transposed(batch.data, start)
             n = part.shape[1]
@@ -149,7 +152,8 @@ class MMM(Mixture):
             kernels.add_product(*given, phi, self.n_threads, counts.words)
             counts.documents[:] += phi.sum(axis=0)
             entropy.append(log_sum - b * energy)
-        self.last, self.documents = counts, counts.documents
+        self.last = counts
+        self.documents = counts.documents
         entropies = np.concatenate(entropy)
         self.entropy = float(entropies.sum())
         return MixtureStep(self, counts if b == 1 else b * counts, counts, entropies)
@@ -162,7 +166,8 @@ class MMM(Mixture):
         alpha = b * self.weight_prior + scale * statistics.documents
         lam = b * self.word_prior + scale * statistics.words
         if rho != 1:
-            alpha, lam = (1 - rho) * self.alpha + rho * alpha, (1 - rho) * self.lam + rho * lam
+            alpha = (1 - rho) * self.alpha + rho * alpha
+            lam = (1 - rho) * self.lam + rho * lam
         self.assign(alpha, lam)
 
     # -------------------------------------------------------------- objectives
@@ -231,7 +236,8 @@ def merged(several: list[Counts], n_components: int) -> dict[str, NDArray[np.flo
     # components without words are left out, because they would be compared with all others
     used = [k for k, row in enumerate(rows) if row.max() > least]
     groups = groups_of([rows[k] for k in used], n_components, NEIGHBOURS, least) if used else []
-    words, documents = np.zeros((n_components, len(rows[0]))), np.zeros(n_components)
+    words = np.zeros((n_components, len(rows[0])))
+    documents = np.zeros(n_components)
     for n, group in enumerate(groups):
         for k in group:
             words[n] += rows[used[k]] / len(several)

@@ -147,7 +147,9 @@ SUMMED_ROWS: int = kernels.SUMMED_ROWS
 #: part in the sum.  All p may be small, though, so _MOST limits h for this case.  A coarser grid,
 #: (8, 8, 32), has half the points and made a fit that learns its temperature 2 to 3% faster.  But
 #: its error in log C(T) of 70,000 words was 0.08, which changes the posterior of the temperature.
-_ORDER, _DENSITY, _MOST = 24, 17, 51
+_ORDER = 24
+_DENSITY = 17
+_MOST = 51
 #: The exponentials of a panel take as long as this many points.
 _PANEL_COST = 10
 #: Most points in a panel.  Each point is computed from the one before by a multiplication, which
@@ -209,7 +211,8 @@ class PowerGrid:
         If h is the distance between the points of a panel, its first point is k h for an integer k.
         Only p^h needs an exponential: the kernel computes the first power, p^(k h), as (p^h)^k.
         """
-        low, high = float(b.min()), float(b.max())
+        low = float(b.min())
+        high = float(b.max())
         margin = _ORDER // 2
 
         def panels(size: int) -> tuple[int, list[float], list[int]]:
@@ -225,7 +228,8 @@ class PowerGrid:
 
         size = min(range(1, _MOST_STEPS - _ORDER), key=lambda size: panels(size)[0])
         _, floors, whole = panels(size)
-        n_panels, self._size = len(floors), size + _ORDER
+        n_panels = len(floors)
+        self._size = size + _ORDER
         places = np.array(whole, dtype=np.float64)  # the numbers may be too large for int64
         self._steps = np.array(floors) / places
         self._starts = (places - margin + 1) * self._steps
@@ -233,7 +237,9 @@ class PowerGrid:
         place = (b - self._starts[panel]) / self._steps[panel]
         first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)
         nodes = np.arange(_ORDER)
-        rows, columns, entries = [], [], []
+        rows = []
+        columns = []
+        entries = []
         for m in range(len(b)):
             at = place[m] - first[m]
             # Lagrange polynomials of the points nearest to b_m
@@ -489,7 +495,8 @@ def log_partition(
     details: dict[str, Any] = {}
     if method in ("auto", "exact") and "exact" in offered:
         try:
-            values, method = source.log_partition(b), "exact"
+            values = source.log_partition(b)
+            method = "exact"
         except OutOfReach:
             if method == "exact" or "monte-carlo" not in offered:
                 raise

@@ -81,8 +81,11 @@ def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
         raise BadParameter(name, "an array whose first number is 1, for T=1", b[0])
     rising = np.flatnonzero(np.diff(b) >= 0)
     if rising.size:
-        pair = b[rising[0] : rising[0] + 2].tolist()
-        raise BadParameter(name, "strictly decreasing, so that T increases", pair)
+        raise BadParameter(
+            name,
+            must_be="strictly decreasing, so that T increases",
+            got=b[rising[0] : rising[0] + 2].tolist(),
+        )
     return b
 
 
@@ -121,7 +124,8 @@ class LogPartition:
         """Return whether another LogPartition has the same numbers and hyperparameters."""
         if not isinstance(other, LogPartition):
             return NotImplemented
-        mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for
+        mine = vars(self) | self.made_for
+        theirs = vars(other) | other.made_for
         return mine.keys() == theirs.keys() and all(
             np.array_equal(value, theirs[name])  # type: ignore[arg-type]
             for name, value in mine.items()
@@ -221,7 +225,8 @@ class LogPartition:
 
 
 def _same(given: Any, wanted: Any) -> bool:
-    given, wanted = as_array(given), as_array(wanted)
+    given = as_array(given)
+    wanted = as_array(wanted)
     if given.dtype.kind in "biuf" and wanted.dtype.kind in "biuf":
         try:
             return bool(np.all(np.isclose(given, wanted, rtol=1e-12, atol=0)))

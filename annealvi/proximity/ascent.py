@@ -242,8 +242,12 @@ class ProximityAscent(BaseEstimator):
         try:
             theta = np.broadcast_to(theta, shape).copy()
         except ValueError:
-            must_be = f"broadcastable to shape {shape}, which is (n_runs, n_components, n_samples)"
-            raise BadParameter("logits", must_be, theta) from None
+            raise BadParameter(
+                "logits",
+                must_be=f"broadcastable to shape {shape}, which is "
+                "(n_runs, n_components, n_samples)",
+                got=theta,
+            ) from None
         if not isinstance(self.statistic, str) and self.method != "annealing":
             check_statistic(self.statistic, Bernoulli(theta), model.prior_logit)
         return _Run(self, model, start, theta).go()
@@ -255,8 +259,10 @@ class _Run:
     def __init__(
         self, options: ProximityAscent, model: BernoulliFactorModel, means: Array, logits: Array
     ) -> None:
-        self.options, self.model = options, model
-        self.means, self.logits = means, logits
+        self.options = options
+        self.model = model
+        self.means = means
+        self.logits = logits
         self.rng = check_random_state(options.random_state)
         given = options.statistic, options.distance, options.decay, model.prior_logit
         self.penalty = Penalty(*given, options.average == "parameters")
@@ -273,22 +279,27 @@ class _Run:
             )
 
     def go(self) -> Ascent:
-        options, n_steps = self.options, int(self.options.n_steps)
+        options = self.options
+        n_steps = int(self.options.n_steps)
         n_records = min(int(options.n_records), n_steps)
         when = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
-        falls, k0 = MAGNITUDES[options.shape](options.gamma), np.abs(self.elbo)
+        falls = MAGNITUDES[options.shape](options.gamma)
+        k0 = np.abs(self.elbo)
         if options.magnitude is not None:
             k0 = np.full(len(self.elbo), float(options.magnitude))
         with np.errstate(over="ignore", invalid="ignore"):
             for step in range(n_steps):
-                k, q = k0 * falls(step / n_steps), Bernoulli(self.logits)
+                k = k0 * falls(step / n_steps)
+                q = Bernoulli(self.logits)
                 if step in when:
                     self._record(q, k)
                 logits, means = self._moved(q, k[:, None, None])
                 sound = [np.isfinite(part).all(axis=(-2, -1)) for part in (logits, means)]
                 if not np.all(sound):
                     raise self._divergence(step + 1, ~np.all(sound, axis=0))
-                self.logits, self.means, self.step = logits, means, step + 1
+                self.logits = logits
+                self.means = means
+                self.step = step + 1
             self._record(Bernoulli(self.logits), np.full(len(k0), np.nan))
         return self._result()
 
@@ -311,7 +322,8 @@ class _Run:
 
     def _inner(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
         """Run the inner loop of Algorithm 1; return the new logits."""
-        move, rho = self._optimizer(), float(self.options.learning_rate)
+        move = self._optimizer()
+        rho = float(self.options.learning_rate)
         logits = q.logit
         if self.options.noise:
             logits = logits + self.options.noise * self.rng.standard_normal(logits.shape)

@@ -75,12 +75,18 @@ class BernoulliFactorModel:
     ) -> None:
         data = check_numbers(X, "X")
         if data.ndim not in (2, 3) or not data.size:
-            must_be = "of shape (n_samples, n_features) or (n_runs, n_samples, n_features)"
-            raise BadParameter("X", must_be, data)
+            raise BadParameter(
+                "X",
+                must_be="of shape (n_samples, n_features) or (n_runs, n_samples, n_features)",
+                got=data,
+            )
         probability = check_numbers(prior_probability, "prior_probability")
         if probability.ndim > 1 or not probability.size:
-            must_be = "a float or an array of floats of shape (n_components,)"
-            raise BadParameter("prior_probability", must_be, probability)
+            raise BadParameter(
+                "prior_probability",
+                must_be="a float or an array of floats of shape (n_components,)",
+                got=probability,
+            )
         wrong = probability[(probability <= 0) | (probability >= 1)]
         if wrong.size:
             raise BadParameter("prior_probability", "in the range (0.0, 1.0)", wrong.flat[0])
@@ -124,8 +130,11 @@ class BernoulliFactorModel:
             n not in (None, m) or not m for n, m in zip(wanted, runs.shape, strict=True)
         ):
             shape = f"({n_runs or 'n_runs'}, {n_components or 'n_components'}, {self.n_features})"
-            must_be = f"numbers of shape {shape}, which is (n_runs, n_components, n_features)"
-            raise BadParameter("means", must_be, array)
+            raise BadParameter(
+                "means",
+                must_be=f"numbers of shape {shape}, which is (n_runs, n_components, n_features)",
+                got=array,
+            )
         return runs
 
     def elbo(self, q: Bernoulli, means: Array) -> Array:

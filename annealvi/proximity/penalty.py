@@ -31,9 +31,11 @@ Floats = NDArray[np.float64]
 # wrong anywhere fails this test with probability 1, up to the accuracy of the differences.
 
 #: Number of random directions, and the standard deviation of the logits.
-DIRECTIONS, SPREAD = 3, 1.5
+DIRECTIONS = 3
+SPREAD = 1.5
 #: Largest difference, relative to the two derivatives and to the values of the function.
-TOLERANCE, ROUNDING = 1e-4, 1e-6
+TOLERANCE = 1e-4
+ROUNDING = 1e-6
 #: Arguments at which a distance is checked: 0, where every fit begins, and both sides of 1.
 POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
@@ -120,11 +122,15 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
     try:
         np.broadcast_to(prior, q.logit.shape)
     except ValueError:
-        must_be = f"broadcastable to the shape of q, {q.logit.shape}"
-        raise BadParameter("prior_logit", must_be, prior) from None
+        raise BadParameter(
+            "prior_logit",
+            must_be=f"broadcastable to the shape of q, {q.logit.shape}",
+            got=prior,
+        ) from None
     value, derivative = call_statistic(statistic, q, prior)
     rng = np.random.RandomState(0)  # so that the random numbers of the ascent do not change
-    name, shape = name_of(statistic), value.shape
+    name = name_of(statistic)
+    shape = value.shape
     what = f"The gradient of the statistic {name}"
     if callable(derivative):
         numbers(derivative(np.ones(shape)), what, q.logit.shape)
@@ -342,10 +348,12 @@ class Penalty:
         prior_logit: Floats,
         of_parameters: bool = True,  # whether logits are averaged; if False, f is averaged
     ) -> None:
-        self._statistic, self._prior_logit = statistic, prior_logit
+        self._statistic = statistic
+        self._prior_logit = prior_logit
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]
         self._own = not (isinstance(statistic, str) and isinstance(distance, str))
-        self._average, self._of_parameters = MovingAverage(decay), of_parameters
+        self._average = MovingAverage(decay)
+        self._of_parameters = of_parameters
         self._past: Any = None  # the past f; None before the first update
 
     def update(self, q: Bernoulli) -> None:

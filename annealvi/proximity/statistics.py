@@ -57,7 +57,8 @@ class Bernoulli:
         self._tail = special.exp(-size)  # odds of the less likely value
         likely = 1.0 / (1.0 + self._tail)
         unlikely = self._tail * likely
-        self._size, self._unlikely = size, unlikely
+        self._size = size
+        self._unlikely = unlikely
         self.probability = np.where(logit >= 0, likely, unlikely)
         self.variance = likely * unlikely
 
@@ -100,7 +101,8 @@ def mean_variance(
     q: Bernoulli, prior_logit: ArrayLike = 0.0
 ) -> tuple[Array, Callable[[Array], Array]]:
     """Return lambda and lambda (1 - lambda) as one array, and a function for the derivative."""
-    (first, first_slope), (second, second_slope) = mean(q), variance(q)
+    first, first_slope = mean(q)
+    second, second_slope = variance(q)
     return np.stack([first, second]), lambda c: c[0] * first_slope + c[1] * second_slope
 
 
@@ -119,7 +121,9 @@ STATISTICS: dict[str, Statistic] = {
 #: points has an error of about 1e-6.  If the centre is above FAR, the KL rises so slowly at first
 #: that the points are spaced differently.  The error is then 1e-5 or, for centres above 15, the
 #: rounding error of the KL itself.
-NODES, REACH, FAR = 4096, 30.0, 2.0
+NODES = 4096
+REACH = 30.0
+FAR = 2.0
 #: How many numbers are looked up together: few enough that temporary arrays stay in the cache,
 #: and enough that the number of calls is low.
 CHUNK = 4096
@@ -131,7 +135,8 @@ CHUNK = 4096
 
 def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
     """Find the logits on both sides of the centre at which the KL has given values."""
-    lower, upper = np.empty_like(values), np.empty_like(values)
+    lower = np.empty_like(values)
+    upper = np.empty_like(values)
     each = max(1, CHUNK // max(1, values.shape[1]))
     for c in np.unique(centre).tolist():
         same = np.flatnonzero(centre == c)

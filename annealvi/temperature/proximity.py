@@ -136,7 +136,8 @@ class Proximity(Temperature):
 
     def _resume(self, model: Any, way: str) -> None:
         self._falls = MAGNITUDES[self.shape](self.gamma)
-        average, found = MovingAverage(self.decay), vars(self)["_average"]
+        average = MovingAverage(self.decay)
+        found = vars(self)["_average"]
         vars(average).update(found)
         if average.value is not None and np.any(average.value < 0):
             raise damaged(f"{way}._average.value", "at least 0 everywhere", average.value)

@@ -266,7 +266,8 @@ class Variational(Learned):
     @checked
     def check(self) -> None:
         super().check()
-        t_max, size = float(self._grid()[-1]), len(self._grid())
+        t_max = float(self._grid()[-1])
+        size = len(self._grid())
         if self.start is not None and self.start > t_max:
             raise BadParameter("start", f"at most t_max={t_max!r}", self.start)
         if self.prior is not None:
@@ -282,11 +283,12 @@ class Variational(Learned):
         numbers = grid.dtype.kind in "fiu" and grid.ndim == 1 and len(grid) >= 2
         rises = numbers and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
         if not rises or grid[0] != 1:
-            must_be = (
-                "an int in the range [2, inf) or an array of at least 2 finite temperatures that "
-                "starts at 1 and increases"
+            raise BadParameter(
+                "grid",
+                must_be="an int in the range [2, inf) or an array of at least 2 finite temperatures "
+                "that starts at 1 and increases",
+                got=self.grid,
             )
-            raise BadParameter("grid", must_be, self.grid)
         return grid.astype(np.float64)
 
     def _set_grid(self) -> None:
@@ -322,7 +324,8 @@ class Variational(Learned):
 
     def _resume(self, model: Any, way: str) -> None:
         self._set_grid()
-        self._path, size = list(self._path), len(self._inverses)
+        self._path = list(self._path)
+        size = len(self._inverses)
         log_c_unit = self._log_c_unit
         # priors may have been learned since the plan, so they are not compared
         self._attach(self._model if model is None else model, {})
@@ -346,7 +349,8 @@ class Variational(Learned):
                 "number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)
-        self._model, self._asks = model, not (given or by_batch)
+        self._model = model
+        self._asks = not (given or by_batch)
         self._log_c = np.asarray(values, dtype=np.float64) if given else None
         self._log_c_unit = None
         if by_batch:

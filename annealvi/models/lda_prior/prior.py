@@ -52,14 +52,18 @@ from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
 from annealvi.partition.result import OutOfReach, check_log_c_at_1
 
 #: The largest numbers of terms that are summed, and of powers that are computed.
-MOST_TERMS, MOST_POWERS = 2e7, 2.5e8
+MOST_TERMS = 2e7
+MOST_POWERS = 2.5e8
 #: Step sizes of the quadrature.  It ends when the relative change from one step size to the next is
 #: below CHANGE.  The remaining error is at least 5 times smaller than this change.
-STEPS, CHANGE = (0.8, 0.6, 0.48, 0.4, 0.34, 0.29), 8e-9
+STEPS = (0.8, 0.6, 0.48, 0.4, 0.34, 0.29)
+CHANGE = 8e-9
 #: Prior probability that may be left out, divided by the largest value of the integrand.
-LEFT_OUT, LEAST_LEFT_OUT = 1e-11, 1e-19
+LEFT_OUT = 1e-11
+LEAST_LEFT_OUT = 1e-19
 #: Most nodes of a simplex; and how many powers are computed together, so that they stay in cache.
-MOST_NODES, CHUNK = 1 << 20, 1 << 16
+MOST_NODES = 1 << 20
+CHUNK = 1 << 16
 
 
 class Problem(NamedTuple):
@@ -80,7 +84,8 @@ class Problem(NamedTuple):
 @np.errstate(over="ignore", invalid="ignore")  # priors near the largest float may overflow
 def explicit(problem: Problem) -> NDArray[np.float64]:
     """Compute log C of the explicit form."""
-    b, K = problem.inverse, len(problem.alpha)
+    b = problem.inverse
+    K = len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
     # logarithms are used because these numbers may be too large for doubles
@@ -142,13 +147,15 @@ def _log_topic_moments(
     problem: Problem, eta: NDArray[np.float64], most: int
 ) -> NDArray[np.float64]:
     """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., most, from a product of power series."""
-    b, n = problem.inverse, np.arange(most + 1)
+    b = problem.inverse
+    n = np.arange(most + 1)
     series = [_log_moments(n[:, None], np.atleast_1d(value), b) for value in eta]
     if len(eta) == 1:
         product = _log_power(series[0], problem.n_features)
         total = eta[0] * problem.n_features
     else:
-        product, total = series[0], eta.sum()
+        product = series[0]
+        total = eta.sum()
         for other in series[1:]:
             product = _log_product(product, other)
     outside = special.lgamma(n + 1)[:, None] - log_rising(total, b * n[:, None])
@@ -180,12 +187,14 @@ def _log_power(series: NDArray[np.float64], power: int) -> NDArray[np.float64]:
 
 def collapsed(problem: Problem) -> NDArray[np.float64]:
     """Compute log C of the collapsed form."""
-    V, N = problem.n_features, int(problem.lengths @ problem.copies)
+    V = problem.n_features
+    N = int(problem.lengths @ problem.copies)
     eta = np.broadcast_to(problem.eta, (len(problem.alpha), V))
     # S^N can be as large as V^((1 - b) N), and C >= 1 may be much smaller
     log_most = N * (1 - problem.inverse.min()) * math.log(V)
     left_out = LEFT_OUT * math.exp(-min(log_most, 700.0))
-    before, change = None, math.inf
+    before = None
+    change = math.inf
     for step in STEPS if left_out >= LEAST_LEFT_OUT else ():
         theta = _simplex(problem.alpha, step, left_out)
         topics = _topics(eta, step, left_out)
@@ -232,9 +241,11 @@ def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float
 def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArray]:
     """Nodes for Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
     u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1)
-    up, down = special.exp(0.7 * u), special.exp(-0.7 * u)
+    up = special.exp(0.7 * u)
+    down = special.exp(-0.7 * u)
     s = up - down
-    log_x, log_y = -np.logaddexp(0, -s), -np.logaddexp(0, s)
+    log_x = -np.logaddexp(0, -s)
+    log_y = -np.logaddexp(0, s)
     log_weight = a * log_x + c * log_y + special.log(up + down)
     weight = special.exp(log_weight - log_weight.max())
     keep = weight > 0
@@ -251,7 +262,9 @@ def _pruned(nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: 
 
 def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
     """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
-    logs, rest, weights = np.zeros((1, 0)), np.zeros(1), np.ones(1)
+    logs = np.zeros((1, 0))
+    rest = np.zeros(1)
+    weights = np.ones(1)
     for i in range(len(prior) - 1):
         log_x, log_y, weight = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
         if len(weights) * len(weight) > MOST_NODES:
@@ -259,15 +272,18 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes 
         stick = np.add.outer(rest, log_x).reshape(-1, 1)
         logs = np.hstack([np.repeat(logs, len(log_x), axis=0), stick])
         rest = np.add.outer(rest, log_y).ravel()
-        nodes, products = np.hstack([logs, rest[:, None]]), np.outer(weights, weight).ravel()
+        nodes = np.hstack([logs, rest[:, None]])
+        products = np.outer(weights, weight).ravel()
         nodes, weights = _pruned(nodes, products, left_out)
-        logs, rest = nodes[:, :-1], nodes[:, -1]
+        logs = nodes[:, :-1]
+        rest = nodes[:, -1]
     return special.exp(np.hstack([logs, rest[:, None]])), weights
 
 
 def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
     """Nodes for all topics together, of shape (nodes, K, V), and their weights."""
-    nodes, weights = np.zeros((1, 0, eta.shape[1])), np.ones(1)
+    nodes = np.zeros((1, 0, eta.shape[1]))
+    weights = np.ones(1)
     for row in eta:
         simplex = _simplex(row, step, left_out)
         if simplex is None or len(weights) * len(simplex[1]) > 4 * MOST_NODES:
@@ -284,7 +300,9 @@ METHODS = {"explicit": explicit, "collapsed": collapsed}
 #: Limits for each draw of beta, if documents form more than one group.  GROUPS_BLOCK limits the
 #: numbers that are drawn for theta (times V in the collapsed form), SUMS_BLOCK the sums of powers
 #: of these numbers, and LENGTHS_BLOCK the powers of S for the lengths of documents.
-GROUPS_BLOCK, SUMS_BLOCK, LENGTHS_BLOCK = 500_000, 4_000_000, 20_000_000
+GROUPS_BLOCK = 500_000
+SUMS_BLOCK = 4_000_000
+LENGTHS_BLOCK = 20_000_000
 
 #: Most words.  Doubles can represent every whole number up to this.
 MOST_WORDS = 2**53
@@ -340,8 +358,10 @@ class LDAPrior:
         forms = [StrOptions({"explicit", "collapsed"})]
         constraints = {"n_components": COUNT, "n_features": COUNT, "form": forms}
         validate_parameter_constraints(constraints, given, "LDAPrior")
-        K, V = int(n_components), int(n_features)
-        self.n_components, self.n_features = K, V
+        K = int(n_components)
+        V = int(n_features)
+        self.n_components = K
+        self.n_features = V
         alpha = 1 / K if doc_topic_prior is None else doc_topic_prior
         eta = 1 / K if topic_word_prior is None else topic_word_prior
         priors = check_priors(alpha, eta, (K, V), np.dtype(np.float64))
@@ -418,7 +438,8 @@ class LDAPrior:
                 "log_mean_word needs an LDAPrior with form='explicit'. Got form='collapsed'."
             )
         b = check_inverses(inverse, "inverse")
-        alpha, rows = self._alpha(), self._eta_rows()
+        alpha = self._alpha()
+        rows = self._eta_rows()
         log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in rows])
         log_theta = _log_beta(alpha.sum(), b) - _log_beta(alpha[:, None], b)
         return special.log_sum_exp(log_theta + log_sums, axis=0)
@@ -433,7 +454,8 @@ class LDAPrior:
         OutOfReach
             If this would take too long, or if quadrature is not accurate enough.
         """
-        b, rows = np.asarray(inverse, dtype=np.float64), self._eta_rows()
+        b = np.asarray(inverse, dtype=np.float64)
+        rows = self._eta_rows()
         eta = np.broadcast_to(rows, (self.n_components, rows.shape[1]))
         documents = self.n_features, self.document_lengths, self._copies
         return METHODS[self.form](Problem(b, self._alpha(), eta, *documents))
@@ -478,11 +500,13 @@ class LDAPrior:
         # one document of one word
         one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
         log_means, mean_logs = self._draw(PowerGrid(inverse), draws, *one_word)
-        mean_log, log_mean = mean_logs.mean(axis=0), log_mean_exp(log_means)
+        mean_log = mean_logs.mean(axis=0)
+        log_mean = log_mean_exp(log_means)
         if self.form == "explicit":
             exact = self.log_mean_word(inverse)
             exact -= inverse * exact[0]  # to remove a rounding error, which is multiplied by N
-            mean_log, log_mean = exact - (log_mean - mean_log), exact
+            mean_log = exact - (log_mean - mean_log)
+            log_mean = exact
         return self.n_words * np.stack([np.minimum(mean_log, log_mean), log_mean])
 
     def map_log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -540,7 +564,8 @@ class LDAPrior:
 
 def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct lengths of documents, and the number of documents of each length."""
-    array, name = as_array(lengths), "document_lengths"
+    array = as_array(lengths)
+    name = "document_lengths"
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
         raise BadParameter(name, "a one-dimensional array of numbers", array)
     array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 is too small
