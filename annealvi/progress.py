@@ -130,8 +130,9 @@ class ProgressBar:
     def _describe(self) -> None:
         run = self._start
         T = self._monitor.temperature
-        several = f"run {run.number + 1} of {run.n_runs}, " * (run.n_runs > 1)
-        text = f"{several}T {T:.3g}, {run.bound_name} {run.bound():.6g}"
+        text = f"T {T:.3g}, {run.bound_name} {run.bound():.6g}"
+        if run.n_runs > 1:
+            text = f"run {run.number + 1} of {run.n_runs}, {text}"
         self._bar.set_postfix_str(text, refresh=False)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -111,52 +111,53 @@ def split_tokens(
     rng = check_random_state(random_state)
     counts = X.data.astype(np.int64)
     length = length.astype(np.int64)
-    wanted = np.ceil(observed * length).astype(np.int64)
+    n_observed = np.ceil(observed * length).astype(np.int64)
     seen = np.empty_like(counts)
     for rows in _spans(length, _SPLIT_AT_ONCE):
         entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
-        own = counts[entries]
+        entry_counts = counts[entries]
         if length[rows.start] > _SPLIT_AT_ONCE:  # a single document
-            seen[entries] = _draw_entries(own, int(wanted[rows.start]), rng)
+            seen[entries] = _draw_entries(entry_counts, int(n_observed[rows.start]), rng)
             continue
         # the entry and the document of each token
-        entry = np.repeat(np.arange(len(own)), own)
+        entry = np.repeat(np.arange(len(entry_counts)), entry_counts)
         owner = document[entries][entry]
         order = np.lexsort((rng.random_sample(len(entry)), owner))
         first = np.cumsum(length[rows]) - length[rows]
         rank = np.arange(len(entry)) - np.repeat(first, length[rows])
-        chosen = rank < wanted[owner[order]]
-        seen[entries] = np.bincount(entry[order[chosen]], minlength=len(own))
-    parts = []
-    for data in (seen, counts - seen):
-        part = sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
-        part.eliminate_zeros()
-        parts.append(part)
-    return parts[0], parts[1]
+        chosen = rank < n_observed[owner[order]]
+        seen[entries] = np.bincount(entry[order[chosen]], minlength=len(entry_counts))
+    observed_counts, hidden_counts = (
+        sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
+        for data in (seen, counts - seen)
+    )
+    observed_counts.eliminate_zeros()
+    hidden_counts.eliminate_zeros()
+    return observed_counts, hidden_counts
 
 
-def _spans(sizes: NDArray, most: int) -> Iterator[slice]:
-    """Split a sequence into slices whose sizes sum to at most `most`, or which have one element."""
+def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
+    """Split a sequence into slices that sum to at most `limit`, or that have one element."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     start = 0
     while start < len(sizes):
-        stop = int(np.searchsorted(ends, ends[start] + most, side="right")) - 1
+        stop = int(np.searchsorted(ends, ends[start] + limit, side="right")) - 1
         stop = max(start + 1, stop)
         yield slice(start, stop)
         start = stop
 
 
 def _draw_entries(
-    counts: NDArray[np.int64], wanted: int, rng: np.random.RandomState
+    counts: NDArray[np.int64], n_tokens: int, rng: np.random.RandomState
 ) -> NDArray[np.int64]:
-    """Draw `wanted` tokens of a document, and return the number of drawn tokens of each entry."""
+    """Draw `n_tokens` tokens of a document, and return the number of drawn tokens of each entry."""
     seen = np.empty_like(counts)
     left = int(counts.sum())
     for number, count in enumerate(counts.tolist()):
-        # `left` tokens belong to later entries, and `wanted` tokens remain to be drawn
+        # `left` tokens belong to later entries, and `n_tokens` remain to be drawn
         left -= count
-        seen[number] = rng.hypergeometric(count, left, wanted) if wanted and count else 0
-        wanted -= int(seen[number])
+        seen[number] = rng.hypergeometric(count, left, n_tokens) if n_tokens and count else 0
+        n_tokens -= int(seen[number])
     return seen
 
 
@@ -237,8 +238,9 @@ def document_completion(
         raise BadParameter(name, f"None with method={method!r}", value)
     needed = ("transform", "components_") if method is None else ("components_",)
     check_topic_model(estimator, "estimator", *needed)
-    given = {"observed": observed, "random_state": random_state}
-    validate_parameter_constraints(_SPLIT, given, "document_completion")
+    validate_parameter_constraints(
+        _SPLIT, {"observed": observed, "random_state": random_state}, "document_completion"
+    )
     if temperature is not None and "temperature" not in signature(estimator.transform).parameters:
         raise BadParameter(
             "temperature",
@@ -249,8 +251,11 @@ def document_completion(
     def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
         """Infer E[theta] from the observed words of documents; return it with the topics."""
         components = as_array(estimator.components_)
-        rows = components.size and components.shape[1:] == seen.shape[1:]
-        if components.dtype.kind not in "fiu" or not rows:
+        if (
+            components.dtype.kind not in "fiu"
+            or not components.size
+            or components.shape[1:] != seen.shape[1:]
+        ):
             raise BadParameter(
                 "components_",
                 must_be=f"an array of numbers of shape (n_components, {seen.shape[1]})",
@@ -259,29 +264,29 @@ def document_completion(
         if method is not None:
             check_names(estimator, X, "estimator", "X")
             return proportions(components, seen, method, doc_topic_prior), components
-        given: Any = seen
+        words: Any = seen
         if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
-            given = type(X)(seen.toarray(), index=X.index, columns=X.columns)
+            words = type(X)(seen.toarray(), index=X.index, columns=X.columns)
         options = {} if temperature is None else {"temperature": temperature}
         shape = seen.shape[0], len(components)
-        return transformed(estimator, given, shape, **options), components
+        return transformed(estimator, words, shape, **options), components
 
     rng = check_random_state(random_state)
-    found = []
+    scores = []
     n_words = 0.0
-    for some in _blocks(X):
-        seen, hidden = split_tokens(some, observed=observed, random_state=rng)
-        theta, components = inferred(some, seen)
+    for block in _blocks(X):
+        seen, hidden = split_tokens(block, observed=observed, random_state=rng)
+        theta, components = inferred(block, seen)
         sums = _sums_of_array(components)
         log_likelihood = _log_likelihood(hidden, theta, components.T.__getitem__, sums)
         n_words += float(hidden.data.sum(dtype=np.float64))
         if per_document:
-            found.append(per_word(hidden, log_likelihood))
+            scores.append(per_word(hidden, log_likelihood))
         else:
-            found.append(log_likelihood.sum())
+            scores.append(log_likelihood.sum())
     if per_document:
-        return np.concatenate(found)
-    return mean_per_word(float(sum(found)), n_words)
+        return np.concatenate(scores)
+    return mean_per_word(float(sum(scores)), n_words)
 
 
 def mean_per_word(total: float, n_words: float) -> float:
@@ -327,16 +332,20 @@ def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) 
             got=estimator,
             hint="For a TopicModel, pass its attribute `lda_`.",
         ) from error
-    wanted = "one number for each document and topic"
     if theta.shape != shape or theta.dtype.kind not in "fiu":
         raise BadParameter(
             "transform",
-            must_be=f"a method that returns an array of shape {shape}, {wanted}",
+            must_be=f"a method that returns an array of shape {shape}, one number for each "
+            "document and topic",
             got=theta,
         )
     wrong = theta[~np.isfinite(theta)]
     if wrong.size:
-        raise BadParameter("transform", f"a method that returns finite numbers, {wanted}", wrong[0])
+        raise BadParameter(
+            "transform",
+            must_be="a method that returns finite numbers, one number for each document and topic",
+            got=wrong[0],
+        )
     return theta
 
 
@@ -398,7 +407,7 @@ def word_probabilities(
     probabilities = np.empty(X.nnz)
     longest = int(np.diff(X.indptr).max(initial=0)) + kernels.SWEEP_BLOCK
     pointers = np.empty(longest, np.int64)
-    room = np.empty(longest + kernels.SCRATCH_SLACK)
+    norms = np.empty(longest + kernels.SCRATCH_SLACK)
     batches = gen_batches(X.shape[0], max(1, _BLOCK_BYTES // n_bytes))
     if not at_once:
         batches = _spans(np.diff(X.indptr), max(1, _TOPIC_BYTES // n_bytes))
@@ -409,9 +418,17 @@ def word_probabilities(
             words, indices = np.unique(indices, return_inverse=True)
             beta = beta_of(words)
         ends = (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype)
-        documents = indices, ends, 0, rows.stop - rows.start
-        own = padded_rows(theta[rows], np.float64)
-        kernels.word_probabilities(*documents, own, beta, pointers, room, probabilities[entries])
+        kernels.word_probabilities(
+            indices=indices,
+            indptr=ends,
+            start=0,
+            stop=rows.stop - rows.start,
+            theta=padded_rows(theta[rows], np.float64),
+            beta=beta,
+            rows=pointers,
+            norm=norms,
+            out=probabilities[entries],
+        )
     return probabilities
 
 
@@ -447,8 +464,11 @@ class HeldOut:
         self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
     ) -> None:
         constraints = _SPLIT | {"every": [Interval(Real, 0, None, closed="neither")]}
-        given = {"every": every, "observed": observed, "random_state": random_state}
-        validate_parameter_constraints(constraints, given, "HeldOut")
+        validate_parameter_constraints(
+            constraints,
+            {"every": every, "observed": observed, "random_state": random_state},
+            "HeldOut",
+        )
         if sparse.issparse(X):
             sound_csr(X)  # an error now, not after a pass of the fit
         self.X = X

@@ -70,22 +70,22 @@ class MixtureState:
         planned = self.temperature and temperature_tree(self.temperature)
         return STATE.dump(vars(self) | {"temperature": planned})
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], place: str) -> None:
         """Set the state from a tree, with a new temperature object."""
-        found = STATE.load(tree, way)
-        self.model.load_state_dict(found["model"], f"{way}.model")
-        self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
-        planned = found["temperature"]
-        self.temperature = None
-        if planned is not None:
-            place = f"{way}.temperature"
-            self.temperature = restored_temperature(planned, place, model=self.model)
-        self.lower_bound = found["lower_bound"]
-        self.converged = found["converged"]
+        fields = STATE.load(tree, place)
+        self.model.load_state_dict(fields["model"], f"{place}.model")
+        self.monitor.load_state_dict(fields["monitor"], f"{place}.monitor")
+        self.temperature = fields["temperature"]
+        if self.temperature is not None:
+            self.temperature = restored_temperature(
+                self.temperature, f"{place}.temperature", model=self.model
+            )
+        self.lower_bound = fields["lower_bound"]
+        self.converged = fields["converged"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MixturePlan:
     """What all runs of a fit share."""
 
     X: Any
@@ -101,7 +101,12 @@ class MixtureFit:
     """One fit from one starting point; see :class:`annealvi.inference.FitOfRun`."""
 
     def __init__(
-        self, plan: Plan, number: int, model: Mixture, rng: RandomState, halt: threading.Event
+        self,
+        plan: MixturePlan,
+        number: int,
+        model: Mixture,
+        rng: RandomState,
+        halt: threading.Event,
     ) -> None:
         self.plan = plan
         self.number = number
@@ -110,7 +115,8 @@ class MixtureFit:
         temperature = plan.temperature.plan(int(plan.estimator.max_iter), model=model)
         self.state = MixtureState(model, Monitor(), temperature)
         self.comparable = False  # whether the last two bounds have the same T
-        self.stopped = self.in_callback = False
+        self.stopped = False
+        self.in_callback = False
 
     @property
     def n_steps(self) -> int:
@@ -128,21 +134,21 @@ class MixtureFit:
         """The fit after a step or at its end, as a tree of values for a file."""
         return FIT.dump(self)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], place: str, *, ended: bool) -> None:
         """Continue from the state of another fit with the same plan."""
-        found = FIT.load(tree, way)
-        most = int(self.plan.estimator.max_iter)
+        fields = FIT.load(tree, place)
+        max_iter = int(self.plan.estimator.max_iter)
         planned = self.state.temperature
-        way = f"{way}.state"
+        place = f"{place}.state"
         if ended:
             self.state = copy.copy(self.state)  # without arrays of the size of the data
-        self.state.load_state_dict(found["state"], way)
+        self.state.load_state_dict(fields["state"], place)
         if not ended and self.state.temperature != planned:
-            raise damaged(f"{way}.temperature", "the fit's temperature", self.state.temperature)
-        if not 1 <= self.n_steps <= most:
-            raise damaged(f"{way}.monitor.step", f"in the range [1, {most}]", self.n_steps)
-        self.comparable = found["comparable"]
-        self.stopped = found["stopped"]
+            raise damaged(f"{place}.temperature", "the fit's temperature", self.state.temperature)
+        if not 1 <= self.n_steps <= max_iter:
+            raise damaged(f"{place}.monitor.step", f"in the range [1, {max_iter}]", self.n_steps)
+        self.comparable = fields["comparable"]
+        self.stopped = fields["stopped"]
 
     def run(self) -> None:
         """Fit to the end."""
@@ -324,7 +330,7 @@ class TemperedMixture(Fitted):
             def show(state: MixtureState) -> None:
                 self._show(planned, _state=copy.copy(state))
 
-            plan = Plan(X, temperature, planned, callbacks, show)
+            plan = MixturePlan(X, temperature, planned, callbacks, show)
             # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
             drawn = [planned._draw(X, settings, runs.generator) for _ in range(n_drawn)]
@@ -372,9 +378,9 @@ class TemperedMixture(Fitted):
 
     # ----------------------------------------------------------------- details
 
-    def _state_of(self, tree: Mapping[str, Any], way: str) -> MixtureState:
+    def _state_of(self, tree: Mapping[str, Any], place: str) -> MixtureState:
         state = MixtureState(object.__new__(self.Model), Monitor(), None)
-        state.load_state_dict(tree, way)
+        state.load_state_dict(tree, place)
         return state
 
     def _sampler(self, n_samples: Any) -> tuple[Any, RandomState]:

@@ -288,8 +288,10 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             weights = weights / weights.sum()
         if covariances is not None:
             shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if one else ((), (D,), (K, D))
-            given = check_numbers(covariances, "covariances", *shapes, positive=True)
-            covariances = np.broadcast_to(given[:, None] if one and given.ndim else given, (K, D))
+            covariances = check_numbers(covariances, "covariances", *shapes, positive=True)
+            if one and covariances.ndim:  # a number for each component
+                covariances = covariances[:, None]
+            covariances = np.broadcast_to(covariances, (K, D))
         mean_prior = X.mean(axis=0)
         if self.mean_prior is not None:
             mean_prior = check_numbers(self.mean_prior, "mean_prior", (D,))

@@ -57,8 +57,8 @@ class Natural:
     #: The sum beta + kappa m^2.
     square: NDArray[np.float64]
 
-    def __add__(self, other: Natural) -> Natural:
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+    def __add__(self, statistics: Natural) -> Natural:
+        pairs = zip(vars(self).values(), vars(statistics).values(), strict=True)
         return Natural(*(a + b for a, b in pairs))
 
     def __rmul__(self, factor: float) -> Natural:
@@ -214,8 +214,11 @@ class GMM(Mixture):
 
     def __post_init__(self) -> None:
         self.offset = np.zeros(self.n_features)
-        self.beta = self.least_beta = np.ones(self.n_features) if self.beta is None else self.beta
-        self.prior = self.posterior = self._prior()
+        if self.beta is None:
+            self.beta = np.ones(self.n_features)
+        self.least_beta = self.beta
+        self.prior = self._prior()
+        self.posterior = self.prior
 
     def start(
         self, X: NDArray, *, means: ArrayLike | None = None, responsibilities: Any = None
@@ -240,7 +243,7 @@ class GMM(Mixture):
         """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
         known = [np.zeros(self.n_components), self.known_weights, self.known_covariances]
-        table = np.column_stack([part for part in known if part is not None])
+        table = np.column_stack([array for array in known if array is not None])
         _, group, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
         # a move is smaller if no other component has the same known weights and variances
         size = np.where(counts[group.ravel()] > 1, PERTURBATION, SMALL_PERTURBATION)
@@ -249,16 +252,16 @@ class GMM(Mixture):
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
 
-    def _restore(self, found: dict[str, Any], way: str) -> None:
-        vars(self).update(found)
+    def _restore(self, fields: dict[str, Any], place: str) -> None:
+        vars(self).update(fields)
         self.prior = self._prior()
         q = self.posterior
         with np.errstate(all="ignore"):
-            used = self.means, self.log_joint(self.means), self.weights, 1 / self.precisions
+            derived = (self.means, self.log_joint(self.means), self.weights, 1 / self.precisions)
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
-        if not positive or not all(np.all(np.isfinite(part)) for part in used):
+        if not positive or not all(np.all(np.isfinite(array)) for array in derived):
             raise damaged(
-                f"{way}.posterior",
+                f"{place}.posterior",
                 "a set of parameters at which densities are finite",
                 self.posterior,
             )
@@ -486,9 +489,9 @@ class GMM(Mixture):
         """The beta of a tempered prior, which is accurate even if the prior mean is far from 0."""
         return self.beta * (prior.kappa[0] / self.prior.kappa[0])
 
-    def _gamma(self, q: Natural, least: NDArray) -> tuple[NDArray, NDArray]:
+    def _gamma(self, q: Natural, least_beta: NDArray) -> tuple[NDArray, NDArray]:
         """The Gamma parameters of the precisions: the shape (K, 1) and the rate (K, D or 1)."""
-        beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least)
+        beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least_beta)
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta
         return 0.5 * self.n_features * q.nu[:, None], 0.5 * beta.sum(axis=1, keepdims=True)

@@ -29,14 +29,14 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
     nearest = np.full(n, np.inf)
     for row in range(n_rows):
         if row == 0:
-            some = rng.choice(n, size=1, p=np.full(n, 1.0 / n))
+            candidates = rng.choice(n, size=1, p=np.full(n, 1.0 / n))
         else:
             drawn = rng.uniform(size=2 + int(math.log(n_rows))) * nearest.sum()
-            some = np.minimum(np.searchsorted(np.cumsum(nearest), drawn), n - 1)
-        distances = squares + squares[some, None] - 2 * gemm.product(X[some], X.T)
+            candidates = np.minimum(np.searchsorted(np.cumsum(nearest), drawn), n - 1)
+        distances = squares + squares[candidates, None] - 2 * gemm.product(X[candidates], X.T)
         distances = np.clip(distances, 0.0, nearest)
         best = int(np.argmin(distances.sum(axis=1)))
-        chosen[row] = some[best]
+        chosen[row] = candidates[best]
         nearest = distances[best]
     return chosen
 
@@ -46,7 +46,7 @@ def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
     X = X - X.mean(axis=0)
     centres = X[sampled_rows(X, n_clusters, rng)]
     rows = np.arange(len(X))
-    least = TOLERANCE * float(np.mean(X**2))
+    least_move = TOLERANCE * float(np.mean(X**2))
     for _ in range(MAX_ITER):
         labels = np.argmin(np.sum(centres**2, axis=1) - 2 * gemm.product(X, centres.T), axis=1)
         members = np.zeros((len(X), n_clusters))
@@ -56,6 +56,6 @@ def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
         before = centres
         filled = sizes[:, None] > 0
         centres = np.where(filled, means, before)  # the centre of an empty cluster does not move
-        if np.sum((centres - before) ** 2) <= least:
+        if np.sum((centres - before) ** 2) <= least_move:
             break
     return labels

@@ -155,10 +155,10 @@ class Annealed(Temperature):
         if passes > n_passes > 0:
             raise BadParameter("passes", f"at most the {n_passes:g} passes of the fit", self.passes)
         if self.passes is None:
-            wanted = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
+            length = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
         else:
-            wanted = passes * steps_per_pass
-        return max(0, min(whole_steps(wanted), n_steps - 1))
+            length = passes * steps_per_pass
+        return max(0, min(whole_steps(length), n_steps - 1))
 
     def _first(self, model: Any) -> float:
         """The first temperature T0 of this fit."""

@@ -57,7 +57,7 @@ COVARIATES = {"x": np.arange(20.0), "g": ["a", "b"] * 10}
 POINT_MODELS = (TemperedFMM, TemperedGaussianMixture, prox.BernoulliFactorModel)
 DASK, DEEP = "annealvi.dask", "annealvi.deep"
 #: What the library makes or calls itself, with what it has checked; and a base class.
-EXEMPT = {"Ascent", "Bernoulli", "Choice", "Draws", "PowerGrid", "Temperature", "TopicSummary"}
+EXEMPT = {"Ascent", "Bernoulli", "Choice", "Temperature", "TopicSummary"}
 EXEMPT |= {"Effects", "Refits", "Scores", "Sheet"}
 NOT_FUZZED = {"annealvi.model", "annealvi.inference", "annealvi.deep.energies"}
 INNER = {

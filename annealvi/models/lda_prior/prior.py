@@ -104,14 +104,14 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     sums[(0,) * (K - 1)] = 0.0
     A = problem.alpha.sum()
     for length, copies in zip(problem.lengths, problem.copies, strict=True):
-        parts = np.array(list(_splits(int(length), K)))
-        log_parts = _log_moments(parts, problem.alpha, b)
-        log_parts += special.lgamma(length + 1) - log_rising(A, b * length)
+        splits = np.array(list(_splits(int(length), K)))
+        log_splits_b = _log_moments(splits, problem.alpha, b)
+        log_splits_b += special.lgamma(length + 1) - log_rising(A, b * length)
         for _ in range(copies):
             longer = np.full_like(sums, -np.inf)
-            for part, log_part in zip(parts[:, :-1], log_parts, strict=True):
-                to = longer[tuple(slice(n, None) for n in part)]
-                np.logaddexp(to, sums[tuple(slice(N + 1 - n) for n in part)] + log_part, out=to)
+            for split, log_split in zip(splits[:, :-1], log_splits_b, strict=True):
+                to = longer[tuple(slice(n, None) for n in split)]
+                np.logaddexp(to, sums[tuple(slice(N + 1 - n) for n in split)] + log_split, out=to)
             sums = longer
     counts = np.indices((N + 1,) * (K - 1)).reshape(K - 1, (N + 1) ** (K - 1))
     last = N - counts.sum(axis=0)
@@ -128,10 +128,10 @@ def _log_choose(n: NDArray, k: float) -> NDArray[np.float64]:
     return special.lgamma(n + 1) - special.lgamma(k + 1) - special.lgamma(n - k + 1)
 
 
-def _splits(n: int, parts: int):
-    """Yield all ways to write n as an ordered sum of `parts` numbers >= 0."""
-    for bars in itertools.combinations(range(n + parts - 1), parts - 1):
-        edges = (-1, *bars, n + parts - 1)
+def _splits(n: int, n_topics: int):
+    """Yield all ways to write n as an ordered sum of `n_topics` numbers >= 0."""
+    for bars in itertools.combinations(range(n + n_topics - 1), n_topics - 1):
+        edges = (-1, *bars, n + n_topics - 1)
         yield [right - left - 1 for left, right in itertools.pairwise(edges)]
 
 
@@ -144,11 +144,11 @@ def _log_moments(
 
 
 def _log_topic_moments(
-    problem: Problem, eta: NDArray[np.float64], most: int
+    problem: Problem, eta: NDArray[np.float64], n_words: int
 ) -> NDArray[np.float64]:
-    """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., most, from a product of power series."""
+    """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., n_words, from a product of power series."""
     b = problem.inverse
-    n = np.arange(most + 1)
+    n = np.arange(n_words + 1)
     series = [_log_moments(n[:, None], np.atleast_1d(value), b) for value in eta]
     if len(eta) == 1:
         product = _log_power(series[0], problem.n_features)
@@ -156,8 +156,8 @@ def _log_topic_moments(
     else:
         product = series[0]
         total = eta.sum()
-        for other in series[1:]:
-            product = _log_product(product, other)
+        for factor in series[1:]:
+            product = _log_product(product, factor)
     outside = special.lgamma(n + 1)[:, None] - log_rising(total, b * n[:, None])
     return product + outside
 
@@ -200,7 +200,8 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
         topics = _topics(eta, step, left_out)
         if theta is None or topics is None:
             break
-        if len(theta[1]) * float(len(topics[1])) * V * len(problem.inverse) > MOST_POWERS:
+        n_nodes = float(len(theta.weights)) * len(topics.weights)
+        if n_nodes * V * len(problem.inverse) > MOST_POWERS:
             break
         values = _integral(problem, theta, topics)
         if before is not None:
@@ -215,17 +216,20 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
     )
 
 
-Nodes = tuple[NDArray[np.float64], NDArray[np.float64]]
+class Quadrature(NamedTuple):
+    """The nodes of a quadrature rule, and their weights, which sum to 1."""
+
+    nodes: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
 
-def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float64]:
+def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArray[np.float64]:
     """The logarithm of the integral over topics, of the product of integrals of documents."""
-    shares, weights = theta
-    chunk = max(1, CHUNK // (len(weights) * problem.n_features))
+    shares = theta.nodes
+    chunk = max(1, CHUNK // (len(shares) * problem.n_features))
     total = np.zeros(len(problem.inverse))
-    for first in range(0, len(topics[1]), chunk):
-        part = slice(first, first + chunk)
-        nodes = topics[0][part]
+    for first in range(0, len(topics.weights), chunk):
+        nodes = topics.nodes[first : first + chunk]
         mixed = gemm.product(np.broadcast_to(shares, (len(nodes), *shares.shape)), nodes)
         logs = special.log(mixed)
         for m, b in enumerate(problem.inverse):
@@ -233,8 +237,8 @@ def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float
             documents = np.ones(len(sums))
             for length, copies in zip(problem.lengths, problem.copies, strict=True):
                 powers = special.power(sums, int(length))
-                documents *= special.power(np.sum(powers * weights, axis=1), int(copies))
-            total[m] += np.sum(topics[1][part] * documents)
+                documents *= special.power(np.sum(powers * theta.weights, axis=1), int(copies))
+            total[m] += np.sum(topics.weights[first : first + chunk] * documents)
     return special.log(total)
 
 
@@ -252,15 +256,17 @@ def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArr
     return log_x[keep], log_y[keep], weight[keep] / weight.sum()
 
 
-def _pruned(nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float) -> Nodes:
+def _pruned(
+    nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float
+) -> Quadrature:
     """Leave out the nodes with the least weights, whose sum is at most `left_out`."""
     order = np.argsort(weights, kind="stable")
     first = int(np.searchsorted(np.cumsum(weights[order]), left_out))
     keep = np.sort(order[first:])
-    return nodes[keep], weights[keep] / weights[keep].sum()
+    return Quadrature(nodes[keep], weights[keep] / weights[keep].sum())
 
 
-def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
+def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Quadrature | None:
     """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
     logs = np.zeros((1, 0))
     rest = np.zeros(1)
@@ -277,21 +283,21 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes 
         nodes, weights = _pruned(nodes, products, left_out)
         logs = nodes[:, :-1]
         rest = nodes[:, -1]
-    return special.exp(np.hstack([logs, rest[:, None]])), weights
+    return Quadrature(special.exp(np.hstack([logs, rest[:, None]])), weights)
 
 
-def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
+def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Quadrature | None:
     """Nodes for all topics together, of shape (nodes, K, V), and their weights."""
     nodes = np.zeros((1, 0, eta.shape[1]))
     weights = np.ones(1)
     for row in eta:
         simplex = _simplex(row, step, left_out)
-        if simplex is None or len(weights) * len(simplex[1]) > 4 * MOST_NODES:
+        if simplex is None or len(weights) * len(simplex.weights) > 4 * MOST_NODES:
             return None
-        own = np.tile(simplex[0], (len(weights), 1))[:, None]
-        nodes = np.concatenate([np.repeat(nodes, len(simplex[1]), axis=0), own], axis=1)
-        nodes, weights = _pruned(nodes, np.outer(weights, simplex[1]).ravel(), left_out)
-    return nodes, weights
+        topic = np.tile(simplex.nodes, (len(weights), 1))[:, None]
+        nodes = np.concatenate([np.repeat(nodes, len(simplex.weights), axis=0), topic], axis=1)
+        nodes, weights = _pruned(nodes, np.outer(weights, simplex.weights).ravel(), left_out)
+    return Quadrature(nodes, weights)
 
 
 METHODS = {"explicit": explicit, "collapsed": collapsed}
@@ -354,18 +360,21 @@ class LDAPrior:
         topic_word_prior: ArrayLike | None = None,
         form: LogPartitionForm = "explicit",
     ) -> None:
-        given = dict(n_components=n_components, n_features=n_features, form=form)
         forms = [StrOptions({"explicit", "collapsed"})]
-        constraints = {"n_components": COUNT, "n_features": COUNT, "form": forms}
-        validate_parameter_constraints(constraints, given, "LDAPrior")
-        K = int(n_components)
-        V = int(n_features)
-        self.n_components = K
-        self.n_features = V
-        alpha = 1 / K if doc_topic_prior is None else doc_topic_prior
-        eta = 1 / K if topic_word_prior is None else topic_word_prior
-        priors = check_priors(alpha, eta, (K, V), np.dtype(np.float64))
-        self.doc_topic_prior, self.topic_word_prior = priors
+        validate_parameter_constraints(
+            {"n_components": COUNT, "n_features": COUNT, "form": forms},
+            {"n_components": n_components, "n_features": n_features, "form": form},
+            "LDAPrior",
+        )
+        self.n_components = int(n_components)
+        self.n_features = int(n_features)
+        symmetric = 1 / self.n_components
+        self.doc_topic_prior, self.topic_word_prior = check_priors(
+            symmetric if doc_topic_prior is None else doc_topic_prior,
+            symmetric if topic_word_prior is None else topic_word_prior,
+            (self.n_components, self.n_features),
+            np.dtype(np.float64),
+        )
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
         self.n_documents = int(self._copies.sum())
@@ -457,8 +466,15 @@ class LDAPrior:
         b = np.asarray(inverse, dtype=np.float64)
         rows = self._eta_rows()
         eta = np.broadcast_to(rows, (self.n_components, rows.shape[1]))
-        documents = self.n_features, self.document_lengths, self._copies
-        return METHODS[self.form](Problem(b, self._alpha(), eta, *documents))
+        problem = Problem(
+            inverse=b,
+            alpha=self._alpha(),
+            eta=eta,
+            n_features=self.n_features,
+            lengths=self.document_lengths,
+            copies=self._copies,
+        )
+        return METHODS[self.form](problem)
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
         """Compute log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
@@ -470,7 +486,9 @@ class LDAPrior:
         about D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta.
         """
         grid = PowerGrid(inverse)
-        return self._draw(grid, draws, *self._groups(grid, draws.n_theta))[0]
+        lengths, shares = self._groups(grid, draws.n_theta)
+        estimates, _ = self._draw(grid, draws, lengths, shares)
+        return estimates
 
     def _groups(
         self, grid: PowerGrid, n_theta: int
@@ -497,9 +515,13 @@ class LDAPrior:
         gap between the two, and only the gap is estimated from the draws.  The gap varies less than
         E[log S], and cannot have the wrong sign.
         """
-        # one document of one word
-        one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
-        log_means, mean_logs = self._draw(PowerGrid(inverse), draws, *one_word)
+        # for one document of one word
+        log_means, mean_logs = self._draw(
+            PowerGrid(inverse),
+            draws,
+            lengths=np.ones(1, dtype=np.int64),
+            shares=np.ones((1, 1)),
+        )
         mean_log = mean_logs.mean(axis=0)
         log_mean = log_mean_exp(log_means)
         if self.form == "explicit":
@@ -556,10 +578,15 @@ class LDAPrior:
         )
         seeds = draws.seed.spawn(draws.n_samples)
         states = np.array([seed.generate_state(32, np.uint64) for seed in seeds])
-        out = np.empty((2, draws.n_samples, len(grid.inverses)))
-        for part in draws.blocks():
-            kernel.draw(states[part].reshape(-1, 4, 8), *out[:, part])
-        return out[0], out[1]
+        estimates = np.empty((draws.n_samples, len(grid.inverses)))
+        mean_logs = np.empty_like(estimates)
+        for rows in draws.blocks():
+            kernel.draw(
+                states=states[rows].reshape(-1, 4, 8),
+                out=estimates[rows],
+                means=mean_logs[rows],
+            )
+        return estimates, mean_logs
 
 
 def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
