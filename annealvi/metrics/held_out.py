@@ -1,10 +1,9 @@
-"""Held-out likelihood by document completion, after a fit or during a fit."""
+"""Held-out likelihood by document completion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from inspect import signature
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import Interval, as_array, check_flag, check_prior, checked, validated
 from annealvi.exceptions import BadParameter
-from annealvi.inference import Monitor
-from annealvi.matrices import check_csr, check_whole, sound_csr
+from annealvi.matrices import check_csr, check_whole
 from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
@@ -68,13 +66,13 @@ MOST_TOKENS = 1e15
 
 
 #: Constraints on the parameters of a split.
-_SPLIT = {
+SPLIT = {
     "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
     "random_state": ["random_state"],
 }
 
 
-@validated(X=["array-like", "sparse matrix"], **_SPLIT)
+@validated(X=["array-like", "sparse matrix"], **SPLIT)
 def split_tokens(
     X: Any, *, observed: float = 0.5, random_state: Any = None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
@@ -239,7 +237,7 @@ def document_completion(
     needed = ("transform", "components_") if method is None else ("components_",)
     check_topic_model(estimator, "estimator", *needed)
     validate_parameter_constraints(
-        _SPLIT, {"observed": observed, "random_state": random_state}, "document_completion"
+        SPLIT, {"observed": observed, "random_state": random_state}, "document_completion"
     )
     if temperature is not None and "temperature" not in signature(estimator.transform).parameters:
         raise BadParameter(
@@ -430,58 +428,3 @@ def word_probabilities(
             out=probabilities[entries],
         )
     return probabilities
-
-
-class HeldOut:
-    """A callback that records the held-out likelihood during a fit.
-
-    The values are stored in the estimator's ``history_["held_out_log_likelihood"]``.  For a
-    learning curve, plot them over ``history_["pass"]`` or ``history_["seconds"]``.  The seconds do
-    not include the evaluations.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of held-out documents.  X is not copied, so do not change it.
-    every : float, default=1.0
-        Number of passes between two evaluations.
-    observed, random_state
-        See :func:`document_completion`.
-
-    Examples
-    --------
-    >>> from annealvi import TemperedLDA
-    >>> from annealvi.datasets import load_arxiv_abstracts
-    >>> from annealvi.metrics import HeldOut
-    >>> X = load_arxiv_abstracts().data
-    >>> lda = TemperedLDA(5, max_iter=2, n_init=1, temperature=1, random_state=0,
-    ...                   callback=HeldOut(X[2700:]))
-    >>> lda.fit(X[:2700]).history_["held_out_log_likelihood"].shape
-    (2,)
-    """
-
-    def __init__(
-        self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
-    ) -> None:
-        constraints = _SPLIT | {"every": [Interval(Real, 0, None, closed="neither")]}
-        validate_parameter_constraints(
-            constraints,
-            {"every": every, "observed": observed, "random_state": random_state},
-            "HeldOut",
-        )
-        if sparse.issparse(X):
-            sound_csr(X)  # an error now, not after a pass of the fit
-        self.X = X
-        self.every = every
-        self.observed = observed
-        self.random_state = random_state
-
-    def __call__(self, estimator: Any, monitor: Monitor) -> None:
-        before = monitor.passes - monitor.last_advance
-        # with a small tolerance, because passes are sums of fractions
-        every = max(float(self.every), 1e-9)
-        if int((monitor.passes + 1e-9) / every) > int((before + 1e-9) / every):
-            score = document_completion(
-                estimator, self.X, observed=self.observed, random_state=self.random_state
-            )
-            monitor.record(held_out_log_likelihood=float(score))

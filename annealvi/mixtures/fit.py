@@ -293,7 +293,7 @@ class TemperedMixture(Fitted):
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            A file that :class:`annealvi.checkpoint.Checkpoint` or `save_state` wrote in a fit to
+            A file that :class:`annealvi.callbacks.Checkpoint` or `save_state` wrote in a fit to
             the same X with the same parameters.  The fit continues from this file.
 
         Returns

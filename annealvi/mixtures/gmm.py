@@ -129,8 +129,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
         estimator as fitted so far, write into `history_` with ``monitor.record(name=value)``, and
-        raise ``StopIteration`` to end the fit.  A :class:`annealvi.progress.ProgressBar` shows the
-        progress of the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file
+        raise ``StopIteration`` to end the fit.  A :class:`annealvi.callbacks.ProgressBar` shows the
+        progress of the fit.  A :class:`annealvi.callbacks.Checkpoint` writes the fit to a file
         from which it can be resumed.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 

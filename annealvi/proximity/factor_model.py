@@ -131,7 +131,8 @@ class BernoulliFactorModel:
             raise BadParameter(
                 "means",
                 must_be=f"numbers of shape ({n_runs or 'n_runs'}, "
-                f"{n_components or 'n_components'}, {self.n_features}), which is (n_runs, n_components, n_features)",
+                f"{n_components or 'n_components'}, {self.n_features}), "
+                "which is (n_runs, n_components, n_features)",
                 got=array,
             )
         return runs

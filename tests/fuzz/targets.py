@@ -34,12 +34,10 @@ from annealvi import (
 )
 from annealvi import corpus as corpora
 from annealvi import proximity as prox
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint, HeldOut, ProgressBar
 from annealvi.exceptions import DivergenceError
 from annealvi.files import read, write
-from annealvi.metrics import HeldOut
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.progress import ProgressBar
 from annealvi.scale.engines import SerialEngine
 from annealvi.schedules import Exponential, Linear
 from annealvi.topics import TopicVectorizer, choose_n_topics, describe
