@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.base import clone
 
 from annealvi._optional import import_optional
+from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
 from annealvi.cli.models import counts_of, described, print_topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
-from annealvi.progress import ProgressBar
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import special
 from annealvi._optional import import_optional
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text

@@ -159,7 +159,7 @@ class TopicModel(
     Series, or any other iterable.
 
     Usually you need to set only `n_topics`, `stop_words` and `random_state`.  To show the progress
-    of the fit, set ``lda__callback=ProgressBar()`` (:class:`annealvi.progress.ProgressBar`).  With
+    of the fit, set ``lda__callback=ProgressBar()`` (:class:`annealvi.callbacks.ProgressBar`).  With
     scikit-learn 1.9 or later, `set_callbacks` sets scikit-learn's own callbacks.
 
     Parameters

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import annealvi
 from annealvi import TemperedLDA, TopicModel
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.exceptions import BadParameter
 from annealvi.topics import TopicVectorizer, describe, merge_topics, reduce_topics, refine_topics
 from annealvi.topics.refits import refit

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.topics import TopicVectorizer, describe
 from tests.asserts import refusals, refused
 from tests.callbacks import stop_at
