@@ -68,7 +68,9 @@ def stability_of(topics: Topics, refits: Any = None) -> NDArray[np.float64]:
     return np.full(len(topics.components), np.nan)
 
 
-def reasons(topics: Topics, coherence: NDArray[np.float64], refits: Any = None) -> list[str]:
+def reasons(
+    topics: Topics, coherence: NDArray[np.float64] | None = None, refits: Any = None
+) -> list[str]:
     """State in words why each topic is weak; an empty string for a topic that is not."""
     n_topics, n_words = topics.components.shape
     stability = stability_of(topics, refits)
@@ -90,7 +92,8 @@ def reasons(topics: Topics, coherence: NDArray[np.float64], refits: Any = None) 
                 of_topic.append(_found_by(topics.support[k], n_runs, "runs"))
             if stability[k] < LEAST_STABILITY:
                 of_topic.append(f"other fits found no similar topic (cosine {stability[k]:.2f})")
-        if coherence[k] < LEAST_COHERENCE and n_words >= LEAST_WORDS * n_topics:
+        is_incoherent = coherence is not None and coherence[k] < LEAST_COHERENCE
+        if is_incoherent and n_words >= LEAST_WORDS * n_topics:
             of_topic.append("its words occur together hardly more often than by chance")
         if distances[k] < LEAST_DISTINCTNESS:
             label = topics.labels[neighbours[k]]
