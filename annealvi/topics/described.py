@@ -31,6 +31,8 @@ class Topics:
     similarity: NDArray[np.float64]
     #: Known facts about how the model was fitted.
     facts: dict[str, Any]
+    #: The random_state of the model, or 0 if it is not an int.
+    random_state: int
     #: A function that sets labels in the model.
     keep_labels: InitVar[Any] = None
 

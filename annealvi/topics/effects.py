@@ -32,7 +32,7 @@ _DEPENDENT = 1e-9
 #: Standard deviation that is assumed for shares that are the same in all documents.
 _ROUNDING = 1e-12
 #: Columns of tables of effects; covariates must have other names.
-_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "support"}
+_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
 
 
@@ -84,7 +84,7 @@ class Effects:
         The covariances of the estimates, one for each source of error.
     labels : dict of int to str
         The numbers and labels of the K topics.
-    support : ndarray of shape (K,) or None
+    found_again : ndarray of shape (K,) or None
         For each topic, the share of refits (further fits of the model) that found a similar topic.
 
     Attributes
@@ -96,7 +96,7 @@ class Effects:
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
         ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, the
-        two-sided ``p_value`` and, with refits, ``support``: the share of refits that found a
+        two-sided ``p_value`` and, with refits, ``found_again``: the share of refits that found a
         similar topic.
     """
 
@@ -106,20 +106,20 @@ class Effects:
         estimate: NDArray[np.float64],
         errors: list[ErrorSource],
         labels: dict[int, str],
-        support: NDArray[np.float64] | None = None,
+        found_again: NDArray[np.float64] | None = None,
     ) -> None:
         self._design = design
         self._estimate = estimate
         self._errors = errors
         self._labels = labels
-        self._support = support
+        self._found_again = found_again
         self.terms = design.terms
         self.covariates = [str(name) for name in design.data]
         self.n_documents = len(design.matrix)
         self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
 
     def __repr__(self) -> str:
-        uncertainty = "topics treated as known" if self._support is None else "with refits"
+        uncertainty = "topics treated as known" if self._found_again is None else "with refits"
         return (
             f"<Effects of {len(self.terms)} terms on {len(self._labels)} topics in "
             f"{self.n_documents} documents, {uncertainty}>"
@@ -261,8 +261,8 @@ class Effects:
             "high": (estimate + half).ravel(),
             "p_value": p_value.ravel(),
         }
-        if self._support is not None:
-            frame["support"] = np.repeat(self._support, n_rows)
+        if self._found_again is not None:
+            frame["found_again"] = np.repeat(self._found_again, n_rows)
         return pandas.DataFrame(frame)
 
 
@@ -576,13 +576,13 @@ def of_documents(
 
     estimate, errors = _pooled((draw() for _ in range(n_draws)), design, of_clusters)
     refits = documents.refits
-    support = None
+    found_again = None
     if refits is not None:
-        support = refits.support[numbers]
+        found_again = refits.found_again[numbers]
         inverse = np.linalg.pinv(design.matrix)
         of_refits = [(inverse @ shares[kept][:, numbers]).T for shares in refits.shares]
         errors.append(ErrorSource.between(np.array(of_refits), refits.found[:, numbers]))
-    return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, support)
+    return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, found_again)
 
 
 def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:

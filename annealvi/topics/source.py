@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,12 @@ def lda_of(model: Any) -> Any:
 def number_of_topics(lda: Any) -> int:
     """Return K of a fitted TemperedLDA without making the array `components_`."""
     return len(lda.get_feature_names_out())
+
+
+def seed_of(model: Any) -> int:
+    """Return the random_state of a model, or 0 if it is not an int, so that results repeat."""
+    random_state = getattr(model, "random_state", None)
+    return int(random_state) if isinstance(random_state, Integral) else 0
 
 
 def counts_of(model: Any, documents: Any, name: str) -> Any:
@@ -154,6 +161,7 @@ class Source:
             support=None if support is None else support.copy(),
             similarity=np.vstack([cosines, *similarity]),
             facts=self._facts(),
+            random_state=seed_of(self.model),
             keep_labels=self._keep_labels(),
         )
 
