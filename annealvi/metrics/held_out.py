@@ -194,7 +194,8 @@ def document_completion(
     observed : float, default=0.5
         Share of each document's tokens that are observed.
     random_state : int, RandomState instance or None, default=0
-        Random seed of the split.
+        Random seed of the split.  It does not depend on the model, so by default all models are
+        scored on the same hidden words.
     per_document : bool, default=False
         Whether to return the log-likelihood per word of each document instead of the mean
         over all hidden words.  The value of a document without hidden words is NaN.

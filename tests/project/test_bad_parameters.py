@@ -20,7 +20,7 @@ from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, Tempered
 from annealvi.callbacks import Checkpoint, HeldOut
 from annealvi.datasets import make_shape_mixture, make_topic_corpus
 from annealvi.metrics import document_completion
-from annealvi.partition import LogPartition, even_grid, exponential_grid, log_partition
+from annealvi.partition import LogPartition
 from annealvi.proximity import BernoulliFactorModel, MovingAverage, ProximityAscent
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 from annealvi.topics import TopicModel
