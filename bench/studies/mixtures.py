@@ -98,7 +98,7 @@ def factors(n_seeds: int) -> None:
                     **options,
                 ).fit(toy.data)
                 bounds.append(fmm.lower_bound_)
-                found.append(component_recovery(fmm.components_, toy.components)[0])
+                found.append(component_recovery(toy.components, fmm.components_)[0])
             seconds = (time.perf_counter() - began) / n_seeds
             best = np.maximum(best, bounds)
             print(
@@ -125,7 +125,7 @@ def dimensions(n_seeds: int) -> None:
                 toy = make_shape_mixture(n_samples, shapes=patterns, random_state=seed)
                 fmm = TemperedFMM(8, random_state=seed, **options).fit(toy.data)
                 bounds.append(fmm.lower_bound_)
-                found.append(component_recovery(fmm.components_, toy.components)[0])
+                found.append(component_recovery(toy.components, fmm.components_)[0])
             print(
                 f"D={n_features:4d} N={n_samples:5d} {method:20s}"
                 f" T from {fmm.temperature_path_[0]:5.2f}   ELBO/N {np.mean(bounds):8.1f}"

@@ -148,7 +148,7 @@ def shapes(seed: int, local: bool, of_globals: bool) -> int:
             rest = X - nu @ m + np.outer(nu[:, k], m[k])
             s[k] = 1 / (1 / prior + b_global / noise_variance * nu[:, k].sum())
             m[k] = s[k] * b_global / noise_variance * (nu[:, k] @ rest)
-    return component_recovery(m, toy.components)[0]
+    return component_recovery(toy.components, m)[0]
 
 
 def tempered_parts(seed: int, n: int = 0) -> dict[str, Any]:

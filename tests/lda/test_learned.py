@@ -64,7 +64,7 @@ def test_log_c_given(make, X, kind, method):
     grid = np.geomspace(1, 10, 100)
     values = X.sum() * prior.log_mean_word(1 / grid)
     made_for = {"n_documents": 80, "n_components": 4, "n_words": X.sum(), "doc_topic_prior": 0.25}
-    given = values if kind == "array" else LogPartition(1 / grid, values, made_for=made_for)
+    given = values if kind == "array" else LogPartition(grid, values, made_for=made_for)
     fits = [
         make(temperature=Variational(partition=p), learning_method=method, max_iter=6).fit(X)
         for p in ("prior", given)
@@ -218,7 +218,7 @@ def ascent_problem(seed):
     kind = rng.randint(3)
     # log C of something that T comes to rest with inside of the grid
     known = X.sum() * rng.choice([0.7, 1.0, 1.5, 2, 3]) * np.log(grid)
-    partition = ["prior", known, LogPartition(1 / grid, known)][kind]
+    partition = ["prior", known, LogPartition(grid, known)][kind]
     undamped = dict(damping=1.0, monotone=False, final_fraction=0, start=1 / np.mean(1 / grid))
     own = dict(temperature=Variational(grid=grid, partition=partition, **undamped), max_iter=30)
     own |= {name: rng.choice([0.02, 0.1, 1]) for name in ("doc_topic_prior", "topic_word_prior")}

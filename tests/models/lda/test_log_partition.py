@@ -128,10 +128,10 @@ def test_log_partition_at_the_current_q(counts):
     """annealvi.partition's "posterior", of a fitted estimator."""
     inverses = 1 / np.geomspace(1, 10, 30)
     lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0, preset="sklearn").fit(counts)
-    of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
+    of_fit = log_partition(lda, 1 / inverses, "posterior", data=counts.toarray()).values
     model = lda._state.model
     gamma, lam = model.documents.infer(counts), model.topics.components
     expected = naive_log_c(gamma, lam, lengths(counts), inverses).sum(axis=0)
     assert_allclose(of_fit, expected - expected[0], rtol=1e-11, atol=1e-8)
     with pytest.raises(ValueError, match=r"one that TemperedLDA offers: 'posterior'\. Got"):
-        log_partition(lda, inverses, "exact")
+        log_partition(lda, 1 / inverses, "exact")
