@@ -861,8 +861,10 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 moved.planned_for = clone(temperature)
                 moved.temperature = temperature.plan(None, per_pass, model=moved.model)
             self._engine_for(moved)  # raises if the device cannot fit these topics
+            self.release_buffers()
             with changing(self):
-                self.n_features_in_, self._state = n_features, moved
+                self.n_features_in_ = n_features
+                self._state = moved
 
     # ----------------------------------------------------------------- details
 

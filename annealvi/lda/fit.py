@@ -196,8 +196,8 @@ class Fit:
         """Continue from the state of a fit with the same plan and the same run."""
         plan = self.plan
         begun = self.state
-        n_topics, n_features, _ = begun.model.shape
         n_topics = begun.model.n_topics
+        n_features = begun.model.n_features
         sizes: dict[str, Any] = {
             "n_samples": plan.training.shape[0],
             "n_topics": n_topics,

@@ -216,7 +216,7 @@ class TopicWeights:
         #: The inverse temperature at which the rows were computed.
         self.b0 = 0.0
         self.exact = False
-        self._of: Any = None  # `LDA.derived` when the rows were computed
+        self._version: object = None  # of the lambda that the rows were computed from
 
     def outdate(self) -> None:
         """Drop all rows, because lambda has changed."""
@@ -238,8 +238,8 @@ class TopicWeights:
         """Compute the rows of some words that have not been computed yet."""
         estimate = model.estimate if estimate is None else estimate
         with writing(self):  # because threads that infer documents share weights
-            if self._of is not model.derived:  # rows of another lambda
-                self._of = model.derived
+            if self._version is not model.version:
+                self._version = model.version
                 self.outdate()
             if want_logs and not self.logs.size:
                 self.logs = aligned_empty(self.values.shape, self.values.dtype)
@@ -357,7 +357,7 @@ class CPUEngine(Engine):
         return self._statistics
 
     def for_inference(self, model: LDA, step: EStep, want_logs: bool) -> CPUEngine:
-        engine = CPUEngine(self.n_threads)
+        engine = type(self)(self.n_threads)
         engine._prepare(model)
         if want_logs or model.n_features * model.width * model.dtype.itemsize > SHARED_BYTES:
             engine._weights = TopicWeights(*model.shape, bounded=True)

@@ -115,7 +115,7 @@ class GPUEngine(Engine):
         self.forget_documents()
 
     def forget_documents(self) -> None:
-        self._of: Any = None  # `LDA.derived` of the lambda on the device
+        self._version: object = None  # of the lambda on the device
         self._lam: Any = None
         self._sums: Any = None
         self._weights_key: Any = None
@@ -145,11 +145,11 @@ class GPUEngine(Engine):
 
     def _push(self, model: LDA) -> None:
         """Copy lambda to the device if it has changed."""
-        if self._of is not model.derived:
+        if self._version is not model.version:
             with used(self.device):
                 self._lam = self.device.cupy.asarray(model.present())
             self._sums = model.sums
-            self._of = model.derived
+            self._version = model.version
             self._weights_key = None
 
     def pull(self, model: LDA) -> None:
@@ -164,7 +164,7 @@ class GPUEngine(Engine):
         model.now = 1.0
         model.sums = self._sums
         model.changed()
-        self._of = model.derived
+        self._version = model.version
 
     def _refresh_weights(self, model: LDA, step: EStep, want_logs: bool) -> tuple[Any, Any, Any]:
         """The weights of all words, their scales, and perhaps their logarithms."""
@@ -194,7 +194,7 @@ class GPUEngine(Engine):
         model.catch_up(self.n_threads)
         self._push(model)
         model.changed()
-        self._of = model.derived
+        self._version = model.version
         self._weights_key = None
         # if the fit is interrupted from here on, lambda is the one on the device
         self._ahead = True

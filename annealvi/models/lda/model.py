@@ -220,8 +220,10 @@ class LDA:
         self._sums: NDArray[np.float64] | None = None
         self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
         self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
-        #: Values that were computed from lambda, by name.  A change of lambda makes a new dict.
+        #: Values that were computed from lambda, by name.
         self.derived: dict[Any, Any] = {}
+        #: Another object after each change of lambda, by which engines know what they have computed.
+        self.version = object()
 
     @property
     def shape(self) -> tuple[int, int, np.dtype]:
@@ -328,6 +330,7 @@ class LDA:
     def changed(self) -> None:
         """Forget values that were computed from lambda, before a change of lambda."""
         self.derived = {}
+        self.version = object()
 
     def own(self) -> None:
         """Before a change, copy arrays that are a part of a file."""
