@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
+from annealvi.callbacks import ProgressBar
 from annealvi.checks import COUNT, Interval, check_count, checked, unchanged_on_error
 from annealvi.deep.objectives import importance_weighted
 from annealvi.deep.penalties import ProximityLike, ProximityPenalty, RunningPenalty, as_penalty
@@ -46,7 +47,6 @@ from annealvi.inference import Callbacks, Monitor, Run
 from annealvi.inference.callbacks import CallbackSupport, Tasks
 from annealvi.inference.runs import read_checkpoint, write_checkpoint
 from annealvi.matrices import check_matrix, digest
-from annealvi.progress import ProgressBar
 from annealvi.schedules import Linear, Schedule
 from annealvi.temperature import Temperature, as_temperature
 from annealvi.threads import writing

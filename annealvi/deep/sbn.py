@@ -188,8 +188,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
-        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.callbacks.Checkpoint` and
+        :class:`annealvi.callbacks.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 
     Attributes

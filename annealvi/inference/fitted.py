@@ -94,7 +94,7 @@ class Fitted(Versioned, CallbackSupport):
 
         To resume from the checkpoint, call ``fit(X, resume=path)`` on an estimator with the same
         parameters and with the same X.  The result is identical, bit for bit, to the result without
-        an interruption.  :class:`annealvi.checkpoint.Checkpoint` calls this method regularly.
+        an interruption.  :class:`annealvi.callbacks.Checkpoint` calls this method regularly.
 
         Parameters
         ----------
@@ -136,7 +136,8 @@ class Fitted(Versioned, CallbackSupport):
     def __copy__(self) -> Self:
         """Return a copy that can be fitted further without changing this estimator."""
         copied = shallow(self)
-        vars(copied).pop("_runs", None)
+        for name in ("_runs", "_engine"):  # a copy has buffers of its own
+            vars(copied).pop(name, None)
         if "_state" in vars(copied):
             copied._state = copy.copy(copied._state)
         return copied

@@ -10,10 +10,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, as_array, as_numbers, check_inverses, check_numbers, checked
+from annealvi.checks import (
+    Interval,
+    as_array,
+    as_numbers,
+    check_inverses,
+    check_numbers,
+    checked,
+    validated,
+)
 from annealvi.exceptions import BadParameter
 from annealvi.files import read_archive
 
@@ -23,8 +30,15 @@ _MADE_FOR = "made_for."
 _LOST = 1e-8
 
 
+_GRID = {
+    "t_max": [Interval(Real, 1, None, closed="neither")],
+    "size": [Interval(Integral, 2, None, closed="left")],
+}
+
+
+@validated(**_GRID)
 def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Make the inverse temperatures of the exponential grid T_m = t_max^((m - 1) / (M - 1)).
+    """Make the exponential grid of temperatures T_m = t_max^((m - 1) / (M - 1)).
 
     Parameters
     ----------
@@ -36,19 +50,19 @@ def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (M,)
-        The inverse temperatures b_1 = 1 > ... > b_M = 1 / t_max.
+        The temperatures T_1 = 1 < ... < T_M = t_max.
 
     Examples
     --------
     >>> exponential_grid(4, 3)
-    array([1.  , 0.5 , 0.25])
+    array([1., 2., 4.])
     """
-    _check_grid_shape(t_max, size, "exponential_grid")
-    return special.power(float(t_max), -np.linspace(0.0, 1.0, size))
+    return special.power(float(t_max), np.linspace(0.0, 1.0, size))
 
 
+@validated(**_GRID)
 def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Make evenly spaced inverse temperatures, from 1 down to 1 / t_max.
+    """Make a grid of temperatures from 1 to t_max whose inverses 1/T are evenly spaced.
 
     Parameters
     ----------
@@ -61,29 +75,17 @@ def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
     -------
     ndarray of shape (M,)
     """
-    _check_grid_shape(t_max, size, "even_grid")
-    return np.linspace(1.0, 1.0 / t_max, size)
+    return 1.0 / np.linspace(1.0, 1.0 / t_max, size)
 
 
-def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
-    constraints = {
-        "t_max": [Interval(Real, 1, None, closed="neither")],
-        "size": [Interval(Integral, 2, None, closed="left")],
-    }
-    validate_parameter_constraints(constraints, {"t_max": t_max, "size": size}, caller)
-
-
-def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
-    """Check that a grid of inverse temperatures starts at 1 and decreases."""
-    name = "inverse_temperatures"
-    b = check_inverses(value, name, 2)
-    if b[0] != 1:
-        raise BadParameter(name, "an array whose first number is 1, for T=1", b[0])
-    rising = np.flatnonzero(np.diff(b) >= 0)
-    if rising.size:
-        pair = b[rising[0] : rising[0] + 2].tolist()
-        raise BadParameter(name, "strictly decreasing, so that T increases", pair)
-    return b
+def check_temperatures(value: ArrayLike) -> NDArray[np.float64]:
+    """Check that a grid of temperatures starts at 1 and increases."""
+    temperatures = check_inverses(value, "temperatures", 2)
+    if temperatures[0] != 1:
+        raise BadParameter("temperatures", "an array whose first number is 1", temperatures[0])
+    for m in np.flatnonzero(np.diff(temperatures) <= 0):
+        raise BadParameter("temperatures", "strictly increasing", temperatures[m : m + 2].tolist())
+    return temperatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +94,10 @@ class LogPartition:
 
     Parameters
     ----------
-    inverse_temperatures : ndarray of shape (M,)
-        The inverse temperatures 1 = b_1 > ... > b_M.
+    temperatures : ndarray of shape (M,)
+        The temperatures 1 = T_1 < ... < T_M.
     values : ndarray of shape (M,)
-        log C at each inverse temperature.
+        log C at each temperature.
     method : str, default="given"
         How the values were computed.
     standard_error : ndarray of shape (M,), optional
@@ -109,7 +111,7 @@ class LogPartition:
         The hyperparameters that the values were computed for, by name: numbers, strings, arrays.
     """
 
-    inverse_temperatures: NDArray[np.float64]
+    temperatures: NDArray[np.float64]
     values: NDArray[np.float64]
     method: str = "given"
     standard_error: NDArray[np.float64] | None = None
@@ -117,11 +119,12 @@ class LogPartition:
     bounds: NDArray[np.float64] | None = None
     made_for: dict[str, Any] = field(default_factory=dict)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, log_partition: object) -> bool:
         """Return whether another LogPartition has the same numbers and hyperparameters."""
-        if not isinstance(other, LogPartition):
+        if not isinstance(log_partition, LogPartition):
             return NotImplemented
-        mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for
+        mine = vars(self) | self.made_for
+        theirs = vars(log_partition) | log_partition.made_for
         return mine.keys() == theirs.keys() and all(
             np.array_equal(value, theirs[name])  # type: ignore[arg-type]
             for name, value in mine.items()
@@ -134,14 +137,14 @@ class LogPartition:
     @checked
     def check(
         self,
-        inverse_temperatures: ArrayLike | None = None,
+        temperatures: ArrayLike | None = None,
         hyperparameters: Mapping[str, Any] | None = None,
     ) -> None:
         """Raise ValueError if the values were computed for another grid or other hyperparameters.
 
         Parameters
         ----------
-        inverse_temperatures : array-like of shape (M,), optional
+        temperatures : array-like of shape (M,), optional
             The grid on which log C is needed.
         hyperparameters : mapping, optional
             The hyperparameters for which log C is needed.  Those that the attribute `made_for` does
@@ -153,38 +156,36 @@ class LogPartition:
             If the grid or a hyperparameter differs, or if the values are not one finite number for
             each temperature.  The message names what differs.
         """
-        own = check_inverse_temperatures(self.inverse_temperatures)
-        check_numbers(self.values, "values", own.shape)
+        grid = check_temperatures(self.temperatures)
+        check_numbers(self.values, "values", grid.shape)
         for name, kind in (("method", str), ("made_for", dict)):
             if not isinstance(vars(self)[name], kind):
                 raise BadParameter(name, f"a {kind.__name__}", vars(self)[name])
-        if inverse_temperatures is not None:
-            wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
-            if wanted.shape != own.shape:
+        if temperatures is not None:
+            needed = as_numbers(temperatures, "temperatures")
+            if needed.shape != grid.shape:
                 raise ValueError(
                     "This LogPartition was computed on a different grid from that of the fit. "
-                    f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
+                    f"'temperatures' has {len(grid)} points, expected {needed.size}."
                 )
-            differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # true for nan
-            if differ.size:
-                m = int(differ[0])
+            for m in np.flatnonzero(~(np.abs(needed - grid) <= 1e-12 * grid)):  # true for nan
                 raise ValueError(
                     "This LogPartition was computed on a different grid from that of the fit. "
-                    f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
+                    f"'temperatures'[{m}] is {grid[m]}, expected {needed[m]}."
                 )
-        for name, wanted in (hyperparameters or {}).items():
-            given = self.made_for.get(name)
-            if given is not None and wanted is not None and not _same(given, wanted):
+        for name, expected in (hyperparameters or {}).items():
+            value = self.made_for.get(name)
+            if value is not None and expected is not None and not _same(value, expected):
                 raise ValueError(
                     "This LogPartition was computed for different hyperparameters. "
-                    f"{name!r} is {shown(given)}, expected {shown(wanted)}."
+                    f"{name!r} is {shown(value)}, expected {shown(expected)}."
                 )
 
     def save(self, path: str | os.PathLike) -> None:
         """Write this object to a file that :meth:`load` can read."""
-        parts = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
-        del parts["made_for"]
-        arrays = {name: np.asarray(value) for name, value in parts.items() if value is not None}
+        fields = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
+        del fields["made_for"]
+        arrays = {name: np.asarray(value) for name, value in fields.items() if value is not None}
         wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
         if wrong:
             raise ValueError(
@@ -212,7 +213,7 @@ class LogPartition:
             else:
                 fields[name] = value
         possible = set(cls.__dataclass_fields__) - {"made_for"}
-        if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
+        if not {"temperatures", "values"} <= set(fields) <= possible:
             raise ValueError(
                 f"The file {os.fspath(path)!r} does not contain any LogPartition: it contains the "
                 f"arrays {sorted(fields)}."
@@ -220,14 +221,15 @@ class LogPartition:
         return cls(**fields, made_for=made_for)
 
 
-def _same(given: Any, wanted: Any) -> bool:
-    given, wanted = as_array(given), as_array(wanted)
-    if given.dtype.kind in "biuf" and wanted.dtype.kind in "biuf":
+def _same(value: Any, expected: Any) -> bool:
+    value = as_array(value)
+    expected = as_array(expected)
+    if value.dtype.kind in "biuf" and expected.dtype.kind in "biuf":
         try:
-            return bool(np.all(np.isclose(given, wanted, rtol=1e-12, atol=0)))
+            return bool(np.all(np.isclose(value, expected, rtol=1e-12, atol=0)))
         except ValueError:  # the shapes cannot be broadcast
             return False
-    return bool(np.array_equal(given, wanted))
+    return bool(np.array_equal(value, expected))
 
 
 def shown(value: Any) -> str:

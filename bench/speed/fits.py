@@ -353,9 +353,9 @@ def estimate_partition(method: str) -> Any:
     from annealvi.partition import exponential_grid, log_partition
 
     prior = LDAPrior(3, 20, [8, 12], doc_topic_prior=0.3, topic_word_prior=0.2)
-    inverse = exponential_grid(5, 6)
+    temperatures = exponential_grid(5, 6)
     result = log_partition(
-        prior, inverse, method, n_samples=10, n_theta=10, random_state=0, n_jobs=2
+        prior, temperatures, method, n_samples=10, n_theta=10, random_state=0, n_jobs=2
     )
     return {"values": result.values, "error": result.standard_error}
 

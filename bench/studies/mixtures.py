@@ -71,7 +71,7 @@ def shape_sets() -> dict[str, NDArray[np.float64]]:
     columns = [np.outer(np.ones(4), column).ravel() for column in np.eye(4)]
     random = np.random.RandomState(5).random_sample((8, 16)) < 0.35
     return {
-        "shipped": load_shapes(),
+        "shipped": load_shapes().data,
         "bars": np.array(rows + columns),
         "random": random.astype(np.float64),
     }
@@ -100,7 +100,7 @@ def factors(n_seeds: int) -> None:
                     **options,
                 ).fit(toy.data)
                 bounds.append(fmm.lower_bound_)
-                n_recovered.append(component_recovery(fmm.components_, toy.components)[0])
+                n_recovered.append(component_recovery(toy.components, fmm.components_)[0])
             seconds = (time.perf_counter() - began) / n_seeds
             best = np.maximum(best, bounds)
             print(
@@ -128,7 +128,7 @@ def dimensions(n_seeds: int) -> None:
                 toy = make_shape_mixture(n_samples, shapes=patterns, random_state=seed)
                 fmm = TemperedFMM(8, random_state=seed, **options).fit(toy.data)
                 bounds.append(fmm.lower_bound_)
-                n_recovered.append(component_recovery(fmm.components_, toy.components)[0])
+                n_recovered.append(component_recovery(toy.components, fmm.components_)[0])
             print(
                 f"D={n_features:4d} N={n_samples:5d} {method:20s}"
                 f" T from {fmm.temperature_path_[0]:5.2f}   ELBO/N {np.mean(bounds):8.1f}"

@@ -44,8 +44,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from annealvi import Annealed, Fixed, LocalVariational, TemperedLDA, Variational
+from annealvi.callbacks import HeldOut
 from annealvi.datasets import load_corpus, load_images, make_shape_mixture
-from annealvi.metrics import HeldOut, component_recovery, document_completion
+from annealvi.metrics import component_recovery, document_completion
 from annealvi.model import LocalStep
 from annealvi.temperature import Temperature
 from bench import parser
@@ -160,7 +161,7 @@ def shapes(seed: int, local: bool, of_globals: bool) -> int:
             rest = X - nu @ m + np.outer(nu[:, k], m[k])
             s[k] = 1 / (1 / prior + b_global / noise_variance * nu[:, k].sum())
             m[k] = s[k] * b_global / noise_variance * (nu[:, k] @ rest)
-    return component_recovery(m, toy.components)[0]
+    return component_recovery(toy.components, m)[0]
 
 
 def tempered_parts(seed: int, n: int = 0) -> dict[str, Any]:

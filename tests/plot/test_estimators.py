@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA, plot
+from annealvi.callbacks import HeldOut
 from annealvi.datasets import make_topic_corpus
-from annealvi.metrics import HeldOut
 from annealvi.topics import choose_n_topics
 from tests.asserts import refused
 from tests.marks import cases
@@ -131,5 +131,5 @@ def test_means_and_standard_deviations_of_a_choice(choice):
         ValueError, match=r"'axes' must contain an Axes for each measure. Got 2 Axes for 5"
     ):
         plot.plot_choice(choice, axes=own[0, :2])
-    message = r"'choice' must be a Choice, the result of .*choose_n_topics\(X, ks\)"
-    refused(message, plot.plot_choice, {"ks": KS}, error=TypeError)
+    message = r"'choice' must be a Choice, the result of .*choose_n_topics\(documents\)"
+    refused(message, plot.plot_choice, {"n_topics": KS}, error=TypeError)

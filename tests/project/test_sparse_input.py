@@ -20,8 +20,9 @@ import pytest
 from sklearn.base import clone
 
 from annealvi import TemperedLDA, TemperedMultinomialMixture
+from annealvi.callbacks import HeldOut
 from annealvi.corpus import to_gensim
-from annealvi.metrics import HeldOut, document_completion, split_tokens, topic_coherence
+from annealvi.metrics import document_completion, split_tokens, topic_coherence
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import log_partition
 from annealvi.topics import TopicModel, choose_n_topics, describe
@@ -57,7 +58,7 @@ def core() -> dict[str, Call]:
         | methods(mixture, "TemperedMultinomialMixture", "transform", "bic", "predict_proba")
         | {
             "posterior_log_partition": lambda Z: lda.posterior_log_partition([1.0, 0.5], Z),
-            "log_partition": lambda Z: log_partition(lda, [1.0, 0.5], "posterior", data=Z),
+            "log_partition": lambda Z: log_partition(lda, [1.0, 2.0], "posterior", data=Z),
             "split_tokens": split_tokens,
             "document_completion": lambda Z: document_completion(lda, Z),
             "HeldOut": HeldOut,
