@@ -179,7 +179,7 @@ def tree(tmp_path_factory):
     ("state.fit.model.partition", None, "partition' must be there if and only if T needs it"),
     ("state.fit.model.rng.pos", 625, "pos' must be an int in the range"),
     ("state.fit.model.alpha", np.ones(3), "alpha' must be a float or an array of shape"),
-    ("state.fit.results.sample.indices", None, "sparse matrix state.fit.results.sample of"),
+    ("state.fit.results.sample.indices", None, "sparse matrix results.sample of the file"),
     ("state.fit.temperature.temperature", 2.0, "temperature' must be a temperature"),
     ("state.feature_names_in", [], "feature_names_in' must be an array of strings"),
 )

@@ -36,8 +36,9 @@ from annealvi.checks import (
     naming,
 )
 from annealvi.exceptions import BadParameter
-from annealvi.inference import Callbacks, Fingerprint, Monitor, Runs
+from annealvi.inference import Callbacks, Monitor
 from annealvi.inference.fitted import Fitted, Found, reads
+from annealvi.inference.runs import Fingerprint, Runs
 from annealvi.lda.fit import Fit, MergedFit, fit_portion, prepare_portion
 from annealvi.lda.plan import plan_fit
 from annealvi.lda.settings import (
