@@ -100,8 +100,8 @@ class TemperedLDA(LocalLDA):
         ----------
         X : dask array, or list of Delayed objects, futures or paths; or documents in memory
             The blocks of an array, or the items of a list, must be CSR matrices with a column for
-            each word.  A path is a folder that :func:`annealvi.corpus.write` wrote and that workers
-            can open.  Documents in memory are fitted in this process, without a client.
+            each word.  A path is a folder that :func:`annealvi.corpus.write_corpus` wrote and that
+            workers can open.  Documents in memory are fitted in this process, without a client.
         y : Ignored
         resume : path, optional
             A checkpoint from which the fit is resumed; by default `checkpoint`, if the file exists.
@@ -229,7 +229,8 @@ class TemperedLDA(LocalLDA):
         tempering = self._state.tempering(temperature)
         with reading(self):
             documents = self._documents(X)
-            return self._state.elbo(documents, tempering, topics=self._scores_topics)
+            engine = self._engine_for(self._state, documents)
+            return self._state.elbo(engine, documents, tempering, topics=self._scores_topics)
 
     @checked
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
@@ -246,8 +247,13 @@ class TemperedLDA(LocalLDA):
         check_flag(sub_sampling, "sub_sampling")
         population = float(self.total_samples) if sub_sampling else None
         with reading(self):
-            options = {"population": population, "topics": self._scores_topics}
-            return self._state.perplexity(self._documents(X), **options)
+            documents = self._documents(X)
+            return self._state.perplexity(
+                self._engine_for(self._state, documents),
+                documents,
+                population=population,
+                topics=self._scores_topics,
+            )
 
     def to_local(self) -> LocalLDA:
         """Return an :class:`annealvi.TemperedLDA` with the same parameters and fitted topics.

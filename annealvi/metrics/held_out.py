@@ -19,13 +19,9 @@ from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_whole
 from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
-from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda import LDA, CPUEngine, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
-
-
-def usual_prior(n_topics: int) -> float:
-    """Return the default priors: 1/K up to ten topics, 0.1 up to thirty topics, otherwise 3/K."""
-    return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
+from annealvi.models.lda.priors import usual_prior
 
 
 def proportions(
@@ -40,12 +36,15 @@ def proportions(
     beta = np.array(topic_weights(components, "components_"), dtype=dtype)
     beta /= beta.sum(axis=1, keepdims=True)
     np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # positive: the model computes logarithms
-    options = LocalOptions(MOST_SWEEPS, token_tolerance=TOLERANCE)
-    model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, topic_estimate="map")
-    model.topics.assign(beta)
-    documents = model.documents
+    options = LocalOptions(MOST_SWEEPS, TOLERANCE, by_topic=False)
+    model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, estimate="map")
+    model.assign(beta)
+    engine = CPUEngine()
     words = X.astype(dtype)
-    gamma = infer_collapsed(documents, words) if method == "cvb0" else documents.infer(words)
+    if method == "cvb0":
+        gamma = infer_collapsed(engine, model, words)
+    else:
+        gamma = engine.infer(model, words)
     theta: NDArray[np.float64] = gamma / gamma.sum(axis=1, keepdims=True)
     return theta
 

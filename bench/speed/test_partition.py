@@ -23,11 +23,15 @@ from annealvi.partition import even_grid, exponential_grid, log_partition
 from annealvi.partition.estimate import PowerGrid
 from bench.speed.pairs import run
 
-V, K, N_THETA, N_TEMPERATURES = 8_000, 500, 100, 100
+V = 8_000
+K = 500
+N_THETA = 100
+N_TEMPERATURES = 100
 N_BETA = 4
 GRIDS = {"even in 1/T": even_grid, "exponential": exponential_grid}
 ALPHA = 0.1
-DOCUMENTS, WORDS = 1_000, 80
+DOCUMENTS = 1_000
+WORDS = 80
 
 threads = pytest.mark.parametrize("n_threads", [1, 2])
 
@@ -39,7 +43,8 @@ def test_sums_of_powers(benchmark, kind, n_threads):
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.full(K, ALPHA), N_THETA) @ rng.dirichlet(np.full(V, 0.1), K)
     b = 1 / GRIDS[kind](10, N_TEMPERATURES)
-    grid, padded = PowerGrid(b), padded_rows(np.log(P), np.float64, -np.inf)
+    grid = PowerGrid(b)
+    padded = padded_rows(np.log(P), np.float64, -np.inf)
 
     def by_numpy():
         return np.stack([(P**x).sum(axis=1) for x in b], axis=1)
@@ -65,10 +70,10 @@ def estimate(rng, b, eta):
         theta = rng.dirichlet(np.full(K, ALPHA), N_THETA)
         P = theta @ beta
         logs = WORDS * np.log(np.stack([(P**x).sum(axis=1) for x in b], axis=1))
-        most = logs.max(axis=0)
-        estimates[s] = DOCUMENTS * (most + np.log(np.exp(logs - most).mean(axis=0)))
-    most = estimates.max(axis=0)
-    return most + np.log(np.exp(estimates - most).mean(axis=0))
+        largest = logs.max(axis=0)
+        estimates[s] = DOCUMENTS * (largest + np.log(np.exp(logs - largest).mean(axis=0)))
+    largest = estimates.max(axis=0)
+    return largest + np.log(np.exp(estimates - largest).mean(axis=0))
 
 
 @pytest.mark.parametrize("eta", [0.1, 0.01, 1 / 500])

@@ -34,7 +34,7 @@ def test_a_folder_for_a_paper(call, model, jsonl, rows):
     assert table.share.to_numpy() == pytest.approx(summary.topic_shares[table.index])
     trust = pd.read_csv(folder / "trust.csv", index_col="topic")
     assert trust.support.to_numpy() == pytest.approx(summary.support[table.index])
-    assert "stability" not in trust and trust.index.tolist() == table.index.tolist()
+    assert "similarity" not in trust and trust.index.tolist() == table.index.tolist()
     assert r"a \& b & " in (folder / "topics.tex").read_text(encoding="utf-8")
     by = pd.read_csv(folder / "by_group.csv", index_col=0)
     expected = summary.by_group([row["kind"] for row in rows])["a & b"].to_numpy()
@@ -92,7 +92,7 @@ def test_the_difference_of_two_values(call, tmp_path):
     words = [f"word{n}" for n in range(20)]
     np.savez(tmp_path / "c.npz", vocab=words, side=["a", "b"] * 30, **arrays)
     model = tmp_path / "m.safetensors"
-    call("fit", tmp_path / "c.npz", "--topics", 2, "--model", model, "--quiet")
+    call("fit", tmp_path / "c.npz", "--n-topics", 2, "--model", model, "--quiet")
     done = call("paper", model, tmp_path / "c.npz", "--formula", "~ side", "--quiet")
     table = pd.read_csv(done.place / "paper" / "effects_side.csv")
     assert table.estimate.is_monotonic_decreasing and len(table) == 2

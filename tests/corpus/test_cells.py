@@ -142,17 +142,19 @@ def test_back_into_anndata(adata, tmp_path):
     inside = {(*GENES[::-1], "other")[j] for j in np.flatnonzero(found.varm["in_topics"][:, 0])}
     assert inside == set(summary.members(0)["word"])
     table = summary.document_table
-    assert table.index.tolist() == CELLS and table.topic.iloc[0] is None
-    assert found.obs["topic"].astype(object).tolist()[1:] == table.topic.tolist()[1:]
-    rows = np.arange(1, 40), summary.clusters[1:]
-    assert_array_equal(found.obs["topic_certainty"][1:], summary.shares[rows])
-    assert np.isnan(found.obs["topic_certainty"].iloc[0])
+    assert table.index.tolist() == CELLS and table.iloc[0, :3].isna().all()
+    topics = summary.document_topics[1:]
+    assert found.obs["topic"].tolist()[1:] == table.topic.tolist()[1:] == topics.tolist()
+    assert found.obs["topic_label"].tolist()[1:] == [summary.labels[k] for k in topics]
+    assert table.label.tolist()[1:] == found.obs["topic_label"].tolist()[1:]
+    assert_array_equal(found.obs["topic_share"][1:], summary.shares[np.arange(1, 40), topics])
+    assert np.isnan(found.obs["topic_share"].iloc[0])
     assert found.uns["topics"]["labels"].tolist() == [*summary.labels]
     assert_array_equal(summary.word_table.loc[GENES].to_numpy().T, summary.topics)
     refused("an AnnData of the 40 cells", summary.to_anndata, adata[:3])
     assert_array_equal(summary.to_anndata().X.toarray(), adata.X.toarray())
     by = summary.by_group(adata.obs["kind"][::-1])  # by the names of cells
-    assert by.loc["a"].iloc[1:].idxmax() == table.topic["cell3"]
+    assert by.loc["a"].iloc[1:].idxmax() == table.label["cell3"]
 
 
 def test_members_are_those_above_the_threshold():
@@ -238,7 +240,7 @@ def test_the_command(adata, tmp_path, capsys):
     adata.layers["counts"], adata.X = adata.X, adata.layers["log"]
     adata.write_h5ad(cells)
     layer = ["--layer", "counts"]
-    assert main(["fit", str(cells), *layer, "--topics", "3", "--model", str(model)]) == 0
+    assert main(["fit", str(cells), *layer, "--n-topics", "3", "--model", str(model)]) == 0
     assert "gene" in capsys.readouterr().out
     assert main(["label", str(model), str(cells), *layer]) == 0
     rows = capsys.readouterr().out.splitlines()
@@ -247,12 +249,12 @@ def test_the_command(adata, tmp_path, capsys):
     assert main(["label", str(model), str(cells), *layer, "--output", str(out)]) == 0
     found = anndata.read_h5ad(out)
     assert found.obsm["X_topics"].shape == (40, 3) and "kind" in found.obs
-    assert main(["fit", str(cells), "--topics", "3"]) == 2
+    assert main(["fit", str(cells), "--n-topics", "3"]) == 2
     assert "integer counts" in capsys.readouterr().err
 
 
 def test_the_command_reads_a_folder_of_10x(folder, tmp_path, capsys):
     model = tmp_path / "m.safetensors"
-    assert main(["fit", str(folder), "--topics", "3", "--model", str(model)]) == 0
+    assert main(["fit", str(folder), "--n-topics", "3", "--model", str(model)]) == 0
     assert main(["label", str(model), str(folder), "--shares"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("cell39,")

@@ -53,7 +53,7 @@ def test_seeds_and_a_number_that_is_chosen():
     assert model.choice_.recommended == len(model.components_)
     assert_array_equal(model.topic_similarity_, expected.topic_similarity_)
     methods = describe(model, X).methods()
-    assert f"was chosen from {', '.join(map(str, model.choice_.ks))} by" in methods
+    assert f"was chosen from {', '.join(map(str, model.choice_.n_topics))} by" in methods
     assert "vocabulary was learned from" not in methods
     assert "Seed words were used for the topics first and second." in methods
 
@@ -61,7 +61,7 @@ def test_seeds_and_a_number_that_is_chosen():
 def test_all_given_words_are_counted_in_texts(tmp_path):
     counts = [[2, 1, 0], [0, 1, 2], [1, 0, 1]]
     model = TopicModel(1, random_state=0).fit_counts(counts, ["the", "moon", "US"])
-    model.save(tmp_path / "m")
+    annealvi.save(model, tmp_path / "m")
     for found in (model, annealvi.load(tmp_path / "m")):
         assert found.counts(["The moon of the US", "us"]).toarray().tolist() == [[1, 1, 1], [0] * 3]
     model.fit_counts(counts, ["the", "moon", "us"])
@@ -72,14 +72,14 @@ def test_all_given_words_are_counted_in_texts(tmp_path):
 
 
 def test_a_file_an_edit_and_a_summary(tmp_path):
-    COUNTED.save(tmp_path / "m")
+    annealvi.save(COUNTED, tmp_path / "m")
     loaded = annealvi.load(tmp_path / "m")
     assert_array_equal(loaded.transform(TEXTS), COUNTED.transform(TEXTS))
     assert_array_equal(loaded.predict(TEXTS), COUNTED.predict(TEXTS))
     summary = describe(loaded, X)
     assert_array_equal(summary.feature_names, WORDS)
     assert_array_equal(summary.shares, describe(loaded, TEXTS).shares)
-    assert_array_equal(summary.clusters, COUNTED.predict(TEXTS))
+    assert_array_equal(summary.document_topics, COUNTED.predict(TEXTS))
     merged, lda = merge_topics(loaded, [[0, 1]]), loaded.lda_
     assert isinstance(merged, TopicModel) and merged.transform(TEXTS).shape == (40, 2)
     for documents in (X, TEXTS):

@@ -64,7 +64,7 @@ def chosen():
 @cases(
     "way, value, message",
     ("choice", 5, "must be a dict"),
-    ("choice.ks", np.array([5.0, 2.0]), "must be an array of int64"),
+    ("choice.n_topics", np.array([5.0, 2.0]), "must be an array of int64"),
     ("choice.measures", {}, "held_out_log_likelihood' is missing"),
     ("choice.recommended", 0, "must be an int in the range"),
     ("choice.criterion", "best", "must be one of"),
@@ -93,5 +93,5 @@ def test_a_vectorizer_that_opens_files_is_not_written(tmp_path):
     with pytest.raises(
         TypeError, match=r"A model whose vectorizer has input='filename' cannot be saved"
     ):
-        model.fit(names).save(tmp_path / "model")
+        storage.save(model.fit(names), tmp_path / "model")
     assert not (tmp_path / "model").exists()
