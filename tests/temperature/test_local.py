@@ -72,6 +72,7 @@ def test_documents_are_scaled_to_a_level_and_clipped(level):
         assert np.exp(np.mean(np.log(scaled[n_units > 0]))) == pytest.approx(level, rel=0.02)
 
 
+@pytest.mark.filterwarnings("ignore:The occurrence of roundoff error")
 @pytest.mark.parametrize("prior", [(0.2, 1), (0.5, 0.5), (1, 1), (2, 1.5), (20, 5)])
 def test_continuous_temperatures_are_an_integral(prior):
     """Against SciPy's adaptive quadrature, whose rules know the singular ends of the prior."""
