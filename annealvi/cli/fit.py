@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.base import clone
 
 from annealvi._optional import import_optional
+from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
 from annealvi.cli.models import check_output, counts_of, described, print_topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
-from annealvi.progress import ProgressBar
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
@@ -113,7 +113,7 @@ def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -
     else:
         say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))
-        model.set_params(clusters=False).fit_counts(corpus.counts, numbers)
+        model.set_params(single_topic=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
         say(chosen, f"{len(model.components_)} topics were chosen: {model.choice_.rule}")
     if corpus.texts is None and corpus.words is None:

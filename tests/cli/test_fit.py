@@ -54,7 +54,7 @@ def test_columns_are_joined(call, table, jsonl):
 def test_the_model_is_that_of_the_library(call, jsonl, rows):
     done = call("fit", jsonl, "--n-topics", 3, "--model", "topics.safetensors", "--random-state", 5)
     assert "wrote topics.safetensors\n" in done.err
-    model = annealvi.TopicModel.load("topics.safetensors")
+    model = annealvi.load("topics.safetensors")
     texts = [row["text"] for row in rows]
     expected = annealvi.TopicModel(3, random_state=5).fit(texts)
     np.testing.assert_array_equal(model.components_, expected.components_)

@@ -91,7 +91,9 @@ def test_compare(call, model, jsonl, tmp_path):
     rows = done.out.splitlines()[2:5]
     assert all(float(row.split()[0]) > 0.5 for row in rows)
     strange = tmp_path / "strange"
-    annealvi.TopicModel(2, random_state=0).fit(["red blue", "green yellow"] * 3).save(strange)
+    annealvi.save(
+        annealvi.TopicModel(2, random_state=0).fit(["red blue", "green yellow"] * 3), strange
+    )
     failed = call("compare", model, strange)
     assert failed.status == 2 and "have no word in common" in failed.err
 

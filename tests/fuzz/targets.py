@@ -34,12 +34,10 @@ from annealvi import (
 )
 from annealvi import corpus as corpora
 from annealvi import proximity as prox
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint, HeldOut, ProgressBar
 from annealvi.exceptions import DivergenceError
 from annealvi.files import read, write
-from annealvi.metrics import HeldOut
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.progress import ProgressBar
 from annealvi.scale.engines import SerialEngine
 from annealvi.schedules import Exponential, Linear
 from annealvi.topics import TopicVectorizer, choose_n_topics, describe
@@ -57,7 +55,7 @@ COVARIATES = {"x": np.arange(20.0), "g": ["a", "b"] * 10}
 POINT_MODELS = (TemperedFMM, TemperedGaussianMixture, prox.BernoulliFactorModel)
 DASK, DEEP = "annealvi.dask", "annealvi.deep"
 #: What the library makes or calls itself, with what it has checked; and a base class.
-EXEMPT = {"Ascent", "Bernoulli", "Choice", "Draws", "PowerGrid", "Temperature", "TopicSummary"}
+EXEMPT = {"Ascent", "Bernoulli", "Choice", "Temperature", "TopicSummary"}
 EXEMPT |= {"Effects", "Refits", "Scores", "Sheet"}
 NOT_FUZZED = {"annealvi.model", "annealvi.inference", "annealvi.deep.energies"}
 INNER = {
