@@ -151,7 +151,7 @@ def photograph_report() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "topics.html"
         groups = texts.target_names[texts.target]
-        summary().to_html(page, title="3,000 abstracts", times=texts.created, groups=groups)
+        summary().write_report(page, title="3,000 abstracts", times=texts.created, groups=groups)
         for name, (width, height, scale, is_dark) in PHOTOGRAPHS.items():
             options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
             options += ["--virtual-time-budget=4000", f"--window-size={width},{height}"]

@@ -26,7 +26,7 @@ from scipy import sparse
 from annealvi import TemperedLDA
 from annealvi.datasets import DATA_VARIABLE, load_arxiv_abstracts
 from annealvi.topics import describe
-from annealvi.topics.trust import LEAST_STABILITY, match
+from annealvi.topics.trust import LEAST_SIMILARITY, match
 from bench import parser
 from bench.markdown import table
 
@@ -56,7 +56,7 @@ def weak(name: str, X: sparse.csr_matrix, n_topics: int, n_seeds: int) -> list[l
             drawn = X[rng.integers(X.shape[0], size=X.shape[0])]
             fit = TemperedLDA(n_topics, random_state=100 * (1 + seed) + number).fit(drawn)
             cosines.append(match(lda.components_, fit.components_))
-        back += (np.median(cosines, axis=0) >= LEAST_STABILITY).tolist()
+        back += (np.median(cosines, axis=0) >= LEAST_SIMILARITY).tolist()
     rows, came = [], np.array(back)
     for known, marked in marks.items():
         is_weak = np.array(marked)

@@ -325,7 +325,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "refits": one_of(0, 2, -1),
     "covariate": one_of("x", "g", "no"),
     "bounds": one_of([0.1, 0.5], [0.5], [], [0.5, 0.1]),
-    "ks": one_of([2], [1, 3], (3,), np.array([2, 3]), range(1, 3)),
+    "choose_n_topics.n_topics": one_of([2], [1, 3], (3,), np.array([2, 3]), range(1, 3)),
     **dict.fromkeys(["document_lengths", "lengths"], st.lists(st.integers(0, 40), max_size=5)),
     "TemperedFMM.predictive_score.observed": one_of(np.arange(WORDS) < 3, np.ones(WORDS, bool)),
     "made_for": one_of({}, {"n_words": 3}, {"alpha": 1.0}),
@@ -505,7 +505,7 @@ def arguments(t: Trial, function: Any, owner: str, module: str, cls: Any = None)
         always = parameters[name].default is parameters[name].empty or name in s.MOST
         if name == wrong:
             given[name] = t.draw(odd_for(name))
-        elif always or name in ("ks", "client", "data_home") or t.seldom(4):
+        elif always or name in ("n_topics", "client", "data_home") or t.seldom(4):
             value = _made(t, name, owner, module, given)
             if value is None:
                 values = usual(name, parameters[name], function, owner)

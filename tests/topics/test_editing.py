@@ -214,7 +214,9 @@ def test_wrong_topics(lda, topics, message):
 
 @pytest.mark.parametrize("n", [0, 7, 2.0, "a", True, 10**400])
 def test_wrong_numbers(lda, n):
-    refused(r"'n' parameter of reduce_topics must be an int in .*\[1, 6\]", reduce_topics, lda, n)
+    refused(
+        r"'n_topics' parameter of reduce_topics must be an int in .*\[1, 6\]", reduce_topics, lda, n
+    )
     if n not in (7, True):
         message = "'max_iter' parameter of refine_topics must be an int in"
         refused(message, refine_topics, lda, X, max_iter=n)
@@ -222,7 +224,7 @@ def test_wrong_numbers(lda, n):
 
 def test_other_words_and_documents_without_words(lda):
     refused("X has 59 features, but TemperedLDA is expecting 60", refine_topics, lda, X[:, :59])
-    message = "'X' parameter of reduce_topics must be documents that contain words"
+    message = "'documents' parameter of reduce_topics must be documents that contain words"
     refused(message, reduce_topics, lda, 3, np.zeros((2, 60)))
 
 
