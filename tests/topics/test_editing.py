@@ -108,7 +108,7 @@ def test_reduce_finds_the_copies_of_each_topic():
     copies = np.vstack([CORPUS.topics, CORPUS.topics]) * 1000 + rng.uniform(0.01, 0.2, (8, 60))
     model = with_topics(copies, topic_word_prior=0.01)
     reduced = reduce_topics(model, 4)
-    assert component_recovery(reduced.components_, CORPUS.topics, threshold=0.99)[0] == 4
+    assert component_recovery(CORPUS.topics, reduced.components_, threshold=0.99)[0] == 4
     # in the order of the first copies
     cosines = np.corrcoef(np.vstack([reduced.components_, CORPUS.topics]))[:4, 4:]
     assert_array_equal(cosines.argmax(axis=1), range(4))
