@@ -64,7 +64,7 @@ def _with_accents(text: str) -> str:
         plain = match["letter"]
         is_quote = match["sign"] in quotes and not match["brace"] and match[0][0] != "{"
         composed = unicodedata.normalize("NFC", plain + COMBINING[match["sign"] or match["name"]])
-        begins = not text[: match.start()][-1:].isalpha()
+        begins = not match.string[: match.start()][-1:].isalpha()
         return match[0] if len(composed) > 1 or (is_quote and begins) else composed
 
     text = ACCENT.sub(letter, ESCAPED.sub("'", text))

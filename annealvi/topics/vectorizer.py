@@ -374,9 +374,7 @@ class Vocabulary:
             text += f" clean: {gone} were removed."
         n_joined = sum("_" in word for word in self.words.tolist())
         if n_joined:
-            text += (
-                f" {n_joined:,} words contain underscores, each of which is counted as one word."
-            )
+            text += f" Words with underscores ({n_joined:,}) are counted as one word each."
         if self.n_repeated:
             these = "document repeats" if self.n_repeated == 1 else "documents repeat"
             text += f" {self.n_repeated:,} {these} an earlier document exactly."

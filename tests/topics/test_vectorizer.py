@@ -180,7 +180,7 @@ SIGNS = {
     "The _Nautilus_ of __Great Eastern__ and _init_": "the nautilus of great eastern and init",
     "*moon* **sun** ~sky~ new_york x_ _y": "moon sun sky new_york",
     "s\u0332t\u0332a\u0332r\u0332 s\u0336u\u0336n\u0336 за\u0301мок": "star sun замок",
-    "planets\u00b9\u00b2 CO\u2082 \U0001d5ef\U0001d5fc\U0001d5f9\U0001d5f1 \ufb01nance": "planets co2 bold finance",
+    "planets\u00b9\u00b2 CO\u2082 \U0001d5ef\U0001d5f2 \ufb01nance": "planets co2 be finance",
     "we'll we\u2019ve they\u02bcre I`ll WE'VE you 're": "we we they we you",
     "don't isn\u2019t won\u02bct can\u2032t o'clock veil llama": "clock veil llama",
 }
