@@ -142,7 +142,7 @@ def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def lagrange_weights(n_points: int, at: NDArray) -> NDArray[np.float64]:
     """The weights that interpolate from the points 0, 1, ..., n_points - 1 to places `at`."""
-    points = np.arange(n_points)
+    points = np.arange(n_points, dtype=np.int64)
     same = np.eye(n_points, dtype=bool)
     differences = np.where(same, 1.0, points[:, None] - points)
     distances = np.where(same, 1.0, at[:, None, None] - points)
@@ -193,26 +193,28 @@ class PowerGrid:
         b = np.array(inverses, dtype=np.float64)
         self.inverses = b
         step = (b[-1] - b[0]) / max(1, len(b) - 1)
-        even = b[0] + step * np.arange(len(b))
+        even = b[0] + step * np.arange(len(b), dtype=np.int64)
         self._interpolation: sparse.csr_matrix | None = None
         if step != 0 and np.allclose(b, even, rtol=1e-13, atol=0):
             self._follow(float(b.min()), abs(step), len(b), descending=step < 0)
         else:
             self._cover(b)
         self.points = np.add.outer(self._starts, np.zeros(self._size))
-        self.points = (self.points + np.outer(self._steps, np.arange(self._size))).ravel()
+        self.points = (
+            self.points + np.outer(self._steps, np.arange(self._size, dtype=np.int64))
+        ).ravel()
         self.n_points = len(self.points)
 
     def _follow(self, low: float, step: float, size: int, descending: bool) -> None:
         """Divide an evenly spaced grid into panels so short that rounding errors are small."""
         n_panels = -(-size // _MOST_STEPS)
         self._size = -(-size // n_panels)
-        self._starts = low + step * self._size * np.arange(n_panels)
+        self._starts = low + step * self._size * np.arange(n_panels, dtype=np.int64)
         self._steps = np.full(n_panels, step)
         if descending or n_panels > 1:
-            order = np.arange(size)[:: -1 if descending else 1]
+            order = np.arange(size, dtype=np.int64)[:: -1 if descending else 1]
             shape = size, n_panels * self._size
-            entries = np.ones(size), (np.arange(size), order)
+            entries = np.ones(size), (np.arange(size, dtype=np.int64), order)
             self._interpolation = sparse.csr_matrix(entries, shape=shape)
 
     def _cover(self, b: NDArray[np.float64]) -> None:
@@ -247,8 +249,10 @@ class PowerGrid:
         place = (b - self._starts[panel]) / self._steps[panel]
         first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)
         weights = lagrange_weights(_ORDER, place - first)
-        rows = np.repeat(np.arange(len(b)), _ORDER)
-        columns = np.add.outer(panel * self._size + first, np.arange(_ORDER)).ravel()
+        rows = np.repeat(np.arange(len(b), dtype=np.int64), _ORDER)
+        columns = np.add.outer(
+            panel * self._size + first, np.arange(_ORDER, dtype=np.int64)
+        ).ravel()
         self._interpolation = sparse.csr_matrix(
             (weights.ravel(), (rows, columns)), shape=(len(b), n_panels * self._size)
         )
