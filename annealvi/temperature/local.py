@@ -223,10 +223,12 @@ class LocalVariational(Learned):
         n_points = max(STENCIL, size // 2)
         self._inverses = (np.arange(n_points, dtype=np.int64) + 0.5) / n_points
         places = self._nodes * n_points - 0.5
-        first = np.clip(np.round(places).astype(int) - STENCIL // 2, 0, n_points - STENCIL)
-        stencils = np.add.outer(np.arange(STENCIL), first)
+        first = np.clip(np.round(places).astype(np.int64) - STENCIL // 2, 0, n_points - STENCIL)
+        stencils = np.add.outer(np.arange(STENCIL, dtype=np.int64), first)
         self._interpolation = np.zeros((n_points, size))
-        self._interpolation[stencils, np.arange(size)] = lagrange_weights(STENCIL, places - first).T
+        self._interpolation[stencils, np.arange(size, dtype=np.int64)] = lagrange_weights(
+            STENCIL, places - first
+        ).T
 
     def _sizes(self, model: Any) -> dict[str, int]:
         return {"M": int(self.grid)}
