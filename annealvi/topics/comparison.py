@@ -1,0 +1,142 @@
+"""Comparison of two models: topics that match, split, were merged, vanished or are new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import cosine_similarity
+
+from annealvi._optional import import_optional
+from annealvi.checks import checked
+from annealvi.exceptions import BadParameter
+from annealvi.topics.source import Source
+from annealvi.topics.trust import LEAST_STABILITY, pairs
+
+
+@checked
+def compare_topics(model: Any, other: Any) -> Any:
+    r"""Compare the topics of two models, which need not have the same words or number of topics.
+
+    Use this function to find out what a second fit, more documents or another number of topics
+    changed, or to compare models of two corpora.
+
+    Parameters
+    ----------
+    model, other : fitted topic models
+        Any models that :func:`annealvi.topics.describe` accepts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each finding, sorted by ``kind`` and then by ``cosine``, largest first:
+
+        - ``matched``: a topic of each model, with a cosine of at least 0.7;
+        - ``split``: a topic of `model` that is more similar to several topics of `other` together
+          than to any one of them;
+        - ``merged``: several topics of `model` that are together more similar to one topic of
+          `other` than any one of them;
+        - ``vanished``: a topic of `model` without such a counterpart in `other`;
+        - ``new``: a topic of `other` without such a counterpart in `model`.
+
+        ``topics`` and ``others`` list the numbers of the topics in the two models, ``label`` and
+        ``other_label`` their labels, and ``cosine`` is the cosine of the word probabilities.  For
+        topics that vanished or are new it is the cosine to the most similar topic, which is not
+        listed.
+
+    Raises
+    ------
+    TypeError
+        If `model` or `other` is not a topic model.
+    ValueError
+        If the models have no word in common.
+
+    Notes
+    -----
+    Probabilities are compared for the words that both models contain.  Topics are matched one to
+    one, to maximise the sum of the cosines.  To find splits, each topic of `other` is assigned to
+    the most similar topic of `model`, and the assigned topics are added to a mixture, weighted by
+    their sizes and in the order of their cosines, as long as the cosine of the mixture increases.
+    The topic is split if the mixture has at least two topics and a cosine of at least 0.7.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.topics import compare_topics, merge_topics
+    >>> X = make_topic_corpus(200, 50, 4, random_state=0).data
+    >>> lda = TemperedLDA(4, random_state=0).fit(X)
+    >>> compare_topics(lda, merge_topics(lda, [[1, 2]]))[["kind", "topics", "others"]]
+          kind  topics others
+    0  matched     [0]    [0]
+    1  matched     [3]    [2]
+    2   merged  [1, 2]    [1]
+    """
+    pandas = import_optional("pandas", "compare_topics")
+    first = Source(model)
+    second = Source(other, "other")
+    _, mine, yours = np.intersect1d(
+        first.words.astype(str), second.words.astype(str), return_indices=True
+    )
+    if not len(mine):
+        raise BadParameter(
+            "other", "a model that has words in common with 'model'", second.words[:5]
+        )
+    topics = first.topics[:, mine]
+    others = second.topics[:, yours]
+    cosines = cosine_similarity(topics, others)
+    findings = []
+    splits = _splits(topics, others, second.sizes, cosines)
+    merges = _splits(others, topics, first.sizes, cosines.T)
+    findings += [("split", [k], several, cosine) for k, several, cosine in splits]
+    findings += [("merged", several, [k], cosine) for k, several, cosine in merges]
+    explained = {k for _, own, _, _ in findings for k in own}
+    explained_others = {k for _, _, own, _ in findings for k in own}
+    for k, m, cosine in zip(*pairs(topics, others), strict=True):
+        if cosine >= LEAST_STABILITY and k not in explained and m not in explained_others:
+            findings.append(("matched", [int(k)], [int(m)], cosine))
+            explained.add(k)
+            explained_others.add(m)
+    largest = cosines.max(axis=1)
+    findings += [("vanished", [k], [], largest[k]) for k in _rest(topics, explained)]
+    largest = cosines.max(axis=0)
+    findings += [("new", [], [k], largest[k]) for k in _rest(others, explained_others)]
+    table = pandas.DataFrame(findings, columns=["kind", "topics", "others", "cosine"])
+    table["kind"] = pandas.Categorical(
+        table["kind"], ["matched", "split", "merged", "vanished", "new"]
+    )
+    for column, numbers, source in (("label", "topics", first), ("other_label", "others", second)):
+        table[column] = ["; ".join(source.labels[k] for k in own) for own in table[numbers]]
+    return table.sort_values(
+        ["kind", "cosine"], ascending=[True, False], kind="stable", ignore_index=True
+    )
+
+
+def _rest(topics: NDArray, explained: set[int]) -> list[int]:
+    """Return the topics that no finding explains."""
+    return [k for k in range(len(topics)) if k not in explained]
+
+
+def _splits(
+    topics: NDArray, others: NDArray, sizes: NDArray, cosines: NDArray
+) -> list[tuple[int, list[int], float]]:
+    """Return the topics that are split, the topics that they are split into, and the cosines."""
+    nearest = cosines.argmax(axis=0)
+    splits = []
+    for k, topic in enumerate(topics):
+        near = np.flatnonzero(nearest == k)
+        near = near[np.argsort(-cosines[k, near], kind="stable")]
+        mixture = np.zeros(topics.shape[1])
+        several: list[int] = []
+        cosine = 0.0
+        for m in near.tolist():
+            larger = mixture + sizes[m] * others[m]
+            increased = float(cosine_similarity([topic], [larger])[0, 0])
+            if increased > cosine:
+                mixture = larger
+                cosine = increased
+                several.append(m)
+        if len(several) > 1 and cosine >= LEAST_STABILITY:
+            splits.append((k, sorted(several), cosine))
+    return splits

@@ -1,0 +1,88 @@
+"""Phrases: words that occur side by side much more often than by chance, counted as one word.
+
+A phrase is written as its words, joined by spaces.  Two words are a collocation if their normalised
+pointwise mutual information (Bouma 2009) is large:
+
+    log [p(ab) / (p(a) p(b))] / -log p(ab),
+
+which is 1 if the words only occur side by side, and 0 if they are independent.  A phrase is a run
+of words in which all neighbours are collocations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+#: Words are collocations if their normalised PMI and their count are at least these numbers.
+LEAST_NPMI, LEAST_COUNT = 0.5, 10
+#: The lengths of the phrases that begin with each word, in words, longest first.
+Lengths = dict[str, list[int]]
+
+
+def find_phrases(
+    texts: Callable[[], Iterable[list[str]]], stop_words: Collection[str], fewest: int, most: int
+) -> set[str]:
+    """Return the phrases that occur in `fewest` to `most` texts and contain no stop word.
+
+    `texts` is called twice, and returns the words of each text.
+    """
+    counts: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for words in texts():
+        counts.update(words)
+        pairs.update(pair for pair in pairwise(words) if stop_words.isdisjoint(pair))
+    n_words = sum(counts.values())
+    collocations = {
+        pair
+        for pair, n in pairs.items()
+        if n >= LEAST_COUNT
+        and np.log(n * n_words / (counts[pair[0]] * counts[pair[1]]))
+        >= -LEAST_NPMI * np.log(n / n_words)
+    }
+    frequency = Counter(run for words in texts() for run in set(_runs(words, collocations)))
+    return {run for run, n in frequency.items() if max(fewest, LEAST_COUNT) <= n <= most}
+
+
+def _runs(words: list[str], collocations: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield the longest runs of at least two words in which all neighbours are collocations."""
+    run: list[str] = []
+    for first, second in pairwise(words):
+        if (first, second) in collocations:
+            run = [*(run or [first]), second]
+        elif run:
+            yield " ".join(run)
+            run = []
+    if run:
+        yield " ".join(run)
+
+
+def lengths_of(phrases: Iterable[str]) -> Lengths:
+    """Return the lengths of phrases by their first word; words without a space are not phrases."""
+    lengths: dict[str, set[int]] = {}
+    for phrase in phrases:
+        first, *rest = phrase.split(" ")
+        if rest:
+            lengths.setdefault(first, set()).add(1 + len(rest))
+    return {first: sorted(several, reverse=True) for first, several in lengths.items()}
+
+
+def join_phrases(words: list[str], phrases: Collection[str], lengths: Lengths) -> list[str]:
+    """Join the words of phrases, from left to right, the longest phrase first."""
+    joined = []
+    start = 0
+    while start < len(words):
+        word = words[start]
+        n = 1
+        for length in lengths.get(word, ()):
+            phrase = " ".join(words[start : start + length])
+            if phrase in phrases:
+                word = phrase
+                n = length
+                break
+        joined.append(word)
+        start += n
+    return joined
