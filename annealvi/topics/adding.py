@@ -2,51 +2,49 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.utils._param_validation import validate_params
+from numpy.typing import NDArray
+from scipy import sparse
 
-from annealvi.checks import COUNT, checked
+from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
+from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_words
 from annealvi.metrics.held_out import word_probabilities
 from annealvi.topics.choice import unwatched
-from annealvi.topics.editing import REFINING_PASSES, _clone
-from annealvi.topics.source import counts_of, lda_of, number_of_topics
+from annealvi.topics.contrasts import expected_counts
+from annealvi.topics.editing import rebuilt
+from annealvi.topics.source import Source, counts_of, lda_of
 
 Model = TypeVar("Model")
 
-#: New topics are chosen from topics that are fitted to the documents that the model explains worst:
-#: a share of all documents, but at least a number of them; the number of candidates.
+#: New topics are chosen from candidates, which are fitted to the documents that the model explains
+#: worst: a share of all documents, but at least a number of them; and the number of candidates.
 WORST_SHARE, LEAST_WORST, N_CANDIDATES = 0.1, 500, 10
-#: Passes over the documents by which new topics are learned.
-ADDING_PASSES = 30
 
 
-@validate_params({"n": COUNT, "max_iter": COUNT}, prefer_skip_nested_validation=False)
-@checked
-def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = ADDING_PASSES) -> Model:
+@validated(n=COUNT, max_iter=COUNT)
+def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) -> Model:
     lda = lda_of(model)
     X = check_words(lda, counts_of(model, documents, "documents"), "add_topics")
-    K = number_of_topics(lda)
+    topics = np.asarray(lda.components_, np.float64)
+    K = len(topics)
     temperatures = np.nan_to_num(lda.document_temperatures(X))
     n_worst = max(LEAST_WORST, int(WORST_SHARE * X.shape[0]))
     worst = np.sort(np.argsort(-temperatures, kind="stable")[:n_worst])
-    first = np.asarray(lda.components_, np.float64)
-    eta = np.broadcast_to(lda.topic_word_prior_, first.shape).astype(np.float64)
-    base = np.tile(eta.mean(axis=0), (n, 1))
-    candidates = unwatched(lda, n_components=max(N_CANDIDATES, 2 * n))
-    candidates.set_params(init="auto", doc_topic_prior=None, topic_word_prior=None)
-    candidates.fit(X[worst])
-    new = candidates.components_[_most_gain(lda, X, candidates.components_, n)]
-    alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), K)
+    candidates = _fitted(lda, X[worst], max(N_CANDIDATES, 2 * n)).components_
+    new = candidates[_most_gain(lda, X, candidates, n)]
+    eta = np.broadcast_to(lda.topic_word_prior_, topics.shape)
+    priors = np.tile(eta.mean(axis=0), (n, 1))
+    alpha = np.broadcast_to(lda.doc_topic_prior_, K)
     alpha = np.append(alpha, np.full(n, alpha.mean()))
-    fitted = _clone(lda).set_params(
-        n_components=K + n,
-        init=np.vstack([first, new]).astype(lda.dtype_),
-        # the words of the old topics are known already: they are the prior of these topics
-        topic_word_prior=np.vstack([first, base]),
+    refined = unwatched(lda, n_components=K + n).set_params(
+        init=np.vstack([topics, new]).astype(lda.dtype_),
+        # the words that the old topics have learned are the prior of these topics
+        topic_word_prior=np.vstack([topics, priors]),
         doc_topic_prior=alpha,
         temperature=1.0,
         learning_method="batch",
@@ -54,31 +52,69 @@ def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = ADDI
         n_init=1,
         validation_fraction=None,
     )
-    fitted.fit(X)
-    return fitted
+    eta = np.vstack([eta, priors]) if np.ndim(lda.topic_word_prior_) == 2 else lda.topic_word_prior_
+    parts = [[k] for k in range(K)] + [[]] * n
+    return rebuilt(model, refined.fit(X).components_, alpha, np.asarray(eta), parts)
 
 
-def _most_gain(lda: Any, X: Any, candidates: Any, n: int) -> list[int]:
-    """Choose n candidates, one after the other, that explain documents better than the topics do.
+@validated(n=[Interval(Integral, 2, None, closed="left")])
+def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> Model:
+    lda = lda_of(model)
+    k = Source(model).labels.number(topic)
+    X = check_words(lda, counts_of(model, documents, "documents"), "split_topic")
+    topics = np.asarray(lda.components_, np.float64)
+    shares = topics / topics.sum(axis=1, keepdims=True)
+    own_words = expected_counts(X, lda.transform(X), shares, k)
+    own_words = own_words[np.asarray(own_words.sum(axis=1)).ravel() >= 1.0]
+    if own_words.shape[0] < n:
+        raise BadParameter(
+            "documents",
+            f"at least {n} documents with words of topic {k}",
+            f"{own_words.shape[0]} such documents",
+        )
+    new = np.asarray(_fitted(lda, own_words, n).components_, np.float64)
+    new = new[np.argsort(-new.sum(axis=1), kind="stable")]
+    # the parts have as many words together as the topic
+    new *= topics[k].sum() / new.sum()
+    sizes = new.sum(axis=1) / new.sum()
+    alpha = np.array(np.broadcast_to(lda.doc_topic_prior_, len(topics)), np.float64)
+    alpha = np.concatenate([alpha, alpha[k] * sizes[1:]])
+    alpha[k] *= sizes[0]
+    eta = np.asarray(lda.topic_word_prior_, np.float64)
+    if eta.ndim == 2:
+        eta = np.vstack([eta, eta[[k] * (n - 1)]])
+    topics = np.vstack([topics, new[1:]])
+    topics[k] = new[0]
+    parts = [[j] if j != k else [] for j in range(len(lda.components_))] + [[]] * (n - 1)
+    return rebuilt(model, topics.astype(lda.dtype_), alpha, eta, parts)
 
-    The gain of a candidate is the sum over documents of the log-likelihood that a document gains if
-    half of its words come from the candidate, where that is positive.
+
+def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLDA:
+    """Fit another model with the parameters of a model, but with its own topics and priors."""
+    fit = unwatched(lda, n_components=n_topics)
+    return fit.set_params(init="auto", doc_topic_prior=None, topic_word_prior=None).fit(X)
+
+
+def _most_gain(
+    lda: TemperedLDA, X: sparse.csr_matrix, candidates: NDArray, n: int
+) -> NDArray[np.intp]:
+    """Return the n candidates that explain some documents much better than the topics do.
+
+    A candidate's gain is the sum over documents of the log-likelihood that a document gains if half
+    of its words come from the candidate, where that is positive.  Documents that gain from a chosen
+    candidate are explained by it when the next one is chosen.
     """
-    topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+    shares = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
     new = candidates / candidates.sum(axis=1, keepdims=True)
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    p = word_probabilities(X, lda.transform(X), topics.T.__getitem__, np.ones(len(topics)))
-    p = np.maximum(p, np.finfo(np.float64).tiny)
-    chosen: list[int] = []
-    for _ in range(n):
-        gains = []
-        for topic in new:
-            half = np.log(0.5 + 0.5 * topic[X.indices] / p) * X.data
-            gains.append(np.bincount(rows, half, X.shape[0]))
+    p = word_probabilities(X, lda.transform(X), shares.T.__getitem__, np.ones(len(shares)))
+    chosen = np.empty(n, np.intp)
+    for place in range(n):
+        mixed = 0.5 * p + 0.5 * new[:, X.indices]
+        logs = np.log(mixed / np.maximum(p, np.finfo(np.float64).tiny)) * X.data
+        gains = np.array([np.bincount(rows, own, X.shape[0]) for own in logs])
         totals = np.maximum(gains, 0.0).sum(axis=1)
-        totals[chosen] = -1.0
-        best = int(totals.argmax())
-        chosen.append(best)
-        mixed = gains[best][rows] > 0
-        p = np.where(mixed, 0.5 * p + 0.5 * new[best][X.indices], p)
+        totals[chosen[:place]] = -1.0
+        chosen[place] = totals.argmax()
+        p = np.where(gains[chosen[place]][rows] > 0, mixed[chosen[place]], p)
     return chosen

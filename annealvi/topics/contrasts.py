@@ -52,12 +52,30 @@ class _Sums(NamedTuple):
         variance = (np.maximum(residuals, 0.0) + prior) * (total / (counts * others)) ** 2
         return np.log(counts / others), variance
 
+    def against(self, other: _Sums, words: NDArray, prior: NDArray) -> dict[str, NDArray]:
+        """Compare the shares of words with those in other documents."""
+        log_odds, variance = self.log_odds(words, prior)
+        log_odds_of_others, variance_of_others = other.log_odds(words, prior)
+        difference = log_odds - log_odds_of_others
+        std_error = np.sqrt(variance + variance_of_others)
+        return {
+            "log_odds": difference,
+            "std_error": std_error,
+            "z": difference / std_error,
+            "low": difference - WIDTH * std_error,
+            "high": difference + WIDTH * std_error,
+            "count": self.counts[words],
+            "share": self.counts[words] / max(self.length, _TINY),
+            "others": other.counts[words] / max(other.length, _TINY),
+        }
 
-def expected_counts(summary: Described, k: int) -> sparse.csr_matrix:
+
+def expected_counts(
+    X: sparse.csr_matrix, shares: NDArray, topics: NDArray, k: int
+) -> sparse.csr_matrix:
     """Return the expected number of times that each word in each document is from topic k."""
-    X, topics = summary.counts, summary.topics
-    p = word_probabilities(X, summary.shares, topics.T.__getitem__, np.ones(len(topics)))
-    own = np.repeat(summary.shares[:, k], np.diff(X.indptr)) * topics[k, X.indices]
+    p = word_probabilities(X, shares, topics.T.__getitem__, np.ones(len(topics)))
+    own = np.repeat(shares[:, k], np.diff(X.indptr)) * topics[k, X.indices]
     counts = X.data * own / np.maximum(p, _TINY)
     return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
@@ -68,7 +86,7 @@ def words_by_group(
     """Find the words that groups use differently; see `TopicSummary.words_by_group`."""
     pandas = import_optional("pandas", "TopicSummary.words_by_group")
     k, keys = summary.labels.number(topic), read_groups(summary, groups, pandas)
-    X = expected_counts(summary, k)
+    X = expected_counts(summary.counts, summary.shares, summary.topics, k)
     grouped = pandas.Series(range(len(keys))).groupby(keys, observed=True)
     rows = {name: places.to_numpy() for name, places in grouped}
     if len(rows) < 2:
@@ -81,25 +99,12 @@ def words_by_group(
     for name, own_rows in rows.items():
         own = _Sums.of(X[own_rows])
         rest = everything.without(own)
-        first, variance = own.log_odds(there, prior_counts[there])
-        second, other = rest.log_odds(there, prior_counts[there])
-        difference, std_error = first - second, np.sqrt(variance + other)
-        best = np.argsort(-difference / std_error, kind="stable")
+        columns = own.against(rest, there, prior_counts[there])
+        best = np.argsort(-columns["z"], kind="stable")
         if n is not None:
-            more = (difference > 0) & (own.counts[there] >= LEAST_COUNT)
+            more = (columns["log_odds"] > 0) & (columns["count"] >= LEAST_COUNT)
             best = best[more[best]][:n]
-        columns = {
-            "word": words[best],
-            "log_odds": difference[best],
-            "std_error": std_error[best],
-            "z": (difference / std_error)[best],
-            "low": (difference - WIDTH * std_error)[best],
-            "high": (difference + WIDTH * std_error)[best],
-            "count": own.counts[there[best]],
-            "share": own.counts[there[best]] / max(own.length, _TINY),
-            "others": rest.counts[there[best]] / max(rest.length, _TINY),
-        }
-        frames.append(pandas.DataFrame(columns))
+        frames.append(pandas.DataFrame({"word": words, **columns}).iloc[best])
         named += [name] * len(best)
     table = pandas.concat(frames, ignore_index=True)
     table.insert(0, "group", named)

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import validate_params
 
@@ -273,7 +274,15 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
     sums = np.array([old_alpha[list(part)].sum() for part in parts])
     alpha = sums * (old_alpha.sum() / sums.sum())
-    edited = _clone(lda).set_params(n_components=len(parts))
+    return rebuilt(model, topics, alpha, eta, parts)
+
+
+def rebuilt(
+    model: Any, topics: NDArray, alpha: NDArray, eta: NDArray, parts: Sequence[Sequence[int]]
+) -> Any:
+    """Return a new model with these topics and priors; `parts` lists the old topics of each."""
+    lda = lda_of(model)
+    edited = _clone(lda).set_params(n_components=len(topics))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # the array `init` has the old number of topics
     if as_array(lda.doc_topic_prior).ndim == 1:

@@ -7,9 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from annealvi.exceptions import BadParameter
+from annealvi.topics.described import Described
+from annealvi.topics.shares import in_order
+from annealvi.topics.times import read_times
+from annealvi.topics.vectorizer import of_each
 
 #: Maximum number of periods.
 MOST_PERIODS = 100_000
@@ -22,8 +26,12 @@ _IN_WORDS = re.compile(r"(?:(\d+) +)?(year|quarter|month|week|day)s?", re.IGNORE
 _CODES = {"year": "YE", "quarter": "QE", "month": "ME", "week": "W", "day": "D"}
 
 
-def periods_of(index: Any, freq: Any, pandas: Any) -> tuple[NDArray[np.intp], Any]:
-    """Return the number of each time's period, or -1 for a missing time, and the periods."""
+def periods_of(
+    summary: Described, times: ArrayLike, freq: Any, pandas: Any
+) -> tuple[NDArray[np.intp], Any]:
+    """Return the number of each document's period, -1 without a time, and the periods."""
+    listed = of_each(in_order(times, summary.index, "times"), len(summary.lengths), "times")
+    index = read_times(listed, pandas)
     offset = None
     with suppress(ValueError, TypeError):
         words = _IN_WORDS.fullmatch(freq) if isinstance(freq, str) else None
@@ -32,9 +40,9 @@ def periods_of(index: Any, freq: Any, pandas: Any) -> tuple[NDArray[np.intp], An
     if offset is None:
         raise BadParameter("freq", _PERIODS, freq)
     known = np.flatnonzero(index.notna())
-    times = index[known]
-    first = times.min()
-    last = times.max()
+    known_times = index[known]
+    first = known_times.min()
+    last = known_times.max()
     # adding DateOffset(month=3) repeatedly has no effect after the first time
     one, two, end = (_later(first, n, offset, pandas) for n in (1, 2, MOST_PERIODS))
     if not first < one < two or end < last:
@@ -45,13 +53,13 @@ def periods_of(index: Any, freq: Any, pandas: Any) -> tuple[NDArray[np.intp], An
             freq,
         )
     numbers = np.full(len(index), -1)
-    grouper = pandas.Series(0, times).groupby(pandas.Grouper(freq=offset))
+    grouper = pandas.Series(0, known_times).groupby(pandas.Grouper(freq=offset))
     try:
         numbers[known] = grouper.ngroup()
         return numbers, grouper.size().index
     except NotImplementedError:  # pandas has no name for this offset
         periods = _beginnings(first.normalize(), last, offset, pandas)
-        numbers[known] = periods.searchsorted(times, side="right") - 1
+        numbers[known] = periods.searchsorted(known_times, side="right") - 1
         return numbers, periods
     except ValueError as error:  # for example business hours, with times at night
         raise BadParameter(
