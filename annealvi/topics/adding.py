@@ -1,4 +1,4 @@
-"""Functions that add topics to a fitted model, or split a topic; other topics keep their numbers."""
+"""Functions that add topics to a fitted model or split a topic; other topics keep their numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annealvi.matrices import check_words
 from annealvi.metrics.held_out import word_probabilities
 from annealvi.topics.choice import unwatched
 from annealvi.topics.contrasts import expected_counts
-from annealvi.topics.editing import rebuilt
+from annealvi.topics.editing import refine_topics, with_parts
 from annealvi.topics.source import Source, counts_of, lda_of
 
 Model = TypeVar("Model")
@@ -28,65 +28,147 @@ WORST_SHARE, LEAST_WORST, N_CANDIDATES = 0.1, 500, 10
 
 @validated(n=COUNT, max_iter=COUNT)
 def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) -> Model:
+    r"""Add topics that explain what the topics of a model explain badly, such as new documents.
+
+    The topics of the model keep their numbers, labels and words: what they have learned is their
+    prior, to which the words of `documents` are added.  Each new topic is learned from the
+    documents that gain most from it.
+
+    Parameters
+    ----------
+    model : fitted TemperedLDA or TopicModel
+        The model, which is not changed.
+    documents : documents
+        New documents, or old and new ones: word counts, or texts for a TopicModel.  Words that are
+        not in the vocabulary of the model are ignored.
+    n : int, default=1
+        Number of topics to add.
+    max_iter : int, default=30
+        Number of passes over the documents.
+
+    Returns
+    -------
+    model
+        A new fitted model of the same class, in which the new topics come last.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If `model` is not a model of annealvi.
+    ValueError
+        If the words of the documents are not those of the model, or a parameter is out of range.
+
+    See Also
+    --------
+    refine_topics : Continues the fit, in which all topics change.
+
+    Notes
+    -----
+    Candidates for new topics are fitted to the tenth of the documents, but at least 500 documents,
+    that the model explains worst (:meth:`annealvi.TemperedLDA.document_temperatures`).  The gain of
+    a candidate is the sum over all documents of the log-likelihood that a document gains if half of
+    its words come from the candidate, where that is positive.  The fit continues from the old
+    topics and the candidates of the largest gain, where the prior of an old topic is
+    its posterior :math:`\lambda_k`.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.topics import add_topics
+    >>> X = make_topic_corpus(200, 50, 4, random_state=0).data
+    >>> lda = TemperedLDA(3, random_state=0).fit(X)
+    >>> add_topics(lda, X).transform(X).shape
+    (200, 4)
+    """
     lda = lda_of(model)
     X = check_words(lda, counts_of(model, documents, "documents"), "add_topics")
-    topics = np.asarray(lda.components_, np.float64)
-    K = len(topics)
+    K = len(lda.components_)
     temperatures = np.nan_to_num(lda.document_temperatures(X))
     n_worst = max(LEAST_WORST, int(WORST_SHARE * X.shape[0]))
     worst = np.sort(np.argsort(-temperatures, kind="stable")[:n_worst])
     candidates = _fitted(lda, X[worst], max(N_CANDIDATES, 2 * n)).components_
-    new = candidates[_most_gain(lda, X, candidates, n)]
-    eta = np.broadcast_to(lda.topic_word_prior_, topics.shape)
-    priors = np.tile(eta.mean(axis=0), (n, 1))
-    alpha = np.broadcast_to(lda.doc_topic_prior_, K)
-    alpha = np.append(alpha, np.full(n, alpha.mean()))
-    refined = unwatched(lda, n_components=K + n).set_params(
-        init=np.vstack([topics, new]).astype(lda.dtype_),
-        # the words that the old topics have learned are the prior of these topics
-        topic_word_prior=np.vstack([topics, priors]),
-        doc_topic_prior=alpha,
-        temperature=1.0,
-        learning_method="batch",
-        max_iter=int(max_iter),
-        n_init=1,
-        validation_fraction=None,
-    )
-    eta = np.vstack([eta, priors]) if np.ndim(lda.topic_word_prior_) == 2 else lda.topic_word_prior_
-    parts = [[k] for k in range(K)] + [[]] * n
-    return rebuilt(model, refined.fit(X).components_, alpha, np.asarray(eta), parts)
+    best = np.argsort(-_gains(lda, X, candidates), kind="stable")[:n]
+    start = with_parts(model, lda, [[k] for k in range(K)] + [[K - 1]] * n)
+    start_lda = lda_of(start)
+    start_lda.components_ = np.concatenate([lda.components_, candidates[best]])
+    prior = start_lda.topic_word_prior
+    fitted_prior = start_lda.topic_word_prior_
+    # the words that the old topics have learned are the prior of these topics
+    learned = np.array(np.broadcast_to(fitted_prior, start_lda.components_.shape))
+    learned[:K] = lda.components_
+    start_lda.set_params(topic_word_prior=learned).topic_word_prior_ = learned
+    refined = refine_topics(start, X, max_iter=max_iter)
+    lda_of(refined).set_params(topic_word_prior=prior).topic_word_prior_ = fitted_prior
+    return refined
 
 
 @validated(n=[Interval(Integral, 2, None, closed="left")])
 def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> Model:
+    """Split a topic into several topics, by a fit to the words of documents that belong to it.
+
+    Parameters
+    ----------
+    model : fitted TemperedLDA or TopicModel
+        The model, which is not changed.
+    topic : int or str
+        The number or label of the topic.
+    documents : documents
+        The documents to which the model was fitted: word counts, or texts for a TopicModel.
+    n : int, default=2
+        Number of topics into which the topic is split.
+
+    Returns
+    -------
+    model
+        A new fitted model of the same class.  The largest of the n topics has the number and the
+        label of the topic that was split, and the others come last.  The words of all other topics
+        are the same.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If `model` is not a model of annealvi.
+    ValueError
+        If the topic does not exist, if fewer than n documents contain words of the topic, or if
+        the words of the documents are not those of the model.
+
+    See Also
+    --------
+    refine_topics : Continues the fit, so that topics adjust to each other.
+
+    Examples
+    --------
+    >>> from annealvi import TemperedLDA
+    >>> from annealvi.datasets import make_topic_corpus
+    >>> from annealvi.topics import split_topic
+    >>> X = make_topic_corpus(200, 50, 4, random_state=0).data
+    >>> lda = TemperedLDA(3, random_state=0).fit(X)
+    >>> split_topic(lda, 1, X).transform(X).shape
+    (200, 4)
+    """
     lda = lda_of(model)
     k = Source(model).labels.number(topic)
     X = check_words(lda, counts_of(model, documents, "documents"), "split_topic")
-    topics = np.asarray(lda.components_, np.float64)
-    shares = topics / topics.sum(axis=1, keepdims=True)
-    own_words = expected_counts(X, lda.transform(X), shares, k)
-    own_words = own_words[np.asarray(own_words.sum(axis=1)).ravel() >= 1.0]
-    if own_words.shape[0] < n:
-        raise BadParameter(
-            "documents",
-            f"at least {n} documents with words of topic {k}",
-            f"{own_words.shape[0]} such documents",
-        )
-    new = np.asarray(_fitted(lda, own_words, n).components_, np.float64)
+    topics = lda.components_
+    words = expected_counts(X, lda.transform(X), _probabilities(topics), k)
+    words = words[np.asarray(words.sum(axis=1)).ravel() >= 1.0]
+    if words.shape[0] < n:
+        wanted = f"at least {n} documents that contain words of topic {k}"
+        raise BadParameter("documents", wanted, f"{words.shape[0]} such documents")
+    new = _fitted(lda, words, n).components_
     new = new[np.argsort(-new.sum(axis=1), kind="stable")]
-    # the parts have as many words together as the topic
-    new *= topics[k].sum() / new.sum()
-    sizes = new.sum(axis=1) / new.sum()
-    alpha = np.array(np.broadcast_to(lda.doc_topic_prior_, len(topics)), np.float64)
-    alpha = np.concatenate([alpha, alpha[k] * sizes[1:]])
-    alpha[k] *= sizes[0]
-    eta = np.asarray(lda.topic_word_prior_, np.float64)
-    if eta.ndim == 2:
-        eta = np.vstack([eta, eta[[k] * (n - 1)]])
-    topics = np.vstack([topics, new[1:]])
-    topics[k] = new[0]
-    parts = [[j] if j != k else [] for j in range(len(lda.components_))] + [[]] * (n - 1)
-    return rebuilt(model, topics.astype(lda.dtype_), alpha, eta, parts)
+    split = with_parts(model, lda, [[j] for j in range(len(topics))] + [[k]] * (n - 1))
+    numbers = [k, *range(len(topics), len(topics) + n - 1)]
+    components = lda_of(split).components_.copy()
+    # the new topics have as many words together as the old one
+    components[numbers] = new * (topics[k].sum() / new.sum())
+    lda_of(split).components_ = components
+    return split
 
 
 def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLDA:
@@ -95,26 +177,16 @@ def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLD
     return fit.set_params(init="auto", doc_topic_prior=None, topic_word_prior=None).fit(X)
 
 
-def _most_gain(
-    lda: TemperedLDA, X: sparse.csr_matrix, candidates: NDArray, n: int
-) -> NDArray[np.intp]:
-    """Return the n candidates that explain some documents much better than the topics do.
+def _probabilities(topics: NDArray) -> NDArray[np.float64]:
+    return topics / topics.sum(axis=1, keepdims=True)
 
-    A candidate's gain is the sum over documents of the log-likelihood that a document gains if half
-    of its words come from the candidate, where that is positive.  Documents that gain from a chosen
-    candidate are explained by it when the next one is chosen.
-    """
-    shares = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
-    new = candidates / candidates.sum(axis=1, keepdims=True)
+
+def _gains(lda: TemperedLDA, X: sparse.csr_matrix, candidates: NDArray) -> NDArray[np.float64]:
+    """Return the log-likelihood that documents gain by mixing in each of the candidates."""
+    topics = _probabilities(lda.components_)
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    p = word_probabilities(X, lda.transform(X), shares.T.__getitem__, np.ones(len(shares)))
-    chosen = np.empty(n, np.intp)
-    for place in range(n):
-        mixed = 0.5 * p + 0.5 * new[:, X.indices]
-        logs = np.log(mixed / np.maximum(p, np.finfo(np.float64).tiny)) * X.data
-        gains = np.array([np.bincount(rows, own, X.shape[0]) for own in logs])
-        totals = np.maximum(gains, 0.0).sum(axis=1)
-        totals[chosen[:place]] = -1.0
-        chosen[place] = totals.argmax()
-        p = np.where(gains[chosen[place]][rows] > 0, mixed[chosen[place]], p)
-    return chosen
+    p = word_probabilities(X, lda.transform(X), topics.T.__getitem__, np.ones(len(topics)))
+    p = np.maximum(p, np.finfo(np.float64).tiny)
+    mixed = [X.data * np.log(0.5 + 0.5 * new[X.indices] / p) for new in _probabilities(candidates)]
+    of_documents = np.array([np.bincount(rows, gain, X.shape[0]) for gain in mixed])
+    return np.maximum(of_documents, 0.0).sum(axis=1)

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import validate_params
 
@@ -86,7 +85,7 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     different_ints(flat, "groups", NUMBERS, 0, n_topics - 1)
     group_of = {topic: list(map(int, group)) for group in groups for topic in group}
     parts = [group_of.get(topic, [topic]) for topic in range(n_topics)]
-    return _with_parts(model, lda, [part for k, part in enumerate(parts) if part[0] == k])
+    return with_parts(model, lda, [part for k, part in enumerate(parts) if part[0] == k])
 
 
 @checked
@@ -130,7 +129,7 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     if len(dropped) == n_topics:
         wanted = "a list that leaves at least one topic"
         raise BadParameter("topics", wanted, f"all {n_topics} topics")
-    return _with_parts(model, lda, [[k] for k in range(n_topics) if k not in dropped])
+    return with_parts(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
 @checked
@@ -194,7 +193,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
             got = f"{counts.shape[0]} documents without words"
             raise BadParameter("X", "documents that contain words", got)
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
-    return _with_parts(model, lda, groups_of(counts, int(n)))
+    return with_parts(model, lda, groups_of(counts, int(n)))
 
 
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
@@ -258,7 +257,7 @@ def _clone(lda: TemperedLDA) -> TemperedLDA:
     return clone(lda).set_params(callback=lda.callback)
 
 
-def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
+def with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
     """Return a new model with one topic for each part, merged from the topics of the part."""
     old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
     rows = np.broadcast_to(eta, old.shape)
@@ -274,15 +273,7 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
     sums = np.array([old_alpha[list(part)].sum() for part in parts])
     alpha = sums * (old_alpha.sum() / sums.sum())
-    return rebuilt(model, topics, alpha, eta, parts)
-
-
-def rebuilt(
-    model: Any, topics: NDArray, alpha: NDArray, eta: NDArray, parts: Sequence[Sequence[int]]
-) -> Any:
-    """Return a new model with these topics and priors; `parts` lists the old topics of each."""
-    lda = lda_of(model)
-    edited = _clone(lda).set_params(n_components=len(topics))
+    edited = _clone(lda).set_params(n_components=len(parts))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # the array `init` has the old number of topics
     if as_array(lda.doc_topic_prior).ndim == 1:

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 #: Words are collocations if their normalised PMI and their count are at least these numbers.
 LEAST_NPMI, LEAST_COUNT = 0.5, 10
-#: The lengths of the phrases that begin with each word, in words, longest first.
-Lengths = dict[str, list[int]]
 
 
 def find_phrases(
@@ -60,29 +59,28 @@ def _runs(words: list[str], collocations: set[tuple[str, str]]) -> Iterator[str]
         yield " ".join(run)
 
 
-def lengths_of(phrases: Iterable[str]) -> Lengths:
-    """Return the lengths of phrases by their first word; words without a space are not phrases."""
+def lengths_of(phrases: Iterable[str]) -> dict[str, list[int]]:
+    """Return the numbers of words of phrases by their first word, largest first."""
     lengths: dict[str, set[int]] = {}
     for phrase in phrases:
-        first, *rest = phrase.split(" ")
-        if rest:
-            lengths.setdefault(first, set()).add(1 + len(rest))
+        lengths.setdefault(phrase.partition(" ")[0], set()).add(1 + phrase.count(" "))
     return {first: sorted(several, reverse=True) for first, several in lengths.items()}
 
 
-def join_phrases(words: list[str], phrases: Collection[str], lengths: Lengths) -> list[str]:
-    """Join the words of phrases, from left to right, the longest phrase first."""
+def join_phrases(
+    text: Any,
+    *,
+    tokenize: Callable[[Any], list[str]],
+    phrases: Collection[str],
+    lengths: dict[str, list[int]],
+) -> list[str]:
+    """Split a text into words, and join those of phrases, the longest phrase first."""
+    words = tokenize(text)
     joined = []
     start = 0
     while start < len(words):
-        word = words[start]
-        n = 1
-        for length in lengths.get(word, ()):
-            phrase = " ".join(words[start : start + length])
-            if phrase in phrases:
-                word = phrase
-                n = length
-                break
-        joined.append(word)
-        start += n
+        options = (words[start : start + length] for length in [*lengths.get(words[start], ()), 1])
+        phrase = next(run for run in options if len(run) == 1 or " ".join(run) in phrases)
+        joined.append(" ".join(phrase))
+        start += len(phrase)
     return joined

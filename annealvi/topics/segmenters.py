@@ -10,8 +10,6 @@ from typing import Any
 
 from annealvi._optional import import_optional
 
-#: The package that splits texts of each language, and what to install for it.
-PACKAGES = {"zh": "jieba", "ja": "sudachipy", "th": "pythainlp"}
 #: A sentence, or as many characters of a longer one as the packages can split at a time.
 SENTENCES = re.compile(r"[^。！？!?\n]{1,5000}[。！？!?\n]*")
 #: The variable that forbids pythainlp to write files.
@@ -21,12 +19,13 @@ _CONTENT = frozenset({"名詞", "動詞", "形容詞", "形状詞", "副詞"})
 
 
 def segmenter(language: str) -> Callable[[str], list[str]]:
-    """Return a function that splits a text into the words of its language."""
-    return partial(_words, split=_SPLITTERS[language]())
+    """Return a function that splits a text into its words of at least two characters."""
+    return partial(_words, split=LANGUAGES_WITHOUT_SPACES[language]())
 
 
 def _words(text: str, *, split: Callable[[str], list[str]]) -> list[str]:
-    return [word for sentence in SENTENCES.findall(text) for word in split(sentence)]
+    words = (word for sentence in SENTENCES.findall(text) for word in split(sentence))
+    return [word for word in words if len(word) > 1 and word[0].isalpha()]
 
 
 @cache
@@ -72,4 +71,4 @@ def _thai() -> Callable[[str], list[str]]:
     return partial(tokenize, engine="newmm", keep_whitespace=False)
 
 
-_SPLITTERS = {"zh": _chinese, "ja": _japanese, "th": _thai}
+LANGUAGES_WITHOUT_SPACES = {"zh": _chinese, "ja": _japanese, "th": _thai}

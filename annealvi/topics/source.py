@@ -70,9 +70,11 @@ def with_topics(model: Any, lda: Any, parts: Sequence[Sequence[int]]) -> Any:
         lda.feature_names_in_ = old.feature_names_in_
     if old is model:
         return lda
-    place = {topic: number for number, part in enumerate(parts) for topic in part}
+    # if a topic has several parts, the first keeps its label
+    numbered = [*enumerate(parts)][::-1]
+    place = {topic: number for number, part in numbered for topic in part}
     seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
-    kept = {part[0]: number for number, part in enumerate(parts) if len(part) == 1}
+    kept = {part[0]: number for number, part in numbered if len(part) == 1}
     labels = {kept[k]: name for k, name in model.topic_labels_.items() if k in kept}
     return model.with_lda(lda, seeds, labels)
 
