@@ -39,7 +39,7 @@ N_OTHERS = 3
 TEXT_LENGTH = 2000
 TITLE_LENGTH = 300
 
-#: The documents that can be read and searched are a sample if there are more, or more bytes of them.
+#: The documents that can be searched are a sample if there are more of them, or more bytes.
 N_READ, READ_BYTES = 5000, 20_000_000
 #: About how many bytes the number, the topic and the percentage of a word take.
 BYTES_OF_WORD = 13

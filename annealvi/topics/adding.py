@@ -12,12 +12,12 @@ from scipy import sparse
 from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.lda import TemperedLDA
-from annealvi.matrices import check_words
 from annealvi.metrics.held_out import word_probabilities
 from annealvi.topics.choice import unwatched
 from annealvi.topics.contrasts import expected_counts
-from annealvi.topics.editing import refine_topics, with_parts
-from annealvi.topics.source import Source, counts_of, lda_of
+from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.editing import refine_topics, with_groups
+from annealvi.topics.source import Source, lda_of
 
 Model = TypeVar("Model")
 
@@ -84,14 +84,17 @@ def add_topics(model: Model, documents: Any, n: int = 1, *, max_iter: int = 30) 
     (200, 4)
     """
     lda = lda_of(model)
-    X = check_words(lda, counts_of(model, documents, "documents"), "add_topics")
+    source = Source(model)
+    counted = source.read(documents, "documents")
+    X = counted.counts
     K = len(lda.components_)
     temperatures = np.nan_to_num(lda.document_temperatures(X))
     n_worst = max(LEAST_WORST, int(WORST_SHARE * X.shape[0]))
     worst = np.sort(np.argsort(-temperatures, kind="stable")[:n_worst])
     candidates = _fitted(lda, X[worst], max(N_CANDIDATES, 2 * n)).components_
-    best = np.argsort(-_gains(lda, X, candidates), kind="stable")[:n]
-    start = with_parts(model, lda, [[k] for k in range(K)] + [[K - 1]] * n)
+    gains = _gains(source.topics, source.describe(counted, None), candidates)
+    best = np.argsort(-gains, kind="stable")[:n]
+    start = with_groups(model, lda, [[k] for k in range(K)] + [[K - 1]] * n)
     start_lda = lda_of(start)
     start_lda.components_ = np.concatenate([lda.components_, candidates[best]])
     prior = start_lda.topic_word_prior
@@ -152,21 +155,24 @@ def split_topic(model: Model, topic: int | str, documents: Any, n: int = 2) -> M
     (200, 4)
     """
     lda = lda_of(model)
-    k = Source(model).labels.number(topic)
-    X = check_words(lda, counts_of(model, documents, "documents"), "split_topic")
-    topics = lda.components_
-    words = expected_counts(X, lda.transform(X), _probabilities(topics), k)
+    source = Source(model)
+    k = source.topics.labels.number(topic)
+    described = source.describe(source.read(documents, "documents"), None)
+    words = expected_counts(source.topics, described, k)
     words = words[np.asarray(words.sum(axis=1)).ravel() >= 1.0]
     if words.shape[0] < n:
-        wanted = f"at least {n} documents that contain words of topic {k}"
-        raise BadParameter("documents", wanted, f"{words.shape[0]} such documents")
+        raise BadParameter(
+            "documents",
+            f"at least {n} documents that contain words of topic {k}",
+            f"{words.shape[0]} such documents",
+        )
     new = _fitted(lda, words, n).components_
     new = new[np.argsort(-new.sum(axis=1), kind="stable")]
-    split = with_parts(model, lda, [[j] for j in range(len(topics))] + [[k]] * (n - 1))
-    numbers = [k, *range(len(topics), len(topics) + n - 1)]
+    K = len(lda.components_)
+    split = with_groups(model, lda, [[j] for j in range(K)] + [[k]] * (n - 1))
     components = lda_of(split).components_.copy()
     # the new topics have as many words together as the old one
-    components[numbers] = new * (topics[k].sum() / new.sum())
+    components[[k, *range(K, K + n - 1)]] = new * (components[k].sum() / new.sum())
     lda_of(split).components_ = components
     return split
 
@@ -177,16 +183,17 @@ def _fitted(lda: TemperedLDA, X: sparse.csr_matrix, n_topics: int) -> TemperedLD
     return fit.set_params(init="auto", doc_topic_prior=None, topic_word_prior=None).fit(X)
 
 
-def _probabilities(topics: NDArray) -> NDArray[np.float64]:
-    return topics / topics.sum(axis=1, keepdims=True)
-
-
-def _gains(lda: TemperedLDA, X: sparse.csr_matrix, candidates: NDArray) -> NDArray[np.float64]:
+def _gains(
+    topics: Topics, documents: DescribedDocuments, candidates: NDArray
+) -> NDArray[np.float64]:
     """Return the log-likelihood that documents gain by mixing in each of the candidates."""
-    topics = _probabilities(lda.components_)
+    X = documents.counts
+    K = len(topics.components)
+    p = word_probabilities(X, documents.shares, topics.components.T.__getitem__, np.ones(K))
+    ratio = 0.5 / np.maximum(p, np.finfo(np.float64).tiny)
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    p = word_probabilities(X, lda.transform(X), topics.T.__getitem__, np.ones(len(topics)))
-    p = np.maximum(p, np.finfo(np.float64).tiny)
-    mixed = [X.data * np.log(0.5 + 0.5 * new[X.indices] / p) for new in _probabilities(candidates)]
-    of_documents = np.array([np.bincount(rows, gain, X.shape[0]) for gain in mixed])
-    return np.maximum(of_documents, 0.0).sum(axis=1)
+    gains = []
+    for candidate in candidates / candidates.sum(axis=1, keepdims=True):
+        of_words = X.data * np.log(0.5 + ratio * candidate[X.indices])
+        gains.append(np.maximum(np.bincount(rows, of_words), 0.0).sum())
+    return np.array(gains)

@@ -129,6 +129,11 @@ class Choice:
 
         return plot_choice(self, axes=axes)
 
+    def _repr_html_(self) -> str:
+        from annealvi.plot.notebook import choice_html
+
+        return choice_html(self)
+
     def __repr__(self) -> str:
         return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
 
@@ -156,13 +161,18 @@ def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(values.std(axis=1, ddof=1))
 
 
-#: Share of the documents that are held out in each run, and the maximum number of them.
-HELD_OUT, MOST_HELD_OUT = 0.1, 1000
+#: Share of the documents that are held out in each run.
+HELD_OUT = 0.1
+#: Maximum number of documents that are held out.
+MOST_HELD_OUT = 1000
 #: With ``n_topics="auto"``: numbers of topics, minimum documents per topic, and number of runs.
-AUTO, DOCUMENTS_EACH, AUTO_RUNS = (2, 5, 10, 20, 50, 100, 200), 20, 2
-#: MB of a process without its corpus and topics, and number of documents that are fitted to
-#: estimate the time.
-PROCESS, TIMED = 200, 1000
+AUTO = (2, 5, 10, 20, 50, 100, 200)
+DOCUMENTS_EACH = 20
+AUTO_RUNS = 2
+#: MB of a process without its corpus and topics.
+PROCESS = 200
+#: Number of documents that are fitted to estimate the time.
+TIMED = 1000
 #: The number of top words for which coherence and diversity are computed.
 N_WORDS = 10
 #: A number of topics is recommended for prediction if it has this share of the largest gain.
@@ -274,47 +284,62 @@ def choose_n_topics(
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
-        got = f"{X.shape[1]} words and {X.shape[0]} documents that contain words"
-        raise BadParameter("X", "a corpus with at least two words and two nonempty documents", got)
+        raise BadParameter(
+            "X",
+            "a corpus with at least two words and two nonempty documents",
+            f"{X.shape[1]} words and {X.shape[0]} documents that contain words",
+        )
+    n_runs = int(n_runs)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
-    measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
-    topics: list[list[NDArray]] = [[] for _ in sizes]
     if verbose:
-        print(estimate(template, X, sizes, int(n_runs)), flush=True)
+        print(estimate(template, X, sizes, n_runs), flush=True)
     if checkpoints is not None:
         Path(checkpoints).mkdir(parents=True, exist_ok=True)
 
     def tasks() -> Iterator[Any]:
-        for run in range(int(n_runs)):
-            order, seed = rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))
-            train, test = X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
-            without = _without_topics(train, test, seed)
+        for run in range(n_runs):
+            order = rng.permutation(X.shape[0])
+            seed = int(rng.randint(2**31 - 1))
+            train = X[np.sort(order[n_held_out:])]
+            test = X[np.sort(order[:n_held_out])]
+            without_topics = _without_topics(train, test, seed)
             for k in sizes:
                 fit = unwatched(template, n_components=k, random_state=seed)
                 path = checkpoints and Path(checkpoints) / f"{k}_topics_run_{run}.safetensors"
-                yield delayed(_fitted)(fit, train, test, seed, without, path)
+                yield delayed(_fitted)(fit, train, test, seed, without_topics, path)
 
-    for number, (found, own) in enumerate(Parallel(n_jobs)(tasks())):
+    measures = {name: np.empty((len(sizes), n_runs)) for name in MEASURES}
+    topics: list[list[NDArray]] = [[] for _ in sizes]
+    for number, (measured, components) in enumerate(Parallel(n_jobs)(tasks())):
         run, row = divmod(number, len(sizes))
-        for name, value in found.items():
+        for name, value in measured.items():
             measures[name][row, run] = value
-        topics[row].append(own)
+        topics[row].append(components)
     measures[STABILITY] = np.array(
-        [[topic_stability(*pair) for pair in combinations(own, 2)] or [np.nan] for own in topics]
+        [[topic_stability(*pair) for pair in combinations(runs, 2)] or [np.nan] for runs in topics]
     )
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
     if len(sizes) > 1 and row in (0, len(sizes) - 1):  # numbers outside of `ks` may be better
         end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
         rule += f" {sizes[row]} is the {end} of the compared numbers: compare {beyond} numbers too."
-    found_topics = np.array(topics[row], dtype=np.float32)
-    return Choice(numbers, measures, criterion, sizes[row], rule, X.shape[0], found_topics)
+    return Choice(
+        ks=numbers,
+        measures=measures,
+        criterion=criterion,
+        recommended=sizes[row],
+        rule=rule,
+        n_documents=X.shape[0],
+        topics=np.array(topics[row], dtype=np.float32),
+    )
 
 
 def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: int) -> str:
     """Estimate the time and memory of a comparison, from the time of passes over few documents."""
-    n_documents, seconds, most = round((1 - HELD_OUT) * X.shape[0]), 0.0, 0.0
-    some = X[:: -(-X.shape[0] // TIMED)]
+    n_documents = round((1 - HELD_OUT) * X.shape[0])
+    sample = X[:: -(-X.shape[0] // TIMED)]
+    seconds = 0.0
+    bytes_of_topics = 0.0
     for k in sizes:
         spent = []
         for passes in (1, 3):
@@ -322,15 +347,16 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
             begin = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                fit.fit(some)
+                fit.fit(sample)
             spent.append(time.process_time() - begin)
-        once = (spent[1] - spent[0]) / (2 * some.shape[0])
+        seconds_each = (spent[1] - spent[0]) / (2 * sample.shape[0])
         parameters = clone(lda).set_params(n_components=k).get_params()
         plan = resolve(parameters, n_documents, words_per_entry(X, k))
-        seconds += n_runs * once * n_documents * (plan.n_init * plan.max_iter + plan.finish_iter)
-        copies = 4 + 2 * plan.n_init * plan.merged  # copies of the topics
-        most = max(most, 4.0 * k * X.shape[1] * copies)
-    megabytes = (12 * X.nnz * (1 - HELD_OUT) + most) / 1e6 + PROCESS
+        n_passes = plan.n_init * plan.max_iter + plan.finish_iter
+        seconds += n_runs * seconds_each * n_documents * n_passes
+        n_copies = 4 + 2 * plan.n_init * plan.merged
+        bytes_of_topics = max(bytes_of_topics, 4.0 * k * X.shape[1] * n_copies)
+    megabytes = (12 * X.nnz * (1 - HELD_OUT) + bytes_of_topics) / 1e6 + PROCESS
     return (
         f"{len(sizes) * n_runs} fits of {n_documents:,} documents take about {seconds:,.0f} "
         f"seconds of CPU time, and {megabytes:,.0f} MB of memory for each simultaneous fit."
@@ -342,23 +368,36 @@ def _fitted(
     train: sparse.csr_matrix,
     test: sparse.csr_matrix,
     seed: int,
-    without: float,
+    without_topics: float,
     path: Path | None,
 ) -> tuple[dict[str, float], NDArray]:
     """Fit a model, or resume it from a checkpoint; return its measures and topics."""
-    if path is not None:
+    if path is None:
+        fit.fit(train)
+    else:
         fit.set_params(callback=Checkpoint(path))
-    begun = {"resume": path} if path is not None and path.exists() else {}
-    fit.fit(train, **begun)
-    found = _measure(fit, train, test, seed)
-    found["gain"] = found["held_out_log_likelihood"] - without
-    return found, np.array(fit.components_)
+        fit.fit(train, resume=path if path.exists() else None)
+    n_words = min(N_WORDS, train.shape[1])
+    topics = fit.components_
+    coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
+    diversity = topic_diversity(topics, n_words=n_words)
+    held_out = float(document_completion(fit, test, random_state=seed))
+    measures = {
+        "held_out_log_likelihood": held_out,
+        "gain": held_out - without_topics,
+        "coherence": coherence,
+        "diversity": diversity,
+        "quality": min(coherence, coherence * diversity),
+    }
+    return measures, np.array(topics)
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
     """Choose a number of topics with few fits, for ``TopicModel(n_topics="auto")``."""
-    most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
-    ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
+    maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
+    ks = [k for k in AUTO if least <= k <= maximum]
+    if not ks:
+        ks = [max(least, min(AUTO[0], X.shape[1]))]
     return choose_n_topics(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
 
 
@@ -379,44 +418,37 @@ def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
 
 def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     """Return word counts, and the TemperedLDA whose parameters are used."""
-    vectorizer, stop_words, lda = None, "english", model
+    lda = model
+    vectorizer = None
+    stop_words = "english"
     of_texts = takes_texts(model)
     if of_texts:
-        vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
-    lda = TemperedLDA() if lda is None else lda
+        lda = model.lda
+        vectorizer = model.vectorizer
+        stop_words = model.stop_words
+    if lda is None:
+        lda = TemperedLDA()
     if lda_in(lda) is not lda:
         raise BadParameter("model", "a TemperedLDA, a TopicModel or None", model)
     if not of_texts and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else copied(vectorizer)
     texts = check_texts(X, "X", min_documents=2)
-    counts = count_words(with_stop_words(vectorizer, stop_words), texts)[1]
+    _, counts, _ = count_words(with_stop_words(vectorizer, stop_words), texts)
     warn_of_empty(counts, "These texts are not used.")
     return counts, lda
-
-
-def _measure(
-    fit: TemperedLDA, train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
-) -> dict[str, float]:
-    n_words = min(N_WORDS, train.shape[1])
-    topics = fit.components_
-    coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
-    diversity = topic_diversity(topics, n_words=n_words)
-    return {
-        "held_out_log_likelihood": float(document_completion(fit, test, random_state=seed)),
-        "coherence": coherence,
-        "diversity": diversity,
-        "quality": min(coherence, coherence * diversity),
-    }
 
 
 def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int) -> float:
     """Return the held-out log-likelihood per word if words are predicted by their frequencies."""
     counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
-    hidden = split_tokens(test, random_state=seed)[1]
+    _, hidden = split_tokens(test, random_state=seed)
     if not hidden.nnz:  # half of the words of a document are predicted from the other half
-        wanted = "documents of at least two words, because some documents are held out"
-        raise BadParameter("X", wanted, "held-out documents of at most one word")
+        raise BadParameter(
+            "X",
+            "documents of at least two words, because some documents are held out",
+            "held-out documents of at most one word",
+        )
     return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 

@@ -74,17 +74,15 @@ def compare_topics(model: Any, other: Any) -> Any:
     2   merged  [1, 2]    [1]
     """
     pandas = import_optional("pandas", "compare_topics")
-    first = Source(model)
-    second = Source(other, "other")
-    _, mine, yours = np.intersect1d(
-        first.words.astype(str), second.words.astype(str), return_indices=True
-    )
-    if not len(mine):
+    first = Source(model).topics
+    second = Source(other, "other").topics
+    _, columns, other_columns = np.intersect1d(first.words, second.words, return_indices=True)
+    if not len(columns):
         raise BadParameter(
             "other", "a model that has words in common with 'model'", second.words[:5]
         )
-    topics = first.topics[:, mine]
-    others = second.topics[:, yours]
+    topics = first.components[:, columns]
+    others = second.components[:, other_columns]
     cosines = cosine_similarity(topics, others)
     findings = []
     splits = _splits(topics, others, second.sizes, cosines)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from scipy import sparse, stats
 
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.held_out import word_probabilities
-from annealvi.topics.described import Described
-from annealvi.topics.shares import read_groups
+from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.shares import read_groups, read_periods
 
 #: Half the width of a 95% interval, in standard errors.
 WIDTH = 1.959963984540054
 #: A word is listed if a group uses it at least this often: otherwise its interval is too narrow.
 LEAST_COUNT = 5
+#: The probability that a word's interval excludes 0 in `words_over_time` though nothing changes.
+LEVEL = 0.05
+#: A change is considered if the documents before it, and those after it, have as many words of the
+#: topic as this number of documents of equal lengths: variances from fewer are uncertain.
+LEAST_DOCUMENTS = 50.0
 #: Lower limits of divisors that could be 0: of sums, and of the share of other words in a topic.
 _TINY, _LEAST_OTHERS = np.finfo(np.float64).tiny, 1e-9
 
@@ -34,18 +40,25 @@ class _Sums(NamedTuple):
     @classmethod
     def of(cls, X: sparse.csr_matrix) -> _Sums:
         lengths = np.asarray(X.sum(axis=1)).ravel()
-        counts, squares = (np.asarray(each.sum(axis=0)).ravel() for each in (X, X.multiply(X)))
-        return cls(counts, squares, X.T @ lengths, lengths.sum(), lengths @ lengths)
+        return cls(
+            counts=np.asarray(X.sum(axis=0)).ravel(),
+            squares=np.asarray(X.multiply(X).sum(axis=0)).ravel(),
+            products=X.T @ lengths,
+            length=lengths.sum(),
+            length_squares=lengths @ lengths,
+        )
 
-    def without(self, other: _Sums) -> _Sums:
-        """The sums over the other documents."""
-        pairs: Any = zip(self, other, strict=True)
-        return _Sums(*(np.maximum(a - b, 0.0) for a, b in pairs))
+    def without(self, group: _Sums) -> _Sums:
+        """Return the sums over the documents that are not in the group."""
+        sums: Any = zip(self, group, strict=True)
+        differences = (total - of_group for total, of_group in sums)
+        return _Sums._make(np.maximum(difference, 0.0) for difference in differences)
 
     def log_odds(self, words: NDArray, prior: NDArray) -> tuple[NDArray, NDArray]:
         """Return the log-odds of words, each with a prior count, and their variance."""
-        y, total = self.counts[words], self.length + prior.sum()
+        y = self.counts[words]
         counts = y + prior
+        total = self.length + prior.sum()
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
         p = y / max(self.length, _TINY)
         residuals = self.squares[words] - 2 * p * self.products[words] + p**2 * self.length_squares
@@ -70,42 +83,97 @@ class _Sums(NamedTuple):
         }
 
 
-def expected_counts(
-    X: sparse.csr_matrix, shares: NDArray, topics: NDArray, k: int
-) -> sparse.csr_matrix:
+def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sparse.csr_matrix:
     """Return the expected number of times that each word in each document is from topic k."""
-    p = word_probabilities(X, shares, topics.T.__getitem__, np.ones(len(topics)))
-    own = np.repeat(shares[:, k], np.diff(X.indptr)) * topics[k, X.indices]
-    counts = X.data * own / np.maximum(p, _TINY)
+    X = documents.counts
+    components = topics.components
+    p = word_probabilities(X, documents.shares, components.T.__getitem__, np.ones(len(components)))
+    of_topic = np.repeat(documents.shares[:, k], np.diff(X.indptr)) * components[k, X.indices]
+    counts = X.data * of_topic / np.maximum(p, _TINY)
     return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
 def words_by_group(
-    summary: Described, topic: int | str, groups: ArrayLike, n: int | None, prior: float
+    topics: Topics,
+    documents: DescribedDocuments,
+    k: int,
+    groups: ArrayLike,
+    n: int | None,
+    prior: float,
 ) -> Any:
     """Find the words that groups use differently; see `TopicSummary.words_by_group`."""
     pandas = import_optional("pandas", "TopicSummary.words_by_group")
-    k, keys = summary.labels.number(topic), read_groups(summary, groups, pandas)
-    X = expected_counts(summary.counts, summary.shares, summary.topics, k)
+    keys = read_groups(documents, groups, pandas)
+    X = expected_counts(topics, documents, k)
     grouped = pandas.Series(range(len(keys))).groupby(keys, observed=True)
-    rows = {name: places.to_numpy() for name, places in grouped}
+    rows = {name: positions.to_numpy() for name, positions in grouped}
     if len(rows) < 2:
         raise BadParameter("groups", "at least two groups", list(rows))
-    everything = _Sums.of(X[np.concatenate(list(rows.values()))])
-    there = np.flatnonzero(everything.counts)
-    words = summary.feature_names[there]
-    prior_counts = prior * everything.counts / max(everything.length, _TINY)
-    frames, named = [], []
-    for name, own_rows in rows.items():
-        own = _Sums.of(X[own_rows])
-        rest = everything.without(own)
-        columns = own.against(rest, there, prior_counts[there])
-        best = np.argsort(-columns["z"], kind="stable")
+    all_sums = _Sums.of(X[np.concatenate(list(rows.values()))])
+    used = np.flatnonzero(all_sums.counts)
+    prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    tables = []
+    for name, group_rows in rows.items():
+        in_group = _Sums.of(X[group_rows])
+        contrast = in_group.against(all_sums.without(in_group), used, prior_counts)
+        table = pandas.DataFrame({"word": topics.words[used], **contrast})
+        table.insert(0, "group", [name] * len(used))
+        table = table.sort_values("z", ascending=False, kind="stable")
         if n is not None:
-            more = (columns["log_odds"] > 0) & (columns["count"] >= LEAST_COUNT)
-            best = best[more[best]][:n]
-        frames.append(pandas.DataFrame({"word": words, **columns}).iloc[best])
-        named += [name] * len(best)
-    table = pandas.concat(frames, ignore_index=True)
-    table.insert(0, "group", named)
-    return table
+            is_used_more = (table["log_odds"] > 0) & (table["count"] >= LEAST_COUNT)
+            table = table[is_used_more].head(n)
+        tables.append(table)
+    return pandas.concat(tables, ignore_index=True)
+
+
+def words_over_time(
+    topics: Topics,
+    documents: DescribedDocuments,
+    k: int,
+    times: ArrayLike,
+    freq: Any,
+    n: int | None,
+    prior: float,
+) -> Any:
+    """Find the words whose share of a topic changes; see `TopicSummary.words_over_time`."""
+    pandas = import_optional("pandas", "TopicSummary.words_over_time")
+    X = expected_counts(topics, documents, k)
+    period_of, periods = read_periods(documents, times, freq)
+    numbers = np.unique(period_of[period_of >= 0])
+    if len(numbers) < 2:
+        raise BadParameter("times", "times in at least two periods", "times in one period")
+    all_sums = _Sums.of(X[period_of >= 0])
+    used = np.flatnonzero(all_sums.counts)
+    prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    least = min(LEAST_DOCUMENTS, _documents(all_sums.length, all_sums.length_squares) / 4)
+    tables = []
+    evidence = []
+    later = all_sums
+    for before, since in pairwise(numbers):
+        later = later.without(_Sums.of(X[period_of == before]))
+        earlier = all_sums.without(later)
+        table = pandas.DataFrame(later.against(earlier, used, prior_counts))
+        table.insert(0, "since", periods[since])
+        tables.append(table)
+        spread = [_documents(side.counts, side.squares)[used] for side in (later, earlier)]
+        is_supported = np.where(table["z"] > 0, *spread) >= LEAST_COUNT
+        sizes = [_documents(side.length, side.length_squares) for side in (later, earlier)]
+        evidence.append(np.abs(table["z"]) * is_supported * (min(sizes) >= least))
+    best = np.argmax(evidence, axis=0)
+    clearest = np.max(evidence, axis=0)
+    table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used))]
+    table.insert(0, "word", topics.words[used])
+    n_changes = max(np.any(evidence, axis=1).sum(), 1)
+    width = stats.norm.isf(LEVEL / 2 / n_changes)
+    table["low"] = table["log_odds"] - width * table["std_error"]
+    table["high"] = table["log_odds"] + width * table["std_error"]
+    order = np.argsort(-clearest, kind="stable")
+    if n is not None:
+        is_changed = (clearest > width) & (all_sums.counts[used] >= LEAST_COUNT)
+        order = order[is_changed[order]][:n]
+    return table.iloc[order].rename(columns={"others": "before"}).reset_index(drop=True)
+
+
+def _documents(counts: Any, squares: Any) -> Any:
+    """Return the number of documents of equal counts that have these sums."""
+    return counts**2 / np.maximum(squares, _TINY)

@@ -84,8 +84,8 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     flat = [topic for group in groups for topic in group]
     different_ints(flat, "groups", NUMBERS, 0, n_topics - 1)
     group_of = {topic: list(map(int, group)) for group in groups for topic in group}
-    parts = [group_of.get(topic, [topic]) for topic in range(n_topics)]
-    return with_parts(model, lda, [part for k, part in enumerate(parts) if part[0] == k])
+    merged = [group_of.get(topic, [topic]) for topic in range(n_topics)]
+    return with_groups(model, lda, [group for k, group in enumerate(merged) if group[0] == k])
 
 
 @checked
@@ -124,12 +124,13 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     """
     lda = lda_of(model)
     n_topics = number_of_topics(lda)
-    given = [topics] if isinstance(topics, Integral) else topics
-    dropped = different_ints(given, "topics", NUMBERS, 0, n_topics - 1)
+    listed = [topics] if isinstance(topics, Integral) else topics
+    dropped = different_ints(listed, "topics", NUMBERS, 0, n_topics - 1)
     if len(dropped) == n_topics:
-        wanted = "a list that leaves at least one topic"
-        raise BadParameter("topics", wanted, f"all {n_topics} topics")
-    return with_parts(model, lda, [[k] for k in range(n_topics) if k not in dropped])
+        raise BadParameter(
+            "topics", "a list that leaves at least one topic", f"all {n_topics} topics"
+        )
+    return with_groups(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
 @checked
@@ -182,18 +183,22 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     lda = lda_of(model)
     components = np.asarray(lda.components_, np.float64)
     if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= len(components):
-        wanted = f"an int in the range [1, {len(components)}], the number of topics of the model"
-        raise BadParameter("n", wanted, n)
+        raise BadParameter(
+            "n", f"an int in the range [1, {len(components)}], the number of topics of the model", n
+        )
     sizes = components.sum(axis=1)
     if X is not None:
         counts = check_words(lda, counts_of(model, X, "X"), "reduce_topics")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
-            got = f"{counts.shape[0]} documents without words"
-            raise BadParameter("X", "documents that contain words", got)
+            raise BadParameter(
+                "X",
+                "documents that contain words",
+                f"{counts.shape[0]} documents without words",
+            )
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
-    return with_parts(model, lda, groups_of(counts, int(n)))
+    return with_groups(model, lda, groups_of(counts, int(n)))
 
 
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
@@ -228,25 +233,26 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
         If the words of X are not those of the model, or `max_iter` is not a positive integer.
     """
     lda = lda_of(model)
-    fitted = _clone(lda)
     n_topics = number_of_topics(lda)
-    priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
-    start: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "init": np.array(lda.components_, lda.dtype_),  # in the dtype of the old fit
         "temperature": 1.0,
         "learning_method": "batch",
         "max_iter": int(max_iter),
         "n_init": 1,
         "validation_fraction": None,
-        # learning of a prior starts at its default
-        **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
     }
-    own = {name: getattr(fitted, name) for name in start}
+    # learning of a prior starts at its default
+    if not is_learned(lda.doc_topic_prior):
+        parameters["doc_topic_prior"] = lda.doc_topic_prior_
+    if not is_learned(lda.topic_word_prior):
+        parameters["topic_word_prior"] = lda.topic_word_prior_
     counts = counts_of(model, X, "X")
     check_words(lda, counts, "refine_topics")  # that X has the words of the model
-    fitted.set_params(n_components=n_topics, **start).fit(counts)
-    fitted.set_params(**own)
-    return with_topics(model, fitted, [[topic] for topic in range(n_topics)])
+    refined = _clone(lda).set_params(n_components=n_topics)
+    original = {name: getattr(refined, name) for name in parameters}
+    refined.set_params(**parameters).fit(counts).set_params(**original)
+    return with_topics(model, refined, [[topic] for topic in range(n_topics)])
 
 
 # --------------------------------------------------------------------------- models
@@ -257,23 +263,26 @@ def _clone(lda: TemperedLDA) -> TemperedLDA:
     return clone(lda).set_params(callback=lda.callback)
 
 
-def with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
-    """Return a new model with one topic for each part, merged from the topics of the part."""
-    old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
-    rows = np.broadcast_to(eta, old.shape)
+def with_groups(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
+    """Return a new model with one topic for each group, merged from the topics of the group."""
+    components = np.asarray(lda.components_)
+    eta = np.asarray(lda.topic_word_prior_, np.float64)
+    rows = np.broadcast_to(eta, components.shape)
     # the prior of each word in a merged topic is the largest among its topics
-    priors = np.array([rows[list(part)].max(axis=0) for part in parts])
-    topics = np.empty((len(parts), old.shape[1]), old.dtype)
-    for row, prior, part in zip(topics, priors, parts, strict=True):
-        counts = np.maximum(old[list(part)] - rows[list(part)], 0.0).sum(axis=0)
-        row[:] = old[part[0]] if len(part) == 1 else prior + counts  # a single topic is copied
+    priors = np.array([rows[list(group)].max(axis=0) for group in groups])
+    topics = np.empty((len(groups), components.shape[1]), components.dtype)
+    for topic, prior, group in zip(topics, priors, groups, strict=True):
+        members = list(group)
+        counts = np.maximum(components[members] - rows[members], 0.0).sum(axis=0)
+        # a single topic is copied
+        topic[:] = components[members[0]] if len(members) == 1 else prior + counts
     if eta.ndim == 2:
         eta = priors
-    # sums over the topics of a part, scaled so that their total does not change
-    old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
-    sums = np.array([old_alpha[list(part)].sum() for part in parts])
-    alpha = sums * (old_alpha.sum() / sums.sum())
-    edited = _clone(lda).set_params(n_components=len(parts))
+    # sums over the topics of a group, scaled so that their total does not change
+    alphas = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(components))
+    sums = np.array([alphas[list(group)].sum() for group in groups])
+    alpha = sums * (alphas.sum() / sums.sum())
+    edited = _clone(lda).set_params(n_components=len(groups))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # the array `init` has the old number of topics
     if as_array(lda.doc_topic_prior).ndim == 1:
@@ -286,4 +295,4 @@ def with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> 
     edited.doc_topic_prior_ = alpha
     edited.topic_word_prior_ = eta if eta.ndim else float(eta)
     edited.n_batch_iter_ = lda.n_batch_iter_  # so that partial_fit continues with small steps
-    return with_topics(model, edited, parts)
+    return with_topics(model, edited, groups)

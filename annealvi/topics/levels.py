@@ -7,35 +7,34 @@ from typing import Any
 import numpy as np
 
 from annealvi._optional import import_optional
-from annealvi.metrics.topics import RELEVANCE
 from annealvi.models.lda.merging import groups_of
-from annealvi.topics.described import Described
+from annealvi.topics.described import Topics
 from annealvi.topics.vectorizer import different_ints
-from annealvi.topics.words import N_WORDS, labels_of, most_relevant
 
 
-def levels(summary: Described, n_topics: Any) -> Any:
+def levels(topics: Topics, n_topics: Any) -> Any:
     """Group the topics at several levels; see `TopicSummary.levels`."""
     pandas = import_optional("pandas", "TopicSummary.levels")
-    K = len(summary.topics)
-    counts = summary.topics * summary.topic_shares[:, np.newaxis]
-    columns: dict[str, Any] = {}
-    order = []
+    K = len(topics.sizes)
+    counts = topics.components * topics.sizes[:, np.newaxis]
+    table = pandas.DataFrame(index=pandas.RangeIndex(K, name="topic"))
     for n in sorted(different_ints(n_topics, "n_topics", "numbers of topics", 1, K)):
         groups = groups_of(counts, n)
-        merged = np.array([counts[own].sum(axis=0) for own in groups])
-        merged /= merged.sum(axis=1, keepdims=True)
-        tops = [most_relevant(topic, summary.word_shares, N_WORDS, RELEVANCE) for topic in merged]
-        alone = {g: summary.labels[own[0]] for g, own in enumerate(groups) if len(own) == 1}
-        names = labels_of([summary.feature_names[top].tolist() for top in tops], alone)
-        group_numbers = np.empty(K, np.intp)
-        for number, own in enumerate(groups):
-            group_numbers[own] = number
-        columns[f"topic_{n}"] = group_numbers
-        columns[f"label_{n}"] = np.array(names, dtype=object)[group_numbers]
-        order.append(group_numbers)
-    table = pandas.DataFrame(
-        {**columns, "share": summary.topic_shares, "label": list(summary.labels)},
-        index=pandas.RangeIndex(K, name="topic"),
-    )
-    return table.iloc[np.lexsort((-summary.topic_shares, *order[::-1]))]
+        number_of = {k: number for number, group in enumerate(groups) for k in group}
+        sizes = np.array([topics.sizes[group].sum() for group in groups])
+        words = np.array([counts[group].sum(axis=0) for group in groups])
+        merged = Topics(
+            components=words / words.sum(axis=1, keepdims=True),
+            sizes=sizes,
+            words=topics.words,
+            named={g: topics.labels[group[0]] for g, group in enumerate(groups) if len(group) == 1},
+            support=None,
+            similarity=topics.similarity,
+            facts={},
+        )
+        table[f"topic_{n}"] = table.index.map(number_of)
+        table[f"label_{n}"] = [merged.labels[number] for number in table[f"topic_{n}"]]
+    order = [name for name in table if name.startswith("topic_")]
+    table["share"] = topics.sizes
+    table["label"] = list(topics.labels)
+    return table.sort_values([*order, "share"], ascending=[True] * len(order) + [False])

@@ -46,7 +46,9 @@ class Refits:
     def __init__(
         self, similarity: NDArray[np.float64], shares: NDArray[np.float32], checksum: str
     ) -> None:
-        self.similarity, self.shares, self.checksum = similarity, shares, checksum
+        self.similarity = similarity
+        self.shares = shares
+        self.checksum = checksum
         self.found: NDArray[np.bool_] = similarity >= LEAST_STABILITY
         self.support: NDArray[np.float64] = self.found.mean(axis=0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -15,12 +16,24 @@ from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
-from annealvi.topics import cells as outward
-from annealvi.topics import contrasts, effects, paper, shares, trust
+from annealvi.topics import (
+    cells,
+    contrasts,
+    effects,
+    levels,
+    naming,
+    paper,
+    reading,
+    shares,
+    together,
+    trust,
+)
 from annealvi.topics import words as ranking
+from annealvi.topics.described import DescribedDocuments, Topics
 from annealvi.topics.effects import Effects
+from annealvi.topics.reading import TopicDocument
 from annealvi.topics.refits import Refits, refit
-from annealvi.topics.source import Documents, Source, in_columns
+from annealvi.topics.source import Source, in_columns
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
 
@@ -57,10 +70,10 @@ def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     start = _classical(distances)
     if len(distances) < 3 or not distances.any():
         return start
-    found, _ = smacof(
+    positions, _ = smacof(
         distances, init=start, n_init=1, max_iter=_ITERATIONS, eps=1e-6, normalized_stress=False
     )
-    return found - found.mean(axis=0)
+    return positions - positions.mean(axis=0)
 
 
 def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,14 +106,15 @@ class TopicSummary:
 
     Parameters
     ----------
-    source : Source
-        The model.
-    documents : Documents
-    feature_names : ndarray of shape (V,)
+    topics : Topics
+    documents : DescribedDocuments
     texts, titles : list of str or None
+    outlier_measure : (str, ndarray of shape (D,))
+        The name of a measure of how unusual documents are, and its values.
+    history : dict or None
+    checksum : str
     quality : dict of str to float
         Measures in addition to coherence and diversity.
-    refits : Refits, optional
 
     Attributes
     ----------
@@ -154,55 +168,62 @@ class TopicSummary:
 
     def __init__(
         self,
-        source: Source,
-        documents: Documents,
-        feature_names: NDArray,
+        topics: Topics,
+        documents: DescribedDocuments,
+        *,
         texts: list[str] | None,
         titles: list[str] | None,
+        outlier_measure: tuple[str, NDArray[np.float64]],
+        history: dict[str, Any] | None,
+        checksum: str,
         quality: dict[str, float],
-        refits: Refits | None = None,
     ) -> None:
-        self.counts = counts = documents.counts
-        self.topics = source.topics
-        self.shares = source.transform(documents.given)
-        self.clusters = source.clusters(documents.given, self.shares)
-        self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
-        self.concentration = self.lengths + source.prior
-        self.feature_names, self.texts, self.titles = feature_names, texts, titles
+        self._topics = topics
+        self.topics = topics.components
+        self.topic_shares = topics.sizes
+        self.word_shares = topics.word_shares
+        self.feature_names = topics.words
+        self.support = topics.support
+        self.similarity = topics.similarity
+        self.facts = topics.facts
+        self._documents = documents
+        self.counts = documents.counts
+        self.shares = documents.shares
+        self.clusters = documents.document_topics
+        self.lengths = documents.lengths
+        self.concentration = documents.concentration
         self.index = documents.index
-        words = np.einsum("d,dk->k", self.lengths, self.shares)
-        self.topic_shares = words / words.sum()
-        self.word_shares = ranking.shares_of_words(self.topics, self.topic_shares)
-        n_features = self.topics.shape[1]
-        self.coherence = np.full(len(self.topics), np.nan)  # undefined for a single word
+        self.refits: Refits | None = documents.refits
+        self.texts = texts
+        self.titles = titles
+        self._outlier_measure, self._outlier_values = outlier_measure
+        self.history = history
+        self.checksum = checksum
+        n_topics, n_features = self.topics.shape
+        self.coherence = np.full(n_topics, np.nan)  # undefined for a single word
         if n_features > 1:
             n_words = min(_COHERENCE_WORDS, n_features)
-            self.coherence = topic_coherence(self.topics, counts, n_words=n_words)
+            self.coherence = topic_coherence(self.topics, self.counts, n_words=n_words)
         self.exclusivity = ranking.exclusivity_of(self.topics)
         self.certainty = shares.certainty_of(self.shares, self.lengths)
-        self._measure, self._unusual = source.unusual(documents, self.shares)
         self.quality = {
             "coherence": float(self.coherence.mean()),
             "diversity": topic_diversity(self.topics, n_words=min(_DIVERSITY_WORDS, n_features)),
             **quality,
         }
-        self.history = None if source.history is None else dict(source.history)
-        self.support = None if source.support is None else source.support.copy()
-        self.refits = refits
-        self.similarity = source.similarity.copy()
-        self.checksum: str = topic_checksum(source.model)
-        self.facts = source.facts
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-        columns = [self._columns(k, N_WORDS, RELEVANCE) for k in range(len(self.topics))]
-        words_of = [feature_names[own].tolist() for own in columns]
-        self._labels = Labels(ranking.labels_of(words_of, source.named), source.keep_labels())
 
     def __repr__(self) -> str:
         n_topics, n_features = self.topics.shape
         n_documents = len(self.shares)
         return f"<TopicSummary of {n_topics} topics in {n_documents} documents, {n_features} words>"
+
+    def _repr_html_(self) -> str:
+        from annealvi.plot.notebook import summary_html
+
+        return summary_html(self)
 
     # ------------------------------------------------------------------------ topics
 
@@ -214,15 +235,16 @@ class TopicSummary:
         word only in their ending.  A topic with seed words is labelled by its name in `seed_words`.
 
         Set one label by ``summary.labels[3] = "space"``, several by a dict, as in ``summary.labels
-        = {3: "space"}``, or all by a list.  All labels must differ.  A label that you set is also
-        set in the :class:`TopicModel` that was described, so that later summaries and saved files
-        of the model contain the label.
+        = {3: "space"}``, or all by a list.  A str is read as the answer of a language model to
+        `prompt`: a JSON object of topic numbers and labels.  All labels must differ.  A label that
+        you set is also set in the :class:`TopicModel` that was described, so that later summaries
+        and saved files of the model contain the label.
         """
-        return self._labels
+        return self._topics.labels
 
     @labels.setter
     def labels(self, labels: Any) -> None:
-        self._labels.change(labels)
+        self._topics.labels.change(labels)
 
     @property
     def table(self) -> Any:
@@ -250,7 +272,7 @@ class TopicSummary:
         columns = {
             "share": self.topic_shares,
             "documents": np.bincount(self.clusters[self.lengths > 0], minlength=len(self.topics)),
-            "label": list(self._labels),
+            "label": list(self.labels),
             "words": [", ".join(self.words(k)) for k in numbers],
             "coherence": self.coherence,
             "exclusivity": self.exclusivity,
@@ -264,7 +286,9 @@ class TopicSummary:
     def words(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> list[str]:
         r"""Return the most relevant words of a topic, best first.
 
-        The relevance of a word is :math:`\lambda \log p(w \mid k) + (1 - \lambda) \log
+        English forms of a word that differ in their ending, such as printer, printers and printing,
+        are counted apart, but shown as one word: the most probable form, with the probabilities of
+        all forms added.  The relevance of a word is :math:`\lambda \log p(w \mid k) + (1 - \lambda) \log
         \frac{p(w \mid k)}{p(w)}` (Sievert and Shirley 2014).
 
         Parameters
@@ -281,8 +305,7 @@ class TopicSummary:
         -------
         list of str
         """
-        columns = self._columns(self._labels.number(topic), n, relevance)
-        return self.feature_names[columns].tolist()
+        return self._topics.top(self.labels.number(topic), int(n), float(relevance))
 
     @validated(**_WORDS)
     def weights(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> Any:
@@ -300,19 +323,19 @@ class TopicSummary:
             p(w | k) / p(w), and ``relevance``.
         """
         pandas = import_optional("pandas", "TopicSummary.weights")
-        k = self._labels.number(topic)
-        columns = self._columns(k, n, relevance)
-        probability = self.topics[k, columns]
-        result = {
-            "word": self.feature_names[columns],
-            "probability": probability,
-            "lift": probability / self.word_shares[columns],
-            "relevance": ranking.relevance_of(self.topics[k], self.word_shares, relevance)[columns],
-        }
-        return pandas.DataFrame(result)
-
-    def _columns(self, k: int, n: int, relevance: float) -> NDArray[np.intp]:
-        return ranking.most_relevant(self.topics[k], self.word_shares, int(n), float(relevance))
+        k = self.labels.number(topic)
+        columns = self._topics.columns(k, int(n), float(relevance))
+        folded = self._topics.folded(k)
+        shares_of_words = self._topics.family_shares
+        relevances = ranking.relevance_of(folded, shares_of_words, relevance)
+        return pandas.DataFrame(
+            {
+                "word": self.feature_names[columns],
+                "probability": folded[columns],
+                "lift": folded[columns] / shares_of_words[columns],
+                "relevance": relevances[columns],
+            }
+        )
 
     @validated(n=COUNT, weight=SHARE)
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
@@ -335,7 +358,7 @@ class TopicSummary:
         -------
         list of str
         """
-        k = self._labels.number(topic)
+        k = self.labels.number(topic)
         (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[np.newaxis], int(n))
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 
@@ -353,11 +376,76 @@ class TopicSummary:
         from scipy.cluster import hierarchy
         from scipy.spatial.distance import squareform
 
-        distances, linkage = trust.hellinger(self.topics), np.empty((0, 4))
+        distances = trust.hellinger(self.topics)
+        linkage = np.empty((0, 4))
         if len(distances) > 1:
             pairs = squareform(distances, checks=False)
             linkage = hierarchy.linkage(pairs, "average", optimal_ordering=True)
         return Similarity(distances, linkage)
+
+    @checked
+    def levels(self, n_topics: Sequence[int]) -> Any:
+        """Group the topics at several levels, as topics and their subtopics.
+
+        At each level, groups are merged two at a time until n groups remain, as in
+        :func:`annealvi.topics.reduce_topics`, so that each group lies within a group of the level
+        above.
+
+        Parameters
+        ----------
+        n_topics : list of int
+            The numbers of groups, such as ``[5, 20]``, from 1 to the number of topics.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each topic, with topics of the same group next to each other.  For each level
+            n, ``topic_5`` is the number of the group and ``label_5`` its label, which consists of
+            the words of all its topics (here for n = 5).  The last columns are ``share`` and
+            ``label`` of the topic.
+
+        Raises
+        ------
+        ValueError
+            If a number is not an int from 1 to the number of topics, or is repeated.
+        """
+        return levels.levels(self._topics, n_topics)
+
+    @validated(n_draws=[Interval(Integral, 2, None, closed="left")], random_state=["random_state"])
+    def together(self, *, n_draws: int = 25, random_state: Any = 0) -> Any:
+        """Correlate the shares of topics in documents, to find topics that occur together.
+
+        Because the shares of a document sum to 1, unrelated topics have slightly negative
+        correlations, of about -1 / (K - 1) for K topics.
+
+        Parameters
+        ----------
+        n_draws : int, default=25
+            Number of draws of the shares of each document, as in `effects`.
+        random_state : int, RandomState instance or None, default=0
+            Random seed of these draws.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each pair of topics, the largest correlation first: ``topic``, ``label``,
+            ``other``, ``other_label``, ``correlation``, and the limits ``low`` and ``high`` of the
+            95% interval.  In a summary with refits, the interval is NaN for a pair that fewer than
+            two refits found.
+
+        Raises
+        ------
+        ValueError
+            If fewer than four documents contain words, or a parameter is out of range.
+
+        Notes
+        -----
+        The correlation is computed for each draw from the posterior of the shares, and averaged by
+        Fisher's transformation, in which a draw has the variance 1 / (D - 3) for D documents.  The
+        variance between draws is added and, with refits, the variance between refits, as in
+        :func:`annealvi.topics.estimate_effects`.
+        """
+        return together.together(self._documents, self.labels, int(n_draws), random_state)
 
     @checked
     def map(self, documents: bool = False) -> Any:
@@ -378,19 +466,90 @@ class TopicSummary:
         """
         pandas = import_optional("pandas", "TopicSummary.map")
         check_flag(documents, "documents")
-        place = places(trust.hellinger(self.topics))
-        columns: dict[str, Any]
-        if not documents:
-            columns = {"share": self.topic_shares, "label": list(self._labels)}
-            index = pandas.RangeIndex(len(self.topics), name="topic")
-        else:
-            place = self.shares @ place
+        positions = places(trust.hellinger(self.topics))
+        if documents:
+            x, y = (self.shares @ positions).T
             largest = self.shares.argmax(axis=1)
-            columns = {"topic": largest, "share": self.shares.max(axis=1)}
-            index = pandas.RangeIndex(len(self.shares), name="document")
-        return pandas.DataFrame({"x": place[:, 0], "y": place[:, 1], **columns}, index=index)
+            columns = {"x": x, "y": y, "topic": largest, "share": self.shares.max(axis=1)}
+            return pandas.DataFrame(columns).rename_axis("document")
+        x, y = positions.T
+        columns = {"x": x, "y": y, "share": self.topic_shares, "label": list(self.labels)}
+        return pandas.DataFrame(columns).rename_axis("topic")
+
+    @validated(n_words=COUNT, n_documents=[Interval(Integral, 0, None, closed="left")])
+    def prompt(self, *, n_words: int = 15, n_documents: int = 3) -> str:
+        """Write a text that asks a language model, or a person, for names of all topics.
+
+        Paste the text into a language model of your choice, and assign its answer to `labels`, as
+        in ``summary.labels = answer``.  No text is sent anywhere.
+
+        Parameters
+        ----------
+        n_words : int, default=15
+            Number of words of each topic.
+        n_documents : int, default=3
+            Number of documents of each topic, of which the first 300 characters are in the text.
+            If it is 0, the text contains no documents.
+
+        Returns
+        -------
+        str
+        """
+        return naming.prompt(self, int(n_words), int(n_documents))
 
     # --------------------------------------------------------------------- documents
+
+    @checked
+    def document(self, number: int) -> TopicDocument:
+        """Return one document with the topics of its words.
+
+        Parameters
+        ----------
+        number : int
+            The position of the document.
+
+        Returns
+        -------
+        TopicDocument
+            The attributes `shares`, `words` and `responsibilities` contain the shares of topics,
+            the words, and the probability of each topic for each word.  A notebook shows the text
+            with its words in the colours of their topics.
+
+        Raises
+        ------
+        ValueError
+            If there is no such document.
+        """
+        last = len(self.shares) - 1
+        is_number = isinstance(number, Integral) and not isinstance(number, bool)
+        if not is_number or not 0 <= number <= last:
+            raise BadParameter("number", f"an int from 0 to {last}", number)
+        return reading.document(self, int(number))
+
+    @validated(path=[str, os.PathLike], random_state=["random_state"])
+    def write_mallet_state(self, path: str | os.PathLike, *, random_state: Any = 0) -> None:
+        """Write the topic of each word to a file in the format of MALLET's ``--output-state``.
+
+        The topic of each occurrence of a word is drawn from the `responsibilities` of the document
+        (see `document`), as MALLET draws it.  :func:`annealvi.corpus.read_mallet_state` reads the
+        file.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is compressed if its name ends in ``.gz``.  An existing file is replaced
+            only when the new one is complete.
+        random_state : int, RandomState instance or None, default=0
+            Random seed of the draws.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        ValueError
+            If word counts are not integers.
+        """
+        reading.write_mallet_state(self, path, random_state)
 
     @validated(n=COUNT)
     def documents(self, topic: int | str, n: int = 5) -> Any:
@@ -412,17 +571,17 @@ class TopicSummary:
             ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
             without words are excluded.
         """
-        k = self._labels.number(topic)
+        k = self.labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)
         # of documents with equal shares, longer documents come first
         order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))]
         shown = [values for values in (self.titles, self.texts) if values is not None]
-        found: dict[Any, int] = {}
+        distinct: dict[Any, int] = {}
         for document in order.tolist():
-            found.setdefault(tuple(values[document] for values in shown) or document, document)
-            if len(found) >= n:
+            distinct.setdefault(tuple(values[document] for values in shown) or document, document)
+            if len(distinct) >= n:
                 break
-        first = np.array(list(found.values()), dtype=np.intp)
+        first = np.array(list(distinct.values()), dtype=np.intp)
         return self._rows(first, share=self.shares[first, k])
 
     @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
@@ -449,19 +608,20 @@ class TopicSummary:
         if min_tokens is None:
             min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
         known = np.flatnonzero((self.lengths >= min_tokens) & (self.lengths > 0))
-        sign = -1.0 if self._measure == "temperature" else 1.0
-        order = known[np.argsort(sign * self._unusual[known], kind="stable")][: int(n)]
-        return self._rows(order, **{self._measure: self._unusual[order]})
+        sign = -1.0 if self._outlier_measure == "temperature" else 1.0
+        order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
+        return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
     def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
-        found: dict[str, Any] = {**columns, "tokens": tokens.astype(np.int64) if whole else tokens}
+        table = pandas.DataFrame(columns, index=pandas.Index(order, name="document"))
+        table["tokens"] = tokens.astype(np.int64) if whole else tokens
         for name, values in (("title", self.titles), ("text", self.texts)):
             if values is not None:
-                found[name] = [values[document] for document in order]
-        return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
+                table[name] = [values[document] for document in order]
+        return table
 
     @property
     def document_table(self) -> Any:
@@ -475,7 +635,7 @@ class TopicSummary:
             document without words.  ``certainty`` is the share of that topic in the document.  The
             other columns are the shares of all topics, named by their labels.
         """
-        return outward.document_table(self)
+        return cells.document_table(self._topics, self._documents)
 
     @property
     def word_table(self) -> Any:
@@ -487,7 +647,7 @@ class TopicSummary:
             A row for each word, and a column for each topic, named by its label.  The values are
             the probabilities p(w | k).
         """
-        return outward.word_table(self)
+        return cells.word_table(self._topics)
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
@@ -517,7 +677,7 @@ class TopicSummary:
         N. Otsu, "A threshold selection method from gray-level histograms", IEEE Transactions on
         Systems, Man, and Cybernetics 9, 1979.
         """
-        return outward.members(self, self._labels.number(topic), n)
+        return cells.members(self._topics, self.labels.number(topic), n)
 
     @checked
     def to_anndata(self, adata: Any = None) -> Any:
@@ -548,7 +708,12 @@ class TopicSummary:
         ValueError
             If `adata` does not have the same number of cells as the summary.
         """
-        return outward.to_anndata(self, adata)
+        measures = {
+            "coherence": self.coherence.copy(),
+            "certainty": self.certainty.copy(),
+            "checksum": self.checksum,
+        }
+        return cells.to_anndata(self._topics, self._documents, measures, adata)
 
     # ------------------------------------------------------------- groups and covariates
 
@@ -595,7 +760,7 @@ class TopicSummary:
         allows for the uncertainty of the topics.  :meth:`effects` estimates the second term from
         random draws of the shares.
         """
-        return shares.by_group(self, groups, return_std=return_std)
+        return shares.by_group(self._documents, self.labels, groups, return_std=return_std)
 
     @checked
     def over_time(self, times: ArrayLike, freq: Any = "year", *, return_std: bool = False) -> Any:
@@ -632,7 +797,7 @@ class TopicSummary:
             If the number of times is not the number of documents, if a time cannot be read, or if
             `freq` is not a period.
         """
-        return shares.over_time(self, times, freq, return_std=return_std)
+        return shares.over_time(self._documents, self.labels, times, freq, return_std=return_std)
 
     @checked
     def effects(
@@ -711,7 +876,16 @@ class TopicSummary:
         >>> summary.effects("~ half", {"half": [0] * 150 + [1] * 150})
         <Effects of 2 terms on 4 topics in 300 documents, with refits>
         """
-        return effects.of_summary(self, formula, data, topics, clusters, n_draws, random_state)
+        return effects.of_documents(
+            self._documents,
+            self.labels,
+            formula,
+            data,
+            topics=topics,
+            clusters=clusters,
+            n_draws=n_draws,
+            random_state=random_state,
+        )
 
     @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
     def words_by_group(
@@ -793,7 +967,66 @@ class TopicSummary:
         >>> sorted(words)[:3]
         ['count', 'group', 'high']
         """
-        return contrasts.words_by_group(self, topic, groups, n, prior)
+        k = self.labels.number(topic)
+        return contrasts.words_by_group(self._topics, self._documents, k, groups, n, prior)
+
+    @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
+    def words_over_time(
+        self,
+        topic: int | str,
+        times: ArrayLike,
+        freq: Any = "year",
+        n: int | None = N_WORDS,
+        prior: float = 500.0,
+    ) -> Any:
+        r"""Find the words whose share of a topic changes over time, and when it changes.
+
+        For each period, the documents from this period on are compared with all earlier documents,
+        as two groups in `words_by_group`.  Of each word, the change with the largest absolute z is
+        listed.
+
+        Parameters
+        ----------
+        topic : int or str
+            The number or label of the topic.
+        times : array-like of shape (D,)
+            The time of each document, as in `over_time`.
+        freq : str, timedelta or pandas.DateOffset, default="year"
+            Length of a period, as in `over_time`.
+        n : int, default=10
+            Number of words, or None for all words.  With a number, only words that occur at least
+            five times and have an interval without 0 are listed.
+        prior : float, default=500
+            The sum of the prior counts, as in `words_by_group`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each word, the clearest change first: ``word``, ``since`` (the period, as in
+            the index of `over_time`), ``log_odds`` of the documents from then on minus that of
+            earlier documents, its ``std_error`` and ``z``, the limits ``low`` and ``high`` of its
+            interval, ``count`` (the expected count from then on), and the word's ``share`` of the
+            topic from then on and ``before``.
+
+        Raises
+        ------
+        ValueError
+            If the number of times is not the number of documents, if a time cannot be read, if
+            `freq` is not a period, or if all documents are of one period.
+
+        Notes
+        -----
+        The level of the intervals is :math:`1 - 0.05 / m` for m possible changes (Bonferroni), so
+        that a word that does not change is listed with a probability of at most about 5%.  A change
+        counts only if the documents before it, and those after it, have as many words of the topic
+        as 50 documents of equal lengths (or a quarter of all documents, if these are fewer), and if
+        the word occurs in the equivalent of at least five documents on the side where its share is
+        larger.  Topics are treated as known.
+        """
+        k = self.labels.number(topic)
+        return contrasts.words_over_time(
+            self._topics, self._documents, k, times, freq, n, float(prior)
+        )
 
     # --------------------------------------------------------------- trust and a paper
 
@@ -828,7 +1061,7 @@ class TopicSummary:
             - ``weak``: whether the topic is weak;
             - ``reason``: the reason in words, or an empty string if the topic is not weak.
         """
-        return trust.trust(self)
+        return trust.trust(self._topics, self.coherence, self.refits)
 
     def methods(self) -> str:
         """Describe how the topics were found, in a paragraph for a paper, with references.
@@ -848,7 +1081,7 @@ class TopicSummary:
         If topics were merged, dropped or fitted further, or come from another library, the
         paragraph does not describe the fit, because the model lacks that information.
         """
-        return paper.methods(self)
+        return paper.methods(self._topics, self._documents, self.quality, self.checksum)
 
     # ------------------------------------------------------------------------ report
 
@@ -989,46 +1222,62 @@ def describe(
     >>> summary
     <TopicSummary of 20 topics in 3000 documents, 3000 words>
     """
-    source, index = Source(model), None
+    source = Source(model)
+    index = None
     if hasattr(documents, "obs_names"):
-        cells, index = read_cells(documents, layer=layer), documents.obs_names
-        documents = cells.data
+        annotated = read_cells(documents, layer=layer)
+        index = documents.obs_names
+        documents = annotated.data
         if source.known_names is not None:
-            documents = in_columns(documents, cells.feature_names, source.words)
+            documents = in_columns(documents, annotated.feature_names, source.names(None, None))
         elif feature_names is None:
-            feature_names = cells.feature_names
+            feature_names = annotated.feature_names
     elif layer is not None:
         raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
-    read = source.read(documents, "documents")
-    read = read if index is None else read._replace(index=index)
-    names = source.names(feature_names, read.given)
-    n_documents = read.counts.shape[0]
-    texts, titles = (
-        None if given is None else of_each(check_texts(given, name), n_documents, name)
-        for name, given in (("texts", texts), ("titles", titles))
-    )
+    counted = source.read(documents, "documents")
+    if index is not None:
+        counted = counted._replace(index=index)
+    n_documents = counted.counts.shape[0]
+    names = source.names(feature_names, counted.X)
+    if texts is None:
+        texts = counted.texts
+    else:
+        texts = of_each(check_texts(texts, "texts"), n_documents, "texts")
+    if titles is not None:
+        titles = of_each(check_texts(titles, "titles"), n_documents, "titles")
     quality = {}
     if held_out is not None:
-        X = source.read(held_out, "held_out").given
+        X = source.read(held_out, "held_out").X
         score = document_completion(source, X, random_state=random_state)
         quality["held_out_log_likelihood"] = float(score)
+    similarity = []
     if other is not None:
         second = Source(other, "other")
-        one, two = source.known_names, second.known_names
-        if one is not None and two is not None and not np.array_equal(one, two):
+        names_known = source.known_names is not None and second.known_names is not None
+        if names_known and not np.array_equal(source.known_names, second.known_names):
             raise BadParameter("other", "a fitted model with the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
-        found = trust.match(source.components_, second.components_)
-        source.similarity = np.vstack([source.similarity, found])
-    texts = read.texts if texts is None else texts
+        similarity.append(trust.match(source.components_, second.components_))
+    checksum = topic_checksum(source.model)
     if isinstance(refits, Refits):
-        made = refits.checksum == topic_checksum(source.model)
-        if not made or refits.shares.shape[1] != n_documents:
+        if refits.checksum != checksum or refits.shares.shape[1] != n_documents:
             raise BadParameter("refits", "refits of this model and these documents", refits)
     elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
     elif refits:
-        refits = refit(model, read.given, int(refits), random_state=random_state)
+        refits = refit(model, counted.X, int(refits), random_state=random_state)
     else:
         refits = None
-    return TopicSummary(source, read, names, texts, titles, quality, refits)
+    described = source.describe(counted, refits)
+    words = np.einsum("d,dk->k", described.lengths, described.shares)
+    history = getattr(source.model, "history_", None)
+    return TopicSummary(
+        source.topics_of(words / words.sum(), names, *similarity),
+        described,
+        texts=texts,
+        titles=titles,
+        outlier_measure=source.unusual(counted.X, described),
+        history=None if history is None else dict(history),
+        checksum=checksum,
+        quality=quality,
+    )

@@ -3,7 +3,6 @@
 import os
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -246,15 +245,16 @@ def test_a_planted_effect(summary):
     assert_array_equal(table.topic, [k, k])
 
 
-def effects_with(summary, refits):
+def effects_with(refits):
     """The table of effects if these were the refits."""
-    own = SimpleNamespace(**{**vars(summary), "labels": summary.labels, "refits": refits})
-    return type(summary).effects(own, "~ group", {"group": planted()[1]}).table
+    X, group, _ = planted()
+    summary = describe(TemperedLDA(3, random_state=0).fit(X), X, refits=refits)
+    return summary.effects("~ group", {"group": group}).table
 
 
 def test_refits_widen_by_their_own_spread(summary):
     _, group, _ = planted()
-    without = effects_with(summary, None)
+    without = effects_with(0)
     found = summary.effects("~ group", {"group": group}).table
     least_squares = np.linalg.pinv(np.column_stack([np.ones(len(group)), group]))
     of_refits = [(least_squares @ own.astype(float)).T for own in summary.refits.shares]
@@ -270,7 +270,7 @@ def test_a_topic_that_is_not_found_again_has_no_interval(summary):
     similarity[1:, 1] = 0.5
     refits = Refits(similarity, summary.refits.shares, summary.refits.checksum)
     assert_allclose(refits.support, [1, 0.25, 1])
-    table = effects_with(summary, refits)
+    table = effects_with(refits)
     assert table[table.topic == 1][["std_error", "low", "high"]].isna().all(axis=None)
     assert table[table.topic != 1].notna().all(axis=None) and table.estimate.notna().all()
 

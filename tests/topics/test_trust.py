@@ -13,6 +13,7 @@ from annealvi import TemperedLDA, TopicModel, load
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
 from annealvi.topics import describe, drop_topics, trust
+from annealvi.topics.described import Topics
 from tests.topics.corpus import make_texts
 from tests.topics.models import COMPONENTS, COUNTS, WORDS, Given, fitted
 
@@ -39,38 +40,53 @@ def test_the_table_of_a_model_of_which_little_is_known(summary):
     assert table.weak.any() and not describe(Given(), COUNTS, WORDS).trust.weak.any()
 
 
-def test_each_reason(summary):
-    summary.support, summary.facts = np.array([1 / 4, 3 / 4, 0]), {"settings": {"n_init": 4}}
-    summary.coherence = np.array([0.01, 0.5, 0.5])
-    summary.similarity = np.array([[0.6, 0.71, 0.1], [0.6, 0.71, 0.3]])
+COHERENCE = np.array([0.01, 0.5, 0.5])
+
+
+def topics_with(support, similarity, **facts):
+    return Topics(
+        components=wide(COMPONENTS) / wide(COMPONENTS).sum(axis=1, keepdims=True),
+        sizes=np.full(3, 1 / 3),
+        words=np.array([f"word {n}" for n in range(30)]),
+        named={},
+        support=np.array(support),
+        similarity=np.array(similarity),
+        facts=facts,
+    )
+
+
+def test_each_reason():
+    similarity = [[0.6, 0.71, 0.1], [0.6, 0.71, 0.3]]
+    support = [1 / 4, 3 / 4, 0]
+    topics = topics_with(support, similarity, settings={"n_init": 4})
     chance = "its words occur together hardly more often than by chance"
-    assert summary.trust.reason.tolist() == [
+    table = trust.trust(topics, COHERENCE, None)
+    assert table.reason.tolist() == [
         f"found by 1 of 4 runs; other fits found no similar topic (cosine 0.60); {chance}",
         "",
         "found by none of 4 runs; other fits found no similar topic (cosine 0.20)",
     ]
-    assert summary.trust.weak.tolist() == [True, False, True]
-    summary.facts, summary.similarity = {}, np.empty((0, 3))
-    assert summary.trust.reason[0] == f"found by 25% of the runs; {chance}"
-    summary.similarity = np.full((1, 3), 0.71)  # in other fits it is there
-    assert summary.trust.reason.tolist() == [chance, "", ""]
+    assert table.weak.tolist() == [True, False, True]
+    topics = topics_with(support, np.empty((0, 3)))
+    assert trust.reasons(topics, COHERENCE)[0] == f"found by 25% of the runs; {chance}"
+    topics = topics_with(support, np.full((1, 3), 0.71))  # in other fits it is there
+    assert trust.reasons(topics, COHERENCE) == [chance, "", ""]
 
 
-def test_refits_go_before_other_fits(summary):
+def test_refits_go_before_other_fits():
     similarity = np.array([[0.9, 0.6, 0.8], [0.8, 0.5, 0.9], [0.9, 0.9, 0.4]])
     similarity[:2, 2] = 0.3
-    summary.refits = SimpleNamespace(similarity=similarity, support=np.array([1, 1 / 3, 0]))
-    summary.similarity = np.ones((1, 3))
-    summary.coherence = np.ones(3)
-    table = summary.trust
+    refits = SimpleNamespace(similarity=similarity, support=np.array([1, 1 / 3, 0]))
+    topics = topics_with(np.ones(3), np.ones((1, 3)))
+    table = trust.trust(topics, np.ones(3), refits)
     assert_array_equal(table.stability, [0.9, 0.6, 0.3])
     assert_array_equal(table.support, [1, 1 / 3, 0])
     assert table.reason.tolist() == ["", "found by 1 of 3 refits", "found by none of 3 refits"]
-    summary.support = np.ones(3)  # of the runs of the fit itself
-    assert_array_equal(summary.trust.support, [1, 1 / 3, 0])
     similarity = np.array([[0.9] * 3, [0.498] * 3])
-    summary.refits = SimpleNamespace(similarity=similarity, support=np.full(3, 0.5))
-    assert summary.trust.reason[0] == "found by 1 of 2 refits (stability 0.699)"
+    refits = SimpleNamespace(similarity=similarity, support=np.full(3, 0.5))
+    assert (
+        trust.reasons(topics, np.ones(3), refits)[0] == "found by 1 of 2 refits (stability 0.699)"
+    )
 
 
 def test_two_topics_of_the_same_words():

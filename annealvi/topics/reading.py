@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
 from annealvi.matrices import check_whole
 
