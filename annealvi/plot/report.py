@@ -236,7 +236,7 @@ def records(
                 "share": _rounded(summary.topic_shares[k]),
                 "weak": clean(weak[k], 400),
                 "words": np.searchsorted(used, words[k]).tolist(),
-                "logs": _rounded(np.log(summary.topics[k][words[k]])),
+                "logs": _rounded(np.log(summary.folded(k)[words[k]])),
                 "documents": numbers,
                 "near": near[:N_NEAR],
             }
@@ -262,7 +262,7 @@ def records(
         "relevance": float(relevance),
         "nWords": int(n_words),
         "vocabulary": [clean(word, 60) for word in summary.feature_names[used]],
-        "logs": _rounded(np.log(summary.word_shares[used])),
+        "logs": _rounded(np.log(summary.folded_word_shares[used])),
         "topics": topics,
         "order": pictures.by_size(summary),
         "map": {"x": _rounded(topic_map["x"]), "y": _rounded(topic_map["y"])},
@@ -279,9 +279,10 @@ def records(
 
 def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
     """Return the columns of the words of each topic for all positions of the slider."""
-    overall = np.log(summary.word_shares)
+    overall = np.log(summary.folded_word_shares)
     columns_of_topics = []
-    for topic in np.asarray(summary.topics, dtype=np.float64):
+    for k in range(len(summary.topics)):
+        topic = summary.folded(k)
         columns = np.flatnonzero(topic > 0)
         logs = np.log(topic[columns])
         top = {0}

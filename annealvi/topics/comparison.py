@@ -14,6 +14,9 @@ from annealvi.exceptions import BadParameter
 from annealvi.topics.source import Source
 from annealvi.topics.trust import LEAST_STABILITY, pairs
 
+#: What can happen to topics, in the order of the table.
+KINDS = ["matched", "split", "merged", "vanished", "new"]
+
 
 @checked
 def compare_topics(model: Any, other: Any) -> Any:
@@ -43,7 +46,8 @@ def compare_topics(model: Any, other: Any) -> Any:
         ``topics`` and ``others`` list the numbers of the topics in the two models, ``label`` and
         ``other_label`` their labels, and ``cosine`` is the cosine of the word probabilities.  For
         topics that vanished or are new it is the cosine to the most similar topic, which is not
-        listed.
+        listed.  ``attrs["stability"]`` of the table is the mean cosine of all topics matched one to
+        one, and ``attrs["n_words"]`` the number of words that both models contain.
 
     Raises
     ------
@@ -79,41 +83,33 @@ def compare_topics(model: Any, other: Any) -> Any:
     _, columns, other_columns = np.intersect1d(first.words, second.words, return_indices=True)
     if not len(columns):
         raise BadParameter(
-            "other", "a model that has words in common with 'model'", second.words[:5]
+            "other", "a model that has words in common with 'model'", "models that have none"
         )
     topics = first.components[:, columns]
     others = second.components[:, other_columns]
     cosines = cosine_similarity(topics, others)
-    findings = []
     splits = _splits(topics, others, second.sizes, cosines)
     merges = _splits(others, topics, first.sizes, cosines.T)
-    findings += [("split", [k], several, cosine) for k, several, cosine in splits]
+    findings = [("split", [k], several, cosine) for k, several, cosine in splits]
     findings += [("merged", several, [k], cosine) for k, several, cosine in merges]
-    explained = {k for _, own, _, _ in findings for k in own}
-    explained_others = {k for _, _, own, _ in findings for k in own}
-    for k, m, cosine in zip(*pairs(topics, others), strict=True):
-        if cosine >= LEAST_STABILITY and k not in explained and m not in explained_others:
-            findings.append(("matched", [int(k)], [int(m)], cosine))
-            explained.add(k)
-            explained_others.add(m)
-    largest = cosines.max(axis=1)
-    findings += [("vanished", [k], [], largest[k]) for k in _rest(topics, explained)]
-    largest = cosines.max(axis=0)
-    findings += [("new", [], [k], largest[k]) for k in _rest(others, explained_others)]
+    rest = set(range(len(topics))).difference(*(own for _, own, _, _ in findings))
+    other_rest = set(range(len(others))).difference(*(own for _, _, own, _ in findings))
+    rows, matches, matched_cosines = pairs(topics, others)
+    for k, m, cosine in zip(rows.tolist(), matches.tolist(), matched_cosines, strict=True):
+        if cosine >= LEAST_STABILITY and k in rest and m in other_rest:
+            findings.append(("matched", [k], [m], cosine))
+            rest.remove(k)
+            other_rest.remove(m)
+    findings += [("vanished", [k], [], cosines[k].max()) for k in sorted(rest)]
+    findings += [("new", [], [m], cosines[:, m].max()) for m in sorted(other_rest)]
     table = pandas.DataFrame(findings, columns=["kind", "topics", "others", "cosine"])
-    table["kind"] = pandas.Categorical(
-        table["kind"], ["matched", "split", "merged", "vanished", "new"]
-    )
-    for column, numbers, source in (("label", "topics", first), ("other_label", "others", second)):
-        table[column] = ["; ".join(source.labels[k] for k in own) for own in table[numbers]]
-    return table.sort_values(
-        ["kind", "cosine"], ascending=[True, False], kind="stable", ignore_index=True
-    )
-
-
-def _rest(topics: NDArray, explained: set[int]) -> list[int]:
-    """Return the topics that no finding explains."""
-    return [k for k in range(len(topics)) if k not in explained]
+    table["kind"] = pandas.Categorical(table["kind"], KINDS)
+    table["label"] = ["; ".join(first.labels[k] for k in own) for own in table["topics"]]
+    table["other_label"] = ["; ".join(second.labels[m] for m in own) for own in table["others"]]
+    table = table.sort_values(["kind", "cosine"], ascending=[True, False], ignore_index=True)
+    table.attrs["stability"] = float(matched_cosines.sum() / max(cosines.shape))
+    table.attrs["n_words"] = len(columns)
+    return table
 
 
 def _splits(

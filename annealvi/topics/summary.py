@@ -136,6 +136,8 @@ class TopicSummary:
         Share of each topic in all words of the documents, p(k).
     word_shares : ndarray of shape (V,)
         p(w), the sum of p(k) p(w | k) over topics.
+    folded_word_shares : ndarray of shape (V,)
+        p(w), summed over all forms of a word; see `folded`.
     feature_names : ndarray of shape (V,)
         The words.
     texts, titles : list of str or None
@@ -182,6 +184,7 @@ class TopicSummary:
         self.topics = topics.components
         self.topic_shares = topics.sizes
         self.word_shares = topics.word_shares
+        self.folded_word_shares = topics.family_shares
         self.feature_names = topics.words
         self.support = topics.support
         self.similarity = topics.similarity
@@ -325,17 +328,34 @@ class TopicSummary:
         pandas = import_optional("pandas", "TopicSummary.weights")
         k = self.labels.number(topic)
         columns = self._topics.columns(k, int(n), float(relevance))
-        folded = self._topics.folded(k)
-        shares_of_words = self._topics.family_shares
-        relevances = ranking.relevance_of(folded, shares_of_words, relevance)
+        folded = self.folded(k)
+        relevances = ranking.relevance_of(folded, self.folded_word_shares, relevance)
         return pandas.DataFrame(
             {
                 "word": self.feature_names[columns],
                 "probability": folded[columns],
-                "lift": folded[columns] / shares_of_words[columns],
+                "lift": folded[columns] / self.folded_word_shares[columns],
                 "relevance": relevances[columns],
             }
         )
+
+    @checked
+    def folded(self, topic: int | str) -> NDArray[np.float64]:
+        """Return p(w | k) with the forms of a word, such as printer and printers, added up.
+
+        Parameters
+        ----------
+        topic : int or str
+            The number or label of the topic.
+
+        Returns
+        -------
+        ndarray of shape (V,)
+            The probability of all forms for the most probable form of each word in the topic, and 0
+            for its other forms.  `words` and `weights` rank these probabilities, divided by
+            `folded_word_shares`.
+        """
+        return self._topics.folded(self.labels.number(topic))
 
     @validated(n=COUNT, weight=SHARE)
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:

@@ -33,7 +33,7 @@ _BETWEEN = re.compile(r"^(?: -- .*|\S.*\) .*;.*)$", re.MULTILINE)
 def changelogs(most: int) -> list[str]:
     """Read the different entries of installed changelogs, without names of people and bugs."""
     entries: dict[str, None] = {}
-    for path in sorted(Path("/usr/share/doc").glob("*/changelog*.gz")):
+    for path in sorted(Path("/usr/share/doc").glob("*/changelog.Debian*.gz")):
         with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
             for entry in _BETWEEN.split(file.read()):
                 text = re.sub(r"\[[^\]]*\]|\([^)]*\)|<[^>]*>", " ", entry).strip()
