@@ -48,7 +48,7 @@ def fit(chosen: argparse.Namespace) -> None:
                 n_topics=len(source.components_), random_state=chosen.random_state + 1
             )
             second = _fitted(estimator, corpus, chosen)
-        described(source, corpus, X, second).to_html(
+        described(source, corpus, X, second).write_report(
             chosen.report,
             title=f"Topics of {Path(chosen.path).name}",
             times=corpus.columns.get("time"),
@@ -159,7 +159,7 @@ def demo(chosen: argparse.Namespace) -> None:
     groups = abstracts.target_names[abstracts.target]
     summary = describe(model, abstracts.texts, titles=abstracts.titles)
     _print(summary, groups, abstracts.created)
-    summary.to_html(
+    summary.write_report(
         chosen.output,
         title="Topics of 3,000 arXiv abstracts",
         times=abstracts.created,

@@ -22,12 +22,12 @@ from annealvi.storage import load, save
 from annealvi.topics import TopicSummary, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
-from annealvi.topics.trust import pairs, reasons, stability_of
+from annealvi.topics.trust import pairs, reasons, similarity_of
 
 LEGENDS = {
     "support": "support: the share of the fit's runs that found the topic; a new fit may not find "
     "topics of low support again",
-    "stability": "stability: how similar the topic is to its match in other fits (cosine); these "
+    "similarity": "similarity: how similar the topic is to its match in other fits (cosine); these "
     "are the fits that were made to choose the number of topics",
 }
 WEAK = "* weak topic: read its documents before you rely on it"
@@ -65,6 +65,7 @@ def described(
         titles=corpus.columns.get("title"),
         other=other,
         refits=refits,
+        n_jobs=-1,
     )
     summary.labels.show(source.topics.labels)
     return summary
@@ -73,14 +74,14 @@ def described(
 def print_topics(topics: Topics, n_words: int, coherence: NDArray | None = None) -> None:
     """Print a table of the topics, largest first, with their numbers, shares and words.
 
-    If known, the columns support (the share of runs that found the topic) and stability (how well
+    If known, the columns support (the share of runs that found the topic) and similarity (how well
     it matches topics of other fits) are added.  Weak topics have a star; the reasons follow below.
     """
     weak = reasons(topics, coherence)
     measures = {} if topics.support is None else {"support": topics.support}
-    stability = stability_of(topics)
-    if np.isfinite(stability).all():
-        measures["stability"] = stability
+    similarity = similarity_of(topics)
+    if np.isfinite(similarity).all():
+        measures["similarity"] = similarity
     print("  ".join(["topic", "share", *measures, "words"]))
     order = np.argsort(-topics.sizes, kind="stable").tolist()
     for k in order:

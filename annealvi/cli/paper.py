@@ -112,7 +112,7 @@ def _across(shares: Any, names: Any) -> Any:
         return shares
     counts = shares["n_documents"]
     heads = [f"{name} ({n:,})" for name, n in zip(names, counts, strict=True)]
-    return shares.drop(columns="n_documents").set_axis(heads).T.rename_axis("topic")
+    return shares.drop(columns="n_documents").set_axis(heads).T.rename_axis("label")
 
 
 def _save(axes: Any, path: Path) -> None:

@@ -11,31 +11,33 @@ from annealvi._kernels import special
 from annealvi._optional import import_optional
 from annealvi.corpus.cells import unique
 from annealvi.exceptions import BadParameter
-from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.described import DescribedDocuments, Topics, assigned_shares
 
 #: A smaller probability of a word in a topic is treated as this number.
 _LEAST = 1e-12
 
 
-def assigned(topics: Topics, documents: DescribedDocuments) -> tuple[NDArray, NDArray[np.float64]]:
-    """Return the label of each document's topic (None without words), and the topic's share."""
+def assigned(topics: Topics, documents: DescribedDocuments, pandas: Any) -> dict[str, Any]:
+    """Return each document's topic, its label and share; all are missing without words."""
     known = documents.lengths > 0
-    labels = np.array([*topics.labels, None], dtype=object)
     numbers = documents.document_topics
-    shares = np.take_along_axis(documents.shares, numbers[:, np.newaxis], axis=1)[:, 0]
-    return labels[np.where(known, numbers, -1)], np.where(known, shares, np.nan)
+    labels = np.array([*topics.labels, None], dtype=object)
+    return {
+        "topic": pandas.arrays.IntegerArray(numbers, mask=~known),
+        "label": labels[np.where(known, numbers, -1)],
+        "share": np.where(known, assigned_shares(documents), np.nan),
+    }
 
 
 def document_table(topics: Topics, documents: DescribedDocuments) -> Any:
     """Make a table with a row for each document; see `TopicSummary.document_table`."""
     pandas = import_optional("pandas", "TopicSummary.document_table")
-    label, certainty = assigned(topics, documents)
-    columns = {"topic": label, "certainty": certainty}
     index = documents.index
     if index is None:
-        index = pandas.RangeIndex(len(label))
+        index = pandas.RangeIndex(len(documents.shares))
+    table = pandas.DataFrame(assigned(topics, documents, pandas), index=index)
     shares = pandas.DataFrame(documents.shares, index=index, columns=list(topics.labels))
-    return pandas.concat([pandas.DataFrame(columns, index=index), shares], axis=1)
+    return pandas.concat([table, shares], axis=1)
 
 
 def word_table(topics: Topics) -> Any:
@@ -45,13 +47,13 @@ def word_table(topics: Topics) -> Any:
     return pandas.DataFrame(topics.components.T, index=index, columns=list(topics.labels))
 
 
-def scores(topics: NDArray[np.float64]) -> NDArray[np.float64]:
+def scores(topics: NDArray) -> NDArray:
     """Compute how typical each word is of each topic; see `TopicSummary.members`."""
     logs = special.log(np.maximum(topics, _LEAST))
     return topics * (logs - logs.mean(axis=0))
 
 
-def otsu(values: NDArray[np.float64]) -> float:
+def otsu(values: NDArray) -> float:
     """Compute Otsu's threshold, which divides values into the two groups that differ most."""
     ordered = np.sort(values)
     sums = np.cumsum(ordered)
@@ -104,9 +106,10 @@ def to_anndata(
     for name, values in (("topics", topics.components), ("in_topics", is_member)):
         adata.varm[name] = np.where(columns >= 0, values[:, columns], 0).T.astype(values.dtype)
     labels = list(topics.labels)
-    label, certainty = assigned(topics, documents)
-    adata.obs["topic"] = pandas.Categorical(label, categories=labels)
-    adata.obs["topic_certainty"] = certainty
+    columns_of_cells = assigned(topics, documents, pandas)
+    adata.obs["topic"] = columns_of_cells["topic"]
+    adata.obs["topic_label"] = pandas.Categorical(columns_of_cells["label"], categories=labels)
+    adata.obs["topic_share"] = columns_of_cells["share"]
     adata.uns["topics"] = {
         "labels": np.array(labels),
         "words": np.array([" ".join(topics.top(k)) for k in range(len(labels))]),

@@ -60,9 +60,9 @@ class Choice:
 
     Attributes
     ----------
-    ks : ndarray of shape (n_ks,)
+    n_topics : ndarray of shape (n_numbers,)
         The numbers of topics that were compared, in increasing order.
-    measures : dict of str to ndarray of shape (n_ks, n_runs)
+    measures : dict of str to ndarray of shape (n_numbers, n_runs)
         Each array has a row for each number of topics and a column for each run.  Higher is better.
 
         - ``held_out_log_likelihood``: log-likelihood per word of documents that were not used in
@@ -75,18 +75,19 @@ class Choice:
     criterion : {"quality", "held_out_log_likelihood"}
         The measure on which the recommendation is based.
     recommended : int
-        The recommended number of topics, one of `ks`.
+        The recommended number of topics, one of `n_topics`.
     rule : str
         An explanation of the recommendation, with other numbers of topics that are about as good,
-        and the advice to compare more numbers if the smallest or largest of `ks` is recommended.
+        and the advice to compare more numbers if the smallest or largest of
+        `n_topics` is recommended.
     n_documents : int
-        Number of documents that were used for the measures; X may contain more documents.
+        Number of documents that were used for the measures, at most `max_documents`.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
         The topics that the runs found with the recommended number of topics.  The attribute
         `topics` is None if the Choice is the `choice_` of a TopicModel.
     """
 
-    ks: NDArray[np.int64]
+    n_topics: NDArray[np.int64]
     measures: Measures
     criterion: str
     recommended: int
@@ -104,10 +105,10 @@ class Choice:
         pandas = import_optional("pandas", "Choice.table")
         columns: dict[str, Any] = {}
         for name, values in self.measures.items():
-            columns[name] = mean_of(values)
+            columns[name] = values.mean(axis=1)
             columns[f"{name}_sd"] = spread_of(values)
-        columns["recommended"] = self.ks == self.recommended
-        return pandas.DataFrame(columns, index=pandas.Index(self.ks, name="n_topics"))
+        columns["recommended"] = self.n_topics == self.recommended
+        return pandas.DataFrame(columns, index=pandas.Index(self.n_topics, name="n_topics"))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw each measure against the number of topics, by :func:`annealvi.plot.plot_choice`.
@@ -135,23 +136,20 @@ class Choice:
         return choice_html(self)
 
     def __repr__(self) -> str:
-        return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
+        numbers = self.n_topics.tolist()
+        return f"Choice(recommended={self.recommended}, n_topics={numbers}): {self.rule}"
 
 
 #: A Choice in a file.  With a single run, stability is NaN.
 CHOICE = Schema(
     Choice,
-    ks=Array((None,), np.int64),
+    n_topics=Array((None,), np.int64),
     measures=Schema(**{name: Array((None, None), finite=False) for name in (*MEASURES, STABILITY)}),
     criterion=Text(*CRITERIA),
     recommended=Integer(1),
     rule=Text(),
     n_documents=Integer(2),
 )
-
-
-def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(values.mean(axis=1))
 
 
 def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -191,8 +189,8 @@ SMOOTHING = 0.1
     verbose=["verbose"],
 )
 def choose_n_topics(
-    X: Any,
-    ks: Iterable[int] = (10, 20, 50, 100, 200),
+    documents: Any,
+    n_topics: Iterable[int] = (10, 20, 50, 100, 200),
     *,
     n_runs: int = 3,
     criterion: str = "quality",
@@ -210,9 +208,9 @@ def choose_n_topics(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features) or iterable of str
+    documents : {array-like, sparse matrix} of shape (D, V), or iterable of str
         Word counts, which must be integers, or texts, whose words are counted as in a TopicModel.
-    ks : sequence of int, default=(10, 20, 50, 100, 200)
+    n_topics : sequence of int, default=(10, 20, 50, 100, 200)
         The numbers of topics to compare.
     n_runs : int, default=3
         Number of runs.  If two numbers of topics differ in a measure by less than its standard
@@ -229,13 +227,13 @@ def choose_n_topics(
         - ``"held_out_log_likelihood"`` is for predicting words, or for topic proportions that are
           features of another model.  The gain is this log-likelihood minus that of a prediction by
           word frequencies alone.  The smallest number of topics with at least 95% of the largest
-          gain is recommended.  On large corpora it is often the largest number in `ks`.
+          gain is recommended.  On large corpora it is often the largest number in `n_topics`.
     max_documents : int, default=5000
-        If X has more documents, this number of documents is drawn at random.  None means all.
+        If there are more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
         A model whose parameters are used in all fits, except the number of topics, `random_state`,
         callbacks and `seed_words`.  Each fit uses one thread unless you set `n_jobs` of the
-        TemperedLDA.  With a TopicModel, X must be texts.
+        TemperedLDA.  With a TopicModel, `documents` must be texts.
     random_state : int, RandomState instance or None, default=None
         Random seed of the sample, of the held-out documents and of the fits.
     n_jobs : int, default=None
@@ -243,8 +241,8 @@ def choose_n_topics(
         number.  None means 1, or the setting of a :obj:`joblib.parallel_config` context, such as
         ``backend="dask"``.  -1 means all processors.
     checkpoints : path, default=None
-        A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same X,
-        parameters and `random_state` to continue: finished fits are not repeated.
+        A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same
+        documents, parameters and `random_state` to continue: finished fits are not repeated.
     verbose : int, default=0
         If not 0, print an estimate of CPU time and memory before the first fit.
 
@@ -257,10 +255,10 @@ def choose_n_topics(
     Raises
     ------
     ValueError
-        If X has too few documents with words, or counts that are not integers, or if `ks` is empty,
-        repeats a number or contains a number that exceeds the number of words.
+        If `documents` has too few documents with words, or counts that are not integers, or if
+        `n_topics` is empty, repeats a number or contains a number that exceeds the number of words.
     TypeError
-        If `ks` is not a sequence of integers, or texts are not str.
+        If `n_topics` is not a sequence of integers, or texts are not str.
 
     See Also
     --------
@@ -274,18 +272,22 @@ def choose_n_topics(
     >>> choose_n_topics(X, [2, 5, 10], n_runs=2, random_state=0).recommended
     5
     """
-    X, template = _documents(X, model)
+    X, template = _counted(documents, model)
     check_non_negative(X, "choose_n_topics")
-    sizes = sorted(different_ints(ks, "ks", "at most the number of words of X", 1, X.shape[1]))
+    sizes = sorted(
+        different_ints(
+            n_topics, "n_topics", "at most the number of words of the documents", 1, X.shape[1]
+        )
+    )
     if not sizes:
-        raise BadParameter("ks", "a list of one or more ints", ks)
+        raise BadParameter("n_topics", "a list of one or more ints", n_topics)
     rng = check_random_state(random_state)
     X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
         raise BadParameter(
-            "X",
+            "documents",
             "a corpus with at least two words and two nonempty documents",
             f"{X.shape[1]} words and {X.shape[0]} documents that contain words",
         )
@@ -320,11 +322,11 @@ def choose_n_topics(
     )
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
-    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # numbers outside of `ks` may be better
+    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # numbers outside of `n_topics` may be better
         end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
         rule += f" {sizes[row]} is the {end} of the compared numbers: compare {beyond} numbers too."
     return Choice(
-        ks=numbers,
+        n_topics=numbers,
         measures=measures,
         criterion=criterion,
         recommended=sizes[row],
@@ -395,10 +397,10 @@ def _fitted(
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
     """Choose a number of topics with few fits, for ``TopicModel(n_topics="auto")``."""
     maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
-    ks = [k for k in AUTO if least <= k <= maximum]
-    if not ks:
-        ks = [max(least, min(AUTO[0], X.shape[1]))]
-    return choose_n_topics(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+    sizes = [k for k in AUTO if least <= k <= maximum]
+    if not sizes:
+        sizes = [max(least, min(AUTO[0], X.shape[1]))]
+    return choose_n_topics(X, sizes, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
 
 
 def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:
@@ -416,7 +418,7 @@ def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
     return {"choice_": replace(choice, topics=None), "topic_similarity_": similarity}
 
 
-def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
+def _counted(documents: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     """Return word counts, and the TemperedLDA whose parameters are used."""
     lda = model
     vectorizer = None
@@ -430,10 +432,10 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
         lda = TemperedLDA()
     if lda_in(lda) is not lda:
         raise BadParameter("model", "a TemperedLDA, a TopicModel or None", model)
-    if not of_texts and not are_texts(X, "X"):
-        return check_csr(X), lda
+    if not of_texts and not are_texts(documents, "documents"):
+        return check_csr(documents, name="documents"), lda
     vectorizer = TopicVectorizer() if vectorizer is None else copied(vectorizer)
-    texts = check_texts(X, "X", min_documents=2)
+    texts = check_texts(documents, "documents", min_documents=2)
     _, counts, _ = count_words(with_stop_words(vectorizer, stop_words), texts)
     warn_of_empty(counts, "These texts are not used.")
     return counts, lda
@@ -445,7 +447,7 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
     _, hidden = split_tokens(test, random_state=seed)
     if not hidden.nnz:  # half of the words of a document are predicted from the other half
         raise BadParameter(
-            "X",
+            "documents",
             "documents of at least two words, because some documents are held out",
             "held-out documents of at most one word",
         )
@@ -455,14 +457,14 @@ def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
 # ---------------------------------------------------------------- recommendations
 
 
-def _by_quality(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
+def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the number of topics with the highest quality."""
-    quality = mean_of(measures["quality"])
+    quality = measures["quality"].mean(axis=1)
     row = int(np.argmax(quality))
     spread = np.nan_to_num(spread_of(measures["quality"])[row])
-    others = [str(k) for k in ks[quality >= quality[row] - spread] if k != ks[row]]
+    others = [str(k) for k in n_topics[quality >= quality[row] - spread] if k != n_topics[row]]
     rule = (
-        f"{ks[row]} topics have the highest quality (coherence of their top words times "
+        f"{n_topics[row]} topics have the highest quality (coherence of their top words times "
         f"diversity): {_told(measures['quality'][row])}."
     )
     if others:
@@ -470,15 +472,16 @@ def _by_quality(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     return row, rule
 
 
-def _by_likelihood(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
+def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the smallest number of topics with nearly all of the largest gain."""
-    gain = mean_of(measures["gain"])
+    gain = measures["gain"].mean(axis=1)
     best = int(np.argmax(gain))
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
-        f"{ks[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the largest "
-        f"gain in held-out log-likelihood per word over prediction without topics: {gain[best]:.3f}"
-        f" nats with {ks[best]} topics. Its gain is {_told(measures['gain'][row])} nats."
+        f"{n_topics[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the "
+        f"largest gain in held-out log-likelihood per word over prediction without topics: "
+        f"{gain[best]:.3f} nats with {n_topics[best]} topics. Its gain is "
+        f"{_told(measures['gain'][row])} nats."
     )
 
 

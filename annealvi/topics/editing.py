@@ -134,8 +134,8 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
 
 
 @checked
-def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
-    r"""Merge topics, two at a time, until n topics remain.
+def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
+    r"""Merge topics, two at a time, until `n_topics` topics remain.
 
     Each step merges the pair of topics with the smallest loss of information about words.  Little
     information is lost if the two topics have similar words, or if one of them is small.
@@ -144,9 +144,9 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     ----------
     model : fitted TemperedLDA or TopicModel
         The model, which is not changed.
-    n : int
+    n_topics : int
         Number of topics that remain, from 1 to the number of topics of the model.
-    X : documents, default=None
+    documents : {array-like, sparse matrix} of shape (D, V), or iterable of str, default=None
         Documents in which the size of each topic is measured: word counts, or texts for a
         TopicModel.  None means the documents to which the model was fitted.
 
@@ -162,7 +162,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     TypeError
         If `model` is not a model of annealvi.
     ValueError
-        If n is not an integer between 1 and the number of topics.
+        If `n_topics` is not an integer between 1 and the number of topics.
 
     See Also
     --------
@@ -182,28 +182,31 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     """
     lda = lda_of(model)
     components = np.asarray(lda.components_, np.float64)
-    if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= len(components):
+    is_number = isinstance(n_topics, Integral) and not isinstance(n_topics, bool)
+    if not is_number or not 1 <= n_topics <= len(components):
         raise BadParameter(
-            "n", f"an int in the range [1, {len(components)}], the number of topics of the model", n
+            "n_topics",
+            f"an int in the range [1, {len(components)}], the number of topics of the model",
+            n_topics,
         )
     sizes = components.sum(axis=1)
-    if X is not None:
-        counts = check_words(lda, counts_of(model, X, "X"), "reduce_topics")
+    if documents is not None:
+        counts = check_words(lda, counts_of(model, documents, "documents"), "reduce_topics")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
             raise BadParameter(
-                "X",
+                "documents",
                 "documents that contain words",
                 f"{counts.shape[0]} documents without words",
             )
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
-    return with_groups(model, lda, groups_of(counts, int(n)))
+    return with_groups(model, lda, groups_of(counts, int(n_topics)))
 
 
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
 @checked
-def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
+def refine_topics(model: Model, documents: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     """Continue the fit from the current topics, at temperature 1.
 
     Use this function after `merge_topics`, `drop_topics` or `reduce_topics`, or after you have
@@ -213,10 +216,10 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     ----------
     model : fitted TemperedLDA or TopicModel
         The model, which is not changed.
-    X : documents
+    documents : {array-like, sparse matrix} of shape (D, V), or iterable of str
         Word counts, or texts for a TopicModel.
     max_iter : int, default=10
-        Number of passes over X.  Each step uses all documents.
+        Number of passes over the documents.  Each step uses all documents.
 
     Returns
     -------
@@ -230,7 +233,8 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     TypeError
         If `model` is not a model of annealvi.
     ValueError
-        If the words of X are not those of the model, or `max_iter` is not a positive integer.
+        If the words of the documents are not those of the model, or `max_iter` is not a positive
+        integer.
     """
     lda = lda_of(model)
     n_topics = number_of_topics(lda)
@@ -247,8 +251,8 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
         parameters["doc_topic_prior"] = lda.doc_topic_prior_
     if not is_learned(lda.topic_word_prior):
         parameters["topic_word_prior"] = lda.topic_word_prior_
-    counts = counts_of(model, X, "X")
-    check_words(lda, counts, "refine_topics")  # that X has the words of the model
+    counts = counts_of(model, documents, "documents")
+    check_words(lda, counts, "refine_topics")  # that they have the words of the model
     refined = _clone(lda).set_params(n_components=n_topics)
     original = {name: getattr(refined, name) for name in parameters}
     refined.set_params(**parameters).fit(counts).set_params(**original)

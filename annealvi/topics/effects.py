@@ -32,20 +32,20 @@ _DEPENDENT = 1e-9
 #: Standard deviation that is assumed for shares that are the same in all documents.
 _ROUNDING = 1e-12
 #: Columns of tables of effects; covariates must have other names.
-_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "support"}
+_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
 
 
 class Design(NamedTuple):
     """The matrix of a regression, and what is needed to compute its rows for other data."""
 
-    matrix: NDArray[np.float64]  # (n_kept, n_terms)
+    matrix: NDArray  # (n_kept, n_terms)
     terms: list[str]
-    kept: NDArray[np.intp]  # the documents in the regression
+    kept: NDArray  # the documents in the regression
     data: Any  # a DataFrame of the covariates of these documents
     spec: Any  # the ModelSpec of formulaic, or None if the covariates are the columns themselves
 
-    def of(self, data: Any) -> NDArray[np.float64]:
+    def of(self, data: Any) -> NDArray:
         """Return the matrix of the same terms for other values of the covariates."""
         if self.spec is None:
             return data.to_numpy(np.float64)
@@ -64,11 +64,11 @@ class Design(NamedTuple):
 class ErrorSource(NamedTuple):
     """A source of error: covariances of the estimates, and their degrees of freedom."""
 
-    covariance: NDArray[np.float64]  # (K, n_terms, n_terms)
-    freedom: NDArray[np.float64]  # (K,)
+    covariance: NDArray  # (K, n_terms, n_terms)
+    freedom: NDArray  # (K,)
 
     @classmethod
-    def between(cls, estimates: NDArray[np.float64], is_valid: NDArray[np.bool_]) -> ErrorSource:
+    def between(cls, estimates: NDArray, is_valid: NDArray) -> ErrorSource:
         """Compute the covariances of estimates of shape (m, K, n_terms); see `covariance_of`."""
         return cls(covariance_of(estimates, is_valid), is_valid.sum(axis=0) - 1.0)
 
@@ -84,7 +84,7 @@ class Effects:
         The covariances of the estimates, one for each source of error.
     labels : dict of int to str
         The numbers and labels of the K topics.
-    support : ndarray of shape (K,) or None
+    found_again : ndarray of shape (K,) or None
         For each topic, the share of refits (further fits of the model) that found a similar topic.
 
     Attributes
@@ -96,30 +96,30 @@ class Effects:
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
         ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, the
-        two-sided ``p_value`` and, with refits, ``support``: the share of refits that found a
+        two-sided ``p_value`` and, with refits, ``found_again``: the share of refits that found a
         similar topic.
     """
 
     def __init__(
         self,
         design: Design,
-        estimate: NDArray[np.float64],
+        estimate: NDArray,
         errors: list[ErrorSource],
         labels: dict[int, str],
-        support: NDArray[np.float64] | None = None,
+        found_again: NDArray | None = None,
     ) -> None:
         self._design = design
         self._estimate = estimate
         self._errors = errors
         self._labels = labels
-        self._support = support
+        self._found_again = found_again
         self.terms = design.terms
         self.covariates = [str(name) for name in design.data]
         self.n_documents = len(design.matrix)
         self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
 
     def __repr__(self) -> str:
-        uncertainty = "topics treated as known" if self._support is None else "with refits"
+        uncertainty = "topics treated as known" if self._found_again is None else "with refits"
         return (
             f"<Effects of {len(self.terms)} terms on {len(self._labels)} topics in "
             f"{self.n_documents} documents, {uncertainty}>"
@@ -219,7 +219,7 @@ class Effects:
             raise BadParameter(name, f"a dict with values of some of the covariates {known}", at)
         return dict(at)
 
-    def _mean_row(self, at: Any, name: str) -> NDArray[np.float64]:
+    def _mean_row(self, at: Any, name: str) -> NDArray:
         """Return the mean row of the matrix if all documents have these values."""
         data = self._design.data.copy()
         for covariate, value in self._checked(at, name).items():
@@ -236,7 +236,7 @@ class Effects:
             data[covariate] = np.full(len(data), value, object) if dtype.kind == "O" else value
         return self._design.of(data).mean(axis=0)
 
-    def _frame(self, rows: NDArray[np.float64], columns: Mapping[str, list]) -> Any:
+    def _frame(self, rows: NDArray, columns: Mapping[str, list]) -> Any:
         """Make a table of linear combinations of the estimates, for each topic."""
         pandas = import_optional("pandas", "Effects")
         estimate = self._estimate @ rows.T
@@ -266,15 +266,15 @@ class Effects:
             "high": (estimate + half).ravel(),
             "p_value": p_value.ravel(),
         }
-        if self._support is not None:
-            frame["support"] = np.repeat(self._support, n_rows)
+        if self._found_again is not None:
+            frame["found_again"] = np.repeat(self._found_again, n_rows)
         return pandas.DataFrame(frame)
 
 
 # ----------------------------------------------------------------------------- designs
 
 
-def design_of(formula: Any, data: Any, known: NDArray[np.bool_], index: Any = None) -> Design:
+def design_of(formula: Any, data: Any, known: NDArray, index: Any = None) -> Design:
     """Make the matrix of a regression, without documents with missing values, and check it."""
     if isinstance(formula, str):
         return _solvable(_of_formula(formula, data, known, index))
@@ -300,7 +300,7 @@ def design_of(formula: Any, data: Any, known: NDArray[np.bool_], index: Any = No
     )
 
 
-def _of_formula(formula: str, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
+def _of_formula(formula: str, data: Any, known: NDArray, index: Any) -> Design:
     pandas = import_optional("pandas", "An effect", "formulaic")
     formulaic = import_optional("formulaic", "A formula")
     if data is None:
@@ -388,7 +388,7 @@ def _is_constant(column: Any) -> bool:
     return column.nunique() == 1
 
 
-def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
+def _of_documents(frame: Any, known: NDArray, name: str) -> Any:
     """Return the rows of documents that contain words."""
     if len(frame) != len(known):
         raise BadParameter(
@@ -437,8 +437,8 @@ def _solvable(design: Design) -> Design:
 
 
 def _pooled(
-    draws: Iterable[NDArray[np.float64]], design: Design, clusters: Any
-) -> tuple[NDArray[np.float64], list[ErrorSource]]:
+    draws: Iterable[NDArray], design: Design, clusters: Any
+) -> tuple[NDArray, list[ErrorSource]]:
     """Fit least squares to each draw of the shares, and pool the results by Rubin's rules."""
     matrix = design.matrix
     n, n_terms = matrix.shape
@@ -455,7 +455,7 @@ def _pooled(
         membership = sparse.csr_matrix((np.ones(n), (numbers, np.arange(n))))
         correction = n_clusters / (n_clusters - 1) * (n - 1) / (n - n_terms)
         freedom = n_clusters - 1.0
-    estimates: list[NDArray[np.float64]] = []
+    estimates: list[NDArray] = []
     sum_of_covariances: Any = 0.0  # a covariance for each draw would need much memory
     for shares in draws:
         estimate = inverse @ (q.T @ shares)  # (n_terms, K)
@@ -575,19 +575,19 @@ def of_documents(
     gamma = documents.shares[kept] * documents.concentration[kept, np.newaxis]
     rng = check_random_state(random_state)
 
-    def draw() -> NDArray[np.float64]:
+    def draw() -> NDArray:
         sizes = rng.standard_gamma(gamma)
         return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
 
     estimate, errors = _pooled((draw() for _ in range(n_draws)), design, of_clusters)
     refits = documents.refits
-    support = None
+    found_again = None
     if refits is not None:
-        support = refits.support[numbers]
+        found_again = refits.found_again[numbers]
         inverse = np.linalg.pinv(design.matrix)
         of_refits = [(inverse @ shares[kept][:, numbers]).T for shares in refits.shares]
         errors.append(ErrorSource.between(np.array(of_refits), refits.found[:, numbers]))
-    return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, support)
+    return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, found_again)
 
 
 def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:

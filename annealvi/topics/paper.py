@@ -195,7 +195,7 @@ def _vocabulary(facts: dict[str, Any]) -> list[str]:
         criterion = "held-out likelihood"
         if choice.criterion == "quality":
             criterion = "coherence and diversity"
-        compared = ", ".join(map(str, choice.ks))
+        compared = ", ".join(map(str, choice.n_topics))
         sentences.append(f"The number of topics was chosen from {compared} by {criterion}.")
     if facts["seeded"]:
         sentences.append(f"Seed words were used for the topics {_joined(facts['seeded'])}.")
@@ -263,9 +263,7 @@ def _temperature(facts: dict[str, Any]) -> str:
     return f", annealed from the temperature {first:.3g} to {last:.3g} ({source})"
 
 
-def _measured(
-    quality: dict[str, float], support: NDArray[np.float64] | None, refits: Any
-) -> list[str]:
+def _measured(quality: dict[str, float], support: NDArray | None, refits: Any) -> list[str]:
     sentences = []
     if np.isfinite(quality["coherence"]):
         sentences.append(
@@ -289,7 +287,7 @@ def _measured(
         sentences.append(
             f"The model was fitted {n_refits} more times, with other random seeds and to documents "
             f"drawn with replacement. At least half of these fits found "
-            f"{int((refits.support >= 0.5).sum())} of the {n_topics} topics again (topics were "
+            f"{int((refits.found_again >= 0.5).sum())} of the {n_topics} topics again (topics were "
             "matched one to one, with a cosine of at least 0.7). Standard errors include the "
             "variation of estimates between the fits."
         )

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annealvi._optional import import_optional
-from annealvi.checks import check_flag
 from annealvi.exceptions import BadParameter
 from annealvi.topics.described import DescribedDocuments
 from annealvi.topics.times import read_times
@@ -28,7 +27,7 @@ _IN_WORDS = re.compile(r"(?:(\d+) +)?(year|quarter|month|week|day)s?", re.IGNORE
 _CODES = {"year": "YE", "quarter": "QE", "month": "ME", "week": "W", "day": "D"}
 
 
-def certainty_of(shares: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+def certainty_of(shares: NDArray, lengths: NDArray) -> NDArray:
     r"""Compute each topic's mean share in documents, weighted by its words in each document.
 
     .. math::
@@ -75,7 +74,7 @@ def by_group(
     labels: Sequence[str],
     groups: ArrayLike,
     *,
-    return_std: bool = False,
+    value: str = "share",
 ) -> Any:
     """Compute the share of each topic in each group; see `TopicSummary.by_group`."""
     pandas = import_optional("pandas", "TopicSummary.by_group")
@@ -84,7 +83,7 @@ def by_group(
     def sums(frame: Any) -> Any:
         return frame.groupby(keys, observed=True).sum()
 
-    return _shares(documents, labels, sums, return_std)
+    return _shares(documents, labels, sums, value)
 
 
 def over_time(
@@ -93,12 +92,12 @@ def over_time(
     times: ArrayLike,
     freq: Any = "year",
     *,
-    return_std: bool = False,
+    value: str = "share",
 ) -> Any:
     """Compute the share of each topic in each period; see `TopicSummary.over_time`."""
     times = in_order(times, documents.index, "times")
     sums = sums_of_periods(of_each(times, len(documents.lengths), "times"), freq)
-    return _shares(documents, labels, sums, return_std)
+    return _shares(documents, labels, sums, value)
 
 
 def sums_of_periods(times: Any, freq: Any) -> Callable[[Any], Any]:
@@ -185,11 +184,12 @@ def _shares(
     documents: DescribedDocuments,
     labels: Sequence[str],
     sums: Callable[[Any], Any],
-    return_std: bool,
+    value: str,
 ) -> Any:
-    """Compute shares of topics in groups and their errors; `sums` adds up rows of each group."""
+    """Compute shares of topics in groups, or their errors; `sums` adds up rows of each group."""
     pandas = import_optional("pandas", "Shares of groups")
-    check_flag(return_std, "return_std")
+    if value not in ("share", "std_error"):
+        raise BadParameter("value", "'share' or 'std_error'", value)
     n = documents.lengths[:, np.newaxis]
     shares = documents.shares
 
@@ -206,7 +206,7 @@ def _shares(
     with np.errstate(divide="ignore", invalid="ignore"):
         means = summed(n * shares) / words  # NaN where there are no words
         means /= means.sum(axis=1, keepdims=True)
-        if not return_std:
+        if value == "share":
             return framed(means)
         spread = summed((n * shares) ** 2) - 2 * means * summed(n**2 * shares)
         spread = np.maximum(spread + means**2 * summed(n**2), 0.0)
@@ -224,12 +224,10 @@ def _shares(
                 means_of_refits.reshape(n_refits, -1, 1), is_match.reshape(n_refits, -1)
             )
             variance += between.reshape(variance.shape)
-    return framed(means), framed(np.sqrt(variance))
+    return framed(np.sqrt(variance))
 
 
-def covariance_of(
-    estimates: NDArray[np.float64], is_valid: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def covariance_of(estimates: NDArray, is_valid: NDArray) -> NDArray:
     """Compute the covariance matrix of P numbers for each of K topics, from n estimates of them.
 
     An estimate is ignored where `is_valid`, of shape (n, K), is False.  If m estimates of a topic

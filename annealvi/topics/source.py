@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,12 @@ def lda_of(model: Any) -> Any:
 def number_of_topics(lda: Any) -> int:
     """Return K of a fitted TemperedLDA without making the array `components_`."""
     return len(lda.get_feature_names_out())
+
+
+def seed_of(model: Any) -> int:
+    """Return the random_state of a model, or 0 if it is not an int, so that results repeat."""
+    random_state = getattr(model, "random_state", None)
+    return int(random_state) if isinstance(random_state, Integral) else 0
 
 
 def counts_of(model: Any, documents: Any, name: str) -> Any:
@@ -134,7 +141,7 @@ class Source:
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
         #: The probabilities of words in topics; functions of metrics use this name.
-        self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+        self.components_: NDArray = weights / self._sums[:, np.newaxis]
         if self.known_names is None:
             self.known_names = getattr(self.model, "feature_names_in_", None)
 
@@ -156,6 +163,7 @@ class Source:
             support=None if support is None else support.copy(),
             similarity=np.vstack([cosines, *similarity]),
             facts=self._facts(),
+            random_state=seed_of(self.model),
             keep_labels=self._keep_labels(),
         )
 
@@ -250,7 +258,7 @@ class Source:
             refits=refits,
         )
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> NDArray:
         """Compute p(k | d) from the result of the model's `transform`.
 
         For LDA, the rows of the result sum to 1.  For a factorisation X = W H (NMF), the result is
@@ -265,7 +273,7 @@ class Source:
         shares[shares.sum(axis=1) == 0] = 1.0  # equal shares for documents without words
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def document_topics(self, X: Any, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    def document_topics(self, X: Any, shares: NDArray) -> NDArray:
         """Return the model's prediction of each document's topic, or the topic of largest share."""
         predict = getattr(self._of("mixture_", self.model), "predict", None)
         if predict is not None:
@@ -283,7 +291,7 @@ class Source:
         names = next(names for names in sources if names is not None)
         return word_names(names, n_features).astype(str)
 
-    def unusual(self, X: Any, documents: DescribedDocuments) -> tuple[str, NDArray[np.float64]]:
+    def unusual(self, X: Any, documents: DescribedDocuments) -> tuple[str, NDArray]:
         """Measure how well topics with these shares explain each document."""
         if lda_in(self.model) is not None:
             return "temperature", self.model.document_temperatures(X)

@@ -29,11 +29,11 @@ from annealvi.topics import (
     trust,
 )
 from annealvi.topics import words as ranking
-from annealvi.topics.described import DescribedDocuments, Topics
+from annealvi.topics.described import DescribedDocuments, Topics, assigned_shares
 from annealvi.topics.effects import Effects
 from annealvi.topics.reading import TopicDocument
 from annealvi.topics.refits import Refits, refit
-from annealvi.topics.source import Source, in_columns
+from annealvi.topics.source import Source, in_columns, seed_of
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
 
@@ -45,10 +45,10 @@ class Similarity(NamedTuple):
     """How similar topics are."""
 
     #: Hellinger distances between topics: 0 for equal topics, 1 for topics without a common word.
-    distances: NDArray[np.float64]
+    distances: NDArray
     #: The hierarchy of topics by average linkage, in SciPy's format: each row joins two clusters
     #: (:func:`scipy.cluster.hierarchy.linkage`).
-    linkage: NDArray[np.float64]
+    linkage: NDArray
 
     def closest(self, n: int = 10) -> list[tuple[int, int]]:
         """Return the n most similar pairs of topics, the most similar pair first."""
@@ -57,7 +57,7 @@ class Similarity(NamedTuple):
         return list(zip(first[order].tolist(), second[order].tolist(), strict=True))
 
 
-def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def places(distances: NDArray) -> NDArray:
     """Place topics in a plane by metric multidimensional scaling of their distances.
 
     The iterations start from classical scaling instead of random places, so the result is
@@ -76,7 +76,7 @@ def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     return positions - positions.mean(axis=0)
 
 
-def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _classical(distances: NDArray) -> NDArray:
     """Compute the two main dimensions of classical scaling, with the largest numbers positive."""
     squares = distances**2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1)[:, np.newaxis] + squares.mean()
@@ -98,7 +98,7 @@ _MOST_WHOLE = 2.0**53
 _WORDS = {"n": COUNT, "relevance": SHARE}
 
 
-class TopicSummary:
+class TopicSummary(DescribedDocuments):
     """A summary of a fitted topic model and of its documents, returned by `describe`.
 
     A summary does not change when its model is fitted further.  Only the labels of a summary can be
@@ -122,9 +122,9 @@ class TopicSummary:
         The probabilities of words in topics, p(w | k).
     shares : ndarray of shape (D, K)
         The shares of topics in documents, p(k | d).
-    clusters : ndarray of shape (D,)
-        The cluster of each document, as the number of a topic: the result of the model's `predict`
-        or, if the model has no such method, the topic with the largest share.
+    document_topics : ndarray of shape (D,)
+        The number of the topic to which each document is assigned: the result of the model's
+        `predict` or, if the model has no such method, the topic with the largest share.
     counts : CSR matrix of shape (D, V)
         The word counts of the documents.  A CSR matrix that was passed to `describe` is not copied.
     lengths : ndarray of shape (D,)
@@ -160,6 +160,9 @@ class TopicSummary:
         `held_out` or `other`, ``"held_out_log_likelihood"`` or ``"stability"``.
     facts : dict
         Facts about the fit that `methods` reports.
+    random_state : int
+        The `random_state` of the model, or 0 if that is not an int.  It is the default of
+        functions that draw random numbers for a summary.
     history : dict of str to ndarray, or None
         The `history_` of the model, which contains records of the fit.
     relevance : float
@@ -175,11 +178,12 @@ class TopicSummary:
         *,
         texts: list[str] | None,
         titles: list[str] | None,
-        outlier_measure: tuple[str, NDArray[np.float64]],
+        outlier_measure: tuple[str, NDArray],
         history: dict[str, Any] | None,
         checksum: str,
         quality: dict[str, float],
     ) -> None:
+        super().__init__(**vars(documents))
         self._topics = topics
         self.topics = topics.components
         self.topic_shares = topics.sizes
@@ -189,14 +193,7 @@ class TopicSummary:
         self.support = topics.support
         self.similarity = topics.similarity
         self.facts = topics.facts
-        self._documents = documents
-        self.counts = documents.counts
-        self.shares = documents.shares
-        self.clusters = documents.document_topics
-        self.lengths = documents.lengths
-        self.concentration = documents.concentration
-        self.index = documents.index
-        self.refits: Refits | None = documents.refits
+        self.random_state = topics.random_state
         self.texts = texts
         self.titles = titles
         self._outlier_measure, self._outlier_values = outlier_measure
@@ -274,7 +271,9 @@ class TopicSummary:
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
-            "documents": np.bincount(self.clusters[self.lengths > 0], minlength=len(self.topics)),
+            "documents": np.bincount(
+                self.document_topics[self.lengths > 0], minlength=len(self.topics)
+            ),
             "label": list(self.labels),
             "words": [", ".join(self.words(k)) for k in numbers],
             "coherence": self.coherence,
@@ -481,7 +480,7 @@ class TopicSummary:
         -------
         pandas.DataFrame
             Every row has ``x`` and ``y``.  Topics also have ``share`` and ``label``.  Documents
-            also have ``topic``, the topic with the largest share, and its ``share``.  Repeated
+            also have ``topic``, the topic to which they are assigned, and its ``share``.  Repeated
             calls return the same places.
         """
         pandas = import_optional("pandas", "TopicSummary.map")
@@ -489,8 +488,8 @@ class TopicSummary:
         positions = places(trust.hellinger(self.topics))
         if documents:
             x, y = (self.shares @ positions).T
-            largest = self.shares.argmax(axis=1)
-            columns = {"x": x, "y": y, "topic": largest, "share": self.shares.max(axis=1)}
+            columns = {"x": x, "y": y, "topic": self.document_topics}
+            columns["share"] = assigned_shares(self)
             return pandas.DataFrame(columns).rename_axis("document")
         x, y = positions.T
         columns = {"x": x, "y": y, "share": self.topic_shares, "label": list(self.labels)}
@@ -632,7 +631,7 @@ class TopicSummary:
         order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
         return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
-    def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
+    def _rows(self, order: NDArray, **columns: NDArray) -> Any:
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
@@ -651,11 +650,12 @@ class TopicSummary:
         -------
         pandas.DataFrame
             A row for each document, indexed by the names of documents if they have names.
-            ``topic`` is the label of the topic to which the document is assigned, or None for a
-            document without words.  ``certainty`` is the share of that topic in the document.  The
-            other columns are the shares of all topics, named by their labels.
+            ``topic`` is the number of the topic to which the document is assigned
+            (`document_topics`), ``label`` is its label, and ``share`` is its share in the document.
+            These three are missing for a document without words.  The other columns are the shares
+            of all topics, named by their labels.
         """
-        return cells.document_table(self._topics, self._documents)
+        return cells.document_table(self._topics, self)
 
     @property
     def word_table(self) -> Any:
@@ -701,13 +701,14 @@ class TopicSummary:
 
     @checked
     def to_anndata(self, adata: Any = None) -> Any:
-        """Write shares, topics, assignments and certainty into an AnnData.
+        """Write shares, topics and assignments into an AnnData.
 
         - ``obsm["X_topics"]``: shares of the topics in each cell;
         - ``varm["topics"]``: probabilities of genes or genomic regions in topics, or 0 if a gene or
           region is not in the model;
         - ``varm["in_topics"]``: whether a gene or region is one of the topic's :meth:`members`;
-        - ``obs["topic"]`` and ``obs["topic_certainty"]``: columns of `document_table`;
+        - ``obs["topic"]``, ``obs["topic_label"]`` and ``obs["topic_share"]``: the first columns of
+          `document_table`;
         - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, ``coherence``
           and ``certainty`` (see `table`), and the ``checksum`` of the topics.
 
@@ -733,12 +734,12 @@ class TopicSummary:
             "certainty": self.certainty.copy(),
             "checksum": self.checksum,
         }
-        return cells.to_anndata(self._topics, self._documents, measures, adata)
+        return cells.to_anndata(self._topics, self, measures, adata)
 
     # ------------------------------------------------------------- groups and covariates
 
     @checked
-    def by_group(self, groups: ArrayLike, *, return_std: bool = False) -> Any:
+    def by_group(self, groups: ArrayLike, *, value: str = "share") -> Any:
         r"""Compute the share of each topic in each group of documents.
 
         Parameters
@@ -747,23 +748,22 @@ class TopicSummary:
             The group of each document, such as its section or its author.  Documents whose group is
             None or NaN are excluded.  If the documents have a pandas index, a Series of groups is
             aligned with this index.  Otherwise groups must be in the order of the documents.
-        return_std : bool, default=False
-            Whether to also return the standard errors of the shares.
+        value : {"share", "std_error"}, default="share"
+            Whether the table contains shares or their standard errors.
 
         Returns
         -------
-        shares : pandas.DataFrame
+        pandas.DataFrame
             A row for each group.  ``n_documents`` is the number of documents of the group that
             contain words.  The other columns, named by the labels of topics, are the shares of the
-            topics in all words of the group.
-        errors : pandas.DataFrame
-            Standard errors of the shares, if `return_std` is true.  They are NaN for a group of one
-            document and, in a summary with refits, for topics that only one refit or none found.
+            topics in all words of the group, or their standard errors.  Standard errors are NaN for
+            a group of one document and, in a summary with refits, for topics that only one refit or
+            none found.
 
         Raises
         ------
         ValueError
-            If the number of groups is not the number of documents.
+            If the number of groups is not the number of documents, or `value` is unknown.
 
         Notes
         -----
@@ -780,10 +780,10 @@ class TopicSummary:
         allows for the uncertainty of the topics.  :meth:`effects` estimates the second term from
         random draws of the shares.
         """
-        return shares.by_group(self._documents, self.labels, groups, return_std=return_std)
+        return shares.by_group(self, self.labels, groups, value=value)
 
     @checked
-    def over_time(self, times: ArrayLike, freq: Any = "year", *, return_std: bool = False) -> Any:
+    def over_time(self, times: ArrayLike, freq: Any = "year", *, value: str = "share") -> Any:
         """Compute the share of each topic in each period of time.
 
         Parameters
@@ -797,27 +797,26 @@ class TopicSummary:
             years".  You can also pass a frequency of pandas, such as "5YE", or a pandas offset.
             With a generic offset, such as ``pandas.DateOffset(months=30)``, the first period starts
             on the day of the first document.
-        return_std : bool, default=False
-            Whether to also return the standard errors of the shares, as in `by_group`.
+        value : {"share", "std_error"}, default="share"
+            Whether the table contains shares or their standard errors, as in `by_group`.
 
         Returns
         -------
-        shares : pandas.DataFrame
+        pandas.DataFrame
             A row for each period from the first to the last.  The index is the end of each period
             for years, quarters, months and weeks.  For shorter periods and generic offsets, it is
             the beginning.  ``n_documents`` is the number of documents of the period that contain
             words.  The other columns, named by the labels of topics, are the shares of the topics
-            in all words of the period, or NaN if there are no words.
-        errors : pandas.DataFrame
-            Standard errors, in the same shape; only if `return_std` is true.
+            in all words of the period, or their standard errors.  They are NaN if there are no
+            words.
 
         Raises
         ------
         ValueError
-            If the number of times is not the number of documents, if a time cannot be read, or if
-            `freq` is not a period.
+            If the number of times is not the number of documents, if a time cannot be read, if
+            `freq` is not a period, or if `value` is unknown.
         """
-        return shares.over_time(self._documents, self.labels, times, freq, return_std=return_std)
+        return shares.over_time(self, self.labels, times, freq, value=value)
 
     @checked
     def effects(
@@ -828,7 +827,7 @@ class TopicSummary:
         topics: Any = None,
         clusters: Any = None,
         n_draws: int = 25,
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> Effects:
         r"""Estimate how the shares of topics depend on covariates of the documents.
 
@@ -857,8 +856,9 @@ class TopicSummary:
             document is its own cluster, they are robust to heteroscedasticity.
         n_draws : int, default=25
             Number of draws of the shares of each document.
-        random_state : int, RandomState instance or None, default=0
-            Random seed of these draws.
+        random_state : int, RandomState instance or None, default=None
+            Random seed of these draws.  None means the `random_state` of the model, or 0 if that is
+            not an int.
 
         Returns
         -------
@@ -897,14 +897,14 @@ class TopicSummary:
         <Effects of 2 terms on 4 topics in 300 documents, with refits>
         """
         return effects.of_documents(
-            self._documents,
+            self,
             self.labels,
             formula,
             data,
             topics=topics,
             clusters=clusters,
             n_draws=n_draws,
-            random_state=random_state,
+            random_state=self.random_state if random_state is None else random_state,
         )
 
     @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
@@ -988,7 +988,7 @@ class TopicSummary:
         ['count', 'group', 'high']
         """
         k = self.labels.number(topic)
-        return contrasts.words_by_group(self._topics, self._documents, k, groups, n, prior)
+        return contrasts.words_by_group(self._topics, self, k, groups, n, prior)
 
     @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
     def words_over_time(
@@ -1065,13 +1065,15 @@ class TopicSummary:
             A row for each topic, with the columns
 
             - ``label``: the label of the topic;
-            - ``support``: the share of `refits` that found a similar topic.  Without refits,
-              the runs of the fit are used (`topic_support_`), and support is NaN if unknown.  A
-              topic with a share of runs below 1/3 is weak, unless its stability is at least 0.7;
-            - ``stability``: the median cosine similarity of the topic and its matches in the
+            - ``support``: the share of the runs of the fit that found the topic
+              (`topic_support_`), or NaN if unknown.  Without refits, a support below 1/3 is weak,
+              unless the similarity is at least 0.7;
+            - ``found_again``: the share of `refits` that found a similar topic, or NaN without
+              refits;
+            - ``similarity``: the median cosine similarity of the topic and its matches in the
               `refits`.  Without refits, the matches come from the fits of ``TopicModel("auto")``
-              and from the model `other` of :func:`describe`.  If there are no such fits, stability
-              is NaN.  Topics of two fits are matched one to one.  A stability below 0.7 is weak;
+              and from the model `other` of :func:`describe`.  If there are no such fits, similarity
+              is NaN.  Topics of two fits are matched one to one.  A similarity below 0.7 is weak;
             - ``coherence``: how often the most probable words of the topic occur in the same
               documents, as NPMI.  A coherence below 0.08 is weak if the vocabulary has at least ten
               words per topic.  Ten words drawn at random from documents rarely reach 0.08;
@@ -1101,11 +1103,11 @@ class TopicSummary:
         If topics were merged, dropped or fitted further, or come from another library, the
         paragraph does not describe the fit, because the model lacks that information.
         """
-        return paper.methods(self._topics, self._documents, self.quality, self.checksum)
+        return paper.methods(self._topics, self, self.quality, self.checksum)
 
     # ------------------------------------------------------------------------ report
 
-    def to_html(
+    def write_report(
         self,
         path: str | os.PathLike,
         *,
@@ -1120,7 +1122,7 @@ class TopicSummary:
     ) -> None:
         """Write a report on the topics to an HTML file, which a browser can open offline.
 
-        This method calls :func:`annealvi.plot.report.write_report`, and requires plotly and pandas.
+        This method requires plotly and pandas.
 
         Parameters
         ----------
@@ -1180,7 +1182,9 @@ def describe(
     held_out: Any = None,
     other: Any = None,
     refits: Any = 0,
-    random_state: Any = 0,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
     layer: str | None = None,
 ) -> TopicSummary:
     """Summarise a fitted topic model: its topics, its documents, and how reliable each topic is.
@@ -1214,8 +1218,14 @@ def describe(
         enough.  You can also pass a result of `refit` for this model and these documents.  With
         refits, `trust` reports how often each topic was found again, and the intervals of `effects`
         allow for the uncertainty of the topics.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for the split of `held_out` and for the refits.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the split of `held_out` and for the refits.  None means the `random_state`
+        of the model, or 0 if that is not an int.
+    n_jobs : int, default=None
+        Number of refits at the same time, as in :func:`annealvi.topics.refit`.  -1 means as many as
+        there are processors.
+    verbose : int, default=0
+        How much is printed during the refits.
     layer : str, default=None
         The layer of an AnnData that contains the counts; see :func:`annealvi.corpus.read_cells`.
 
@@ -1243,6 +1253,8 @@ def describe(
     <TopicSummary of 20 topics in 3000 documents, 3000 words>
     """
     source = Source(model)
+    if random_state is None:
+        random_state = seed_of(source.model)
     index = None
     if hasattr(documents, "obs_names"):
         annotated = read_cells(documents, layer=layer)
@@ -1285,7 +1297,14 @@ def describe(
     elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
     elif refits:
-        refits = refit(model, counted.X, int(refits), random_state=random_state)
+        refits = refit(
+            model,
+            counted.X,
+            int(refits),
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
     else:
         refits = None
     described = source.describe(counted, refits)

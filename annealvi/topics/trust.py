@@ -17,7 +17,7 @@ from annealvi.topics.described import Topics
 #: in 24% to 60% of cases, and one of larger support in 59% to 100% (docs/record/runs.md).
 LEAST_SUPPORT = 1 / 3
 #: A topic of another fit is considered the same topic if the cosine is at least this number.
-LEAST_STABILITY = 0.7
+LEAST_SIMILARITY = 0.7
 #: A topic of lower coherence is weak.  In 99 of 100 draws, ten words drawn by their frequency from
 #: blog posts have a lower NPMI; words drawn from shorter documents have a lower NPMI still.
 LEAST_COHERENCE = 0.08
@@ -28,7 +28,7 @@ LEAST_WORDS = 10
 LEAST_DISTINCTNESS = 0.35
 
 
-def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
+def hellinger(topics: NDArray) -> NDArray:
     r"""Compute :math:`\sqrt{1 - \sum_w \sqrt{p(w \mid k) p(w \mid l)}}` for all pairs of topics."""
     roots = np.sqrt(topics)
     distances = np.sqrt(np.clip(1.0 - gemm.product(roots, roots.T), 0.0, 1.0))
@@ -37,7 +37,7 @@ def hellinger(topics: NDArray[np.float64]) -> NDArray[np.float64]:
     return distances
 
 
-def nearest(topics: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def nearest(topics: NDArray) -> tuple[NDArray, NDArray]:
     """Return the distance from each topic to the nearest other topic (or NaN), and its number."""
     distances = hellinger(topics)
     np.fill_diagonal(distances, np.inf)
@@ -52,7 +52,7 @@ def pairs(first: NDArray, second: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     return rows, columns, cosines[rows, columns]
 
 
-def match(topics: NDArray, second: NDArray) -> NDArray[np.float64]:
+def match(topics: NDArray, second: NDArray) -> NDArray:
     """Return the cosine of each topic to its match in a second fit, or 0 if it has no match."""
     similarity = np.zeros(len(topics))
     rows, _, cosines = pairs(topics, second)
@@ -60,7 +60,7 @@ def match(topics: NDArray, second: NDArray) -> NDArray[np.float64]:
     return similarity
 
 
-def stability_of(topics: Topics, refits: Any = None) -> NDArray[np.float64]:
+def similarity_of(topics: Topics, refits: Any = None) -> NDArray:
     """Return the median cosine of each topic to its matches in other fits; NaN without fits."""
     similarity = topics.similarity if refits is None else refits.similarity
     if len(similarity):
@@ -68,30 +68,32 @@ def stability_of(topics: Topics, refits: Any = None) -> NDArray[np.float64]:
     return np.full(len(topics.components), np.nan)
 
 
-def reasons(
-    topics: Topics, coherence: NDArray[np.float64] | None = None, refits: Any = None
-) -> list[str]:
+def reasons(topics: Topics, coherence: NDArray | None = None, refits: Any = None) -> list[str]:
     """State in words why each topic is weak; an empty string for a topic that is not."""
     n_topics, n_words = topics.components.shape
-    stability = stability_of(topics, refits)
+    similarity = similarity_of(topics, refits)
     distances, neighbours = nearest(topics.components)
     listed = []
     for k in range(n_topics):
         of_topic = []
         if refits is not None:
-            if stability[k] < LEAST_STABILITY:
-                text = _found_by(refits.support[k], len(refits.similarity), "refits")
-                if refits.support[k] >= 0.5:  # exactly half: the median is between two of them
-                    text += f" (stability {stability[k]:.3f})"
+            if similarity[k] < LEAST_SIMILARITY:
+                text = _found_by(refits.found_again[k], len(refits.similarity), "refits")
+                if refits.found_again[k] >= 0.5:  # exactly half: the median is between two of them
+                    text += f" (similarity {similarity[k]:.3f})"
                 of_topic.append(text)
         else:
             # runs are short, so other fits are better evidence
-            is_stable = stability[k] >= LEAST_STABILITY
-            if topics.support is not None and topics.support[k] < LEAST_SUPPORT and not is_stable:
+            is_in_other_fits = similarity[k] >= LEAST_SIMILARITY
+            if (
+                topics.support is not None
+                and topics.support[k] < LEAST_SUPPORT
+                and not is_in_other_fits
+            ):
                 n_runs = topics.facts.get("settings", {}).get("n_init")
                 of_topic.append(_found_by(topics.support[k], n_runs, "runs"))
-            if stability[k] < LEAST_STABILITY:
-                of_topic.append(f"other fits found no similar topic (cosine {stability[k]:.2f})")
+            if similarity[k] < LEAST_SIMILARITY:
+                of_topic.append(f"other fits found no similar topic (cosine {similarity[k]:.2f})")
         is_incoherent = coherence is not None and coherence[k] < LEAST_COHERENCE
         if is_incoherent and n_words >= LEAST_WORDS * n_topics:
             of_topic.append("its words occur together hardly more often than by chance")
@@ -108,15 +110,16 @@ def _found_by(share: float, n_fits: int | None, kind: str) -> str:
     return f"found by {round(share * n_fits) or 'none'} of {n_fits} {kind}"
 
 
-def trust(topics: Topics, coherence: NDArray[np.float64], refits: Any) -> Any:
+def trust(topics: Topics, coherence: NDArray, refits: Any) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
-    support = topics.support if refits is None else refits.support
+    unknown = np.full(len(coherence), np.nan)
     weaknesses = reasons(topics, coherence, refits)
     columns = {
         "label": list(topics.labels),
-        "support": np.nan if support is None else support,
-        "stability": stability_of(topics, refits),
+        "support": unknown if topics.support is None else topics.support,
+        "found_again": unknown if refits is None else refits.found_again,
+        "similarity": similarity_of(topics, refits),
         "coherence": coherence,
         "distinctness": nearest(topics.components)[0],
         "weak": [bool(reason) for reason in weaknesses],

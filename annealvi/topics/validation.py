@@ -48,7 +48,7 @@ class Scores(NamedTuple):
 
 @validated(n_questions=COUNT, n_words=COUNT, **_SEED)
 def word_intrusion(
-    summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = 0
+    summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = None
 ) -> Sheet:
     """Make a sheet of word-intrusion questions: which of six words does not fit the other five?
 
@@ -65,8 +65,9 @@ def word_intrusion(
         second question the next words, and so on.
     n_words : int, default=5
         Number of words of the topic in a question, without the intruder.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for the choice of intruders and the order of questions and options.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the choice of intruders and the order of questions and options.  None means
+        the `random_state` of the summary's model.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def word_intrusion(
     1.0
     """
     _check_summary(summary)
-    rng = check_random_state(random_state)
+    rng = _generator(summary, random_state)
     rows: list[Any] = []
     n_top = n_questions * n_words
     tops = [
@@ -138,7 +139,7 @@ def topic_intrusion(
     *,
     n_words: int = 8,
     n_characters: int = 600,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> Sheet:
     """Make a sheet of topic-intrusion questions: which of four topics is not in the document?
 
@@ -157,8 +158,9 @@ def topic_intrusion(
         Number of words that describe a topic.
     n_characters : int, default=600
         Number of characters of each document that are shown.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for documents, intruders and the order of questions and options.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for documents, intruders and the order of questions and options.  None means the
+        `random_state` of the summary's model.
 
     Returns
     -------
@@ -182,7 +184,7 @@ def topic_intrusion(
     n_topics = len(summary.topics)
     if n_topics <= N_SHOWN:
         raise BadParameter("summary", f"a summary of at least {N_SHOWN + 1} topics", summary)
-    rng = check_random_state(random_state)
+    rng = _generator(summary, random_state)
     rows: list[Any] = []
     words = [", ".join(summary.words(k, n_words)) for k in range(n_topics)]
     order = np.argsort(-summary.shares, axis=1, kind="stable")
@@ -205,7 +207,7 @@ def document_sample(
     bounds: Sequence[float] = (0.1, 0.5),
     n_words: int = 8,
     n_characters: int = 600,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> Sheet:
     """Draw documents for coders: for each topic, documents with small, medium and large shares.
 
@@ -225,8 +227,9 @@ def document_sample(
         Number of words that describe a topic.
     n_characters : int, default=600
         Number of characters of each document that are shown.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for the documents and the order of questions.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the documents and the order of questions.  None means the `random_state` of
+        the summary's model.
 
     Returns
     -------
@@ -244,7 +247,7 @@ def document_sample(
     limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
     if len(limits) != len(bounds) + 2 or not all(np.diff(limits) > 0):
         raise BadParameter("bounds", "increasing numbers between 0 and 1", bounds)
-    rng = check_random_state(random_state)
+    rng = _generator(summary, random_state)
     rows: list[Any] = []
     strata = np.searchsorted(limits[1:-1], summary.shares, side="right")
     for k in range(len(summary.topics)):
@@ -345,7 +348,11 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
         )
 
 
-def _drawn(among: NDArray[np.bool_], n: int, rng: np.random.RandomState) -> list[int]:
+def _generator(summary: TopicSummary, random_state: Any) -> np.random.RandomState:
+    return check_random_state(summary.random_state if random_state is None else random_state)
+
+
+def _drawn(among: NDArray, n: int, rng: np.random.RandomState) -> list[int]:
     return rng.permutation(np.flatnonzero(among))[: int(n)].tolist()
 
 
@@ -404,7 +411,7 @@ def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
     return table.set_index("question")
 
 
-def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float64]:
+def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray:
     """Return the answers of a coder to all questions of the key; a missing answer is NaN."""
     unknown = table.index.difference(right.index, sort=False)
     if len(unknown):
@@ -426,7 +433,7 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
     return answers.to_numpy()
 
 
-def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
+def _wilson(hits: NDArray, n: NDArray) -> NDArray:
     """Compute Wilson's 95% intervals of shares; without answers they are NaN."""
     from scipy.stats import binomtest
 
@@ -437,7 +444,7 @@ def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
     return limits
 
 
-def _alpha(answers: NDArray[np.float64]) -> float | None:
+def _alpha(answers: NDArray) -> float | None:
     """Compute Krippendorff's alpha of answers, with a row for each coder."""
     common = answers[:, (~np.isnan(answers)).sum(axis=0) > 1]  # questions with several answers
     if len(np.unique(common[~np.isnan(common)])) < 2:

@@ -30,9 +30,11 @@ def summary():
 
 def test_the_table_of_a_model_of_which_little_is_known(summary):
     table = summary.trust
-    assert " ".join(table) == "label support stability coherence distinctness weak reason"
+    assert (
+        " ".join(table) == "label support found_again similarity coherence distinctness weak reason"
+    )
     assert table.label.tolist() == list(summary.labels) and table.index.name == "topic"
-    assert table.support.isna().all() and table.stability.isna().all()
+    assert table[["support", "found_again", "similarity"]].isna().all(axis=None)
     assert_array_equal(table.coherence, summary.coherence)
     assert_allclose(table.distinctness, (summary.similar().distances + 2 * np.eye(3)).min(axis=1))
     assert_array_equal(table.weak, table.reason != "")
@@ -52,6 +54,7 @@ def topics_with(support, similarity, **facts):
         support=np.array(support),
         similarity=np.array(similarity),
         facts=facts,
+        random_state=0,
     )
 
 
@@ -76,16 +79,17 @@ def test_each_reason():
 def test_refits_go_before_other_fits():
     similarity = np.array([[0.9, 0.6, 0.8], [0.8, 0.5, 0.9], [0.9, 0.9, 0.4]])
     similarity[:2, 2] = 0.3
-    refits = SimpleNamespace(similarity=similarity, support=np.array([1, 1 / 3, 0]))
+    refits = SimpleNamespace(similarity=similarity, found_again=np.array([1, 1 / 3, 0]))
     topics = topics_with(np.ones(3), np.ones((1, 3)))
     table = trust.trust(topics, np.ones(3), refits)
-    assert_array_equal(table.stability, [0.9, 0.6, 0.3])
-    assert_array_equal(table.support, [1, 1 / 3, 0])
+    assert_array_equal(table.similarity, [0.9, 0.6, 0.3])
+    assert_array_equal(table.support, 1)  # of the runs of the fit itself
+    assert_array_equal(table.found_again, [1, 1 / 3, 0])
     assert table.reason.tolist() == ["", "found by 1 of 3 refits", "found by none of 3 refits"]
     similarity = np.array([[0.9] * 3, [0.498] * 3])
-    refits = SimpleNamespace(similarity=similarity, support=np.full(3, 0.5))
+    refits = SimpleNamespace(similarity=similarity, found_again=np.full(3, 0.5))
     assert (
-        trust.reasons(topics, np.ones(3), refits)[0] == "found by 1 of 2 refits (stability 0.699)"
+        trust.reasons(topics, np.ones(3), refits)[0] == "found by 1 of 2 refits (similarity 0.699)"
     )
 
 
@@ -115,8 +119,8 @@ def test_refits_fill_support_and_stability():
     lda, X = fitted()
     summary = describe(lda, X, refits=3)
     table = summary.trust
-    assert_allclose(table.stability, np.median(summary.refits.similarity, axis=0))
-    assert_allclose(table.support, summary.refits.support)
+    assert_allclose(table.similarity, np.median(summary.refits.similarity, axis=0))
+    assert_allclose(table.found_again, summary.refits.found_again)
 
 
 def test_another_fit_fills_stability():
@@ -124,7 +128,7 @@ def test_another_fit_fills_stability():
     other = SimpleNamespace(components_=lda.components_[[2, 0, 3, 1]], transform=lda.transform)
     summary = describe(lda, X, other=other)
     assert_allclose(summary.similarity, np.ones((1, 4)))
-    assert_allclose(summary.trust.stability, 1)
+    assert_allclose(summary.trust.similarity, 1)
     with pytest.raises(ValueError, match="read-only"):
         summary.similarity[0, 0] = 1
 
@@ -135,7 +139,7 @@ def test_auto_fills_stability_and_a_file_keeps_it(tmp_path):
     model = TopicModel("auto", random_state=0).fit(texts)
     K = model.choice_.recommended
     assert model.topic_similarity_.shape == (2, K) and model.choice_.topics is None
-    assert_allclose(describe(model, texts).trust.stability, np.median(model.topic_similarity_, 0))
+    assert_allclose(describe(model, texts).trust.similarity, np.median(model.topic_similarity_, 0))
     assert (model.topic_similarity_.min(axis=0) > 0.9).sum() >= 3  # the planted themes
     annealvi.save(model, tmp_path / "m.safetensors")
     again = load(tmp_path / "m.safetensors")
