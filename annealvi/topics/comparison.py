@@ -12,7 +12,7 @@ from annealvi._optional import import_optional
 from annealvi.checks import checked
 from annealvi.exceptions import BadParameter
 from annealvi.topics.source import Source
-from annealvi.topics.trust import LEAST_STABILITY, pairs
+from annealvi.topics.trust import LEAST_SIMILARITY, pairs
 
 #: What can happen to topics, in the order of the table.
 KINDS = ["matched", "split", "merged", "vanished", "new"]
@@ -96,7 +96,7 @@ def compare_topics(model: Any, other: Any) -> Any:
     other_rest = set(range(len(others))).difference(*(own for _, _, own, _ in findings))
     rows, matches, matched_cosines = pairs(topics, others)
     for k, m, cosine in zip(rows.tolist(), matches.tolist(), matched_cosines, strict=True):
-        if cosine >= LEAST_STABILITY and k in rest and m in other_rest:
+        if cosine >= LEAST_SIMILARITY and k in rest and m in other_rest:
             findings.append(("matched", [k], [m], cosine))
             rest.remove(k)
             other_rest.remove(m)
@@ -131,6 +131,6 @@ def _splits(
                 mixture = larger
                 cosine = increased
                 several.append(m)
-        if len(several) > 1 and cosine >= LEAST_STABILITY:
+        if len(several) > 1 and cosine >= LEAST_SIMILARITY:
             splits.append((k, sorted(several), cosine))
     return splits

@@ -31,6 +31,7 @@ def levels(topics: Topics, n_topics: Any) -> Any:
             support=None,
             similarity=topics.similarity,
             facts={},
+            random_state=0,
         )
         table[f"topic_{n}"] = table.index.map(number_of)
         table[f"label_{n}"] = [merged.labels[number] for number in table[f"topic_{n}"]]

@@ -142,14 +142,17 @@ def sums_of_periods(times: Any, freq: Any) -> Callable[[Any], Any]:
 def read_periods(
     documents: DescribedDocuments, times: ArrayLike, freq: Any
 ) -> tuple[NDArray[np.intp], Any]:
-    """Return the number of each document's period, or -1 without a time, and the periods."""
+    """Return the number of each document's period, or -1 without a time, and their beginnings."""
     pandas = import_optional("pandas", "TopicSummary.words_over_time")
     listed = of_each(in_order(times, documents.index, "times"), len(documents.lengths), "times")
     n_documents = sums_of_periods(listed, freq)(pandas.DataFrame({"n": [1] * len(listed)}))["n"]
     known = read_times(listed, pandas).argsort()[: n_documents.sum()]
     numbers = np.full(len(listed), -1)
     numbers[known] = np.repeat(np.arange(len(n_documents)), n_documents)
-    return numbers, n_documents.index
+    beginnings = n_documents.index
+    with suppress(ValueError, AttributeError):  # periods that pandas lacks begin at their index
+        beginnings = beginnings.to_period().to_timestamp()
+    return numbers, beginnings
 
 
 def check_times(times: Any, freq: Any) -> None:

@@ -431,7 +431,7 @@ class TopicSummary(DescribedDocuments):
         return levels.levels(self._topics, n_topics)
 
     @validated(n_draws=[Interval(Integral, 2, None, closed="left")], random_state=["random_state"])
-    def together(self, *, n_draws: int = 25, random_state: Any = 0) -> Any:
+    def together(self, *, n_draws: int = 25, random_state: Any = None) -> Any:
         """Correlate the shares of topics in documents, to find topics that occur together.
 
         Because the shares of a document sum to 1, unrelated topics have slightly negative
@@ -441,8 +441,8 @@ class TopicSummary(DescribedDocuments):
         ----------
         n_draws : int, default=25
             Number of draws of the shares of each document, as in `effects`.
-        random_state : int, RandomState instance or None, default=0
-            Random seed of these draws.
+        random_state : int, RandomState instance or None, default=None
+            Random seed of these draws, as in `effects`.
 
         Returns
         -------
@@ -464,7 +464,8 @@ class TopicSummary(DescribedDocuments):
         variance between draws is added and, with refits, the variance between refits, as in
         :func:`annealvi.topics.estimate_effects`.
         """
-        return together.together(self._documents, self.labels, int(n_draws), random_state)
+        random_state = self.random_state if random_state is None else random_state
+        return together.together(self, self.labels, int(n_draws), random_state)
 
     @checked
     def map(self, documents: bool = False) -> Any:
@@ -546,7 +547,7 @@ class TopicSummary(DescribedDocuments):
         return reading.document(self, int(number))
 
     @validated(path=[str, os.PathLike], random_state=["random_state"])
-    def write_mallet_state(self, path: str | os.PathLike, *, random_state: Any = 0) -> None:
+    def write_mallet_state(self, path: str | os.PathLike, *, random_state: Any = None) -> None:
         """Write the topic of each word to a file in the format of MALLET's ``--output-state``.
 
         The topic of each occurrence of a word is drawn from the `responsibilities` of the document
@@ -558,8 +559,8 @@ class TopicSummary(DescribedDocuments):
         path : path
             The file, which is compressed if its name ends in ``.gz``.  An existing file is replaced
             only when the new one is complete.
-        random_state : int, RandomState instance or None, default=0
-            Random seed of the draws.
+        random_state : int, RandomState instance or None, default=None
+            Random seed of the draws.  None means the `random_state` of the model, as in `effects`.
 
         Raises
         ------
@@ -568,6 +569,7 @@ class TopicSummary(DescribedDocuments):
         ValueError
             If word counts are not integers.
         """
+        random_state = self.random_state if random_state is None else random_state
         reading.write_mallet_state(self, path, random_state)
 
     @validated(n=COUNT)
@@ -1022,8 +1024,8 @@ class TopicSummary(DescribedDocuments):
         Returns
         -------
         pandas.DataFrame
-            A row for each word, the clearest change first: ``word``, ``since`` (the period, as in
-            the index of `over_time`), ``log_odds`` of the documents from then on minus that of
+            A row for each word, the clearest change first: ``word``, ``since`` (the beginning of
+            the period), ``log_odds`` of the documents from then on minus that of
             earlier documents, its ``std_error`` and ``z``, the limits ``low`` and ``high`` of its
             interval, ``count`` (the expected count from then on), and the word's ``share`` of the
             topic from then on and ``before``.
@@ -1044,9 +1046,7 @@ class TopicSummary(DescribedDocuments):
         larger.  Topics are treated as known.
         """
         k = self.labels.number(topic)
-        return contrasts.words_over_time(
-            self._topics, self._documents, k, times, freq, n, float(prior)
-        )
+        return contrasts.words_over_time(self._topics, self, k, times, freq, n, float(prior))
 
     # --------------------------------------------------------------- trust and a paper
 
