@@ -22,7 +22,7 @@ from annealvi.storage import load, save
 from annealvi.topics import TopicSummary, compare_topics, describe
 from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
-from annealvi.topics.trust import pairs, reasons, similarity_of
+from annealvi.topics.trust import reasons, similarity_of
 
 LEGENDS = {
     "support": "support: the share of the fit's runs that found the topic; a new fit may not find "

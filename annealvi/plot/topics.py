@@ -611,10 +611,12 @@ def plot_words_over_time(
     ax.plot(table["share"], at, "o", ms=4, color="C0")
     for number, row in enumerate(table.itertuples()):
         text = f"since {row.since:%Y-%m-%d}"
-        ax.annotate(text, (row.share, number), (6, 0), textcoords="offset points", va="center")
+        place = max(row.share, row.before), number
+        ax.annotate(text, place, (6, 0), textcoords="offset points", va="center", size="small")
     ax.set_yticks(at, [pictures.shorten(word, 30) for word in table["word"]], parse_math=False)
     ax.invert_yaxis()
     ax.margins(x=0.2)
+    ax.set_xlim(0)
     ax.set_xlabel("share of the words of the topic")
     ax.spines[["top", "right"]].set_visible(False)
     return ax

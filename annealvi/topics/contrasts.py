@@ -60,7 +60,7 @@ class _Sums(NamedTuple):
         counts = y + prior
         total = self.length + prior.sum()
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
-        p = y / max(self.length, _TINY)
+        p = np.minimum(y / max(self.length, _TINY), 1.0)  # rounding errors, if there are no words
         residuals = self.squares[words] - 2 * p * self.products[words] + p**2 * self.length_squares
         variance = (np.maximum(residuals, 0.0) + prior) * (total / (counts * others)) ** 2
         return np.log(counts / others), variance

@@ -50,7 +50,7 @@ def read_answer(answer: str) -> dict[int, str]:
     except (ValueError, AttributeError) as error:
         raise BadParameter(
             "labels",
-            "a sequence of labels, or a text with a JSON object of topic numbers and names, such as "
+            "a sequence of labels, or a text with a JSON object of topic numbers and labels: "
             '{"0": "black holes", "1": "robots"}',
             answer[:200],
         ) from error

@@ -146,13 +146,14 @@ def read_periods(
     pandas = import_optional("pandas", "TopicSummary.words_over_time")
     listed = of_each(in_order(times, documents.index, "times"), len(documents.lengths), "times")
     n_documents = sums_of_periods(listed, freq)(pandas.DataFrame({"n": [1] * len(listed)}))["n"]
-    known = read_times(listed, pandas).argsort()[: n_documents.sum()]
+    index = read_times(listed, pandas)
+    known = index.argsort()[: n_documents.sum()]
     numbers = np.full(len(listed), -1)
     numbers[known] = np.repeat(np.arange(len(n_documents)), n_documents)
-    beginnings = n_documents.index
-    with suppress(ValueError, AttributeError):  # periods that pandas lacks begin at their index
-        beginnings = beginnings.to_period().to_timestamp()
-    return numbers, beginnings
+    labels = n_documents.index
+    if (labels[numbers[known]] > index[known]).any():  # these periods are named by their last day
+        labels = labels[:1].append(labels[:-1] + pandas.Timedelta(days=1))
+    return numbers, labels
 
 
 def check_times(times: Any, freq: Any) -> None:

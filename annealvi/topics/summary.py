@@ -290,8 +290,8 @@ class TopicSummary(DescribedDocuments):
 
         English forms of a word that differ in their ending, such as printer, printers and printing,
         are counted apart, but shown as one word: the most probable form, with the probabilities of
-        all forms added.  The relevance of a word is :math:`\lambda \log p(w \mid k) + (1 - \lambda) \log
-        \frac{p(w \mid k)}{p(w)}` (Sievert and Shirley 2014).
+        all forms added.  The relevance of a word is :math:`\lambda \log p(w \mid k) + (1 -
+        \lambda) \log \frac{p(w \mid k)}{p(w)}` (Sievert and Shirley 2014).
 
         Parameters
         ----------

@@ -5,9 +5,10 @@
 
 For each category of the arXiv abstracts (arxiv_texts20k.jsonl.gz) with at least --least documents,
 a model is fitted to all other documents, and `add_topics` adds one topic from the documents of the
-category and --others of the documents that were fitted, drawn at random.  The table shows the cosine of the new topic with the nearest topic of a fit to all documents, the share
-of the new topic's words that is in documents of the category, and the median and the least cosine
-of the old topics before and after.
+category and --others of the documents that were fitted, drawn at random.  The table shows the
+cosine of the new topic with the nearest topic of a fit to all documents, the share of the new
+topic's words that is in documents of the category, and the median and the least cosine of the old
+topics before and after.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import cosine_similarity
 
 from annealvi import TemperedLDA
-from annealvi.topics import TopicVectorizer
-from annealvi.topics.adding import add_topics
+from annealvi.topics import TopicVectorizer, add_topics
 from annealvi.topics.vectorizer import with_stop_words
 from bench import parser
 from bench.markdown import table
