@@ -95,7 +95,7 @@ def test_compare(call, model, jsonl, tmp_path):
         annealvi.TopicModel(2, random_state=0).fit(["red blue", "green yellow"] * 3), strange
     )
     failed = call("compare", model, strange)
-    assert failed.status == 2 and "have no word in common" in failed.err
+    assert failed.status == 2 and "has words in common" in failed.err
 
 
 def test_what_is_no_model(call, jsonl, tmp_path):
