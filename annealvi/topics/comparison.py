@@ -60,9 +60,9 @@ def compare_topics(model: Any, other: Any) -> Any:
     -----
     Probabilities are compared for the words that both models contain.  Topics are matched one to
     one, to maximise the sum of the cosines.  To find splits, each topic of `other` is assigned to
-    the most similar topic of `model`, and the assigned topics are added to a mixture, weighted by
-    their sizes and in the order of their cosines, as long as the cosine of the mixture increases.
-    The topic is split if the mixture has at least two topics and a cosine of at least 0.7.
+    the most similar topic of `model`.  The assigned topics are added to a mixture, weighted by their
+    sizes and in the order of their cosines, until the cosine of the mixture is largest.  The topic
+    is split if this mixture has at least two topics and a cosine of at least 0.7.
 
     Examples
     --------
@@ -92,8 +92,8 @@ def compare_topics(model: Any, other: Any) -> Any:
     merges = _splits(others, topics, first.sizes, cosines.T)
     findings = [("split", [k], several, cosine) for k, several, cosine in splits]
     findings += [("merged", several, [k], cosine) for k, several, cosine in merges]
-    rest = set(range(len(topics))).difference(*(own for _, own, _, _ in findings))
-    other_rest = set(range(len(others))).difference(*(own for _, _, own, _ in findings))
+    rest = set(range(len(topics))).difference(*(numbers for _, numbers, _, _ in findings))
+    other_rest = set(range(len(others))).difference(*(numbers for _, _, numbers, _ in findings))
     rows, matches, matched_cosines = pairs(topics, others)
     for k, m, cosine in zip(rows.tolist(), matches.tolist(), matched_cosines, strict=True):
         if cosine >= LEAST_SIMILARITY and k in rest and m in other_rest:
@@ -104,8 +104,10 @@ def compare_topics(model: Any, other: Any) -> Any:
     findings += [("new", [], [m], cosines[:, m].max()) for m in sorted(other_rest)]
     table = pandas.DataFrame(findings, columns=["kind", "topics", "others", "cosine"])
     table["kind"] = pandas.Categorical(table["kind"], KINDS)
-    table["label"] = ["; ".join(first.labels[k] for k in own) for own in table["topics"]]
-    table["other_label"] = ["; ".join(second.labels[m] for m in own) for own in table["others"]]
+    table["label"] = ["; ".join(first.labels[k] for k in numbers) for numbers in table["topics"]]
+    table["other_label"] = [
+        "; ".join(second.labels[m] for m in numbers) for numbers in table["others"]
+    ]
     table = table.sort_values(["kind", "cosine"], ascending=[True, False], ignore_index=True)
     table.attrs["stability"] = float(matched_cosines.sum() / max(cosines.shape))
     table.attrs["n_words"] = len(columns)
@@ -120,17 +122,12 @@ def _splits(
     splits = []
     for k, topic in enumerate(topics):
         near = np.flatnonzero(nearest == k)
+        if len(near) < 2:
+            continue
         near = near[np.argsort(-cosines[k, near], kind="stable")]
-        mixture = np.zeros(topics.shape[1])
-        several: list[int] = []
-        cosine = 0.0
-        for m in near.tolist():
-            larger = mixture + sizes[m] * others[m]
-            increased = float(cosine_similarity([topic], [larger])[0, 0])
-            if increased > cosine:
-                mixture = larger
-                cosine = increased
-                several.append(m)
-        if len(several) > 1 and cosine >= LEAST_SIMILARITY:
-            splits.append((k, sorted(several), cosine))
+        mixtures = np.cumsum(others[near] * sizes[near, np.newaxis], axis=0)
+        of_mixtures = cosine_similarity(mixtures, [topic]).ravel()
+        last = int(of_mixtures.argmax())
+        if last and of_mixtures[last] >= LEAST_SIMILARITY:
+            splits.append((k, sorted(near[: last + 1].tolist()), float(of_mixtures[last])))
     return splits

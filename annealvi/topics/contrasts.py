@@ -65,10 +65,10 @@ class _Sums(NamedTuple):
         variance = (np.maximum(residuals, 0.0) + prior) * (total / (counts * others)) ** 2
         return np.log(counts / others), variance
 
-    def against(self, other: _Sums, words: NDArray, prior: NDArray) -> dict[str, NDArray]:
+    def against(self, rest: _Sums, words: NDArray, prior: NDArray) -> dict[str, NDArray]:
         """Compare the shares of words with those in other documents."""
         log_odds, variance = self.log_odds(words, prior)
-        log_odds_of_others, variance_of_others = other.log_odds(words, prior)
+        log_odds_of_others, variance_of_others = rest.log_odds(words, prior)
         difference = log_odds - log_odds_of_others
         std_error = np.sqrt(variance + variance_of_others)
         return {
@@ -79,7 +79,7 @@ class _Sums(NamedTuple):
             "high": difference + WIDTH * std_error,
             "count": self.counts[words],
             "share": self.counts[words] / max(self.length, _TINY),
-            "others": other.counts[words] / max(other.length, _TINY),
+            "others": rest.counts[words] / max(rest.length, _TINY),
         }
 
 
@@ -145,7 +145,7 @@ def words_over_time(
     all_sums = _Sums.of(X[period_of >= 0])
     used = np.flatnonzero(all_sums.counts)
     prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
-    least = min(LEAST_DOCUMENTS, _documents(all_sums.length, all_sums.length_squares) / 4)
+    n_needed = min(LEAST_DOCUMENTS, _documents(all_sums.length, all_sums.length_squares) / 4)
     tables = []
     evidence = []
     later = all_sums
@@ -158,7 +158,7 @@ def words_over_time(
         spread = [_documents(side.counts, side.squares)[used] for side in (later, earlier)]
         is_supported = np.where(table["z"] > 0, *spread) >= LEAST_COUNT
         sizes = [_documents(side.length, side.length_squares) for side in (later, earlier)]
-        evidence.append(np.abs(table["z"]) * is_supported * (min(sizes) >= least))
+        evidence.append(np.abs(table["z"]) * is_supported * (min(sizes) >= n_needed))
     best = np.argmax(evidence, axis=0)
     clearest = np.max(evidence, axis=0)
     table = pandas.concat(tables).iloc[best * len(used) + np.arange(len(used))]

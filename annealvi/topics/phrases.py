@@ -23,9 +23,9 @@ LEAST_NPMI, LEAST_COUNT = 0.5, 10
 
 
 def find_phrases(
-    texts: Callable[[], Iterable[list[str]]], stop_words: Collection[str], fewest: int, most: int
+    texts: Callable[[], Iterable[list[str]]], stop_words: Collection[str], min_df: int, max_df: int
 ) -> set[str]:
-    """Return the phrases that occur in `fewest` to `most` texts and contain no stop word.
+    """Return the phrases that occur in `min_df` to `max_df` texts and contain no stop word.
 
     `texts` is called twice, and returns the words of each text.
     """
@@ -43,7 +43,7 @@ def find_phrases(
         >= -LEAST_NPMI * np.log(n / n_words)
     }
     frequency = Counter(run for words in texts() for run in set(_runs(words, collocations)))
-    return {run for run, n in frequency.items() if max(fewest, LEAST_COUNT) <= n <= most}
+    return {run for run, n in frequency.items() if max(min_df, LEAST_COUNT) <= n <= max_df}
 
 
 def _runs(words: list[str], collocations: set[tuple[str, str]]) -> Iterator[str]:
