@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 
 from annealvi._kernels import instruction_set, openmp_enabled
 from annealvi._version import __version__
+from annealvi.app import serve
 from annealvi.cli.fit import demo, fit
-from annealvi.cli.inputs import FORMATS
+from annealvi.cli.inputs import FORMATS, read_columns
 from annealvi.cli.models import compare, label, label_topics, show
 from annealvi.cli.paper import paper
 from annealvi.exceptions import BadParameter
@@ -86,6 +87,15 @@ example:
 The labels are written to the file of the model.  annealvi label, annealvi show and reports use the
 labels.
 """
+OPEN = """\
+examples:
+  annealvi open                                 choose a file on the page
+  annealvi open reviews.xlsx
+
+FILE can be .csv, .tsv, .xlsx, .jsonl, .txt (a document on each line), .docx (a document in each
+paragraph), or a .zip file of .txt or .docx files.  The page can be opened only on this computer, by
+the link that is printed.  The study is kept in --folder: the same command opens it again.
+"""
 COMPARE = """\
 example:
   annealvi fit papers.csv --random-state 1 --model one.safetensors
@@ -143,6 +153,11 @@ def encoding(text: str) -> str:
             f"Got {text!r}"
         ) from None
     return "utf-8-sig" if name == "utf-8" else name  # without the byte-order mark
+
+
+def open_page(chosen: argparse.Namespace) -> None:
+    """Serve the page of a study."""
+    serve(chosen.file, chosen.folder, read_columns, chosen.port, not chosen.no_browser)
 
 
 Options = dict[str, dict[str, Any]]
@@ -265,6 +280,18 @@ OPTIONS: dict[str, dict[str, Options]] = {
             "--words": value("N", "number of words of each topic (default: 4)", at_least(1), 4),
         }
     },
+    "open": {
+        "": {
+            "file": value("FILE", "a file of documents, see below (default: chosen on the page)")
+            | {"nargs": "?"},
+            "--folder": value(
+                "FOLDER",
+                "folder of the study (default: annealvi-study beside FILE, or in this folder)",
+            ),
+            "--port": value("N", "port of this computer (default: a free port)", at_least(0), 0),
+            "--no-browser": flag("only print the link of the page"),
+        }
+    },
     "demo": {
         "": {
             "--output": value(
@@ -282,6 +309,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
     "paper": (paper, "write tables, figures and methods for a paper", PAPER),
     "label-topics": (label_topics, "set labels of topics in the file of a model", LABEL_TOPICS),
     "compare": (compare, "match the topics of two models", COMPARE),
+    "open": (open_page, "find topics on a page in the browser, without code", OPEN),
     "demo": (demo, "find topics in 3,000 abstracts, and write a report", ""),
 }
 #: Parameters of the library and the options that set them, if their names differ.

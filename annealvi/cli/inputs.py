@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import csv
 import io
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,6 +23,7 @@ from annealvi.corpus.files import (
     read_vocabulary,
     with_words,
 )
+from annealvi.corpus.office import NO_DOCUMENT, read_docx, read_xlsx, read_zip
 
 #: The formats of files by the endings of their names.
 ENDINGS = {
@@ -31,6 +33,9 @@ ENDINGS = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".txt": "lines",
+    ".xlsx": "xlsx",
+    ".docx": "docx",
+    ".zip": "zip",
     ".npz": "npz",
     ".mtx": "mtx",
     ".h5ad": "h5ad",
@@ -51,6 +56,13 @@ WORDS = ("vocab", "feature_names", "vocabulary", "words")
 BESIDE = ("vocab.txt", "vocabulary.txt")
 #: The maximum number of names in a message.
 LISTED = 40
+UTF_8 = "utf-8-sig"  # without the byte-order mark
+#: Functions that read the formats of office programs, from a path and the encoding of texts.
+OFFICE: dict[str, Callable[[Path, str], Any]] = {
+    "xlsx": lambda path, encoding: read_xlsx(path),
+    "docx": lambda path, encoding: {"text": read_docx(path)},
+    "zip": read_zip,
+}
 
 
 @dataclass
@@ -97,7 +109,8 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
 def kind_of(path: Path) -> str:
     """Return the format of a file, which is determined by its name."""
     name = Path(path.name.lower())
-    name = name.with_suffix("") if name.suffix in PACKED else name
+    packed = name.suffix in PACKED and Path(name.stem).suffix in ENDINGS
+    name = name.with_suffix("") if packed or name.name.startswith("docword.") else name
     if name.name.startswith("docword."):
         return "uci"
     if name.suffix not in ENDINGS:
@@ -134,14 +147,36 @@ def _is_text(text: str, path: str | Path, encoding: str) -> str:
 # ------------------------------------------------------------------------------ texts
 
 
-def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapping[str, Any]:
+    """Read the columns of documents that are texts: a folder, or a file of a kind."""
     if kind == "folder":
-        table: Any = _folder(path, chosen.files or "*", chosen.encoding)
-    elif kind == "lines":
-        lines = read_text(path, chosen.encoding).removesuffix("\n").split("\n")
-        table = {"text": lines if any(map(str.strip, lines)) else []}
-    else:
-        table = _table(path, kind, chosen.encoding)
+        return _folder(path, pattern, encoding)
+    if kind == "lines":
+        lines = read_text(path, encoding).removesuffix("\n").split("\n")
+        return {"text": lines if any(map(str.strip, lines)) else []}
+    if kind in OFFICE:
+        with naming(path, f"a .{kind} file"):
+            return OFFICE[kind](path, encoding)
+    return _table(path, kind, encoding)
+
+
+def read_columns(path: Path) -> Mapping[str, Any]:
+    """Read a file of texts, whose kind its name shows and whose encoding is not known."""
+    kind = kind_of(path)
+    if kind in COUNTS:
+        raise ValueError(f"{str(path)!r} contains counts of words, not texts.")
+    with path.open("rb") as file:
+        encoding = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else UTF_8
+    try:
+        return read_table(path, kind, encoding)
+    except ValueError as error:
+        if not isinstance(error.__cause__, UnicodeError):
+            raise
+        return read_table(path, kind, "cp1252")
+
+
+def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
+    table = read_table(path, kind, chosen.encoding, chosen.files or "*")
     names, origin = list(table), repr(chosen.path)
     if not names:
         return Corpus(origin, {}, [])
@@ -192,12 +227,17 @@ def _listed(names: list[str]) -> str:
 def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     """Read the files of a folder and of its subfolders, except hidden files."""
     within = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
-    shown = [file for file in within if not any(part.startswith(".") for part in file.parts)]
+    shown = [
+        file for file in within if not any(part.startswith(NO_DOCUMENT) for part in file.parts)
+    ]
     files = sorted(shown, key=Path.as_posix)
     texts = []
     for file in files:
         try:
-            texts.append(read_text(path / file, encoding))
+            if file.suffix.lower() == ".docx":
+                texts.append("\n".join(read_docx(path / file)))
+            else:
+                texts.append(read_text(path / file, encoding))
         except ValueError as error:
             hint = "To read only text files, use --files, for example --files '*.txt'."
             raise ValueError(f"{error} {hint}") from error

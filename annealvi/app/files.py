@@ -1,0 +1,151 @@
+"""The files of a study, what its settings mean, and the script that repeats it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from annealvi._optional import import_optional
+from annealvi._version import __version__
+from annealvi.files import replacing
+from annealvi.lda import TemperedLDA
+from annealvi.topics import TopicModel, drop_topics, merge_topics
+
+#: Files in the folder of a study: its settings and edits, the documents, the model as it was fitted,
+#: a finished fit that the server has not taken over, the checkpoints, and the output of the fit.
+STATE = "study.json"
+DOCUMENTS = "documents.csv"
+FITTED = "fit.safetensors"
+NEXT = "next.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
+CHOICE = "comparison"
+LOG = "fit.log"
+#: What stands before the message of an error in the output of the fit.
+PROBLEM = "Problem: "
+#: Numbers of topics that "auto" compares, with at least this number of documents for each topic.
+NUMBERS = (5, 10, 20, 50, 100)
+DOCUMENTS_EACH = 20
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """Return the name, settings and edits of a study; all are None or empty in a new study."""
+    state = {"name": None, "settings": None, "next": None, "edits": []}
+    if (folder / STATE).is_file():
+        state |= json.loads((folder / STATE).read_text(encoding="utf-8"))
+    return state
+
+
+def write_state(folder: Path, state: dict[str, Any]) -> None:
+    """Write the name, settings and edits of a study."""
+    with replacing(folder / STATE) as partial:
+        partial.write_text(json.dumps(state, indent=1), encoding="utf-8")
+
+
+def read_documents(folder: Path) -> Any:
+    """Read the documents of a study as a DataFrame of texts."""
+    pandas = import_optional("pandas", "annealvi open")
+    return pandas.read_csv(folder / DOCUMENTS, dtype=str, keep_default_na=False)
+
+
+def present(table: Any, name: str) -> list[str | None] | None:
+    """Return a column of the documents, in which empty texts are None; None if it has no name."""
+    return [text or None for text in table[name]] if name else None
+
+
+def topic_model(settings: dict[str, Any]) -> TopicModel:
+    """Return the unfitted model that the settings describe."""
+    return TopicModel(
+        settings["n_topics"],
+        lda=TemperedLDA(n_jobs=-1),
+        stop_words=settings["language"] or None,
+        random_state=0,
+    )
+
+
+def candidates(n_documents: int) -> list[int]:
+    """Return the numbers of topics that are compared if a person does not choose one."""
+    return [k for k in NUMBERS if DOCUMENTS_EACH * k <= n_documents] or [2]
+
+
+def edited(model: TopicModel, edits: list[dict[str, Any]]) -> TopicModel:
+    """Return the model after all edits; `model` is not changed."""
+    model = copy.copy(model)
+    for edit in edits:
+        if edit["kind"] == "label":
+            model.set_labels({edit["topics"][0]: edit["label"]})
+        elif edit["kind"] == "merge":
+            model = merge_topics(model, [edit["topics"]])
+        else:
+            model = drop_topics(model, edit["topics"])
+    return model
+
+
+def script(state: dict[str, Any], n_documents: int) -> str:
+    """Return the Python program that repeats a study."""
+    settings = state["settings"]
+    automatic = settings["n_topics"] == "auto"
+    model = topic_model(settings | {"n_topics": 5 if automatic else settings["n_topics"]})
+    lines = [
+        f"# Repeats a study of annealvi open (version {__version__}), with the same topics bit for "
+        "bit.",
+        f"# Needs the file {DOCUMENTS} of the study in this folder.",
+        "import pandas",
+        "from annealvi import TemperedLDA, TopicModel, save",
+        "from annealvi.topics import choose_n_topics, describe, drop_topics, merge_topics",
+        "",
+        f"table = pandas.read_csv({DOCUMENTS!r}, dtype=str, keep_default_na=False)",
+        f"texts = table[{settings['text']!r}].tolist()",
+        f"model = {model!r}",
+    ]
+    if automatic:
+        numbers = candidates(n_documents)
+        lines.append(
+            f"choice = choose_n_topics(texts, {numbers}, n_runs=2, model=model, random_state=0)"
+        )
+        lines.append("model.set_params(n_topics=choice.recommended)")
+    lines.append("model.fit(texts)")
+    for edit in state["edits"]:
+        topics = edit["topics"]
+        if edit["kind"] == "label":
+            lines.append(f"model.set_labels({ {topics[0]: edit['label']} })")
+        elif edit["kind"] == "merge":
+            lines.append(f"model = merge_topics(model, [{topics}])")
+        else:
+            lines.append(f"model = drop_topics(model, {topics})")
+    options = [f"title={'Topics of ' + state['name']!r}", f"freq={settings['freq']!r}"]
+    for option, role in {"times": "time", "groups": "group"}.items():
+        if settings[role]:
+            options.append(f"{option}=table[{settings[role]!r}].replace('', None).tolist()")
+    titles = f", titles=table[{settings['title']!r}].tolist()" if settings["title"] else ""
+    lines += [
+        'save(model, "topics.safetensors")',
+        f"summary = describe(model, texts{titles})",
+        f'summary.to_html("report.html", {", ".join(options)})',
+        'print("checksum of the topics:", summary.checksum)',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def report_options(state: dict[str, Any], table: Any) -> dict[str, Any]:
+    """Return the parameters of a report."""
+    settings = state["settings"]
+    return {
+        "title": f"Topics of {state['name']}",
+        "freq": settings["freq"],
+        "times": present(table, settings["time"]),
+        "groups": present(table, settings["group"]),
+    }
+
+
+def write_xlsx(tables: dict[str, Any], path: Path) -> None:
+    """Write tables to the sheets of an Excel file, in which no text is a formula."""
+    pandas = import_optional("pandas", "An Excel file", "openpyxl")
+    with replacing(path) as partial, pandas.ExcelWriter(partial, engine="openpyxl") as writer:
+        for name, frame in tables.items():
+            frame.to_excel(writer, sheet_name=name)
+            for row in writer.sheets[name].iter_rows():
+                for cell in row:
+                    cell.data_type = "s" if cell.data_type == "f" else cell.data_type

@@ -1,0 +1,349 @@
+"""A study: its documents, the process that fits its topics, and what people see of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from annealvi._optional import import_optional
+from annealvi.app.files import (
+    CHECKPOINT,
+    CHOICE,
+    DOCUMENTS,
+    FITTED,
+    LOG,
+    NEXT,
+    PROBLEM,
+    edited,
+    present,
+    read_documents,
+    read_state,
+    report_options,
+    script,
+    write_state,
+    write_xlsx,
+)
+from annealvi.files import replacing
+from annealvi.storage import load, save
+from annealvi.topics import describe, write_table
+from annealvi.topics.times import read_times
+from annealvi.topics.vectorizer import LANGUAGES
+
+#: Numbers of documents that the page gets to show and to guess the columns, and of a list.
+N_FIRST = 50
+N_LISTED = 25
+#: The maximum number of characters of a text in a list.
+N_CHARACTERS = 200
+#: Seconds after which a fit that was cancelled is killed.
+PATIENCE = 20
+#: A progress bar in the output of a fit: the percentage, the steps and the time left.
+BAR = re.compile(r"(\d+)%\|.*?\| (\d+/\d+) \[[\d:]+<([\d:?]+)")
+#: The folder of the results, in the folder of the study.
+RESULTS = "results"
+ROLES = ("text", "title", "time", "group")
+
+
+class Study:
+    """The study in a folder.  Methods raise ValueError on bad input, which changes nothing.
+
+    Parameters
+    ----------
+    folder : Path
+        Created if it does not exist.  The study in it is opened.
+    read : function
+        Reads a file of documents, and returns its columns by their names.
+    """
+
+    def __init__(self, folder: Path, read: Callable[[Path], Any]) -> None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self.folder = folder
+        self.read = read
+        self.lock = threading.RLock()
+        self.version = 0
+        self.state = read_state(folder)
+        self.table: Any = None
+        self.process: Any = None
+        self.busy = False
+        self.problem = ""
+        self.fitted: Any = None
+        self.counts: Any = None
+        self.summary: Any = None
+        if (folder / DOCUMENTS).is_file():
+            self.table = read_documents(folder)
+            threading.Thread(target=self._show_topics).start()
+
+    def shown(self) -> dict[str, Any]:
+        """Return what the page shows of the study."""
+        page = {
+            "version": self.version,
+            "folder": str(self.folder),
+            "busy": self.busy,
+            "problem": self.problem,
+            "progress": self._progress() if self.process is not None else None,
+            "languages": sorted(LANGUAGES),
+            **self.state,
+        }
+        if self.table is not None:
+            page["documents"] = len(self.table)
+            page["columns"] = list(self.table)
+            page["first"] = self.table.head(N_FIRST).map(_start).to_numpy().tolist()
+        if self.summary is not None:
+            topics = self.summary.table.assign(weak=self.summary.trust["reason"])
+            topics = topics.sort_values("share", ascending=False, kind="stable").reset_index()
+            group = self.state["settings"]["group"]
+            page["groups"] = sorted(set(self.table[group]) - {""}) if group else []
+            page["topics"] = json.loads(topics.to_json(orient="records"))
+        return page
+
+    # ----------------------------------------------------------------- documents, fit
+
+    def take(self, path: Path, name: str) -> None:
+        """Read a file, whose name on the page is `name`; its documents replace the study."""
+        with self.lock:
+            self._check_idle()
+            try:
+                pandas = import_optional("pandas", "annealvi open")
+                table = pandas.DataFrame(dict(self.read(path))).map(_as_text)
+            except (ValueError, OSError) as error:
+                raise ValueError(str(error).replace(str(path), name)) from error
+            if len(table) < 2:
+                raise ValueError(f"{name!r} must contain at least two documents.")
+            for file in (FITTED, NEXT, CHECKPOINT, LOG):
+                (self.folder / file).unlink(missing_ok=True)
+            with replacing(self.folder / DOCUMENTS) as partial:
+                table.to_csv(partial, index=False, lineterminator="\n", errors="replace")
+            self.table = read_documents(self.folder)
+            self.summary = None
+            self.problem = ""
+            self._keep(name=name, settings=None, next=None, edits=[])
+
+    def fit(self, **settings: Any) -> None:
+        """Check the settings, and start a fit."""
+        with self.lock:
+            self._check_idle()
+            checked = self._checked(settings)
+            (self.folder / CHECKPOINT).unlink(missing_ok=True)
+            shutil.rmtree(self.folder / CHOICE, ignore_errors=True)
+            self._keep(next=checked)
+            self._start()
+
+    def resume(self) -> None:
+        """Continue a fit that was stopped, from its checkpoint."""
+        with self.lock:
+            self._check_idle()
+            if self.state["next"] is None:
+                raise ValueError("There is no fit that was stopped.")
+            self._start()
+
+    def cancel(self) -> None:
+        """Stop the fit; it writes a checkpoint first."""
+        process = self.process
+        if process is not None:
+            process.stdin.close()
+            threading.Timer(PATIENCE, process.kill).start()
+
+    def _checked(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Check the settings of a fit, because an error after the fit would come late."""
+        names = [] if self.table is None else list(self.table)
+        for role in ROLES:
+            if settings[role] not in (names if role == "text" else ["", *names]):
+                raise ValueError(f"The {role} must be a column. Got {settings[role]!r}.")
+        if settings["time"]:
+            pandas = import_optional("pandas", "annealvi open")
+            read_times(present(self.table, settings["time"]), pandas, settings["time"])
+        n_topics = settings["n_topics"]
+        if n_topics != "auto" and (type(n_topics) is not int or not 2 <= n_topics <= 1000):
+            raise ValueError("The number of topics must be from 2 to 1000.")
+        if settings["language"] not in ("", *LANGUAGES):
+            raise ValueError(f"The language must be one of the list. Got {settings['language']!r}.")
+        return {name: settings[name] for name in (*ROLES, "freq", "language", "n_topics")}
+
+    def _start(self) -> None:
+        """Start the process of the fit, and a thread that waits for its end."""
+        command = [sys.executable, "-P", "-m", "annealvi.app.fitting", str(self.folder)]
+        with (self.folder / LOG).open("wb") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
+        self.problem = ""
+        self.version += 1
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        """Wait for the end of the fit, and show its topics or its error."""
+        self.process.wait()
+        with self.lock:
+            self.process = None
+            self.problem = self._log().partition(PROBLEM)[2].strip()
+            self._show_topics()
+
+    def _log(self) -> str:
+        """Return the end of what the fit has printed."""
+        return (self.folder / LOG).read_bytes()[-5000:].decode("utf-8", "replace").strip()
+
+    def _progress(self) -> dict[str, Any]:
+        line = re.split(r"[\r\n]+", self._log())[-1]
+        bar = BAR.search(line)
+        if bar is not None:
+            text = f"Finding topics: step {bar[2]}, time left {bar[3]}"
+            return {"text": text, "percent": int(bar[1])}
+        n_fits = len(list((self.folder / CHOICE).glob("*.safetensors")))
+        return {"text": f"{line}: fit {n_fits + 1}" if n_fits else line, "percent": None}
+
+    # ------------------------------------------------------------------------- topics
+
+    def edit(self, version: int, kind: str, topics: list[int], label: str = "") -> None:
+        """Label, merge or drop topics, or undo the last edit, if the topics are of this version."""
+        with self.lock:
+            self._check_idle()
+            if version != self.version:
+                raise ValueError("The topics have changed meanwhile, perhaps in another tab.")
+            edits = [*self.state["edits"], {"kind": kind, "topics": topics, "label": label}]
+            if kind == "undo":
+                edits = self.state["edits"][:-1]
+            model = edited(self.fitted, edits)
+            if kind == "label":
+                self._topics().labels[topics[0]] = label
+            else:
+                self.summary = self._described(model)
+            self._keep(edits=edits)
+
+    def _show_topics(self) -> None:
+        """Take over a finished fit if there is one, and summarise the topics."""
+        with self.lock:
+            self.busy = True
+            try:
+                if (self.folder / NEXT).exists():
+                    (self.folder / NEXT).replace(self.folder / FITTED)
+                    (self.folder / CHECKPOINT).unlink(missing_ok=True)
+                    self._keep(settings=self.state["next"], next=None, edits=[])
+                    self.summary = None
+                if self.summary is None and (self.folder / FITTED).exists():
+                    self.fitted = load(self.folder / FITTED)
+                    self.counts = self.fitted.counts(self._column("text"))
+                    self.summary = self._described(edited(self.fitted, self.state["edits"]))
+            except (ValueError, TypeError, OSError) as error:
+                self.problem = str(error)
+            self.busy = False
+            self.version += 1
+
+    def _described(self, model: Any) -> Any:
+        texts = self._column("text")
+        return describe(model, self.counts, texts=texts, titles=self._column("title"))
+
+    def _column(self, role: str) -> list[str] | None:
+        """Return the column of the documents with a role; None if no column has it."""
+        name = self.state["settings"][role]
+        return self.table[name].tolist() if name else None
+
+    def compare(self, role: str) -> list[Any]:
+        """Return the shares of topics by group or over time, and their standard errors."""
+        frames = self._shares(role)
+        return [json.loads(frame.to_json(orient="split", date_format="iso")) for frame in frames]
+
+    def _shares(self, role: str) -> Any:
+        values = present(self.table, self.state["settings"][role])
+        if role == "group":
+            return self._topics().by_group(values, return_std=True)
+        return self._topics().over_time(values, self.state["settings"]["freq"], return_std=True)
+
+    def documents(self, query: str, topic: str, group: str, start: int) -> dict[str, Any]:
+        """Find documents by a word or label, a topic and a group; return 25 from `start` on."""
+        pandas = import_optional("pandas", "annealvi open")
+        summary = self._topics()
+        settings = self.state["settings"]
+        topics = summary.clusters
+        order = np.arange(len(topics))
+        if topic:
+            topics = np.full(len(topics), int(topic))
+            order = np.argsort(-summary.shares[:, int(topic)], kind="stable")
+        listed = pandas.DataFrame({"label": np.array(list(summary.labels))[topics]})
+        for role in ("title", "text"):
+            listed[role] = self.table[settings[role]] if settings[role] else ""
+        listed["share"] = summary.shares[np.arange(len(topics)), topics]
+        hit = listed["share"] < 0
+        for name in ("label", "title", "text"):
+            hit |= listed[name].str.contains(query, case=False, regex=False)
+        if group:
+            hit &= self.table[settings["group"]] == group
+        listed = listed.iloc[order][hit.iloc[order]]
+        rows = listed.iloc[start : start + N_LISTED].reset_index(names="number")
+        rows["text"] = rows["text"].map(_start)
+        return {"n": len(listed), "rows": rows.to_dict("records")}
+
+    def document(self, number: int) -> str:
+        """Return a document as HTML, its words in the colours of their topics."""
+        return page_of(self._topics(), number)
+
+    # ----------------------------------------------------------------------- downloads
+
+    def result(self, name: str) -> bytes:
+        """Write one of the results to the folder of the study, and return it."""
+        path = self.folder / RESULTS / name
+        summary = self._topics()
+        path.parent.mkdir(exist_ok=True)
+        if name == "report.html":
+            summary.to_html(path, **report_options(self.state, self.table))
+        elif name == "topics.safetensors":
+            save(edited(self.fitted, self.state["edits"]), path)
+        elif name == "study.py":
+            path.write_text(script(self.state, len(self.table)), encoding="utf-8")
+        elif name == DOCUMENTS:
+            shutil.copyfile(self.folder / DOCUMENTS, path)
+        elif name == "tables.xlsx":
+            write_xlsx(self._tables(), path)
+        else:
+            write_table(self._tables()[name.removesuffix(".csv")], path)
+        return path.read_bytes()
+
+    def _tables(self) -> dict[str, Any]:
+        """Return the tables of the study by their names."""
+        summary = self._topics()
+        tables = {"topics": summary.table, "trust": summary.trust}
+        tables["document_topics"] = summary.document_table
+        for role in ("group", "time"):
+            if self.state["settings"][role]:
+                shares, errors = self._shares(role)
+                tables[f"by_{role}"] = shares
+                tables[f"by_{role}_std_error"] = errors
+        return tables
+
+    # ------------------------------------------------------------------------- details
+
+    def _keep(self, **changed: Any) -> None:
+        self.state = self.state | changed
+        write_state(self.folder, self.state)
+        self.version += 1
+
+    def _topics(self) -> Any:
+        """Return the summary of the topics."""
+        if self.summary is None:
+            raise ValueError("There are no topics yet.")
+        return self.summary
+
+    def _check_idle(self) -> None:
+        if self.process is not None:
+            raise ValueError("A fit is running. Cancel it first.")
+
+
+def _as_text(value: Any) -> str:
+    """Convert a cell to a text without NUL; a missing value becomes an empty text."""
+    return "" if value is None or value != value else str(value).replace("\0", " ")
+
+
+def page_of(summary: Any, number: int) -> str:
+    return f"<p>{escape(summary.texts[number])}</p>"
+
+
+def _start(text: str) -> str:
+    return text if len(text) <= N_CHARACTERS else f"{text[:N_CHARACTERS]}…"
