@@ -7,14 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from annealvi._optional import import_optional
+import pandas
+
 from annealvi._version import __version__
 from annealvi.files import replacing
 from annealvi.lda import TemperedLDA
 from annealvi.topics import TopicModel, drop_topics, merge_topics
 
-#: Files in the folder of a study: its settings and edits, the documents, the model as it was fitted,
-#: a finished fit that the server has not taken over, the checkpoints, and the output of the fit.
+#: Files in the folder of a study: its settings and edits, the documents, the model as it was
+#: fitted, a finished fit that the server has not taken over, the checkpoints, and the output of the
+#: fit.
 STATE = "study.json"
 DOCUMENTS = "documents.csv"
 FITTED = "fit.safetensors"
@@ -27,6 +29,43 @@ PROBLEM = "Problem: "
 #: Numbers of topics that "auto" compares, with at least this number of documents for each topic.
 NUMBERS = (5, 10, 20, 50, 100)
 DOCUMENTS_EACH = 20
+#: What a column of the documents can contain.
+ROLES = ("text", "title", "time", "group")
+#: The program that repeats a study, and its lines for the choice of a number of topics and for
+#: edits.
+SCRIPT = """\
+# Repeats a study of annealvi open, with the same topics bit for bit (annealvi {version}).
+# Needs the file documents.csv of the study in the same folder.
+import pandas
+
+from annealvi import TemperedLDA, TopicModel, save
+from annealvi.topics import choose_n_topics, describe, drop_topics, merge_topics
+
+table = pandas.read_csv("documents.csv", dtype=str, keep_default_na=False)
+
+
+def column(name, empty=""):
+    return [cell or empty for cell in table[name]] if name else None
+
+
+texts = column({text!r})
+model = {model!r}
+{choice}model.fit(texts)
+{edits}save(model, "topics.safetensors")
+summary = describe(model, texts, titles=column({title!r}))
+times, groups = column({time!r}, None), column({group!r}, None)
+summary.to_html("report.html", title={headline!r}, times=times, freq={freq!r}, groups=groups)
+print("checksum of the topics:", summary.checksum)
+"""
+CHOOSE = """\
+choice = choose_n_topics(texts, {numbers}, n_runs=2, model=model, random_state=0)
+model.set_params(n_topics=choice.recommended)
+"""
+EDITS = {
+    "label": "model.set_labels({{{topics[0]}: {label!r}}})\n",
+    "merge": "model = merge_topics(model, [{topics}])\n",
+    "drop": "model = drop_topics(model, {topics})\n",
+}
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -45,13 +84,12 @@ def write_state(folder: Path, state: dict[str, Any]) -> None:
 
 def read_documents(folder: Path) -> Any:
     """Read the documents of a study as a DataFrame of texts."""
-    pandas = import_optional("pandas", "annealvi open")
     return pandas.read_csv(folder / DOCUMENTS, dtype=str, keep_default_na=False)
 
 
-def present(table: Any, name: str) -> list[str | None] | None:
-    """Return a column of the documents, in which empty texts are None; None if it has no name."""
-    return [text or None for text in table[name]] if name else None
+def column(table: Any, name: str, empty: str | None = "") -> list[Any] | None:
+    """Return a column of the documents, with another value of empty cells; None without a name."""
+    return [cell or empty for cell in table[name]] if name else None
 
 
 def topic_model(settings: dict[str, Any]) -> TopicModel:
@@ -85,64 +123,25 @@ def edited(model: TopicModel, edits: list[dict[str, Any]]) -> TopicModel:
 def script(state: dict[str, Any], n_documents: int) -> str:
     """Return the Python program that repeats a study."""
     settings = state["settings"]
-    automatic = settings["n_topics"] == "auto"
-    model = topic_model(settings | {"n_topics": 5 if automatic else settings["n_topics"]})
-    lines = [
-        f"# Repeats a study of annealvi open (version {__version__}), with the same topics bit for "
-        "bit.",
-        f"# Needs the file {DOCUMENTS} of the study in this folder.",
-        "import pandas",
-        "from annealvi import TemperedLDA, TopicModel, save",
-        "from annealvi.topics import choose_n_topics, describe, drop_topics, merge_topics",
-        "",
-        f"table = pandas.read_csv({DOCUMENTS!r}, dtype=str, keep_default_na=False)",
-        f"texts = table[{settings['text']!r}].tolist()",
-        f"model = {model!r}",
-    ]
-    if automatic:
+    model = topic_model(settings)
+    choice = ""
+    if model.n_topics == "auto":
         numbers = candidates(n_documents)
-        lines.append(
-            f"choice = choose_n_topics(texts, {numbers}, n_runs=2, model=model, random_state=0)"
-        )
-        lines.append("model.set_params(n_topics=choice.recommended)")
-    lines.append("model.fit(texts)")
-    for edit in state["edits"]:
-        topics = edit["topics"]
-        if edit["kind"] == "label":
-            lines.append(f"model.set_labels({ {topics[0]: edit['label']} })")
-        elif edit["kind"] == "merge":
-            lines.append(f"model = merge_topics(model, [{topics}])")
-        else:
-            lines.append(f"model = drop_topics(model, {topics})")
-    options = [f"title={'Topics of ' + state['name']!r}", f"freq={settings['freq']!r}"]
-    for option, role in {"times": "time", "groups": "group"}.items():
-        if settings[role]:
-            options.append(f"{option}=table[{settings[role]!r}].replace('', None).tolist()")
-    titles = f", titles=table[{settings['title']!r}].tolist()" if settings["title"] else ""
-    lines += [
-        'save(model, "topics.safetensors")',
-        f"summary = describe(model, texts{titles})",
-        f'summary.to_html("report.html", {", ".join(options)})',
-        'print("checksum of the topics:", summary.checksum)',
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def report_options(state: dict[str, Any], table: Any) -> dict[str, Any]:
-    """Return the parameters of a report."""
-    settings = state["settings"]
-    return {
-        "title": f"Topics of {state['name']}",
-        "freq": settings["freq"],
-        "times": present(table, settings["time"]),
-        "groups": present(table, settings["group"]),
-    }
+        model.n_topics = numbers[0]
+        choice = CHOOSE.format(numbers=numbers)
+    edits = "".join(EDITS[edit["kind"]].format(**edit) for edit in state["edits"])
+    return SCRIPT.format(
+        version=__version__,
+        model=model,
+        choice=choice,
+        edits=edits,
+        headline=f"Topics of {state['name']}",
+        **settings,
+    )
 
 
 def write_xlsx(tables: dict[str, Any], path: Path) -> None:
     """Write tables to the sheets of an Excel file, in which no text is a formula."""
-    pandas = import_optional("pandas", "An Excel file", "openpyxl")
     with replacing(path) as partial, pandas.ExcelWriter(partial, engine="openpyxl") as writer:
         for name, frame in tables.items():
             frame.to_excel(writer, sheet_name=name)

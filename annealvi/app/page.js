@@ -204,7 +204,7 @@
     if (view === "downloads") showDownloads();
     if (view === "report" && byId("report").dataset.version !== String(study.version)) {
       byId("report").dataset.version = study.version;
-      byId("report").src = "report?" + study.version;
+      byId("report").src = "results/report.html?" + study.version;
     }
   }
 

@@ -1,4 +1,4 @@
-"""The server of ``annealvi open``: for this machine only, and for whoever knows the link's token."""
+"""The server of ``annealvi open``: for this machine only, and only with the token of the link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from annealvi._optional import import_optional
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
 from annealvi.app.study import Study
 
 #: The names by which a browser reaches the server; a request with another name may be an attack.
@@ -19,11 +27,11 @@ HOSTS = ("127.0.0.1", "localhost")
 #: The largest file that can be uploaded, in bytes, and the endings of its name.
 LARGEST = 500 * 2**20
 ENDINGS = (".csv", ".tsv", ".xlsx", ".jsonl", ".txt", ".zip", ".docx")
-#: What a browser may do with the page and, more strictly, with documents.  The report allows only
-#: its own script, by a policy in the file.
-ANYWHERE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
-OF_PAGE = f"{ANYWHERE}; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; img-src 'self'"
-OF_DOCUMENT = f"{ANYWHERE}; style-src 'unsafe-inline'"
+#: What a browser may do with the page; with a document, in which nothing may run; and with the
+#: report, whose own policy allows only its script.
+NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+OF_PAGE = f"{NOTHING}; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'"
+OF_DOCUMENT = f"{NOTHING}; style-src 'unsafe-inline'"
 OF_REPORT = "frame-ancestors 'self'"
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -36,8 +44,10 @@ HEADERS = {
 BYTES = "application/octet-stream"
 #: Errors about the input of a person, whose message the page shows.
 REFUSED = (ValueError, TypeError, KeyError, OSError, ImportError, MemoryError)
-#: The libraries of the extra `app`, and the folder of a study.
-NEEDED = ("starlette", "openpyxl", "docx", "plotly", "pandas", "tqdm")
+#: What a request can ask to do, and where a request may come from: this page, or the address bar.
+ACTIONS = ("fit", "resume", "cancel", "edit")
+ORIGINS = ("same-origin", "none")
+#: The folder of a study.
 FOLDER = "annealvi-study"
 #: The files that make up each part of the page, and its media type.
 PARTS = {
@@ -45,25 +55,19 @@ PARTS = {
     "page.css": ("text/css", ["plot/report.css", "app/page.css"]),
     "page.js": ("text/javascript", ["app/page.js"]),
 }
+
+
 def make_app(study: Study, token: str) -> Any:
     """Return the server of a study as an ASGI application."""
-    applications = import_optional("starlette.applications", "annealvi open", "uvicorn")
-    from starlette.concurrency import run_in_threadpool
-    from starlette.middleware import Middleware
-    from starlette.middleware.base import BaseHTTPMiddleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.responses import JSONResponse, Response
-    from starlette.routing import Mount, Route
 
     async def guard(request: Any, call_next: Callable) -> Any:
         """Refuse requests without the token or of other pages, and add headers to answers."""
         first = request.url.path.split("/")[1]
-        if not secrets.compare_digest(first.encode(), token.encode()):
-            response = Response("Open the link that annealvi open has printed.", 403)
-        elif request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            response = Response("Requests of other pages are refused.", 403)
-        else:
+        known = secrets.compare_digest(first.encode(), token.encode())
+        if known and request.headers.get("sec-fetch-site", "none") in ORIGINS:
             response = await call_next(request)
+        else:
+            response = Response("Open the link that annealvi open has printed.", 403)
         response.headers.update(HEADERS)
         response.headers.setdefault("Content-Security-Policy", OF_PAGE)
         return response
@@ -83,7 +87,9 @@ def make_app(study: Study, token: str) -> Any:
         name = Path(request.query_params["name"]).name
         ending = Path(name).suffix.lower()
         if ending not in ENDINGS:
-            raise ValueError(f"The name of the file must end in {', '.join(ENDINGS)}. Got {name!r}.")
+            raise ValueError(
+                f"The name of the file must end in {', '.join(ENDINGS)}. Got {name!r}."
+            )
         size = int(request.headers.get("content-length", 0))
         with tempfile.NamedTemporaryFile(dir=study.folder, suffix=ending) as file:
             async for block in request.stream():
@@ -95,34 +101,28 @@ def make_app(study: Study, token: str) -> Any:
         return JSONResponse({})
 
     async def change(request: Any) -> Any:
-        actions = {"fit": study.fit, "resume": study.resume, "cancel": study.cancel}
-        action = (actions | {"edit": study.edit})[request.path_params["action"]]
-        await run_in_threadpool(action, **await request.json())
+        action = request.path_params["action"]
+        if action not in ACTIONS:
+            raise ValueError(f"There is no action {action!r}.")
+        await run_in_threadpool(getattr(study, action), **await request.json())
         return JSONResponse({})
 
     def compare(request: Any) -> Any:
         return JSONResponse(study.compare(request.path_params["role"]))
 
     def documents(request: Any) -> Any:
-        query = request.query_params
-        return JSONResponse(
-            study.documents(query["query"], query["topic"], query["group"], int(query["start"]))
-        )
+        return JSONResponse(study.documents(**request.query_params))
 
     def document(request: Any) -> Any:
         html = study.document(request.path_params["number"])
         policy = {"Content-Security-Policy": OF_DOCUMENT}
         return Response(html, media_type="text/html", headers=policy)
 
-    def report(request: Any) -> Any:
-        html = study.result("report.html")
-        policy = {"Content-Security-Policy": OF_REPORT}
-        return Response(html, media_type="text/html", headers=policy)
-
     def result(request: Any) -> Any:
         name = request.path_params["name"]
-        saved_as = {"Content-Disposition": f"attachment; filename={name}"}
-        return Response(study.result(name), media_type=BYTES, headers=saved_as)
+        media_type = "text/html" if name == "report.html" else BYTES
+        policy = {"Content-Security-Policy": OF_REPORT}
+        return Response(study.result(name), media_type=media_type, headers=policy)
 
     routes = [
         Route("/", page),
@@ -132,11 +132,10 @@ def make_app(study: Study, token: str) -> Any:
         Route("/compare/{role}", compare),
         Route("/documents", documents),
         Route("/documents/{number:int}", document),
-        Route("/report", report),
         Route("/results/{name}", result),
         Route("/{part}", page),
     ]
-    return applications.Starlette(
+    return Starlette(
         routes=[Mount(f"/{token}", routes=routes)],
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS),
@@ -169,7 +168,6 @@ def serve(
     browser : bool, default=True
         Whether to open a browser.
     """
-    uvicorn = import_optional("uvicorn", "annealvi open", *NEEDED)
     source = None if path is None else Path(path).resolve()
     place = Path.cwd() if source is None else source.parent
     study = Study(place / FOLDER if folder is None else Path(folder).resolve(), read)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 
-from annealvi._optional import import_optional
 from annealvi.app.files import (
     CHECKPOINT,
     CHOICE,
@@ -24,11 +24,11 @@ from annealvi.app.files import (
     LOG,
     NEXT,
     PROBLEM,
+    ROLES,
+    column,
     edited,
-    present,
     read_documents,
     read_state,
-    report_options,
     script,
     write_state,
     write_xlsx,
@@ -50,7 +50,6 @@ PATIENCE = 20
 BAR = re.compile(r"(\d+)%\|.*?\| (\d+/\d+) \[[\d:]+<([\d:?]+)")
 #: The folder of the results, in the folder of the study.
 RESULTS = "results"
-ROLES = ("text", "title", "time", "group")
 
 
 class Study:
@@ -112,37 +111,39 @@ class Study:
         with self.lock:
             self._check_idle()
             try:
-                pandas = import_optional("pandas", "annealvi open")
-                table = pandas.DataFrame(dict(self.read(path))).map(_as_text)
+                table = pandas.DataFrame(dict(self.read(path)))
             except (ValueError, OSError) as error:
                 raise ValueError(str(error).replace(str(path), name)) from error
             if len(table) < 2:
                 raise ValueError(f"{name!r} must contain at least two documents.")
             for file in (FITTED, NEXT, CHECKPOINT, LOG):
                 (self.folder / file).unlink(missing_ok=True)
+            texts = table.where(table.notna(), "").astype(str).replace("\0", " ", regex=True)
             with replacing(self.folder / DOCUMENTS) as partial:
-                table.to_csv(partial, index=False, lineterminator="\n", errors="replace")
+                texts.to_csv(partial, index=False, lineterminator="\n", errors="replace")
             self.table = read_documents(self.folder)
             self.summary = None
             self.problem = ""
             self._keep(name=name, settings=None, next=None, edits=[])
 
     def fit(self, **settings: Any) -> None:
-        """Check the settings, and start a fit."""
+        """Start a fit.  An error in a column would come late after the fit, so it comes now."""
         with self.lock:
             self._check_idle()
-            checked = self._checked(settings)
+            for role in ROLES:
+                if settings[role] not in ("", *self.table) or not settings["text"]:
+                    raise ValueError(f"The {role} must be a column. Got {settings[role]!r}.")
+            if settings["time"]:
+                read_times(column(self.table, settings["time"], None), pandas, settings["time"])
             (self.folder / CHECKPOINT).unlink(missing_ok=True)
             shutil.rmtree(self.folder / CHOICE, ignore_errors=True)
-            self._keep(next=checked)
+            self._keep(next=settings)
             self._start()
 
     def resume(self) -> None:
         """Continue a fit that was stopped, from its checkpoint."""
         with self.lock:
             self._check_idle()
-            if self.state["next"] is None:
-                raise ValueError("There is no fit that was stopped.")
             self._start()
 
     def cancel(self) -> None:
@@ -151,22 +152,6 @@ class Study:
         if process is not None:
             process.stdin.close()
             threading.Timer(PATIENCE, process.kill).start()
-
-    def _checked(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Check the settings of a fit, because an error after the fit would come late."""
-        names = [] if self.table is None else list(self.table)
-        for role in ROLES:
-            if settings[role] not in (names if role == "text" else ["", *names]):
-                raise ValueError(f"The {role} must be a column. Got {settings[role]!r}.")
-        if settings["time"]:
-            pandas = import_optional("pandas", "annealvi open")
-            read_times(present(self.table, settings["time"]), pandas, settings["time"])
-        n_topics = settings["n_topics"]
-        if n_topics != "auto" and (type(n_topics) is not int or not 2 <= n_topics <= 1000):
-            raise ValueError("The number of topics must be from 2 to 1000.")
-        if settings["language"] not in ("", *LANGUAGES):
-            raise ValueError(f"The language must be one of the list. Got {settings['language']!r}.")
-        return {name: settings[name] for name in (*ROLES, "freq", "language", "n_topics")}
 
     def _start(self) -> None:
         """Start the process of the fit, and a thread that waits for its end."""
@@ -241,10 +226,9 @@ class Study:
         texts = self._column("text")
         return describe(model, self.counts, texts=texts, titles=self._column("title"))
 
-    def _column(self, role: str) -> list[str] | None:
+    def _column(self, role: str, empty: str | None = "") -> list[Any] | None:
         """Return the column of the documents with a role; None if no column has it."""
-        name = self.state["settings"][role]
-        return self.table[name].tolist() if name else None
+        return column(self.table, self.state["settings"][role], empty)
 
     def compare(self, role: str) -> list[Any]:
         """Return the shares of topics by group or over time, and their standard errors."""
@@ -252,34 +236,29 @@ class Study:
         return [json.loads(frame.to_json(orient="split", date_format="iso")) for frame in frames]
 
     def _shares(self, role: str) -> Any:
-        values = present(self.table, self.state["settings"][role])
+        values = self._column(role, None)
         if role == "group":
             return self._topics().by_group(values, return_std=True)
         return self._topics().over_time(values, self.state["settings"]["freq"], return_std=True)
 
-    def documents(self, query: str, topic: str, group: str, start: int) -> dict[str, Any]:
+    def documents(self, query: str, topic: str, group: str, start: str) -> dict[str, Any]:
         """Find documents by a word or label, a topic and a group; return 25 from `start` on."""
-        pandas = import_optional("pandas", "annealvi open")
         summary = self._topics()
-        settings = self.state["settings"]
-        topics = summary.clusters
-        order = np.arange(len(topics))
-        if topic:
-            topics = np.full(len(topics), int(topic))
-            order = np.argsort(-summary.shares[:, int(topic)], kind="stable")
-        listed = pandas.DataFrame({"label": np.array(list(summary.labels))[topics]})
-        for role in ("title", "text"):
-            listed[role] = self.table[settings[role]] if settings[role] else ""
-        listed["share"] = summary.shares[np.arange(len(topics)), topics]
-        hit = listed["share"] < 0
-        for name in ("label", "title", "text"):
-            hit |= listed[name].str.contains(query, case=False, regex=False)
+        n_documents = len(summary.shares)
+        topics = np.full(n_documents, int(topic)) if topic else summary.clusters
+        table = pandas.DataFrame({"share": summary.shares[np.arange(n_documents), topics]})
+        table["label"] = np.array(list(summary.labels))[topics]
+        for role in ("title", "text", "group"):
+            table[role] = self._column(role) or ""
+        searched = table["label"] + "\n" + table["title"] + "\n" + table["text"]
+        table = table[searched.str.contains(query, case=False, regex=False)]
         if group:
-            hit &= self.table[settings["group"]] == group
-        listed = listed.iloc[order][hit.iloc[order]]
-        rows = listed.iloc[start : start + N_LISTED].reset_index(names="number")
+            table = table[table["group"] == group]
+        if topic:
+            table = table.sort_values("share", ascending=False, kind="stable")
+        rows = table.iloc[int(start) :].head(N_LISTED).reset_index(names="number")
         rows["text"] = rows["text"].map(_start)
-        return {"n": len(listed), "rows": rows.to_dict("records")}
+        return {"n": len(table), "rows": rows.to_dict("records")}
 
     def document(self, number: int) -> str:
         """Return a document as HTML, its words in the colours of their topics."""
@@ -289,11 +268,17 @@ class Study:
 
     def result(self, name: str) -> bytes:
         """Write one of the results to the folder of the study, and return it."""
-        path = self.folder / RESULTS / name
         summary = self._topics()
+        path = self.folder / RESULTS / name
         path.parent.mkdir(exist_ok=True)
         if name == "report.html":
-            summary.to_html(path, **report_options(self.state, self.table))
+            summary.to_html(
+                path,
+                title=f"Topics of {self.state['name']}",
+                freq=self.state["settings"]["freq"],
+                times=self._column("time", None),
+                groups=self._column("group", None),
+            )
         elif name == "topics.safetensors":
             save(edited(self.fitted, self.state["edits"]), path)
         elif name == "study.py":
@@ -334,11 +319,6 @@ class Study:
     def _check_idle(self) -> None:
         if self.process is not None:
             raise ValueError("A fit is running. Cancel it first.")
-
-
-def _as_text(value: Any) -> str:
-    """Convert a cell to a text without NUL; a missing value becomes an empty text."""
-    return "" if value is None or value != value else str(value).replace("\0", " ")
 
 
 def page_of(summary: Any, number: int) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from annealvi._kernels import instruction_set, openmp_enabled
+from annealvi._optional import import_optional
 from annealvi._version import __version__
-from annealvi.app import serve
 from annealvi.cli.fit import demo, fit
 from annealvi.cli.inputs import FORMATS, read_columns
 from annealvi.cli.models import compare, label, label_topics, show
@@ -155,8 +155,15 @@ def encoding(text: str) -> str:
     return "utf-8-sig" if name == "utf-8" else name  # without the byte-order mark
 
 
+#: The other libraries of the extra `app`.
+FOR_PAGE = ("uvicorn", "openpyxl", "docx", "stop_words", "plotly", "pandas", "tqdm")
+
+
 def open_page(chosen: argparse.Namespace) -> None:
     """Serve the page of a study."""
+    import_optional("starlette", "annealvi open", *FOR_PAGE)
+    from annealvi.app import serve
+
     serve(chosen.file, chosen.folder, read_columns, chosen.port, not chosen.no_browser)
 
 
