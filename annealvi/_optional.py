@@ -16,9 +16,9 @@ def import_optional(module: str, purpose: str, *others: str) -> ModuleType:
     try:
         modules = [importlib.import_module(name) for name in (module, *others)]
     except ImportError as error:
-        packages = [PACKAGES.get(n := name.partition(".")[0], n) for name in (module, *others)]
-        raise ImportError(
-            f"{purpose} needs {' and '.join(packages)}. Install with: pip install "
-            f"{shlex.join(packages)}"
-        ) from error
+        names = [name.partition(".")[0] for name in (module, *others)]
+        packages = [PACKAGES.get(name, name) for name in names]
+        needed = f"{purpose} needs {' and '.join(packages)}"
+        install = f"pip install {shlex.join(packages)}"
+        raise ImportError(f"{needed}. Install with: {install}") from error
     return modules[0]

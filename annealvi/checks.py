@@ -51,18 +51,20 @@ def checked(function: Function) -> Function:
 
     The error names ``Class.method`` for the method's parameters, ``Class`` for other parameters.
     """
-    own = signature(function).parameters
-    method = next(iter(own), None) == "self"
+    parameters = signature(function).parameters
+    method = next(iter(parameters), None) == "self"
 
     @wraps(function)
-    def call(*args: Any, **given: Any) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(*args, **given)
+            return function(*args, **options)
         except BadParameter as error:
             if error.owner is None:
                 owner = type(args[0]).__name__ if method else function.__name__
-                name = error.name.partition("[")[0]  # "texts" if the error is about texts[3]
-                inner = method and name in own and function.__name__ != "__init__"
+                name = error.name.partition("[")[
+                    0
+                ]  # "documents" if the error is about documents[3]
+                inner = method and name in parameters and function.__name__ != "__init__"
                 error.owner = f"{owner}.{function.__name__}" if inner else owner
             raise
 
@@ -189,12 +191,16 @@ def _shown(value: Any, array: NDArray) -> Any:
     return array if array.ndim else value
 
 
-def check_inverses(value: ArrayLike, name: str, least: int = 1) -> NDArray[np.float64]:
-    """Check an array of at least `least` inverse temperatures, which may be in any order."""
+def check_inverses(value: ArrayLike, name: str, min_length: int = 1) -> NDArray[np.float64]:
+    """Check an array of at least `min_length` inverse temperatures, which may be in any order."""
     array = as_array(value)
-    if array.dtype.kind not in "fiu" or array.ndim != 1 or len(array) < least:
-        several = f"at least {least} " * (least > 1)
-        raise BadParameter(name, f"a one-dimensional array of {several}numbers", array)
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or len(array) < min_length:
+        raise BadParameter(
+            name,
+            "a one-dimensional array of "
+            + (f"at least {min_length} numbers" if min_length > 1 else "numbers"),
+            array,
+        )
     array = array.astype(np.float64)
     wrong = array[~(np.isfinite(array) & (array > 0))]
     if wrong.size:
@@ -211,13 +217,16 @@ def check_numbers(
     """
     array = as_array(value)
     if array.dtype.kind not in "fiu" or (shapes and array.shape not in shapes):
-        kinds = [f"an array of numbers of shape {s}" if s else "a float" for s in shapes]
-        allowed = " or ".join(kinds)
-        raise BadParameter(name, allowed or "a float or an array of floats", _shown(value, array))
-    least = np.finfo(np.float64).tiny if positive else -np.inf
-    wrong = array[~(np.isfinite(array) & (array >= least))]
+        raise BadParameter(
+            name,
+            " or ".join([f"an array of numbers of shape {s}" if s else "a float" for s in shapes])
+            or "a float or an array of floats",
+            _shown(value, array),
+        )
+    lower = np.finfo(np.float64).tiny if positive else -np.inf
+    wrong = array[~(np.isfinite(array) & (array >= lower))]
     if wrong.size:
-        raise BadParameter(name, f"{'positive and ' * positive}finite", wrong.flat[0])
+        raise BadParameter(name, "positive and finite" if positive else "finite", wrong.flat[0])
     return array.astype(np.float64)
 
 
@@ -225,11 +234,11 @@ def check_squares(X: NDArray, name: str = "X") -> float:
     """Return the sum of squares of an array, or raise ValueError if it is too large."""
     with np.errstate(over="ignore"):
         square = float(np.einsum("nd,nd->", X, X, dtype=np.float64))
-    most = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
-    if not square <= most:
+    limit = float(np.finfo(X.dtype).max) / SQUARES_HEADROOM
+    if not square <= limit:
         raise ValueError(
-            f"The sum of the squares of {name} must be at most {most:.3g}, or {X.dtype} overflows. "
-            f"The largest absolute value is {np.max(np.abs(X)):.3g}. Rescale {name}."
+            f"The sum of the squares of {name} must be at most {limit:.3g}, or {X.dtype} "
+            f"overflows. The largest absolute value is {np.max(np.abs(X)):.3g}. Rescale {name}."
         )
     return square
 
@@ -243,23 +252,23 @@ def check_counts(X: Any, population: float = 1.0, method: str = "", *, dtype: An
 
 def least_positive(counts: NDArray) -> float:
     """Return the smallest positive number of an array, or infinity if there is none."""
-    least = np.inf
+    smallest = np.inf
     for start in range(0, len(counts), PART):
-        part = counts[start : start + PART]
-        least = min(least, float(np.min(part, where=part > 0, initial=np.inf)))
-    return least
+        block = counts[start : start + PART]
+        smallest = min(smallest, float(np.min(block, where=block > 0, initial=np.inf)))
+    return smallest
 
 
 def check_total(total: float, dtype: np.dtype, population: float = 1.0, method: str = "") -> float:
     """Check that a sum of word counts is in the range of a dtype, and return the sum."""
-    most = float(np.finfo(dtype).max) / HEADROOM
-    if not total <= most:
+    limit = float(np.finfo(dtype).max) / HEADROOM
+    if not total <= limit:
         raise ValueError(
-            f"The counts in X must sum to at most {most:.3g}, or {dtype} overflows. Got {total:g}."
+            f"The counts in X must sum to at most {limit:.3g}, or {dtype} overflows. Got {total:g}."
         )
-    if max(total, 1.0) > most / max(population, 1.0):
+    if max(total, 1.0) > limit / max(population, 1.0):
         raise ValueError(
-            f"The sum of the counts in X times {method} must be at most {most:.3g}, or {dtype} "
+            f"The sum of the counts in X times {method} must be at most {limit:.3g}, or {dtype} "
             f"overflows. Got {total:.3g} times {population:.3g}."
         )
     return total
@@ -282,8 +291,9 @@ def check_prior(
     if array.dtype.kind not in "fiu":
         raise BadParameter(name, "a float or an array of floats", value)
     if array.ndim and array.shape not in shapes:
-        allowed = " or ".join(str(shape) for shape in shapes)
-        raise BadParameter(name, f"a float or an array of shape {allowed}", array)
+        raise BadParameter(
+            name, f"a float or an array of shape {' or '.join(map(str, shapes))}", array
+        )
     _check_positive(array, name, dtype, shapes[-1][-1] * summed)
     return float(array) if array.ndim == 0 else array.astype(np.float64)
 
@@ -299,16 +309,17 @@ def check_priors(
     """Check the two priors of LDA, where `shape` is (K, V); `suffix` ends their names in errors."""
     K, V = shape
     first, second = (f"{name}{suffix}" for name in ("doc_topic_prior", "topic_word_prior"))
-    found = check_prior(alpha, first, ((K,),), dtype, summed=True)
-    return found, check_prior(eta, second, ((V,), (K, V)), dtype, summed=True)
+    checked_alpha = check_prior(alpha, first, ((K,),), dtype, summed=True)
+    return checked_alpha, check_prior(eta, second, ((V,), (K, V)), dtype, summed=True)
 
 
 def check_topics(value: ArrayLike, name: str, shape: tuple[int, int], dtype: np.dtype) -> NDArray:
     """Check that topics are an array of the given shape, with positive and finite values."""
     array = as_array(value)
     if array.dtype.kind not in "fiu" or array.shape != shape or not array.size:
-        wanted = f"an array of numbers of shape {shape}, (n_components, n_features)"
-        raise BadParameter(name, wanted, array)
+        raise BadParameter(
+            name, (f"an array of numbers of shape {shape}, (n_components, n_features)"), array
+        )
     _check_positive(array, name, dtype, shape[1])
     return array
 
@@ -319,14 +330,18 @@ def _check_positive(array: NDArray, name: str, dtype: np.dtype, n_summed: int) -
     If `n_summed` is not 0, the sum of `n_summed` values, multiplied by :data:`HEADROOM`, must also
     be in that range.
     """
-    least, most = array.min(), array.max()  # NaN if the array contains NaN
-    if not (least > 0 and most < np.inf):
-        wrong = array[~(np.isfinite(array) & (array > 0))]
-        raise BadParameter(name, "positive and finite", wrong.flat[0])
+    smallest = array.min()
+    largest = array.max()  # NaN if the array contains NaN
+    if not (smallest > 0 and largest < np.inf):
+        raise BadParameter(
+            name, "positive and finite", array[~(np.isfinite(array) & (array > 0))].flat[0]
+        )
     # scalars of float64, because NumPy then compares numbers of float32 in float64
     tiny = np.float64(np.finfo(dtype).tiny)
     huge = np.float64(np.finfo(dtype).max) / (HEADROOM * n_summed if n_summed else 1.0)
-    if least < tiny or most > huge:
-        of = f" of sums of {n_summed} numbers" if n_summed else ""
-        wanted = f"in [{tiny:.3g}, {huge:.3g}], the range{of} of {dtype}, the dtype of the fit"
-        raise BadParameter(name, wanted, least if least < tiny else most)
+    if smallest < tiny or largest > huge:
+        sums = f"sums of {n_summed} numbers of " if n_summed else ""
+        must_be = f"in [{tiny:.3g}, {huge:.3g}], the range of {sums}{dtype}, the dtype of the fit"
+        if smallest < tiny:
+            raise BadParameter(name, must_be, smallest)
+        raise BadParameter(name, must_be, largest)

@@ -182,8 +182,10 @@ def load_images(name: str, *, data_home: str | os.PathLike | None = None) -> Bun
                 f"Got shape {array.shape} and dtype {array.dtype}."
             )
     if "X" not in images:
-        found = f"it contains the arrays {sorted(arrays)}"
-        raise ValueError(f"The file {str(path)!r} does not contain any images: {found}.")
+        raise ValueError(
+            f"The file {str(path)!r} does not contain any images: it contains the arrays "
+            f"{sorted(arrays)}."
+        )
     shape = images["X"].shape[1:]
     if len(shape) == 1:
         side = isqrt(8 * shape[0])
@@ -255,13 +257,14 @@ def _dirichlet(
     return rows
 
 
-def load_shapes() -> NDArray[np.float64]:
+def load_shapes() -> Bunch:
     """Load eight binary images of 4 x 4 pixels, drawn by hand: blocks, lines and a frame.
 
     Returns
     -------
-    ndarray of shape (8, 16)
-        Each row contains the 16 pixels of an image, 0 or 1; ``reshape(8, 4, 4)`` makes them 4 x 4.
+    :class:`~sklearn.utils.Bunch`
+        The attributes are ``data``, an ndarray of shape (8, 16) with the 16 pixels of each image,
+        0 or 1, and ``shape``, the shape of an image, (4, 4).
     """
     text = (resources.files(_MODULE) / "shapes.txt").read_text(encoding="utf-8")
     lines = [line.split() for line in text.splitlines() if not line.startswith("# ") and line]
@@ -270,7 +273,8 @@ def load_shapes() -> NDArray[np.float64]:
         for first in range(0, len(lines), 4)
         for column in range(len(lines[first]))
     ]
-    return np.array([[float(pixel == "#") for pixel in image] for image in images])
+    data = np.array([[float(pixel == "#") for pixel in image] for image in images])
+    return Bunch(data=data, shape=(4, 4))
 
 
 @validated(
@@ -298,7 +302,7 @@ def make_shape_mixture(
     n_samples : int, default=1000
         Number of images N.
     shapes : array-like of shape (n_components, n_features), optional
-        The shapes, one in each row.  By default the images of :func:`load_shapes` are used.
+        The shapes, one in each row.  By default the images of :func:`load_shapes`.
     prior_probability : float, default=0.3
         Probability pi that an image contains a component.
     noise_variance : float, default=0.1
@@ -313,7 +317,7 @@ def make_shape_mixture(
         component that an image contains, otherwise 0.
     """
     rng = check_random_state(random_state)
-    images = load_shapes()
+    images = load_shapes().data
     if shapes is not None:
         images = check_matrix(shapes, dtype=np.float64, accept_sparse=False, name="shapes")
     components = images * rng.uniform(0.5, 1.0, (len(images), 1))

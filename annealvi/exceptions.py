@@ -14,9 +14,12 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 def warn_user(text: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Issue a warning that points to the line of the user's code, outside of our library."""
-    level, frame, is_own = 1, inspect.currentframe(), re.compile(r"(annealvi|sklearn)\b").match
+    level = 1
+    frame = inspect.currentframe()
+    is_own = re.compile(r"(annealvi|sklearn)\b").match
     while frame and frame.f_back and is_own(frame.f_globals.get("__name__", "")):
-        level, frame = level + 1, frame.f_back
+        level = level + 1
+        frame = frame.f_back
     warnings.warn(text, category, stacklevel=level)
 
 
@@ -44,13 +47,17 @@ class BadParameter(InvalidParameterError):  # noqa: N818
 
     def __init__(self, name: str, must_be: str, got: Any, hint: str = "") -> None:
         super().__init__(name, must_be, got, hint)
-        self.name, self.must_be, self.got, self.hint = name, must_be, got, hint
+        self.name = name
+        self.must_be = must_be
+        self.got = got
+        self.hint = hint
         self.owner: str | None = None
 
     def __str__(self) -> str:
         of = f" of {self.owner}" if self.owner else ""
         text = f"The {self.name!r} parameter{of} must be {self.must_be}. "
-        return f"{text}Got {_shown(self.got)} instead.{' ' * bool(self.hint)}{self.hint}"
+        text += f"Got {_shown(self.got)} instead."
+        return f"{text} {self.hint}" if self.hint else text
 
 
 def _shown(value: Any) -> str:

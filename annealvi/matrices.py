@@ -67,7 +67,8 @@ def check_matrix(
         X = X.astype(X.dtype.newbyteorder("="))
     if sparse.issparse(X) and not _in_order(X):
         X = X.copy()
-        X.has_canonical_format = X.has_sorted_indices = False
+        X.has_canonical_format = False
+        X.has_sorted_indices = False
         X.sum_duplicates()
         assert_all_finite(X.data, input_name=name)
     return X
@@ -106,10 +107,14 @@ def check_whole(X: Any, method: str) -> sparse.csr_matrix:
     X = check_csr(X)
     check_non_negative(X, method)
     for first in range(0, X.nnz, CHUNK):  # the matrix may be larger than memory
-        some = X.data[first : first + CHUNK]
-        for broken in some[some != np.floor(some)]:
-            hint = "Logarithms and normalised values are not counts. A layer may have counts."
-            raise BadParameter("X", "integer counts", broken, hint)
+        block = X.data[first : first + CHUNK]
+        for broken in block[block != np.floor(block)]:
+            raise BadParameter(
+                "X",
+                "integer counts",
+                broken,
+                "Logarithms and normalised values are not counts. A layer may have counts.",
+            )
     return X
 
 
@@ -146,26 +151,31 @@ def sound_csr(X: Any, name: str = "X") -> sparse.csr_matrix:
         return _checked(X)
     except DAMAGE as error:
         # Python's messages about objects that are not arrays do not help the user
-        why = error if isinstance(error, ValueError) else "its shape or its arrays are unusable"
-        raise ValueError(f"The sparse matrix {name} is damaged: {why}") from error
+        if isinstance(error, ValueError):
+            raise ValueError(f"The sparse matrix {name} is damaged: {error}") from error
+        raise ValueError(
+            f"The sparse matrix {name} is damaged: its shape or its arrays are unusable"
+        ) from error
 
 
 def csr_of(data: NDArray, indices: NDArray, indptr: NDArray, shape: Any) -> sparse.csr_matrix:
     """Make a CSR matrix from checked arrays, without SciPy's search for a smaller index dtype."""
     X = sparse.csr_matrix(shape, dtype=data.dtype)
-    X.data, X.indices, X.indptr = data, indices, indptr.astype(indices.dtype, copy=False)
+    X.data = data
+    X.indices = indices
+    X.indptr = indptr.astype(indices.dtype, copy=False)
     return X
 
 
 def digest(X: Any) -> str:
     """Return the SHA-256 of an array or a CSR matrix; the dtype of indices has no influence."""
     total = hashlib.sha256(str(X.dtype).encode())
-    for part in (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,):
-        dtype = part.dtype if part is X or part is X.data else np.int64
-        flat = np.ascontiguousarray(part).reshape(-1)
+    for array in (X.indptr, X.indices, X.data) if sparse.issparse(X) else (X,):
+        dtype = array.dtype if array is X or array is X.data else np.int64
+        flat = np.ascontiguousarray(array).reshape(-1)
         for start in range(0, flat.size, CHUNK):
-            some = flat[start : start + CHUNK].astype(dtype, copy=False)
-            total.update(some.view(np.uint8).data)
+            block = flat[start : start + CHUNK].astype(dtype, copy=False)
+            total.update(block.view(np.uint8).data)
     return total.hexdigest()
 
 
@@ -234,37 +244,42 @@ def _checked(X: Any) -> sparse.csr_matrix:
     if X.format == "csc":
         return _compressed(X, sparse.csc_matrix(X.shape), data).tocsr()
     if X.format == "bsr":
-        own = sparse.bsr_matrix(X.shape, blocksize=data.shape[1:])
-        return _compressed(X, own, data).tocsr()
+        matrix = sparse.bsr_matrix(X.shape, blocksize=data.shape[1:])
+        return _compressed(X, matrix, data).tocsr()
     if X.format == "dia":
         offsets = _plain(X.offsets, "i")
         inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])
         if not inside.any():
-            data, offsets, inside = data[:1], np.zeros(len(data[:1]), int), slice(0)
+            return sparse.csr_matrix(X.shape, dtype=data.dtype)
         return sparse.dia_matrix((data[inside], offsets[inside]), shape=X.shape).tocsr()
-    row, col = _plain(X.row, "i"), _plain(X.col, "i")
+    row = _plain(X.row, "i")
+    col = _plain(X.col, "i")
     return sparse.coo_matrix((data, (row, col)), shape=X.shape).tocsr()  # SciPy checks them
 
 
-def _compressed(X: Any, own: Any, data: NDArray) -> Any:
+def _compressed(X: Any, empty: Any, data: NDArray) -> Any:
     """Check the arrays of X, and assign them to an empty matrix of the same format and shape.
 
     SciPy's constructor is not used, because it reads all int64 indices to find out whether int32 is
     large enough.
     """
-    own.data, own.indices, own.indptr = data, _plain(X.indices, "i"), _plain(X.indptr, "i")
+    empty.data = data
+    empty.indices = _plain(X.indices, "i")
+    empty.indptr = _plain(X.indptr, "i")
     # compared, because differences can overflow; SciPy skips this check if the last entry is 0
-    if np.any(own.indptr[1:] < own.indptr[:-1]):
+    if np.any(empty.indptr[1:] < empty.indptr[:-1]):
         raise ValueError("indptr must be a non-decreasing sequence")
-    own.check_format(full_check=True)
-    return own
+    empty.check_format(full_check=True)
+    return empty
 
 
 def _plain(array: Any, kinds: str) -> NDArray:
     """Return the array or, if need be, a contiguous, aligned copy in native byte order."""
     if array.dtype.kind not in kinds:
-        wanted = "of a signed integer type" if kinds == "i" else "real numbers"
-        raise ValueError(f"its arrays must be {wanted}. Got an array of dtype {array.dtype}")
+        raise ValueError(
+            f"its arrays must be {'of a signed integer type' if kinds == 'i' else 'real numbers'}. "
+            f"Got an array of dtype {array.dtype}"
+        )
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A", "E"])
 
 
@@ -275,7 +290,8 @@ def lengths(X: Any, rows: slice) -> NDArray[np.float64]:
         ends = X.indptr[start : min(start + SUMMED, rows.stop) + 1]
         written = ends[1:] > ends[:-1]
         if written.any():  # empty documents are left out: reduceat does not return 0 for them
-            counts, begins = X.data[ends[0] : ends[-1]], ends[:-1][written] - ends[0]
-            found = np.add.reduceat(counts, begins, dtype=np.float64)
-            sums[first : first + SUMMED][written] = found
+            counts = X.data[ends[0] : ends[-1]]
+            begins = ends[:-1][written] - ends[0]
+            row_sums = np.add.reduceat(counts, begins, dtype=np.float64)
+            sums[first : first + SUMMED][written] = row_sums
     return sums

@@ -21,14 +21,20 @@ from annealvi.files.parameters import (
 from annealvi.files.schema import Listed, Schema, Text, Tree
 from annealvi.threads import reading
 
-#: The kind of file that these functions write and read.
-KIND = "estimator"
 #: The names of the estimators that can be saved.
 ESTIMATORS = (
-    *("HierarchicalPosterior", "PoissonDEF", "SigmoidBeliefNetwork", "VariationalAutoencoder"),
-    *("TemperedFMM", "TemperedGaussianMixture", "TemperedLDA"),
-    *("TemperedMultinomialMixture", "TopicModel"),
+    "HierarchicalPosterior",
+    "PoissonDEF",
+    "SigmoidBeliefNetwork",
+    "TemperedFMM",
+    "TemperedGaussianMixture",
+    "TemperedLDA",
+    "TemperedMultinomialMixture",
+    "TopicModel",
+    "VariationalAutoencoder",
 )
+#: The kind of file that these functions write and read.
+KIND = "estimator"
 ESTIMATOR = Schema(
     estimator=Text(*ESTIMATORS), parameters=Tree(), functions=Listed(Text()), state=Tree()
 )
@@ -78,12 +84,13 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
     >>> annealvi.save(lda, "topics.safetensors")  # doctest: +SKIP
     """
     if type(estimator).__name__ not in ESTIMATORS or not is_object(estimator):
-        local = " Save the estimator that its method to_local() returns."
-        hint = local if hasattr(estimator, "to_local") else ""
-        raise TypeError(
+        message = (
             "The 'estimator' parameter of save must be an estimator of annealvi. "
-            f"Got {estimator!r} instead.{hint}"
+            f"Got {estimator!r} instead."
         )
+        if hasattr(estimator, "to_local"):
+            message += " Save the estimator that its method to_local() returns."
+        raise TypeError(message)
     check_is_fitted(estimator)
     with reading(estimator):  # the tree contains the estimator's own arrays
         write(path, KIND, tree_of(estimator))
@@ -91,9 +98,9 @@ def save(estimator: Any, path: str | os.PathLike) -> None:
 
 def tree_of(estimator: Any) -> dict[str, Any]:
     """Return a fitted estimator as a tree of dicts, lists and arrays."""
-    parts = contents(estimator)
-    functions = [name for name, value in parts.items() if has_function(value)]
-    kept = {name: parts[name] for name in parts if name not in functions}
+    parameters = contents(estimator)
+    functions = [name for name, value in parameters.items() if has_function(value)]
+    kept = {name: parameters[name] for name in parameters if name not in functions}
     return {
         "estimator": type(estimator).__name__,
         "parameters": {name: parameter_tree(value, name) for name, value in kept.items()},
@@ -140,19 +147,20 @@ def load(path: str | os.PathLike, **parameters: Any) -> Any:
     return estimator_of(read(path, KIND)["tree"], parameters)
 
 
-def estimator_of(tree: Any, given: Mapping[str, Any] | None = None, way: str = "") -> Any:
-    """Make an estimator from the tree of a file; `given` parameters replace those in the file."""
-    values, given = ESTIMATOR.load(tree, way), given or {}
+def estimator_of(tree: Any, replacements: Mapping[str, Any] | None = None, path: str = "") -> Any:
+    """Make an estimator from the tree of a file; `replacements` of parameters in the file."""
+    values = ESTIMATOR.load(tree, path)
+    replacements = replacements or {}
     cls = class_of(values["estimator"])
     possible = inspect.signature(cls).parameters
-    for name in given:
+    for name in replacements:
         if name not in possible:
             raise TypeError(
                 f"{cls.__name__} has no parameter {name!r}. The parameters of {cls.__name__} are "
                 f"{list(possible)}."
             )
-    inner = f"{way}." if way else ""
-    parameters = parameters_of(values["parameters"], cls, f"{inner}parameters") | dict(given)
+    inner = f"{path}." if path else ""
+    parameters = parameters_of(values["parameters"], cls, f"{inner}parameters") | dict(replacements)
     for name, parameter in possible.items():
         needed = name in values["functions"] or parameter.default is parameter.empty
         if needed and name not in parameters:

@@ -30,10 +30,10 @@ class _Lock:
         self._changed = threading.Condition()
         self._readers: dict[int, int] = {}  # how many times each thread has taken it to read
         self._owner: int | None = None  # the thread that holds it alone
-        # how many times the owner has taken the lock, and how many readers wait
-        self._depth = self._waiting = 0
-        # how many readers come before the next owner, and how many threads wait to be the owner
-        self._admitted = self._hopeful = 0
+        self._depth = 0  # how many times the owner has taken the lock
+        self._waiting = 0  # how many readers wait
+        self._admitted = 0  # how many readers come before the next owner
+        self._hopeful = 0  # how many threads wait to be the owner
 
     def shared(self) -> _Side:
         return _Side(self._read, self._read_no_more)
@@ -97,7 +97,8 @@ class _Side:
     """A context manager that can be used many times."""
 
     def __init__(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
-        self._enter, self._leave = enter, leave
+        self._enter = enter
+        self._leave = leave
 
     def __enter__(self) -> None:
         self._enter()
@@ -106,19 +107,21 @@ class _Side:
         self._leave()
 
 
-_locks: dict[int, tuple[weakref.ref, _Lock]] = {}
+#: The lock of each object by its id, with a reference that tells whether the id was used again.
+_locks: dict[int, tuple[Callable[[], Any], _Lock]] = {}
+_NO_LOCK = (lambda: None, _Lock())
 _adding = threading.RLock()
 
 
 def _lock_of(owner: Any) -> _Lock:
-    found = _locks.get(id(owner))
-    if found is None or found[0]() is not owner:
+    reference, lock = _locks.get(id(owner), _NO_LOCK)
+    if reference() is not owner:
         with _adding:
-            found = _locks.get(id(owner))
-            if found is None or found[0]() is not owner:
-                reference = weakref.ref(owner, partial(_locks.pop, id(owner)))
-                _locks[id(owner)] = found = reference, _Lock()
-    return found[1]
+            reference, lock = _locks.get(id(owner), _NO_LOCK)
+            if reference() is not owner:
+                lock = _Lock()
+                _locks[id(owner)] = weakref.ref(owner, partial(_locks.pop, id(owner))), lock
+    return lock
 
 
 def writing(owner: Any) -> Any:

@@ -57,7 +57,7 @@ def partitions(folder: Path) -> list[str]:
     for number, length in enumerate(LENGTHS):
         path = folder / f"part{number}"
         if not path.exists():
-            corpus.write(path, [X[start : start + length]])
+            corpus.write_corpus(path, [X[start : start + length]])
         paths.append(str(path))
         start += length
     return paths

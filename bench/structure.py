@@ -32,8 +32,8 @@ PACKAGE = "annealvi"
 FLOORS: list[set[str]] = [
     {"_kernels"},
     {"_optional", "_version", "exceptions"},
-    {"threads", "checks", "progress"},
-    {"model", "schedules", "versions", "checkpoint"},
+    {"threads", "checks"},
+    {"model", "schedules", "versions"},
     {"matrices", "files"},
     {"corpus", "data", "partition", "proximity"},
     {"datasets"},
@@ -41,6 +41,7 @@ FLOORS: list[set[str]] = [
     {"models", "temperature"},
     {"inference"},
     {"metrics"},
+    {"callbacks"},
     {"mixtures"},
     {"lda", "deep"},
     {"dask", "plot", "storage"},
@@ -63,7 +64,7 @@ OF_MODELS = {"lda_", "with_lda", "mixture_", "seed_topics_", "topic_labels_", "t
 OF_MODELS |= {"counts", "named_steps", "feature_names_", "feature_names_in_", "vocabulary_"}
 OF_MODELS |= {"document_temperatures", "settings_", "bound_", "history_", "topic_support_"}
 #: Files and functions that only read or write fitted state.
-STATE_FILES = {"files", "storage", "checkpoint", "checkpoints", "saved", "schema", "versions"}
+STATE_FILES = {"files", "storage", "checkpoints", "saved", "schema", "versions"}
 STATE_FUNCTIONS = re.compile(
     r"^_*(load|save|restore|resume)|(^|_)(tree|dump)($|_)|_(state|dict)s?$|etstate|fingerprint"
 )

@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.model_selection import train_test_split
 
 from annealvi import TemperedLDA
+from annealvi.callbacks import HeldOut
 from annealvi.datasets import load_arxiv_abstracts, load_corpus
-from annealvi.metrics import HeldOut
 from annealvi.temperature import Temperature
 
 CORPUS = "arxiv_100k"

@@ -73,7 +73,7 @@ from annealvi.deep.hvi import (
     standard_log_density,
 )
 from annealvi.deep.objectives import hvi_elbo, importance_weighted, loss_calibrated
-from annealvi.deep.training import Noise, Outcome, Training
+from annealvi.deep.training import Noise, Outcome, Trainer
 
 WIDTH, TEST, SCORED = 64, 20_000, 2_000
 #: With less noise of the data the grid over z is too coarse.
@@ -226,7 +226,7 @@ def fit(method: str, seed: int, options: argparse.Namespace) -> Result:
     model = Model(n_transitions, STARTS[options.start])
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     begun = time.process_time()
-    Training(model, optimiser, noise).run(objective(method, model, noise, options), options.steps)
+    Trainer(model, optimiser, noise).run(objective(method, model, noise, options), options.steps)
     seconds = time.process_time() - begun
     log_p = log_marginal(model.log_likelihood, test)
     kl, gap = float((log_p_data - log_p).mean()), math.nan

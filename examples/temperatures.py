@@ -27,8 +27,9 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.model_selection import train_test_split
 
 from annealvi import TemperedLDA
+from annealvi.callbacks import HeldOut
 from annealvi.datasets import load_arxiv_abstracts
-from annealvi.metrics import HeldOut, document_completion, topic_coherence, topic_stability
+from annealvi.metrics import document_completion, topic_coherence, topic_stability
 from annealvi.plot import plot_learning_curves, plot_temperature
 
 TOPICS = 30

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from sklearn.base import clone
 
-from annealvi import TemperedLDA, checkpoint
-from annealvi.checkpoint import Checkpoint
+from annealvi import TemperedLDA, callbacks
+from annealvi.callbacks import Checkpoint
 from bench.studies import kills
 from tests.asserts import refused
 from tests.callbacks import stop_at
@@ -40,7 +40,7 @@ class Writes(TemperedLDA):
 @pytest.mark.usefixtures("no_finish")
 def test_it_writes_at_most_that_often_and_at_the_end(path, monkeypatch):
     clock = iter(range(0, 10_000, 10))  # it is read once for a step, and twice if it writes
-    monkeypatch.setattr(checkpoint, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(callbacks, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     for seconds, expected in ((1e6, 1), (0, 21), (45, 5)):
         steps, lda = [], Writes(4, batch_size=16, max_iter=4, n_init=1, random_state=0)
         lda.set_params(callback=[Checkpoint(path, seconds), counting(steps)]).fit(corpus())

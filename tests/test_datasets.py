@@ -87,7 +87,8 @@ def test_documents_with_known_topics():
 
 
 def test_the_shapes():
-    shapes = datasets.load_shapes()
+    shapes = datasets.load_shapes().data
+    assert datasets.load_shapes().shape == (4, 4)
     assert shapes.shape == (8, 16) and set(np.unique(shapes)) == {0.0, 1.0}
     assert np.linalg.matrix_rank(shapes) == 8
     assert shapes.sum(axis=1).tolist() == [4, 4, 4, 4, 12, 4, 4, 4]
@@ -99,8 +100,8 @@ def test_images_that_are_sums_of_shapes():
     options = dict(prior_probability=0.2, noise_variance=0.04)
     toy = make(20_000, **options)
     assert toy.data.shape == (20_000, 16) and toy.factors.shape == (20_000, 8)
-    weights = toy.components.sum(axis=1) / datasets.load_shapes().sum(axis=1)
-    np.testing.assert_allclose(toy.components, weights[:, None] * datasets.load_shapes())
+    weights = toy.components.sum(axis=1) / datasets.load_shapes().data.sum(axis=1)
+    np.testing.assert_allclose(toy.components, weights[:, None] * datasets.load_shapes().data)
     assert weights.min() >= 0.5 and weights.max() <= 1
     np.testing.assert_allclose(toy.factors.mean(axis=0), 0.2, atol=0.015)
     np.testing.assert_allclose(np.var(toy.data - toy.factors @ toy.components), 0.04, rtol=0.02)

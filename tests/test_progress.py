@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA
-from annealvi.progress import ProgressBar
+from annealvi.callbacks import ProgressBar
 from tests.callbacks import stop_at
 
 RNG = np.random.RandomState(0)
@@ -36,8 +36,8 @@ def test_it_counts_the_steps_of_all_starts_and_shows_the_bound():
 
 @pytest.mark.parametrize("parameters", [{"preset": "sklearn"}, {"temperature": "local"}])
 def test_a_bar_that_computes_bounds_draws_nothing(monkeypatch, parameters):
-    monkeypatch.setattr("annealvi.progress.PAUSE", 0.0)
-    monkeypatch.setattr("annealvi.progress.SHARE", 1e9)  # a bound after each step
+    monkeypatch.setattr("annealvi.callbacks.PAUSE", 0.0)
+    monkeypatch.setattr("annealvi.callbacks.SHARE", 1e9)  # a bound after each step
     parameters = parameters | {"max_iter": 3, "batch_size": 20, "learning_method": "online"}
     lda, _ = shown(TemperedLDA, COUNTS, **parameters)
     plain = TemperedLDA(3, random_state=0, **parameters).fit(COUNTS)

@@ -24,8 +24,7 @@ from annealvi.app.files import (
     read_state,
     topic_model,
 )
-from annealvi.checkpoint import Checkpoint
-from annealvi.progress import ProgressBar
+from annealvi.callbacks import Checkpoint, ProgressBar
 from annealvi.storage import save
 from annealvi.topics import choose_n_topics
 

@@ -42,9 +42,9 @@ FIT = f"""\
 {_DOCUMENTS}
 examples:
   annealvi fit letters/                         find 20 topics in a folder of text files
-  annealvi fit papers.csv --text abstract --topics 50 --model topics.safetensors
+  annealvi fit papers.csv --text abstract --n-topics 50 --model topics.safetensors
   annealvi fit papers.jsonl.gz --text title --text abstract --time created --group category \\
-      --topics 50 --report topics.html --model topics.safetensors
+      --n-topics 50 --report topics.html --model topics.safetensors
   annealvi fit docword.kos.txt.gz --vocabulary vocab.kos.txt
   annealvi fit papers.csv --seed-words '{{"space": ["nasa", "orbit"], "networks": ["wireless"]}}'
 
@@ -111,19 +111,21 @@ on the random state: do not rely on it.
 # ---------------------------------------------------------------------------- options
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Return a function that converts a text to an integer of at least `least`."""
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Return a function that converts a text to an integer of at least `minimum`."""
 
     def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            wanted = f"must be an integer of at least {least}. Got {text!r}"
-            raise argparse.ArgumentTypeError(wanted)
+        if not text.isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(
+                f"must be an integer of at least {minimum}. Got {text!r}"
+            )
         return int(text)
 
     return number
 
 
-def topics(text: str) -> int | str:
+def n_topics(text: str) -> int | str:
+    """Convert a text to a number of topics, or auto."""
     return text if text == "auto" else at_least(1)(text)
 
 
@@ -167,9 +169,6 @@ def open_page(chosen: argparse.Namespace) -> None:
     serve(chosen.file, chosen.folder, read_columns, chosen.port, not chosen.no_browser)
 
 
-Options = dict[str, dict[str, Any]]
-
-
 def value(metavar: str, text: str, type: Any = str, default: Any = None) -> dict[str, Any]:
     return {"metavar": metavar, "help": text, "type": type, "default": default}
 
@@ -178,10 +177,10 @@ def flag(text: str) -> dict[str, Any]:
     return {"action": "store_true", "help": text}
 
 
-QUIET: Options = {"--quiet": flag("write only errors to stderr")}
-MODEL: Options = {"model": value("MODEL", "a file that annealvi fit --model wrote")}
-PATH: Options = {"path": value("PATH", "a file or folder of documents, see below")}
-READING: Options = {
+QUIET = {"--quiet": flag("write only errors to stderr")}
+MODEL = {"model": value("MODEL", "a file that annealvi fit --model wrote")}
+PATH = {"path": value("PATH", "a file or folder of documents, see below")}
+READING = {
     "--text": value(
         "COLUMN",
         "column of the texts (default: text, or the only column); use it twice to join two",
@@ -206,12 +205,12 @@ or a file with a word on each line (default: english)"""
 RARE = "exclude words in fewer documents (default: from the number of documents)"
 FREQUENT = "exclude words in more documents (default: a fifth of the documents)"
 #: The options of each command, in groups that its help shows; the first group has no headline.
-OPTIONS: dict[str, dict[str, Options]] = {
+OPTIONS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
     "fit": {
         "": {
             **PATH,
-            "--topics": value(
-                "K", "how many; auto compares several numbers (default: 20)", topics, 20
+            "--n-topics": value(
+                "K", "how many; auto compares several numbers (default: 20)", n_topics, 20
             ),
             "--seed-words": value("SEEDS", SEEDS),
             "--model": value("FILE", "write the model to this .safetensors file"),
@@ -321,8 +320,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, str]] = {
 }
 #: Parameters of the library and the options that set them, if their names differ.
 PARAMETERS = {
-    "n_topics": "topics",
-    "n_components": "topics",
+    "n_components": "n_topics",
     "max_iter": "passes",
     "n_jobs": "jobs",
     "words": "vocabulary",
@@ -374,7 +372,8 @@ def make_parser() -> Parser:
 # ------------------------------------------------------------------------ the command
 
 #: Exit statuses after wrong input, and after an interrupt.
-WRONG, INTERRUPTED = 2, 130
+WRONG = 2
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -400,11 +399,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except (ImportError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
         if isinstance(error, BadParameter):
-            parameter, *place = error.name.partition("[")  # "texts" if the error is about texts[3]
+            parameter, *index = error.name.partition("[")  # "texts" if the error is about texts[3]
             option = PARAMETERS.get(parameter, parameter)
             if option in vars(chosen):
-                option = option.replace("_", "-")
-                error.name, error.owner = f"--{option}{''.join(place)}", name
+                error.name = f"--{option.replace('_', '-')}{''.join(index)}"
+                error.owner = name
         print(f"{name}: {_in_a_line(error)}", file=sys.stderr)
         return WRONG
     return 0

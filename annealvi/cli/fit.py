@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.base import clone
 
 from annealvi._optional import import_optional
+from annealvi.callbacks import ProgressBar
 from annealvi.cli.inputs import Corpus, read_text
 from annealvi.cli.models import counts_of, described, print_topics, read, say
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.lda import TemperedLDA
 from annealvi.metrics import topic_coherence
-from annealvi.progress import ProgressBar
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
@@ -75,15 +75,17 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
         stop_words = read_text(chosen.stop_words, chosen.encoding).split("\n")
         stop_words = [word.strip() for word in stop_words if word.strip()]
     seeds = chosen.seed_words
-    if seeds is not None and not seeds.lstrip().startswith("{"):
-        seeds = read_text(seeds, chosen.encoding)
-    try:
-        seeds = None if seeds is None else json.loads(seeds)
-    except (ValueError, RecursionError) as error:
-        example = '{"space": ["nasa", "orbit"]}'
-        raise ValueError(f"--seed-words must be JSON, such as {example}. ({error})") from error
+    if seeds is not None:
+        if not seeds.lstrip().startswith("{"):
+            seeds = read_text(seeds, chosen.encoding)
+        try:
+            seeds = json.loads(seeds)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f'--seed-words must be JSON, such as {{"space": ["nasa", "orbit"]}}. ({error})'
+            ) from error
     return TopicModel(
-        chosen.topics,
+        chosen.n_topics,
         vectorizer=TopicVectorizer(min_df=chosen.min_df, max_df=chosen.max_df, clean=chosen.clean),
         lda=TemperedLDA(max_iter=chosen.passes, n_jobs=chosen.jobs),
         seed_words=seeds,
@@ -94,25 +96,25 @@ def _estimator(chosen: argparse.Namespace) -> TopicModel:
 
 def _fitted(estimator: TopicModel, corpus: Corpus, chosen: argparse.Namespace) -> Any:
     """Fit a model; return it, or its TemperedLDA if the words of counts are unknown."""
-    model, bar = clone(estimator), None
+    model = clone(estimator)
     if sys.stderr.isatty() and not chosen.quiet and find_spec("tqdm") is not None:
-        bar = ProgressBar("fitting")
-    model.set_params(lda__callback=bar)
-    known = corpus.texts is not None or corpus.words is not None
+        model.set_params(lda__callback=ProgressBar("fitting"))
     if corpus.texts is not None:
         model.fit(corpus.texts)
         say(chosen, model.vocabulary_note_)
-    elif known:
+    elif corpus.words is not None:
         model.fit_counts(corpus.counts, corpus.words)
     elif model.seed_words:
         raise ValueError("A file of counts contains no words, so --seed-words needs --vocabulary.")
     else:
         say(chosen, "numbers are shown, because the words are unknown; pass --vocabulary")
         numbers = map(str, range(corpus.counts.shape[1]))
-        model.set_params(clusters=False).fit_counts(corpus.counts, numbers)
+        model.set_params(single_topic=False).fit_counts(corpus.counts, numbers)
     if model.n_topics == "auto":
         say(chosen, f"{len(model.components_)} topics were chosen: {model.choice_.rule}")
-    return model if known else model.lda_
+    if corpus.texts is None and corpus.words is None:
+        return model.lda_
+    return model
 
 
 def _check_outputs(chosen: argparse.Namespace) -> None:
@@ -120,22 +122,25 @@ def _check_outputs(chosen: argparse.Namespace) -> None:
     used = {os.path.realpath(chosen.path): "PATH"}
     for option, path in {"--report": chosen.report, "--model": chosen.model}.items():
         if path is not None:
-            folder, real = Path(path).parent, os.path.realpath(path)
-            if Path(path).is_dir() or not os.access(folder, os.W_OK):
+            if Path(path).is_dir() or not os.access(Path(path).parent, os.W_OK):
                 raise OSError(
                     f"{option}: {path!r} must be a file in a folder that you can write to."
                 )
+            real = os.path.realpath(path)
             if real in used:
                 raise ValueError(
                     f"{option} and {used[real]} must be different files. Got {path!r} for both."
                 )
             used[real] = option
-    for_report = {"--time": chosen.time, "--group": chosen.group}
-    for_report["--second-fit"] = chosen.second_fit
     if chosen.report is not None:
         import_optional("plotly", "--report", "pandas")
-    elif given := [option for option, value in for_report.items() if value]:
-        raise ValueError(f"{given[0]} affects only the report. Add --report with a file name.")
+        return
+    for option in ("time", "group", "second_fit"):
+        if getattr(chosen, option):
+            raise ValueError(
+                f"--{option.replace('_', '-')} affects only the report. "
+                "Add --report with a file name."
+            )
 
 
 # ------------------------------------------------------------------------------- demo
@@ -148,7 +153,7 @@ def demo(chosen: argparse.Namespace) -> None:
         raise OSError(f"--output: {chosen.output!r} must be a file in a folder that exists.")
     abstracts = load_arxiv_abstracts(texts=True)
     print(f"fitting 30 topics to {len(abstracts.texts):,} abstracts of arXiv", flush=True)
-    chosen.topics, corpus = 30, Corpus("the abstracts", {}, abstracts.texts)
+    corpus = Corpus("the abstracts", {}, abstracts.texts)
     model = _fitted(TopicModel(30, random_state=0), corpus, chosen)
     groups = abstracts.target_names[abstracts.target]
     summary = describe(model, abstracts.texts, titles=abstracts.titles)
@@ -165,16 +170,24 @@ def demo(chosen: argparse.Namespace) -> None:
 
 def _print(summary: Any, groups: Any, times: Any) -> None:
     """Print the share, shares over the years, main group and words of each topic."""
-    over, by = summary.over_time(times), summary.by_group(groups)
-    over = over[over["n_documents"] >= 20]  # without the first years, which have few documents
-    head = f"{over.index.year[0]} to {over.index.year[-1]}"
-    width, wide = max(len(over), len(head)), max(map(len, by.index))
-    print(f"\ntopic  share  {head:<{width}}  {'mostly in':<{wide + 5}}  words")
+    over_time = summary.over_time(times)
+    # without the first years, which have few documents
+    over_time = over_time[over_time["n_documents"] >= 20]
+    by_group = summary.by_group(groups)
+    years = f"{over_time.index.year[0]} to {over_time.index.year[-1]}"
+    course_width = max(len(over_time), len(years))
+    group_width = max(map(len, by_group.index))
+    print(f"\ntopic  share  {years:<{course_width}}  {'mostly in':<{group_width + 5}}  words")
     for k in np.argsort(-summary.topic_shares, kind="stable").tolist():
         label = summary.labels[k]
-        words_in = by[label] * by["n_documents"]
-        bars = (8 * over[label] / over[label].max()).clip(0, 7).astype(int)
-        course = "".join("▁▂▃▄▅▆▇█"[bar] for bar in bars)
-        mostly = f"{words_in.idxmax():<{wide}} {words_in.max() / words_in.sum():>4.0%}"
-        words = " ".join(summary.words(k, 7))
-        print(f"{k:>5}  {summary.topic_shares[k]:>5.1%}  {course:<{width}}  {mostly}  {words}")
+        in_groups = by_group[label] * by_group["n_documents"]
+        shares = over_time[label]
+        heights = (8 * shares / shares.max()).clip(0, 7).astype(int)
+        print(
+            f"{k:>5}",
+            f"{summary.topic_shares[k]:>5.1%}",
+            f"{''.join('▁▂▃▄▅▆▇█'[height] for height in heights):<{course_width}}",
+            f"{in_groups.idxmax():<{group_width}} {in_groups.max() / in_groups.sum():>4.0%}",
+            " ".join(summary.words(k, 7)),
+            sep="  ",
+        )

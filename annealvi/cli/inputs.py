@@ -7,7 +7,7 @@ import codecs
 import csv
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -48,21 +48,17 @@ FORMATS = (*dict.fromkeys(ENDINGS.values()), "uci")
 PACKED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 #: Characters that can separate the columns of a .csv file.
 SEPARATORS = ",;\t|"
-#: The separator for a single column, which does not occur in texts, and the number of rows that
-#: are used to find the separator.
-ALONE, LOOKED_AT = "\x1f", 1000
+#: The separator for a single column, which does not occur in texts.
+ALONE = "\x1f"
+#: The number of rows that are used to find the separator.
+LOOKED_AT = 1000
 #: Names of the array of words in an .npz file, and of files of words in the folder of counts.
 WORDS = ("vocab", "feature_names", "vocabulary", "words")
 BESIDE = ("vocab.txt", "vocabulary.txt")
 #: The maximum number of names in a message.
 LISTED = 40
-UTF_8 = "utf-8-sig"  # without the byte-order mark
-#: Functions that read the formats of office programs, from a path and the encoding of texts.
-OFFICE: dict[str, Callable[[Path, str], Any]] = {
-    "xlsx": lambda path, encoding: read_xlsx(path),
-    "docx": lambda path, encoding: {"text": read_docx(path)},
-    "zip": read_zip,
-}
+#: The beginnings of files in UTF-16.
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass
@@ -88,17 +84,19 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
     path = Path(chosen.path)
     if not path.exists():
         raise FileNotFoundError(f"There is no file or folder {chosen.path!r}.")
-    of_folder = "10x" if has_names(path) else "folder"
-    kind = of_folder if path.is_dir() else chosen.format or kind_of(path)
-    needs = {
+    if path.is_dir():
+        kind = "10x" if has_names(path) else "folder"
+    else:
+        kind = chosen.format or kind_of(path)
+    uses = {
         "files": (kind == "folder", "a folder of texts"),
         "format": (kind != "folder", "a file"),
         "vocabulary": (kind in COUNTS, "word counts"),
         "text": (kind not in COUNTS, "texts"),
         "layer": (kind == "h5ad", "a .h5ad file"),
     }
-    for option, (there, what) in needs.items():
-        if getattr(chosen, option) and not there:
+    for option, (is_used, what) in uses.items():
+        if getattr(chosen, option) and not is_used:
             raise ValueError(f"--{option} can only be used with {what}. Got {chosen.path!r}.")
     corpus = (_counts if kind in COUNTS else _texts)(path, kind, chosen)
     if not len(corpus):
@@ -109,8 +107,8 @@ def read_corpus(chosen: argparse.Namespace) -> Corpus:
 def kind_of(path: Path) -> str:
     """Return the format of a file, which is determined by its name."""
     name = Path(path.name.lower())
-    packed = name.suffix in PACKED and Path(name.stem).suffix in ENDINGS
-    name = name.with_suffix("") if packed or name.name.startswith("docword.") else name
+    is_archive = name.suffix == ".zip" and Path(name.stem).suffix not in ENDINGS
+    name = name.with_suffix("") if name.suffix in PACKED and not is_archive else name
     if name.name.startswith("docword."):
         return "uci"
     if name.suffix not in ENDINGS:
@@ -154,9 +152,13 @@ def read_table(path: Path, kind: str, encoding: str, pattern: str = "*") -> Mapp
     if kind == "lines":
         lines = read_text(path, encoding).removesuffix("\n").split("\n")
         return {"text": lines if any(map(str.strip, lines)) else []}
-    if kind in OFFICE:
-        with naming(path, f"a .{kind} file"):
-            return OFFICE[kind](path, encoding)
+    with naming(path, f"a .{kind} file"):
+        if kind == "xlsx":
+            return read_xlsx(path)
+        if kind == "docx":
+            return {"text": read_docx(path)}
+        if kind == "zip":
+            return read_zip(path, encoding)
     return _table(path, kind, encoding)
 
 
@@ -164,20 +166,21 @@ def read_columns(path: Path) -> Mapping[str, Any]:
     """Read a file of texts, whose kind its name shows and whose encoding is not known."""
     kind = kind_of(path)
     if kind in COUNTS:
-        raise ValueError(f"{str(path)!r} contains counts of words, not texts.")
+        raise ValueError(f"{str(path)!r} contains word counts, not texts.")
     with path.open("rb") as file:
-        encoding = "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else UTF_8
+        encoding = "utf-16" if file.read(2) in UTF_16 else "utf-8-sig"
     try:
         return read_table(path, kind, encoding)
     except ValueError as error:
         if not isinstance(error.__cause__, UnicodeError):
             raise
-        return read_table(path, kind, "cp1252")
+        return read_table(path, kind, "cp1252")  # of Windows
 
 
 def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
     table = read_table(path, kind, chosen.encoding, chosen.files or "*")
-    names, origin = list(table), repr(chosen.path)
+    names = list(table)
+    origin = repr(chosen.path)
     if not names:
         return Corpus(origin, {}, [])
     if not chosen.text and "text" not in names and len(names) != 1:
@@ -185,37 +188,38 @@ def _texts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
             f"{origin} has no column 'text'. Name the column of the texts with --text. "
             f"{_listed(names)}"
         )
-    taken = chosen.text or ["text" if "text" in names else names[0]]
     columns = _columns(chosen, table)
-    parts = []
-    for name in taken:
-        parts.append(list(table[name]))
-        for number, value in enumerate(parts[-1]):
+    text_names = chosen.text or ["text" if "text" in names else names[0]]
+    for name in text_names:
+        for number, value in enumerate(table[name]):
             if not isinstance(value, str | None):
                 raise ValueError(
                     f"{origin}, document {number}: {name!r} must be a text. Got {value!r:.60}."
                 )
-    texts = ["\n".join(filter(None, row)) for row in zip(*parts, strict=True)]
+    rows = zip(*(table[name] for name in text_names), strict=True)
+    texts = ["\n".join(filter(None, row)) for row in rows]
     return Corpus(origin, columns, texts, table=table)
 
 
 def _columns(chosen: argparse.Namespace, table: Mapping[str, Any]) -> dict[str, list]:
     """Return the columns that options name; the error about a missing column lists all columns."""
-    names, origin = list(table), repr(chosen.path)
-    given = {option: vars(chosen).get(option) for option in ("title", "time", "group", "name")}
-    if given["title"] is None and "title" in names:
-        given["title"] = "title"
-    for option, name in [*(("text", name) for name in chosen.text), *given.items()]:
-        if name is not None and name not in names:
+    names = list(table)
+    options = [("text", name) for name in chosen.text]
+    options += [(option, vars(chosen).get(option)) for option in ("title", "time", "group", "name")]
+    columns: dict[str, list] = {}
+    for option, name in options:
+        if name is None:
+            if option != "title" or "title" not in names:
+                continue
+            name = "title"
+        if name not in names:
             raise ValueError(
-                f"--{option} must be a column of {origin}. Got {name!r}. {_listed(names)}"
+                f"--{option} must be a column of {chosen.path!r}. Got {name!r}. {_listed(names)}"
             )
-    columns = {}
-    for option, name in given.items():
-        if name is not None:
+        if option in ("title", "name"):
+            columns[option] = ["" if value is None else str(value) for value in table[name]]
+        elif option != "text":
             columns[option] = [None if value == "" else value for value in table[name]]
-            if option in ("title", "name"):
-                columns[option] = ["" if v is None else str(v) for v in columns[option]]
     return columns
 
 
@@ -226,21 +230,21 @@ def _listed(names: list[str]) -> str:
 
 def _folder(path: Path, pattern: str, encoding: str) -> dict[str, list[str]]:
     """Read the files of a folder and of its subfolders, except hidden files."""
-    within = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
-    shown = [
-        file for file in within if not any(part.startswith(NO_DOCUMENT) for part in file.parts)
-    ]
-    files = sorted(shown, key=Path.as_posix)
+    files = [file.relative_to(path) for file in path.rglob(pattern) if file.is_file()]
+    files = [file for file in files if not any(name.startswith(NO_DOCUMENT) for name in file.parts)]
+    files.sort(key=Path.as_posix)
     texts = []
     for file in files:
         try:
             if file.suffix.lower() == ".docx":
-                texts.append("\n".join(read_docx(path / file)))
+                with naming(path / file, "a .docx file"):
+                    texts.append("\n".join(read_docx(path / file)))
             else:
                 texts.append(read_text(path / file, encoding))
         except ValueError as error:
-            hint = "To read only text files, use --files, for example --files '*.txt'."
-            raise ValueError(f"{error} {hint}") from error
+            raise ValueError(
+                f"{error} To read only text files, use --files, for example --files '*.txt'."
+            ) from error
     return {
         "text": texts,
         "name": [file.as_posix() for file in files],
@@ -262,16 +266,21 @@ def _table(path: Path, kind: str, encoding: str) -> Any:
                 path, lines=True, dtype=False, encoding=encoding, dtype_backend="numpy_nullable"
             )
         else:
-            options = dict(encoding=encoding, dtype=str, keep_default_na=False, index_col=False)
-            options["skipinitialspace"] = True
             with pandas.io.common.get_handle(
                 path, "r", encoding=encoding, compression="infer"
             ) as handle:
                 text = _is_text(handle.handle.read(), path, encoding)
             separator = "\t" if kind == "tsv" else _separator(text)
             _check_rows(text, separator)
-            options["skip_blank_lines"] = separator != ALONE  # in a single column they are cells
-            table = pandas.read_csv(io.StringIO(text), sep=separator, **options)
+            table = pandas.read_csv(
+                io.StringIO(text),
+                sep=separator,
+                dtype=str,
+                keep_default_na=False,
+                index_col=False,
+                skipinitialspace=True,
+                skip_blank_lines=separator != ALONE,  # in a single column they are cells
+            )
     return table.astype(object).where(table.notna(), None)
 
 
@@ -284,12 +293,11 @@ def _separator(text: str) -> str:
     """Find the separator for which most rows have as many columns as the header, or ALONE."""
 
     def agreement(separator: str) -> tuple[float, int]:
-        rows = list(islice(_rows(text, separator), LOOKED_AT))
-        n = len(rows[0]) if rows else 1
-        if n == 1:
+        n_columns = [len(row) for row in islice(_rows(text, separator), LOOKED_AT)]
+        if not n_columns or n_columns[0] == 1:
             return 0.0, 1
-        agree = [len(row) == n for row in rows[1:]]
-        return (sum(agree) / len(agree) if agree else 1.0), n
+        header, *rows = n_columns
+        return rows.count(header) / len(rows) if rows else 1.0, header
 
     csv.field_size_limit(max(csv.field_size_limit(), len(text) + 1))
     best = max(SEPARATORS, key=agreement)
@@ -313,27 +321,32 @@ def _check_rows(text: str, separator: str) -> None:
 
 
 def _counts(path: Path, kind: str, chosen: argparse.Namespace) -> Corpus:
-    words, names = None, None
+    words = None
+    names = None
     arrays: dict[str, Any] = {}
     if kind == "npz":
         X, arrays = read_npz(path, "word counts")
         words = next((arrays.pop(name) for name in WORDS if name in arrays), None)
     elif kind in ("mtx", "h5ad", "10x"):
         cells = read_cells(path, layer=chosen.layer)
-        X, words, names = cells.data, cells.feature_names, cells.document_names
-        arrays = {name: column.astype(object) for name, column in cells.columns.items()}
-        arrays = {name: column.where(column.notna(), None) for name, column in arrays.items()}
+        X = cells.data
+        words = cells.feature_names
+        names = cells.document_names
+        arrays = {
+            name: column.astype(object).where(column.notna(), None)
+            for name, column in cells.columns.items()
+        }
     else:
         X = (read_uci if kind == "uci" else read_lda_c)(path).data
-    files = (path.name.replace("docword.", "vocab.", 1).removesuffix(".gz"), *BESIDE)
-    beside = [path.with_name(name) for name in files if name != path.name]
     file = chosen.vocabulary
     if file is None and words is None:
-        file = next((candidate for candidate in beside if candidate.is_file()), None)
+        beside = (path.name.replace("docword.", "vocab.", 1).removesuffix(".gz"), *BESIDE)
+        files = [path.with_name(name) for name in beside if name != path.name]
+        file = next(filter(Path.is_file, files), None)
     if file is not None:
         words = read_vocabulary(file, X.shape[1], chosen.encoding, exact=kind != "lda-c")
     X, words = with_words(X, words)
-    table = {n: array.tolist() for n, array in arrays.items() if array.shape == (X.shape[0],)}
+    table = {name: array.tolist() for name, array in arrays.items() if array.shape == (X.shape[0],)}
     columns = _columns(chosen, table)
     if names is not None:
         columns.setdefault("name", names.tolist())

@@ -55,9 +55,15 @@ def described(
     source: Source, corpus: Corpus, X: sparse.csr_matrix, other: Any = None, refits: int = 0
 ) -> TopicSummary:
     """Summarise documents and their counts, with the labels that the commands show."""
-    titles = corpus.columns.get("title")
-    options = {"texts": corpus.texts, "titles": titles, "other": other, "refits": refits}
-    summary = describe(source.given, X, source.words, **options)
+    summary = describe(
+        source.given,
+        X,
+        source.words,
+        texts=corpus.texts,
+        titles=corpus.columns.get("title"),
+        other=other,
+        refits=refits,
+    )
     summary.labels.show(source.labels)
     return summary
 
@@ -68,18 +74,19 @@ def print_topics(source: Source, n_words: int) -> None:
     If known, the columns support (the share of runs that found the topic) and stability (how well
     it matches topics of other fits) are added.  Weak topics have a star; the reasons follow below.
     """
-    weak, stability = reasons(source), stability_of(source)
-    known = {} if source.support is None else {"support": source.support}
+    weak = reasons(source)
+    measures = {} if source.support is None else {"support": source.support}
+    stability = stability_of(source)
     if np.isfinite(stability).all():
-        known["stability"] = stability
-    print("  ".join(["topic", "share", *known, "words"]))
+        measures["stability"] = stability
+    print("  ".join(["topic", "share", *measures, "words"]))
     order = np.argsort(-source.sizes, kind="stable").tolist()
     for k in order:
-        start = f"{k:>5}{'*' if weak[k] else ' '} {source.sizes[k]:>5.1%}"
-        found = [f"{values[k]:>{len(name)}.2f}" for name, values in known.items()]
-        name = f"{source.named[k]}: " if k in source.named else ""
-        print("  ".join([start, *found, name + " ".join(source.top(k, n_words))]))
-    for name in known:
+        cells = [f"{k:>5}{'*' if weak[k] else ' '} {source.sizes[k]:>5.1%}"]
+        cells += [f"{values[k]:>{len(name)}.2f}" for name, values in measures.items()]
+        label = f"{source.named[k]}: " if k in source.named else ""
+        print("  ".join([*cells, label + " ".join(source.top(k, n_words))]))
+    for name in measures:
         print(LEGENDS[name])
     if any(weak):
         print(WEAK)
@@ -105,8 +112,9 @@ def read(chosen: argparse.Namespace) -> Corpus:
     """Read the documents that the options name, and report their number."""
     corpus = read_corpus(chosen)
     n_empty = sum(not text.strip() for text in corpus.texts or ())
+    documents = "1 document" if len(corpus) == 1 else f"{len(corpus):,} documents"
     note = f"; {n_empty:,} of them are empty" if n_empty else ""
-    say(chosen, f"read {len(corpus):,} document{'s' * (len(corpus) != 1)} from {chosen.path}{note}")
+    say(chosen, f"read {documents} from {chosen.path}{note}")
     return corpus
 
 
@@ -121,20 +129,28 @@ def label(chosen: argparse.Namespace) -> None:
     if chosen.output is not None and chosen.output.endswith(".h5ad"):
         _annotate(source, corpus, X, chosen)
         return
-    known = np.asarray(X.sum(axis=1)).ravel() > 0
+    has_words = np.asarray(X.sum(axis=1)).ravel() > 0
     table = io.StringIO(newline="")
     writer = csv.writer(table, lineterminator="\n")
-    more = [f"share_{k}" for k in range(len(source.labels))] if chosen.shares else []
-    writer.writerow(["document", "topic", "label", "share", *more])
+    header = ["document", "topic", "label", "share"]
+    if chosen.shares:
+        header += [f"share_{k}" for k in range(len(source.labels))]
+    writer.writerow(header)
     names = corpus.columns.get("name", range(len(corpus)))
-    rows = source.transform(X)
-    clusters = source.clusters(X, rows).tolist()
-    for name, row, topic, is_known in zip(names, rows, clusters, known.tolist(), strict=True):
-        found = [topic, source.labels[topic], f"{row[topic]:.4f}"] if is_known else [""] * 3
-        writer.writerow([name, *found, *(f"{share:.4f}" for share in row[: len(more)])])
-    if not known.all():
-        n = int((~known).sum())
-        say(chosen, f"{n:,} documents contain no word of the model and are in no topic")
+    shares = source.transform(X)
+    topics = source.clusters(X, shares).tolist()
+    for name, row, topic, has_topic in zip(names, shares, topics, has_words.tolist(), strict=True):
+        cells = [name, "", "", ""]
+        if has_topic:
+            cells[1:] = [topic, source.labels[topic], f"{row[topic]:.4f}"]
+        if chosen.shares:
+            cells += [f"{share:.4f}" for share in row]
+        writer.writerow(cells)
+    if not has_words.all():
+        say(
+            chosen,
+            f"{(~has_words).sum():,} documents contain no word of the model and are in no topic",
+        )
     if chosen.output is None:
         sys.stdout.write(table.getvalue())
         return
@@ -148,9 +164,9 @@ def _annotate(
 ) -> None:
     """Write an AnnData with the results, which is the AnnData that was read or a new one."""
     anndata = import_optional("anndata", "Writing a .h5ad file")
-    given = anndata.read_h5ad(chosen.path) if chosen.path.endswith(".h5ad") else None
-    adata = described(source, corpus, X).to_anndata(given)
-    if given is None and "name" in corpus.columns:
+    cells = anndata.read_h5ad(chosen.path) if chosen.path.endswith(".h5ad") else None
+    adata = described(source, corpus, X).to_anndata(cells)
+    if cells is None and "name" in corpus.columns:
         adata.obs_names = corpus.columns["name"]
     with replacing(Path(os.path.realpath(chosen.output))) as partial:
         adata.write_h5ad(partial)
@@ -161,20 +177,23 @@ def show(chosen: argparse.Namespace) -> None:
     """Print the topics of a model, or one of them."""
     source = read_topics(chosen.model)
     if chosen.topic is not None:
-        k, n_topics = chosen.topic, len(source.labels)
+        k = chosen.topic
+        n_topics = len(source.labels)
         if k >= n_topics:
             raise ValueError(
                 f"--topic must be a topic of {chosen.model!r}, from 0 to {n_topics - 1}. Got {k}."
             )
-        found = "" if source.support is None else f", support {source.support[k]:.2f}"
-        print(f"topic {k}: {source.labels[k]} ({source.sizes[k]:.1%} of the words{found})")
+        support = "" if source.support is None else f", support {source.support[k]:.2f}"
+        print(f"topic {k}: {source.labels[k]} ({source.sizes[k]:.1%} of the words{support})")
         if reason := reasons(source)[k]:
             print(f"weak: {reason}")
-        columns, topic = source.columns(k, chosen.words or 20), source.topics[k]
-        for column in columns[np.argsort(-topic[columns], kind="stable")]:
-            print(f"{topic[column]:>8.2%}  {source.words[column]}")
+        probabilities = source.topics[k]
+        columns = source.columns(k, chosen.words or 20)
+        for column in columns[np.argsort(-probabilities[columns], kind="stable")]:
+            print(f"{probabilities[column]:>8.2%}  {source.words[column]}")
         return
-    facts, kind = source.facts, type(source.given).__name__
+    facts = source.facts
+    kind = type(source.given).__name__
     print(f"{kind}: {len(source.labels)} topics, {len(source.words):,} words")
     print(f"checksum of the topics: {topic_checksum(source.model)}")
     if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
@@ -186,11 +205,12 @@ def show(chosen: argparse.Namespace) -> None:
 
 def label_topics(chosen: argparse.Namespace) -> None:
     """Set labels of topics in the file of a model, and print the topics."""
-    source, labels = read_topics(chosen.model), {}
+    source = read_topics(chosen.model)
     if source.count is None:
         raise ValueError(
             f"{chosen.model!r} was fitted without a vocabulary, so its topics cannot have labels."
         )
+    labels = {}
     for text in chosen.assignment:
         topic, equals, name = text.partition("=")
         if not equals or not topic.strip().isdecimal():
@@ -204,23 +224,36 @@ def label_topics(chosen: argparse.Namespace) -> None:
 
 def compare(chosen: argparse.Namespace) -> None:
     """Match the topics of two models, and print how similar they are."""
-    paths = chosen.model, chosen.other
-    first, second = map(read_topics, paths)
-    _, mine, yours = np.intersect1d(first.words, second.words, return_indices=True)
-    if not len(mine):
-        raise ValueError(f"The models {paths[0]!r} and {paths[1]!r} have no word in common.")
-    matches = list(zip(*pairs(first.topics[:, mine], second.topics[:, yours]), strict=True))
-    n_words = (len(first.words), len(second.words))
-    if len(mine) < max(n_words):
-        print(f"{len(mine):,} of {n_words[0]:,} and {n_words[1]:,} words are in both models")
-    width = max(len(" ".join(first.top(k, chosen.words))) for k, *_ in matches)
-    print("similarity  topic  words" + " " * max(1, width - 3) + "topic  words")
-    for k, m, cosine in sorted(matches, key=lambda match: -match[2]):
-        words, others = " ".join(first.top(k, chosen.words)), " ".join(second.top(m, chosen.words))
-        print(f"{cosine:>10.2f}  {k:>5}  {words:<{width}}  {m:>5}  {others}")
-    for place, (source, path) in enumerate(zip((first, second), paths, strict=True)):
-        for k in sorted({*range(len(source.sizes))} - {match[place] for match in matches}):
-            words = " ".join(source.top(k, chosen.words))
-            print(f"{'':>10}  {k:>5}  {words}  only in {path!r}")
-    mean = sum(match[2] for match in matches) / max(len(first.sizes), len(second.sizes))
+    first = read_topics(chosen.model)
+    second = read_topics(chosen.other)
+    _, first_columns, second_columns = np.intersect1d(
+        first.words, second.words, return_indices=True
+    )
+    if not len(first_columns):
+        raise ValueError(
+            f"The models {chosen.model!r} and {chosen.other!r} have no word in common."
+        )
+    if len(first_columns) < max(len(first.words), len(second.words)):
+        print(
+            f"{len(first_columns):,} of {len(first.words):,} and {len(second.words):,} words are "
+            "in both models"
+        )
+    rows, columns, cosines = pairs(first.topics[:, first_columns], second.topics[:, second_columns])
+    first_words = [" ".join(first.top(k, chosen.words)) for k in range(len(first.sizes))]
+    second_words = [" ".join(second.top(k, chosen.words)) for k in range(len(second.sizes))]
+    width = max(len(first_words[k]) for k in rows)
+    print(f"similarity  topic  {'words':<{max(6, width + 2)}}topic  words")
+    for match in np.argsort(-cosines, kind="stable"):
+        k = rows[match]
+        m = columns[match]
+        print(
+            f"{cosines[match]:>10.2f}  {k:>5}  {first_words[k]:<{width}}  {m:>5}  {second_words[m]}"
+        )
+    for words, matched, path in (
+        (first_words, rows, chosen.model),
+        (second_words, columns, chosen.other),
+    ):
+        for k in sorted({*range(len(words))} - {*matched}):
+            print(f"{'':>10}  {k:>5}  {words[k]}  only in {path!r}")
+    mean = cosines.sum() / max(len(first_words), len(second_words))
     print(f"stability (mean similarity, 1 if both models have the same topics): {mean:.2f}")

@@ -27,22 +27,25 @@ DATES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 
 def paper(chosen: argparse.Namespace) -> None:
     """Write tables as .csv and .tex, figures as .pdf, and a paragraph on methods."""
-    import_optional(
-        "pandas", "annealvi paper", "matplotlib", *["formulaic"] * (chosen.formula is not None)
-    )
+    libraries = ["matplotlib"]
+    if chosen.formula is not None:
+        libraries.append("formulaic")
+    import_optional("pandas", "annealvi paper", *libraries)
     folder = Path(chosen.folder)
     if not folder.parent.is_dir() or (folder.exists() and not folder.is_dir()):
         raise OSError(f"--folder: {chosen.folder!r} must be a folder whose parent folder exists.")
-    source, corpus = read_topics(chosen.model), read(chosen)
-    n_refits, covariates = chosen.refits, _covariates(corpus.table)
+    source = read_topics(chosen.model)
+    corpus = read(chosen)
+    covariates = _covariates(corpus.table)
     if chosen.formula is not None:  # checks the formula before the refits
         estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
-    if n_refits:
+    if chosen.refits:
         say(
-            chosen, f"fitting {n_refits} more models, for intervals that allow for uncertain topics"
+            chosen,
+            f"fitting {chosen.refits} more models, for intervals that allow for uncertain topics",
         )
     X = counts_of(source, corpus, repr(chosen.model))
-    summary = described(source, corpus, X, refits=n_refits)
+    summary = described(source, corpus, X, refits=chosen.refits)
     table = summary.table.sort_values("share", ascending=False, kind="stable")
     trust = summary.trust.loc[table.index].dropna(axis=1, how="all")
     tables = {
@@ -53,35 +56,37 @@ def paper(chosen: argparse.Namespace) -> None:
         "topics": lambda: plot.plot_topic_words(summary),
         "map": lambda: plot.plot_topic_map(summary),
     }
-    times, groups = corpus.columns.get("time"), corpus.columns.get("group")
+    groups = corpus.columns.get("group")
     if groups is not None:
-        by = summary.by_group(groups)
-        tables["by_group"] = by, _across(by, by.index)
+        by_group = summary.by_group(groups)
+        tables["by_group"] = (by_group, _across(by_group, by_group.index))
         figures["by_group"] = lambda: plot.plot_topics_by_group(summary, groups)
+    times = corpus.columns.get("time")
     if times is not None:
-        over = summary.over_time(times, chosen.freq)
-        dates = (over.index.strftime(form) for form in DATES)
+        over_time = summary.over_time(times, chosen.freq)
+        dates = (over_time.index.strftime(form) for form in DATES)
         names = next(names for names in dates if names.is_unique or len(names[0]) == 19)
-        tables["over_time"] = over, _across(over, names)
+        tables["over_time"] = (over_time, _across(over_time, names))
         figures["over_time"] = lambda: plot.plot_topics_over_time(summary, times, freq=chosen.freq)
     if chosen.formula is not None:
         effects = summary.effects(chosen.formula, covariates)
-        tables["effects"] = effects.table, effects.table[list(OF_EFFECTS)]
+        tables["effects"] = (effects.table, effects.table[list(OF_EFFECTS)])
         for name in effects.covariates:
             file = "effects_" + re.sub(r"\W+", "_", name)
             figures[file] = functools.partial(plot.plot_effects, effects, name)
-            if len(values := effects.values(name)) == 2:
-                more = effects.contrast({name: values[1]}, {name: values[0]})
-                more = more.sort_values(
+            values = effects.values(name)
+            if len(values) == 2:
+                contrast = effects.contrast({name: values[1]}, {name: values[0]})
+                contrast = contrast.sort_values(
                     "estimate", ascending=False, kind="stable", ignore_index=True
                 )
-                what = f"{values[1]} minus {values[0]}"
-                short = more.rename(columns={"estimate": what})
-                tables[file] = more, short[["label", what, *OF_EFFECTS[3:]]]
+                difference = f"{values[1]} minus {values[0]}"
+                renamed = contrast.rename(columns={"estimate": difference})
+                tables[file] = (contrast, renamed[["label", difference, *OF_EFFECTS[3:]]])
     folder.mkdir(exist_ok=True)
-    for name, (full, short) in tables.items():
+    for name, (full, in_latex) in tables.items():
         write_table(full, folder / f"{name}.csv")
-        write_table(short, folder / f"{name}.tex")
+        write_table(in_latex, folder / f"{name}.tex")
     for name, draw in figures.items():
         _save(draw(), folder / f"{name}.pdf")
     with replacing(folder / "methods.txt") as partial:
@@ -113,6 +118,5 @@ def _save(axes: Any, path: Path) -> None:
     """Write a figure without a time stamp, so that equal figures result in equal files."""
     figure = np.ravel(axes)[0].figure
     with replacing(path) as partial:
-        metadata = {"CreationDate": None}
-        figure.savefig(partial, format="pdf", bbox_inches="tight", metadata=metadata)
+        figure.savefig(partial, format="pdf", bbox_inches="tight", metadata={"CreationDate": None})
     import_optional("matplotlib.pyplot", "annealvi paper").close(figure)

@@ -10,7 +10,7 @@ from annealvi.corpus.mallet import (
     read_mallet_topic_keys,
     read_mallet_weights,
 )
-from annealvi.corpus.mapped import write
+from annealvi.corpus.mapped import write_corpus
 from annealvi.corpus.streams import (
     stream_gensim,
     stream_lda_c,
@@ -35,5 +35,5 @@ __all__ = [
     "stream_texts",
     "stream_uci",
     "to_gensim",
-    "write",
+    "write_corpus",
 ]

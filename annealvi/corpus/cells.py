@@ -20,15 +20,18 @@ from sklearn.utils import Bunch
 
 from annealvi._optional import import_optional
 from annealvi.corpus.files import check_counts, naming, opened, read_lines
-from annealvi.corpus.mapped import DESCRIPTION, open_folder, write
+from annealvi.corpus.mapped import DESCRIPTION, open_folder, write_corpus
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 
 #: Files of a folder of 10x Genomics: the names of features, and the names of cells.
-FEATURES, BARCODES = ("features.tsv", "genes.tsv", "peaks.bed"), ("barcodes.tsv",)
+FEATURES = ("features.tsv", "genes.tsv", "peaks.bed")
+BARCODES = ("barcodes.tsv",)
 MATRIX = "matrix.mtx"
 #: Patterns of the names of cells and of genome regions, and the number of names that are checked.
-BARCODE, REGION, LOOKED_AT = re.compile("[ACGT]{10}"), re.compile(r"chr\w+[:_-]\d+"), 200
+BARCODE = re.compile("[ACGT]{10}")
+REGION = re.compile(r"chr\w+[:_-]\d+")
+LOOKED_AT = 200
 #: The number of entries that are read from a .h5ad file at a time.
 ENTRIES = 1 << 20
 #: The name of the counts in the attribute `raw` of an AnnData, which can have other genes than X.
@@ -47,8 +50,8 @@ def open_corpus(path: str | os.PathLike, *, layer: str | None = None) -> sparse.
     Parameters
     ----------
     path : path
-        A folder written by :func:`write`, or a file or folder that :func:`read_cells` can read.  Do
-        not change the files while the matrix is used.
+        A folder written by :func:`write_corpus`, or a file or folder that :func:`read_cells` can
+        read.  Do not change the files while the matrix is used.
     layer : str, default=None
         The layer of a .h5ad file; see :func:`read_cells`.
 
@@ -172,15 +175,18 @@ def has_names(path: Path) -> bool:
 def unique(names: Iterable[str]) -> NDArray:
     """Return names with a number added to repeated names, in the same way as AnnData."""
     names = [str(name) for name in names]
-    taken, numbers, found = set(names), dict[str, int](), []
+    taken = set(names)
+    numbers = dict[str, int]()
+    distinct = []
     for name in names:
         new = name
         while name in numbers and new in taken:
-            new, numbers[name] = f"{name}-{numbers[name]}", numbers[name] + 1
+            new = f"{name}-{numbers[name]}"
+            numbers[name] = numbers[name] + 1
         numbers.setdefault(name, 1)
         taken.add(new)
-        found.append(new)
-    return np.array(found, dtype=object)
+        distinct.append(new)
+    return np.array(distinct, dtype=object)
 
 
 def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
@@ -189,8 +195,8 @@ def _check_side(features: Iterable[str], documents: Iterable[str]) -> None:
         (features, BARCODE, "columns", "barcodes of cells"),
         (documents, REGION, "rows", "regions of a genome"),
     ):
-        some = [str(name) for name in list(names)[:LOOKED_AT]]
-        if 2 * sum(bool(pattern.search(name)) for name in some) > len(some):
+        first_names = [str(name) for name in list(names)[:LOOKED_AT]]
+        if 2 * sum(bool(pattern.search(name)) for name in first_names) > len(first_names):
             warn_user(
                 f"The names of the {what} look like {hint}. Rows must be cells, and columns must "
                 "be genes or regions. If they are not, pass the transpose, for example adata.T."
@@ -207,7 +213,8 @@ def _of_anndata(adata: Any, layer: str | None) -> tuple[Any, ...]:
         if not adata.is_view:
             return _of_h5ad(Path(adata.filename), layer)
         adata = adata.to_memory()
-    place, features = adata, adata.var_names
+    place = adata
+    features = adata.var_names
     if layer == RAW and layer not in adata.layers:
         place = adata.raw
         features = getattr(place, "var_names", None)
@@ -227,7 +234,8 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
         place = "raw/X" if is_raw else "X" if layer is None else f"layers/{layer}"
         if place not in file or "obs" not in file:
             raise _no_layer(layer, layers, "raw" in file)
-        obs, var = io.read_elem(file["obs"]), io.read_elem(file["raw/var" if is_raw else "var"])
+        obs = io.read_elem(file["obs"])
+        var = io.read_elem(file["raw/var" if is_raw else "var"])
         is_group = isinstance(file[place], h5py.Group)
         X = io.sparse_dataset(file[place]) if is_group else file[place]
         n_entries = file[place]["data"].shape[0] if is_group else X.size
@@ -242,9 +250,9 @@ def _of_h5ad(path: Path, layer: str | None) -> tuple[Any, ...]:
 
 
 def _no_layer(layer: str | None, layers: Iterable[str], has_raw: bool) -> BadParameter:
-    there = sorted({*layers, *([RAW] if has_raw else ())})
+    names = sorted({*layers, *([RAW] if has_raw else ())})
     none = "None, because there are no layers"
-    return BadParameter("layer", f"one of {there}" if there else none, layer)
+    return BadParameter("layer", f"one of {names}" if names else none, layer)
 
 
 def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
@@ -260,7 +268,7 @@ def _blocks(X: Any, n_entries: int) -> Iterator[sparse.csr_matrix]:
 def _mapped(blocks: Iterator[sparse.csr_matrix]) -> sparse.csr_matrix:
     """Write a matrix to deleted files, which remain on the disk as long as the matrix is used."""
     with TemporaryDirectory(prefix="annealvi-", ignore_cleanup_errors=True) as folder:
-        write(Path(folder) / "cells", blocks)
+        write_corpus(Path(folder) / "cells", blocks)
         return open_folder(Path(folder) / "cells")
 
 
@@ -295,7 +303,8 @@ def _of_mtx(path: Path) -> tuple[Any, ...]:
         # a path, because SciPy ends the process if a file opened by Python is damaged
         source = stream if isinstance(stream, GzipFile) else path
         X = check_counts(sparse.csr_matrix(mmread(source), dtype=np.float64))
-    features, documents = _names_beside(path, FEATURES), _names_beside(path, BARCODES)
+    features = _names_beside(path, FEATURES)
+    documents = _names_beside(path, BARCODES)
     shape = [None if names is None else len(names) for names in (documents, features)]
     as_it_is, transposed = (
         all(known in (None, n) for known, n in zip(shape, sides, strict=True))

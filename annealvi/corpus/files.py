@@ -30,13 +30,13 @@ def naming(path: str | os.PathLike, kind: str) -> Iterator[None]:
     """Add the name of the file to errors of a parser."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, ImportError):
         raise
     except Exception as error:  # each parser and each compression has its own errors
         if isinstance(error, OSError) and error.errno is not None:  # an error of the disk
             raise
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{os.fspath(path)!r} cannot be read as {kind}: {first}") from error
+        lines = (str(error).strip() or type(error).__name__).splitlines()
+        raise ValueError(f"{os.fspath(path)!r} cannot be read as {kind}: {lines[0]}") from error
 
 
 @contextmanager
@@ -62,17 +62,17 @@ def check_counts(X: sparse.csr_matrix, name: str = "counts") -> sparse.csr_matri
     return X
 
 
-def check_gaps(most: int, n: int, what: str) -> int:
-    """Return `most` + 1, the number of rows or columns; raise an error if `most` is much too large.
+def check_gaps(largest: int, n: int, what: str) -> int:
+    """Return `largest` + 1, the number of rows or columns; raise an error if it is much too large.
 
-    Readers make a row or column for each index up to `most`, even if the file does not use it.
+    Readers make a row or column for each index up to `largest`, even if the file does not use it.
     """
     limit = max(MOST_GAPS, 10 * n)
-    if most >= limit:
+    if largest >= limit:
         raise ValueError(
-            f"{what} must be less than {limit}. Got {most}. Count from 0 without large gaps."
+            f"{what} must be less than {limit}. Got {largest}. Count from 0 without large gaps."
         )
-    return most + 1
+    return largest + 1
 
 
 def read_vocabulary(
@@ -87,9 +87,10 @@ def read_vocabulary(
         while words and not words[-1]:
             words.pop()
         if len(words) < n_words or (exact and len(words) > n_words):
-            first = f" Its first line, {words[0]!r}, may be a header." if words else ""
-            first = first if len(words) > n_words else ""
-            raise ValueError(f"it has {len(words)} words, but the counts have {n_words}.{first}")
+            message = f"it has {len(words)} words, but the counts have {n_words}."
+            if len(words) > n_words:
+                message += f" Its first line, {words[0]!r}, may be a header."
+            raise ValueError(message)
     return np.array(words, dtype=object)
 
 
@@ -99,15 +100,17 @@ def read_npz(path: str | os.PathLike, what: str) -> tuple[sparse.csr_matrix, dic
     kind = np.asarray(arrays.pop("format", "csr")).astype(str).item()
     missing = [name for name in ("data", "indices", "indptr", "shape") if name not in arrays]
     if missing or kind not in ("csr", "csc"):
-        found = f"it has no arrays {missing}" if missing else f"its format is {kind!r}"
         raise ValueError(
-            f"The file {os.fspath(path)!r} does not contain any {what} in CSR or CSC: {found}."
+            f"The file {os.fspath(path)!r} does not contain any {what} in CSR or CSC: "
+            + (f"it has no arrays {missing}." if missing else f"its format is {kind!r}.")
         )
     try:
         shape = tuple(int(n) for n in arrays.pop("shape"))
-        parts = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
-        made = (sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(parts, shape=shape)
-        return check_counts(sound_csr(made, os.fspath(path)).astype(np.float64)), arrays
+        arrays_of_matrix = tuple(arrays.pop(name) for name in ("data", "indices", "indptr"))
+        matrix = (sparse.csr_matrix if kind == "csr" else sparse.csc_matrix)(
+            arrays_of_matrix, shape=shape
+        )
+        return check_counts(sound_csr(matrix, os.fspath(path)).astype(np.float64)), arrays
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
             f"The file {os.fspath(path)!r} does not contain any {what}, because its arrays "
@@ -168,18 +171,19 @@ def triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the entries of a matrix in parts: document and word, counted from 0, and count."""
-    lines, n_read = (line for line in stream if line.strip()), 0
+    lines = (line for line in stream if line.strip())
+    n_read = 0
     while chunk := list(islice(lines, LINES)):
         entries = np.loadtxt(chunk, comments=None, ndmin=2)
         if entries.shape[1] != 3:
             raise ValueError(
                 f"each line must be three numbers (document, word, count). Got {entries.shape[1]}."
             )
-        for what, numbers, most in zip(("Documents", "Words"), entries.T, shape, strict=False):
-            wrong = ~((numbers >= 1) & (numbers <= most) & (numbers == np.floor(numbers)))
+        for what, numbers, size in zip(("Documents", "Words"), entries.T, shape, strict=False):
+            wrong = ~((numbers >= 1) & (numbers <= size) & (numbers == np.floor(numbers)))
             if wrong.any():
                 raise ValueError(
-                    f"{what} must be numbered from 1 to {most}. Got {numbers[wrong][0]:g}."
+                    f"{what} must be numbered from 1 to {size}. Got {numbers[wrong][0]:g}."
                 )
         n_read += len(entries)
         yield entries - [1, 1, 0]
@@ -248,9 +252,10 @@ def parse_lda_c(content: bytes, n_words: int | None = None, first: int = 0) -> s
     wrong = np.flatnonzero(np.diff(X.indptr) != n_different)
     if len(wrong):
         row = int(wrong[0])
+        n_words_of_row = X.indptr[row + 1] - X.indptr[row]
         raise ValueError(
             f"the line of document {first + row} begins with {n_different[row]:g}, so it must have "
-            f"{n_different[row]:g} different words. Got {X.indptr[row + 1] - X.indptr[row]} words."
+            f"{n_different[row]:g} different words. Got {n_words_of_row} words."
         )
     return check_counts(sparse.csr_matrix(X))
 

@@ -79,13 +79,13 @@ def counts_of(corpus: Iterable[Any], n_words: int | None) -> sparse.csr_matrix:
             )
         documents.append(pairs.reshape(-1, 2))
     ids, counts = np.concatenate([*documents, np.empty((0, 2))]).T
-    most = MOST_WORDS if n_words is None else n_words
-    wrong = ~((ids >= 0) & (ids < most) & (ids == np.floor(ids)))
+    limit = MOST_WORDS if n_words is None else n_words
+    wrong = ~((ids >= 0) & (ids < limit) & (ids == np.floor(ids)))
     if wrong.any():
-        of = "" if n_words is None else ", the number of words"
         raise ValueError(
-            f"Ids in 'corpus' must be integers >= 0 and less than {most}{of}. "
-            f"Got {ids[wrong][0]:g}."
+            f"Ids in 'corpus' must be integers >= 0 and less than {limit}"
+            + ("" if n_words is None else ", the number of words")
+            + f". Got {ids[wrong][0]:g}."
         )
     indptr = np.cumsum([0, *map(len, documents)])
     shape = (len(documents), int(ids.max(initial=-1)) + 1 if n_words is None else n_words)
@@ -143,10 +143,10 @@ def to_gensim(X: Any, feature_names: ArrayLike) -> tuple[list[list[tuple[int, fl
 def words_of(dictionary: Mapping[int, str]) -> np.ndarray:
     """Return words in the order of their ids; an id without a word is represented by itself."""
     try:
-        found = {int(number): dictionary[number] for number in dictionary}
+        word_of_id = {int(number): dictionary[number] for number in dictionary}
     except (TypeError, ValueError) as error:
         raise ValueError(f"Ids in 'dictionary' must be integers >= 0. {error}.") from error
-    if min(found, default=0) < 0:
-        raise ValueError(f"Ids in 'dictionary' must be >= 0. Got {min(found)}.")
-    size = check_gaps(max(found, default=-1), len(found), "Ids in 'dictionary'")
-    return np.array([str(found.get(number, number)) for number in range(size)], dtype=object)
+    if min(word_of_id, default=0) < 0:
+        raise ValueError(f"Ids in 'dictionary' must be >= 0. Got {min(word_of_id)}.")
+    size = check_gaps(max(word_of_id, default=-1), len(word_of_id), "Ids in 'dictionary'")
+    return np.array([str(word_of_id.get(number, number)) for number in range(size)], dtype=object)

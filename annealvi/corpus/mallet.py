@@ -55,7 +55,8 @@ def read_mallet_state(path: str | os.PathLike) -> Bunch:
         head = stream.readline().split()
         if head != b"#doc source pos typeindex type topic".split():
             raise ValueError("its first line must be '#doc source pos typeindex type topic'.")
-        alpha, beta = _prior(stream, b"#alpha"), float(_prior(stream, b"#beta")[0])
+        alpha = _prior(stream, b"#alpha")
+        beta = float(_prior(stream, b"#beta")[0])
         tokens = []
         for number, line in enumerate(stream, start=4):
             if line.strip():
@@ -146,7 +147,7 @@ def read_mallet_doc_topics(path: str | os.PathLike) -> Bunch:
         rows = [line.rstrip().split("\t") for line in read_lines(stream) if line[0] != "#"]
         if not any(row[2:] for row in rows):
             raise ValueError("the file contains no documents.")
-        in_pairs = all(part.isdigit() for row in rows for part in row[2::2])
+        in_pairs = all(cell.isdigit() for row in rows for cell in row[2::2])
         values = _of_pairs(rows) if in_pairs else np.array([row[2:] for row in rows], np.float64)
         if not in_pairs and not np.allclose(values.sum(axis=1), 1, atol=1e-3):
             raise ValueError(
@@ -167,14 +168,15 @@ def _of_pairs(rows: list[list[str]]) -> NDArray[np.float64]:
     n_topics = 1 + max(int(topic) for row in rows for topic in row[2::2])
     n_topics = check_gaps(n_topics - 1, sum(map(len, rows)), "topic numbers")
     values = np.zeros((len(rows), n_topics))
-    for own, (number, name, *parts) in zip(values, rows, strict=True):
-        topics, shares = list(map(int, parts[::2])), np.array(parts[1::2], dtype=np.float64)
+    for proportions, (number, name, *cells) in zip(values, rows, strict=True):
+        topics = list(map(int, cells[::2]))
+        shares = np.array(cells[1::2], dtype=np.float64)
         if len(topics) != len(shares) or len(set(topics)) < len(topics) or shares.sum() > 1.001:
             raise ValueError(
                 f"document {number}, {name!r}, must contain pairs of a topic and its proportion. "
                 "All topics must differ, and the proportions must sum to at most 1."
             )
-        own[topics] = shares
+        proportions[topics] = shares
     return values
 
 
@@ -210,8 +212,8 @@ def read_mallet_topic_keys(path: str | os.PathLike) -> Bunch:
 
 def _prior(stream: IO[bytes], name: bytes) -> NDArray[np.float64]:
     """Read the numbers of a line such as ``#alpha : 0.1 0.2``."""
-    found, _, *numbers = stream.readline().split()
-    if found != name or not numbers:
+    head, _, *numbers = stream.readline().split()
+    if head != name or not numbers:
         raise ValueError("lines 2 and 3 must begin with '#alpha' and '#beta', and contain numbers.")
     prior = np.array(numbers, dtype=np.float64)
     if not np.all((prior > 0) & np.isfinite(prior)):

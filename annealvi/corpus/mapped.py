@@ -24,7 +24,10 @@ from annealvi.matrices import check_csr, sound_csr
 
 #: The version of the format, which is stored in the description.
 FORMAT = 1
-DESCRIPTION, DATA, INDICES, INDPTR = "corpus.json", "data.npy", "indices.npy", "indptr.npy"
+DESCRIPTION = "corpus.json"
+DATA = "data.npy"
+INDICES = "indices.npy"
+INDPTR = "indptr.npy"
 DESCRIBED = Schema(
     format=Integer(FORMAT, FORMAT), shape=Listed(Integer()), dtype=Text("float32", "float64")
 )
@@ -34,7 +37,7 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 @validated(dtype=[StrOptions({"float32", "float64"})])
-def write(
+def write_corpus(
     path: str | os.PathLike,
     blocks: Iterable[Any],
     *,
@@ -81,8 +84,9 @@ def write(
     >>> from annealvi.datasets import load_arxiv_abstracts
     >>> X = load_arxiv_abstracts().data
     >>> with TemporaryDirectory() as folder:
-    ...     corpus.write(Path(folder) / "arxiv", (X[i : i + 100] for i in range(0, 1000, 100)))
-    ...     lda = TemperedLDA(5, random_state=0).fit(corpus.open_corpus(Path(folder) / "arxiv"))
+    ...     path = Path(folder) / "arxiv"
+    ...     corpus.write_corpus(path, (X[i : i + 100] for i in range(0, 1000, 100)))
+    ...     lda = TemperedLDA(5, random_state=0).fit(corpus.open_corpus(path))
     >>> lda.components_.shape == (5, X.shape[1])
     True
     """
@@ -97,7 +101,7 @@ def write(
 
 
 def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
-    """Open a corpus that :func:`write` has written; its arrays are views of mapped files."""
+    """Open a corpus that :func:`write_corpus` has written; its arrays are views of mapped files."""
     folder = Path(path)
     shape, dtype = _described(folder)
     indptr = _mapped(folder, INDPTR, (np.int32, np.int64), shape[0] + 1)
@@ -113,7 +117,8 @@ def open_folder(path: str | os.PathLike) -> sparse.csr_matrix:
 
 
 def _write(folder: Path, blocks: Iterable[Any], dtype: np.dtype) -> None:
-    shape, lengths = None, [np.zeros(1, np.int64)]
+    shape = None
+    lengths = [np.zeros(1, np.int64)]
     with (
         closing(_Appended(folder / DATA, dtype)) as all_data,
         closing(_Appended(folder / INDICES, np.dtype(np.int32))) as all_indices,
@@ -156,7 +161,8 @@ class _Appended:
     """A NumPy file with one array, to which numbers are appended."""
 
     def __init__(self, path: Path, dtype: np.dtype) -> None:
-        self.dtype, self.length = dtype, 0
+        self.dtype = dtype
+        self.length = 0
         self._file: IO[bytes] = path.open("wb")
         self._write_header()  # NumPy reserves space in it for a larger length
 
@@ -219,8 +225,8 @@ def _described(folder: Path) -> tuple[tuple[int, int], np.dtype]:
         text = (folder / DESCRIPTION).read_bytes()
     except (NotADirectoryError, FileNotFoundError) as error:
         raise FileNotFoundError(
-            f"There is no corpus at {name!r}. A corpus is a folder that annealvi.corpus.write has "
-            f"written, with a file {DESCRIPTION}."
+            f"There is no corpus at {name!r}. A corpus is a folder that "
+            f"annealvi.corpus.write_corpus has written, with a file {DESCRIPTION}."
         ) from error
     try:
         described = DESCRIBED.load(json.loads(text))
@@ -239,14 +245,15 @@ def _mapped(folder: Path, file: str, dtypes: Iterable[Any], length: int) -> NDAr
         raise FileNotFoundError(f"The corpus in {os.fspath(folder)!r} has no file {file}.")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-        found = f"shape {array.shape} and dtype {array.dtype}"
     except Exception as error:  # a damaged header can cause many kinds of errors
         raise ValueError(
             f"The file {os.fspath(path)!r} is not a NumPy file, or it is incomplete."
         ) from error
-    if array.dtype not in [np.dtype(allowed) for allowed in dtypes] or array.shape != (length,):
-        allowed = " or ".join(np.dtype(allowed).name for allowed in dtypes)
+    allowed = [np.dtype(dtype) for dtype in dtypes]
+    if array.dtype not in allowed or array.shape != (length,):
         raise ValueError(
-            f"{os.fspath(path)!r} must contain {length} numbers of dtype {allowed}. Got {found}."
+            f"{os.fspath(path)!r} must contain {length} numbers of dtype "
+            f"{' or '.join(dtype.name for dtype in allowed)}. "
+            f"Got shape {array.shape} and dtype {array.dtype}."
         )
     return np.asarray(array)

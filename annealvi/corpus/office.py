@@ -45,7 +45,7 @@ def read_zip(path: str | os.PathLike, encoding: str = "utf-8") -> dict[str, list
     with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
             inside = PurePosixPath(name)
-            if name.endswith("/") or any(part.startswith(NO_DOCUMENT) for part in inside.parts):
+            if name.endswith("/") or any(step.startswith(NO_DOCUMENT) for step in inside.parts):
                 continue
             with archive.open(name) as file:
                 if inside.suffix.lower() == ".docx":

@@ -1,7 +1,8 @@
 """Readers that yield a corpus in blocks of documents, for data that are larger than memory.
 
 Each function yields CSR matrices of consecutive documents, all with the same words as columns.
-Pass the result to :func:`annealvi.corpus.write` to store it, or pass each block to `partial_fit`.
+Pass the result to :func:`annealvi.corpus.write_corpus` to store it, or pass each block to
+`partial_fit`.
 """
 
 from __future__ import annotations
@@ -193,12 +194,12 @@ def stream_gensim(
 
 
 @validated(vectorizer=[HasMethods("transform")], block_size=COUNT)
-def stream_texts(texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLOCK) -> Blocks:
+def stream_texts(documents: Iterable[Any], vectorizer: Any, *, block_size: int = BLOCK) -> Blocks:
     """Count the words of texts in blocks of documents.
 
     Parameters
     ----------
-    texts : iterable of str
+    documents : iterable of str
         Texts, or other items that the vectorizer accepts.  The iterable is read once.
     vectorizer : estimator
         Either a fitted vectorizer, for example fitted to a sample of the texts, or a vectorizer
@@ -217,7 +218,7 @@ def stream_texts(texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLO
     sklearn.exceptions.NotFittedError
         If the vectorizer must be fitted but is not fitted.
     TypeError
-        If `texts` is not an iterable, is a single str, or contains an item that the vectorizer
+        If `documents` is not an iterable, is a single str, or contains an item that the vectorizer
         does not accept.
 
     Examples
@@ -228,17 +229,17 @@ def stream_texts(texts: Iterable[Any], vectorizer: Any, *, block_size: int = BLO
     >>> [block.toarray().tolist() for block in stream_texts(["a star", "a gene"], counter)]
     [[[0, 1], [1, 0]]]
     """
-    if isinstance(texts, str | bytes):
-        raise TypeError("'texts' must be an iterable of texts. Got a single text.")
+    if isinstance(documents, str | bytes):
+        raise TypeError("'documents' must be an iterable of texts. Got a single text.")
     if getattr(vectorizer, "vocabulary", None) is None:
         check_is_fitted(vectorizer)
-    for some in _chunks(texts, block_size, "texts"):
+    for chunk in _chunks(documents, block_size, "documents"):
         try:
-            counts = vectorizer.transform(some)
+            counts = vectorizer.transform(chunk)
         except AttributeError as error:  # raised by a text that is not a str
-            kinds = ", ".join(sorted({type(text).__name__ for text in some}))
             raise TypeError(
-                f"The items of 'texts' must be objects that the vectorizer accepts. Got {kinds}."
+                "The items of 'documents' must be objects that the vectorizer accepts. "
+                f"Got {', '.join(sorted({type(text).__name__ for text in chunk}))}."
             ) from error
         yield sparse.csr_matrix(counts)
 
@@ -268,7 +269,8 @@ def _documents(stream: IO[bytes], n_words: int | None, block_size: int) -> Block
 def _from_triples(
     stream: IO[bytes], shape: tuple[int, int], n_entries: int, block_size: int
 ) -> Blocks:
-    first, left = 0, np.empty((0, 3))  # the first document of the next block, and its entries
+    first = 0
+    left = np.empty((0, 3))  # the first document of the next block, and its entries
     # an additional entry after the last document, so that the loop yields the last block
     for entries in chain(triples(stream, shape, n_entries), [np.array([[shape[0], 0, 0]])]):
         left = np.concatenate([left, entries])
@@ -280,4 +282,5 @@ def _from_triples(
             size = min(block_size, shape[0] - first)
             end = int(np.searchsorted(left[:, 0], first + size))
             yield matrix_of(left[:end] - [first, 0, 0], (size, shape[1]))
-            left, first = left[end:], first + size
+            left = left[end:]
+            first = first + size

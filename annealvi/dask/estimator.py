@@ -16,7 +16,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.checks import Interval, as_array, check_flag, check_width, checked, n_threads
 from annealvi.corpus.cells import open_corpus
 from annealvi.dask.sources import are_partitions, as_engine, is_array, sources_of
@@ -55,7 +55,7 @@ class TemperedLDA(LocalLDA):
         The client whose workers are used.  None means the current client.  Instead you can pass an
         engine of :mod:`annealvi.scale.engines`, which fits the shards, for example in this process.
     checkpoint : path, default=None
-        A file to which a :class:`annealvi.checkpoint.Checkpoint` is written every minute.  If the
+        A file to which a :class:`annealvi.callbacks.Checkpoint` is written every minute.  If the
         file exists when `fit` begins, `fit` resumes from it, with any number of workers.
     shard_size : int, default=None
         Number of documents in a shard, which a worker fits on all of its threads.  None means
@@ -100,8 +100,8 @@ class TemperedLDA(LocalLDA):
         ----------
         X : dask array, or list of Delayed objects, futures or paths; or documents in memory
             The blocks of an array, or the items of a list, must be CSR matrices with a column for
-            each word.  A path is a folder that :func:`annealvi.corpus.write` wrote and that workers
-            can open.  Documents in memory are fitted in this process, without a client.
+            each word.  A path is a folder that :func:`annealvi.corpus.write_corpus` wrote and that
+            workers can open.  Documents in memory are fitted in this process, without a client.
         y : Ignored
         resume : path, optional
             A checkpoint from which the fit is resumed; by default `checkpoint`, if the file exists.

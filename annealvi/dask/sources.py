@@ -41,7 +41,7 @@ def sources_of(X: Any) -> list[Any]:
             "futures",
             X,
             "Use annealvi.TemperedLDA for documents in memory, or write them to disk with "
-            "annealvi.corpus.write.",
+            "annealvi.corpus.write_corpus.",
         )
     return list(X)
 

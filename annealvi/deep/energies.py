@@ -102,8 +102,8 @@ def _arcs(z: Tensor) -> Tensor:
 def _three_arcs(z: Tensor) -> Tensor:
     x, y = z.unbind(-1)
     ring = _square((z**2).sum(dim=-1) / 4 - 2.0, 0.5)
-    parts = (_square(x - 2.0, 0.6), _square(torch.sin(x), 0.5), _square(x + y + 2.5, 0.6))
-    return ring + torch.logsumexp(torch.stack(parts), dim=0)
+    arcs = (_square(x - 2.0, 0.6), _square(torch.sin(x), 0.5), _square(x + y + 2.5, 0.6))
+    return ring + torch.logsumexp(torch.stack(arcs), dim=0)
 
 
 def _ellipse(z: Tensor) -> Tensor:
@@ -120,20 +120,25 @@ def _four_modes(z: Tensor) -> Tensor:
     means = torch.tensor(_MODES, dtype=z.dtype, device=z.device)
     weights = torch.tensor(_WEIGHTS, dtype=z.dtype, device=z.device)
     squares = ((z.unsqueeze(-2) - means) ** 2).sum(dim=-1)
-    log_parts = weights.log() - 0.5 * squares / _VARIANCE - math.log(2 * math.pi * _VARIANCE)
-    return torch.logsumexp(log_parts, dim=-1)
+    log_densities = weights.log() - 0.5 * squares / _VARIANCE - math.log(2 * math.pi * _VARIANCE)
+    return torch.logsumexp(log_densities, dim=-1)
 
 
 def _wave(z: Tensor) -> Tensor:
-    x, y = z.unbind(-1)
-    return _square(y - torch.sin(0.5 * math.pi * x), 0.4) - 0.1 * x**2
+    return _square(_above_sine(z), 0.4) - 0.1 * z[..., 0] ** 2
 
 
 def _split_wave(z: Tensor) -> Tensor:
-    x, y = z.unbind(-1)
-    above = y - torch.sin(0.5 * math.pi * x)
+    x = z[..., 0]
+    above = _above_sine(z)
     below = above + 3.0 * torch.exp(-0.5 * (x - 2.0) ** 2)
     return torch.logaddexp(_square(above, 0.35), _square(below, 0.35)) - 0.05 * x**2
+
+
+def _above_sine(z: Tensor) -> Tensor:
+    """Return y - sin(pi x / 2)."""
+    x, y = z.unbind(-1)
+    return y - torch.sin(0.5 * math.pi * x)
 
 
 #: The six energies of the paper, by their letters.

@@ -26,10 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
+from annealvi.callbacks import ProgressBar
 from annealvi.checks import COUNT, Interval, check_count, checked, unchanged_on_error
 from annealvi.deep.objectives import importance_weighted
 from annealvi.deep.penalties import ProximityLike, ProximityPenalty, RunningPenalty, as_penalty
-from annealvi.deep.training import Noise, Objective, Outcome, Training, as_rows, numbers, tensors_of
+from annealvi.deep.training import Noise, Objective, Outcome, Trainer, as_rows, numbers, tensors_of
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import (
     Field,
@@ -46,7 +47,6 @@ from annealvi.inference import Callbacks, Monitor, Run
 from annealvi.inference.callbacks import CallbackSupport, Tasks
 from annealvi.inference.runs import read_checkpoint, write_checkpoint
 from annealvi.matrices import check_matrix, digest
-from annealvi.progress import ProgressBar
 from annealvi.schedules import Linear, Schedule
 from annealvi.temperature import Temperature, as_temperature
 from annealvi.threads import writing
@@ -106,13 +106,13 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
         resume: str | os.PathLike | None,
         *,
         penalty: RunningPenalty | None = None,
-        given: tuple[Any, Any] = (None, None),  # the user's X and y, for scikit-learn's callbacks
+        X_and_y: tuple[Any, Any] = (None, None),  # the user's, for scikit-learn's callbacks
     ) -> Self:
         """Train a new network, or continue the training of a saved one."""
         device = as_device(self.device)
         others: tuple[Any, ...] = (ProgressBar(),) if self.verbose else ()
         if "_skl_callbacks" in vars(self):  # scikit-learn's own, set by `set_callbacks`
-            others += (Tasks(self, self._init_callback_context, *given, self._fit_so_far),)
+            others += (Tasks(self, self._init_callback_context, *X_and_y, self._fit_so_far),)
         callbacks = Callbacks(self.callback, self, others)
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         description = self._describe(X, penalty)
@@ -122,20 +122,29 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
             torch.manual_seed(seed)
             network = self._network(description, X)
         network = network.to(device, torch.float32)  # PyTorch's default dtype may differ
-        noise, data = Noise(seed, device), None if X is None else as_rows(X, device)
-        optimiser, n_rows = self._optimiser(network.parameters()), description["n_samples"]
-        training = Training(network, optimiser, noise, n_rows, int(self.batch_size), penalty)
-        minimised = objective(network, data, noise)
+        noise = Noise(seed, device)
+        trainer = Trainer(
+            network,
+            self._optimiser(network.parameters()),
+            noise,
+            description["n_samples"],
+            int(self.batch_size),
+            penalty,
+        )
+        minimised = objective(network, None if X is None else as_rows(X, device), noise)
         if state is not None:
-            training.load_state_dict(state)
-        self._description, self._training = description, training
+            trainer.load_state_dict(state)
+        self._description = description
+        self._trainer = trainer
         self.network_: Any = network
-        until, done, elbo = int(self.max_iter), training.monitor.step, math.nan
+        until = int(self.max_iter)
+        done = trainer.monitor.step
+        elbo = math.nan
 
         def after_step(outcome: Outcome) -> None:
             nonlocal elbo
             elbo = float(outcome.elbo.detach())
-            callbacks(training.monitor)
+            callbacks(trainer.monitor)
 
         try:
             with callbacks.during_fit():
@@ -145,42 +154,43 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
                         n_runs=1,
                         n_done=done,
                         n_steps=max(until, done),
-                        steps_per_pass=training.steps_per_pass,
+                        steps_per_pass=trainer.steps_per_pass,
                         bound_name="ELBO",
                         bound=lambda: elbo,
                     )
                 )
-                training.run(minimised, until, after_step)
+                trainer.run(minimised, until, after_step)
         except BaseException:
-            if training.monitor.step:
+            if trainer.monitor.step:
                 keep()
             raise
         return self
 
     def _fit_so_far(self) -> dict[str, Any]:
         """The attributes with which a copy of the estimator keeps the present state of the fit."""
-        training = copy.deepcopy(self._training)
-        return {"_training": training, "network_": training.module}
+        trainer = copy.deepcopy(self._trainer)
+        return {"_trainer": trainer, "network_": trainer.module}
 
     # ----------------------------------------------------------------- its state
 
     def _schema(self, **more: Field) -> Schema:
         """The fields of a file: the network and data that a state belongs to, and `more`."""
-        sizes = {name: Optional(Integer(1)) for name in ("n_features", "n_samples")}
-        texts = {name: Optional(Text()) for name in ("X", "proximity")}
-        return Schema(**sizes, **self.ARCHITECTURE, **texts, **more)
+        size = Optional(Integer(1))
+        text = Optional(Text())
+        data: dict[str, Field] = {"n_features": size, "n_samples": size, "X": text}
+        return Schema(**data, **self.ARCHITECTURE, proximity=text, **more)
 
     def _describe(self, X: Any, penalty: RunningPenalty | None) -> dict[str, Any]:
         """Return the network and the data that the state of a fit belongs to."""
-        of_data: dict[str, Any] = {"n_samples": None, "n_features": None, "X": None}
+        description = dict.fromkeys(("n_samples", "n_features", "X", "proximity"))
+        description |= {name: getattr(self, name) for name in self.ARCHITECTURE}
         if X is not None:
-            n_samples, n_features = map(int, X.shape)
-            of_data = {"n_samples": n_samples, "n_features": n_features, "X": digest(X)}
-        statistic = None
+            description["n_samples"], description["n_features"] = X.shape
+            description["X"] = digest(X)
         if penalty is not None:
             averaged = "" if penalty.of_parameters else ", averaged"
-            statistic = penalty.statistic.name + averaged
-        return self._schema().dump(self.get_params(deep=False) | of_data | {"proximity": statistic})
+            description["proximity"] = penalty.statistic.name + averaged
+        return self._schema().dump(description)
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write the whole state of a fit to a file, so that the fit can be continued.
@@ -199,82 +209,97 @@ class DeepEstimator(Versioned, BaseEstimator, abc.ABC, CallbackSupport):
 
     def _read_state(self, path: str | os.PathLike, description: Mapping[str, Any]) -> Any:
         """Read the state of a training from a file; raise if it belongs to another fit."""
-        file, owner = repr(os.fspath(path)), type(self).__name__
+        file = repr(os.fspath(path))
+        owner = type(self).__name__
         tree = read_checkpoint(path, owner)
-        other = Schema(estimator=Text()).load(tree)["estimator"]
-        if other != owner:
-            raise ValueError(f"{file} was written by a {other:.80}. A {owner} cannot read it.")
-        found = self._schema(training=Tree()).load(tree)
+        writer = Schema(estimator=Text()).load(tree)["estimator"]
+        if writer != owner:
+            raise ValueError(f"{file} was written by a {writer:.80}. A {owner} cannot read it.")
+        saved = self._schema(training=Tree()).load(tree)
         for name, value in description.items():
-            if found[name] != value:
+            if saved[name] != value:
                 raise ValueError(
-                    f"{file} was written by another fit, in which {name} is {found[name]!r:.80}. "
+                    f"{file} was written by another fit, in which {name} is {saved[name]!r:.80}. "
                     f"In this {owner}, {name} is {value!r:.80}. A fit can be continued only with "
                     "the same network, and with the same data in the same order."
                 )
-        return found["training"]
+        return saved["training"]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
         check_is_fitted(self, "network_")
-        names, training = getattr(self, "feature_names_in_", None), self._training.state_dict()
-        return {**self._description, "feature_names_in": names, "training": training}
+        return {
+            **self._description,
+            "feature_names_in": getattr(self, "feature_names_in_", None),
+            "training": self._trainer.state_dict(),
+        }
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], tree_path: str = "") -> None:
         """Set the fitted state from a file.  If the file is not usable, nothing is changed."""
         self._validate_params()
         device = as_device(self.device)
-        names = Optional(Strings("n_features"))
-        found = self._schema(feature_names_in=names, training=Tree()).load(tree, way)
-        names, saved = found.pop("feature_names_in"), found.pop("training")
+        schema = self._schema(feature_names_in=Optional(Strings("n_features")), training=Tree())
+        description = schema.load(tree, tree_path)
+        feature_names = description.pop("feature_names_in")
+        training = description.pop("training")
         try:
             with torch.device("meta"):  # allocate no memory before the sizes have been checked
-                network = self._network(found)
+                network = self._network(description)
         except Exception as error:
-            raise damaged(way, f"the description of a network ({error})", found) from error
-        module = tensors_of(network).load(saved.get("module"), "training.module")
+            raise damaged(
+                tree_path, f"the description of a network ({error})", description
+            ) from error
+        module = tensors_of(network).load(training.get("module"), "training.module")
         network.load_state_dict(module, assign=True)
         network = network.to(device)
-        # a penalty that is not used, and only keeps its memory for a fit that continues
-        none = saved.get("penalty") is None
-        penalty = None if none else RunningPenalty(ProximityPenalty(), 1)
-        optimiser, noise = self._optimiser(network.parameters()), Noise(0, device)
-        batch_size = int(self.batch_size)
-        training = Training(network, optimiser, noise, found["n_samples"], batch_size, penalty)
-        training.load_state_dict(saved)
-        if found["n_features"] is not None:
-            self.n_features_in_ = found["n_features"]
-        if names is not None:
-            self.feature_names_in_ = names
-        self._description, self._training, self.network_ = found, training, network
+        penalty = None
+        if training.get("penalty") is not None:
+            # it is not used, and only keeps its memory for a fit that continues
+            penalty = RunningPenalty(ProximityPenalty(), 1)
+        trainer = Trainer(
+            network,
+            self._optimiser(network.parameters()),
+            Noise(0, device),
+            description["n_samples"],
+            int(self.batch_size),
+            penalty,
+        )
+        trainer.load_state_dict(training)
+        if description["n_features"] is not None:
+            self.n_features_in_ = description["n_features"]
+        if feature_names is not None:
+            self.feature_names_in_ = feature_names
+        self._description = description
+        self._trainer = trainer
+        self.network_ = network
 
     # -------------------------------------------------------------- afterwards
 
     @property
     def n_iter_(self) -> int:
         """Number of steps made."""
-        return self._training.monitor.step
+        return self._trainer.monitor.step
 
     @property
     def history_(self) -> dict[str, NDArray]:
         """About a thousand records: pass, step, temperature, seconds, and the mean ELBO of the
         steps since the last record."""
-        return self._training.history()
+        return self._trainer.history()
 
     @property
     def temperature_path_(self) -> NDArray[np.float64]:
         """The temperature of each step."""
-        return np.array(self._training.monitor.temperature_path)
+        return np.array(self._trainer.monitor.temperature_path)
 
     def _draws(self) -> Noise:
         """Return a generator of random numbers for a method of the fitted model."""
         check_is_fitted(self, "network_")
         seed = check_random_state(self.random_state).randint(MAX_SEED)
-        return Noise(seed, self._training.noise.device)
+        return Noise(seed, self._trainer.noise.device)
 
     def _tensor(self, X: NDArray) -> Tensor:
         """Return data as a float32 tensor on the device of the network."""
-        return torch.as_tensor(X, dtype=torch.float32, device=self._training.noise.device)
+        return torch.as_tensor(X, dtype=torch.float32, device=self._trainer.noise.device)
 
     def __getattr__(self, name: str) -> Any:
         """Raise the error for an attribute that is missing; explain if there was no fit."""
@@ -298,20 +323,23 @@ def penalised(
     averaged = copy.deepcopy(network) if penalty is not None and penalty.of_parameters else None
 
     def objective(rows: Tensor, step: int) -> Outcome:
-        found = bound(rows, 1.0 / temperature.inverse(step), step)
-        if penalty is None or found.statistic is None:
-            return found
-        value, past = found.statistic(penalty.statistic), None
+        outcome = bound(rows, 1.0 / temperature.inverse(step), step)
+        if penalty is None or outcome.statistic is None:
+            return outcome
+        value = outcome.statistic(penalty.statistic)
+        past = None
         if averaged is not None:
             with torch.no_grad():
                 average = penalty.follow(parameters_to_vector(network.parameters()))
-                # copies, because products with unaligned views round differently
-                parts = average.split([part.numel() for part in averaged.parameters()])
-                for to, part in zip(averaged.parameters(), parts, strict=True):
-                    to.copy_(part.view_as(to))
-                past = found.statistic(penalty.statistic, averaged)
-        cost = penalty(value, step, found.elbo.detach() * len(rows), past)
-        return found._replace(loss=found.loss + cost)
+                start = 0
+                for parameter in averaged.parameters():
+                    end = start + parameter.numel()
+                    # a copy, because products with unaligned views round differently
+                    parameter.copy_(average[start:end].view_as(parameter))
+                    start = end
+                past = outcome.statistic(penalty.statistic, averaged)
+        cost = penalty(value, step, outcome.elbo.detach() * len(rows), past)
+        return outcome._replace(loss=outcome.loss + cost)
 
     return objective
 
@@ -366,9 +394,11 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
             If the loss or its gradient is not finite.  The estimator keeps the last finite state.
         """
         with writing(self), unchanged_on_error(self) as keep:
-            given, X = (X, y), self._check_X(X, reset=True)
-            temperature, penalty = as_temperature(self.temperature), None
-            proximity, n_steps = as_penalty(self.proximity, self.STATISTICS), int(self.max_iter)
+            X_and_y = (X, y)
+            X = self._check_X(X, reset=True)
+            temperature = as_temperature(self.temperature)
+            proximity = as_penalty(self.proximity, self.STATISTICS)
+            n_steps = int(self.max_iter)
             if temperature.learns:
                 raise BadParameter(
                     "temperature",
@@ -378,14 +408,13 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
                 )
             steps_per_pass = X.shape[0] / min(int(self.batch_size), X.shape[0])
             planned = temperature.plan(n_steps, steps_per_pass)
-            if proximity is not None:
-                penalty = proximity.plan(n_steps)
+            penalty = None if proximity is None else proximity.plan(n_steps)
 
             def objective(network: Any, data: Any, noise: Noise) -> Objective:
                 bound = self._bound(network, data, noise)
                 return penalised(network, bound, planned, penalty)
 
-            return self._fit(X, objective, keep, resume, penalty=penalty, given=given)
+            return self._fit(X, objective, keep, resume, penalty=penalty, X_and_y=X_and_y)
 
     def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Draw data from the fitted model.
@@ -400,7 +429,8 @@ class DataEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DeepEstim
         Z : ndarray of shape (n_samples, n_components), float32
             The latent variables that each row of X was drawn from, in the layer nearest the data.
         """
-        noise, n_samples = self._draws(), check_count(n_samples, "n_samples")
+        noise = self._draws()
+        n_samples = check_count(n_samples, "n_samples")
         with torch.no_grad():
             x, z = self.network_.sample(n_samples, noise)
         return numbers(x), numbers(z)
@@ -466,18 +496,22 @@ class AmortisedEstimator(DataEstimator):
         self, X: Any, n_draws: int, average: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float64]:
         """Return an average of the log weights for each datum."""
-        noise, n_draws = self._draws(), check_count(n_draws, "n_draws")
+        noise = self._draws()
+        n_draws = check_count(n_draws, "n_draws")
 
-        def of(x: Tensor) -> Tensor:
-            sizes = (min(self.BLOCK, n_draws - done) for done in range(0, n_draws, self.BLOCK))
-            return average(torch.cat([self.network_.log_weights(x, n, noise)[1] for n in sizes]))
+        def average_of(x: Tensor) -> Tensor:
+            log_weights = []
+            for n_done in range(0, n_draws, self.BLOCK):
+                n_block = min(self.BLOCK, n_draws - n_done)
+                log_weights.append(self.network_.log_weights(x, n_block, noise)[1])
+            return average(torch.cat(log_weights))
 
-        return self._by_blocks(X, n_draws, of).astype(np.float64)
+        return self._by_blocks(X, n_draws, average_of).astype(np.float64)
 
     @torch.no_grad()
     def _by_blocks(self, X: Any, n_draws: int, of: Callable[[Tensor], Tensor]) -> NDArray:
         """Apply a function to the rows of X, one block after another."""
-        device = self._training.noise.device
+        device = self._trainer.noise.device
         data = as_rows(self._check_X(X), device)
         blocks = torch.arange(len(data), device=device).split(max(1, self.BLOCK // n_draws))
         return np.concatenate([numbers(of(data[rows])) for rows in blocks])
@@ -501,33 +535,44 @@ class Widths(Listed):
         vector = isinstance(value, np.ndarray) and value.ndim == 1
         several = (vector or isinstance(value, list | tuple | range)) and len(value) > 0
         if not several or not all(isinstance(n, Integral) and int(n) > 0 for n in value):
-            wanted = "a sequence of ints in the range [1, inf), one for each layer"
-            raise BadParameter("hidden", wanted, value)
+            raise BadParameter(
+                "hidden", "a sequence of ints in the range [1, inf), one for each layer", value
+            )
         return super().dump(value)
 
 
 def as_device(device: Any) -> torch.device:
     """Return the device that a parameter names; raise if it does not exist."""
     try:
-        found = torch.device(device)
+        torch_device = torch.device(device)
     except (RuntimeError, TypeError, ValueError):
-        found = None
-    if found is None or found.type not in ("cpu", "cuda"):
+        torch_device = None
+    if torch_device is None or torch_device.type not in ("cpu", "cuda"):
         raise BadParameter("device", "'cpu', 'cuda' or 'cuda:<index>'", device)
-    there = torch.cuda.device_count()
-    if found.type == "cuda" and (found.index or 0) >= there:
-        wanted = f"'cpu' or a GPU that exists, and PyTorch finds {there} CUDA devices"
-        raise BadParameter("device", wanted, device)
-    return found
+    n_gpus = torch.cuda.device_count()
+    if torch_device.type == "cuda" and (torch_device.index or 0) >= n_gpus:
+        raise BadParameter(
+            "device",
+            f"'cpu' or a GPU that exists, and PyTorch finds {n_gpus} CUDA devices",
+            device,
+        )
+    return torch_device
 
 
 def plan_beta(schedule: Schedule | None, annealing: float, n_steps: int) -> list[float]:
     """Return beta of each step: the schedule's values in the annealed steps, then 1."""
-    schedule, annealed = Linear(0.01, 1.0) if schedule is None else schedule, annealing * n_steps
-    betas = [schedule(step / annealed) for step in range(math.ceil(annealed))]
-    for step, beta in enumerate(betas):
+    if schedule is None:
+        schedule = Linear(0.01, 1.0)
+    betas = [1.0] * n_steps
+    for step in range(math.ceil(annealing * n_steps)):
+        fraction = step / (annealing * n_steps)
+        beta = schedule(fraction)
         if not isinstance(beta, Real) or not 0 <= beta < math.inf:
-            wanted = "a function that returns finite floats in the range [0, inf)"
-            hint = f"It returned this value at the fraction {step / annealed:.3g} of the annealing."
-            raise BadParameter("schedule", wanted, beta, hint)
-    return [float(beta) for beta in betas] + [1.0] * (n_steps - len(betas))
+            raise BadParameter(
+                "schedule",
+                "a function that returns finite floats in the range [0, inf)",
+                beta,
+                f"It returned this value at the fraction {fraction:.3g} of the annealing.",
+            )
+        betas[step] = float(beta)
+    return betas

@@ -42,6 +42,7 @@ import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -50,7 +51,6 @@ from torch.nn import functional
 
 from annealvi.deep.training import Noise
 
-Pair = tuple[Tensor, Tensor]
 #: Added to softplus, because softplus alone can underflow to a standard deviation of 0.
 LEAST_SIGMA = 1e-4
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -69,7 +69,7 @@ def gaussian_log_density(x: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
     return (-0.5 * ((x - mean) / sigma) ** 2 - sigma.log() - _HALF_LOG_2PI).sum(dim=-1)
 
 
-def gaussian_draws(epsilon: Tensor, mean: Tensor, sigma: Tensor) -> Pair:
+def gaussian_draws(epsilon: Tensor, mean: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
     """Return reparametrised draws from a Gaussian, and their log densities."""
     return mean + sigma * epsilon, standard_log_density(epsilon) - sigma.log().sum(dim=-1)
 
@@ -93,7 +93,7 @@ NEAR_IDENTITY: dict[str, Any] = {"sigma": 0.05, "gate_bias": -4.0}
 class StandardNormal(nn.Module):
     """The base distribution N(0, I), which has no parameters."""
 
-    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> Pair:
+    def forward(self, epsilon: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return epsilon, standard_log_density(epsilon)
 
 
@@ -116,17 +116,25 @@ class LayeredPosterior(nn.Module, abc.ABC):
 
     def __init__(self, dim: int, n_transitions: int, n_runs: int, base: nn.Module) -> None:
         super().__init__()
-        self.dim, self.n_transitions, self.n_runs = dim, n_transitions, n_runs
+        self.dim = dim
+        self.n_transitions = n_transitions
+        self.n_runs = n_runs
         self.base: Any = base
 
     @abc.abstractmethod
-    def move(self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None) -> Pair:
-        """Make transition t (None: all); return the new states and numbers for log_transitions."""
+    def move(
+        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Make transition t (None: all); return the new states and their scales.
+
+        The scales are the standard deviations of Gaussian transitions, and the log determinants of
+        flows.
+        """
 
     @abc.abstractmethod
     def log_transitions(
-        self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
-    ) -> Pair:
+        self, before: Tensor, after: Tensor, scales: Tensor, epsilon: Tensor, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Return the log densities of all transitions, forward and reverse."""
 
     def forward(
@@ -139,31 +147,34 @@ class LayeredPosterior(nn.Module, abc.ABC):
         if detach or not self.n_transitions:
             with torch.no_grad():
                 before = torch.stack([z for z, _ in self.steps(z.detach(), epsilon, context)])[:-1]
-            after, parts = self.move(before, epsilon, None, context)
+            after, scales = self.move(before, epsilon, None, context)
             states = torch.cat([z.unsqueeze(0), after])
         else:
             steps = list(self.steps(z, epsilon, context))
             states = torch.stack([z for z, _ in steps])
-            parts = torch.stack([part for _, part in steps if part is not None])
-            before, after = states[:-1], states[1:]
-        log_densities = self.log_transitions(before, after, parts, epsilon, context)
+            scales = torch.stack([scale for _, scale in steps if scale is not None])
+            before = states[:-1]
+            after = states[1:]
+        log_densities = self.log_transitions(before, after, scales, epsilon, context)
         return Trajectory(states, log_base, *log_densities)
 
     def steps(
         self, z: Tensor, epsilon: Tensor, context: Tensor | None
     ) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yield z_0, ..., z_T, each with the numbers that :meth:`move` returned with it."""
+        """Yield z_0, ..., z_T, each with the scales that :meth:`move` returned with it."""
         yield z, None
         for t in range(self.n_transitions):
-            z, part = self.move(z, epsilon, t, context)
-            yield z, part
+            z, scales = self.move(z, epsilon, t, context)
+            yield z, scales
 
     @abc.abstractmethod
     def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
         """Return log q(z_T) or an estimate of it, of shape (R, N), without a context."""
 
     @abc.abstractmethod
-    def log_marginal_bounds(self, path: Trajectory, n_draws: int, noise: Noise) -> Pair:
+    def log_marginal_bounds(
+        self, path: Trajectory, n_draws: int, noise: Noise
+    ) -> tuple[Tensor, Tensor]:
         """Return a lower and an upper bound of log q(z_T) at draws of the posterior itself."""
 
     @torch.no_grad()
@@ -195,6 +206,11 @@ class LayeredPosterior(nn.Module, abc.ABC):
         return path.log_base + (path.log_forward - path.log_reverse).sum(dim=0)
 
 
+def random_weights(n_transitions: int, n_runs: int, n_in: int, n_out: int) -> Tensor:
+    """Return weights of linear maps, drawn from N(0, 1 / n_in)."""
+    return torch.randn(n_transitions, n_runs, n_in, n_out) / math.sqrt(n_in)
+
+
 class Transitions(nn.Module):
     """T gated Gaussian transitions in R runs, each with its own parameters."""
 
@@ -217,33 +233,34 @@ class Transitions(nn.Module):
         context: int = 0,  # number of features of a datum; 0: not amortised
     ) -> None:
         super().__init__()
-        self.dim, self.activation = dim, activation
-        many = (n_transitions, n_runs)
+        self.dim = dim
+        self.activation = activation
+        weights = partial(random_weights, n_transitions, n_runs)
         wide = 2 * hidden if activation == "gated" else hidden  # outputs of the hidden maps
-
-        def weights(n_in: int, n_out: int) -> Tensor:
-            return torch.randn(*many, n_in, n_out) / math.sqrt(n_in)
-
         self.hidden_weight = nn.Parameter(weights(dim, wide))
-        self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, wide))
+        self.hidden_bias = nn.Parameter(weight_scale * weights(1, wide))
         # one map computes means, gates and sigmas; at the start sigma does not depend on z
         spread = slice(2 * dim, None)
-        out, bias = weight_scale * weights(hidden, 3 * dim), torch.zeros(*many, 1, 3 * dim)
+        out = weight_scale * weights(hidden, 3 * dim)
+        bias = torch.zeros(n_transitions, n_runs, 1, 3 * dim)
         bias[..., dim : 2 * dim] = gate_bias
         bias[..., spread] = inverse_softplus(sigma - LEAST_SIGMA)
-        self.out_weight, self.out_bias = nn.Parameter(out), nn.Parameter(bias)
+        self.out_weight = nn.Parameter(out)
+        self.out_bias = nn.Parameter(bias)
         self.conditioned = context > 0
         if not self.conditioned:
             out[..., spread] = 0.0
         else:  # weights are normalised, so their scale starts at 0 instead
             scale = torch.full_like(bias, weight_scale)
             scale[..., spread] = 0.0
-            self.hidden_scale = nn.Parameter(torch.ones(*many, 1, wide))
+            self.hidden_scale = nn.Parameter(torch.ones_like(self.hidden_bias))
             self.out_scale = nn.Parameter(scale)
             self.hidden_conditioner = nn.Parameter(0.1 * weights(context, 2 * wide))
             self.out_conditioner = nn.Parameter(0.1 * weights(context, 6 * dim))
 
-    def moments(self, z: Tensor, t: int | None = None, context: Tensor | None = None) -> Pair:
+    def moments(
+        self, z: Tensor, t: int | None = None, context: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return means and standard deviations of the states after z, (R, N, d) or (T, R, N, d)."""
         h = self._affine(z, "hidden", t, context)
         if self.activation == "gated":
@@ -257,21 +274,22 @@ class Transitions(nn.Module):
     def _affine(self, x: Tensor, name: str, t: int | None, context: Tensor | None) -> Tensor:
         """Apply the linear map called `name`, of transition t or of all (None)."""
 
-        def of(kind: str) -> Tensor:
-            parameter = getattr(self, f"{name}_{kind}")
-            return (parameter if t is None else parameter[t]).flatten(0, -3)
+        def parameter(kind: str) -> Tensor:
+            values = getattr(self, f"{name}_{kind}")
+            return (values if t is None else values[t]).flatten(0, -3)
 
         rows = x.flatten(0, -3)
         if self.conditioned:
             assert context is not None  # it has a row for each datum
             if self.activation == "gated":
                 context = functional.layer_norm(context, context.shape[-1:])
-            given = context.expand(*x.shape[:-1], context.shape[-1]).flatten(0, -3)
-            scale, shift = torch.bmm(given, of("conditioner")).chunk(2, dim=-1)
-            direction = functional.normalize(of("weight"), dim=-2)
-            y = torch.bmm(rows, direction) * (of("scale") + scale) + (of("bias") + shift)
+            features = context.expand(*x.shape[:-1], -1).flatten(0, -3)
+            scale, shift = torch.bmm(features, parameter("conditioner")).chunk(2, dim=-1)
+            scale = parameter("scale") + scale
+            direction = functional.normalize(parameter("weight"), dim=-2)
+            y = torch.bmm(rows, direction) * scale + (parameter("bias") + shift)
         else:
-            y = torch.baddbmm(of("bias"), rows, of("weight"))
+            y = torch.baddbmm(parameter("bias"), rows, parameter("weight"))
         return y.unflatten(0, x.shape[:-2])
 
 
@@ -298,16 +316,18 @@ class Chain(LayeredPosterior):
             for _ in range(2)
         )
 
-    def move(self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None) -> Pair:
+    def move(
+        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Draw the next states; return them and their standard deviations."""
         mean, sigma = self.forwards.moments(z, t, context)
         return torch.addcmul(mean, sigma, epsilon[1:] if t is None else epsilon[t + 1]), sigma
 
     def log_transitions(
-        self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
-    ) -> Pair:
+        self, before: Tensor, after: Tensor, scales: Tensor, epsilon: Tensor, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Return log q_t(z_t | z_{t-1}) and log r_t(z_{t-1} | z_t)."""
-        log_forward = standard_log_density(epsilon[1:]) - parts.log().sum(dim=-1)
+        log_forward = standard_log_density(epsilon[1:]) - scales.log().sum(dim=-1)
         reverse = self.reverses.moments(after, context=context)
         return log_forward, gaussian_log_density(before, *reverse)
 
@@ -334,7 +354,9 @@ class Chain(LayeredPosterior):
             total = torch.logaddexp(total, weight.unflatten(1, (n_rows, n)).logsumexp(dim=-1))
         return total - math.log(n_draws)
 
-    def log_marginal_bounds(self, path: Trajectory, n_draws: int, noise: Noise) -> Pair:
+    def log_marginal_bounds(
+        self, path: Trajectory, n_draws: int, noise: Noise
+    ) -> tuple[Tensor, Tensor]:
         """Return two estimates of log q(z_T), whose expectations are a lower and an upper bound."""
         # z_T was drawn from the chain: if the states before it are included in the draws, the
         # estimate is an upper bound (Sobolev, Vetrov 2019, Importance weighted hierarchical
@@ -362,53 +384,54 @@ class SigmoidalTransitions(nn.Module):
         weight_scale: float = 1.0,
     ) -> None:
         super().__init__()
-        self.dim, self.n_transitions, self.n_sigmoids = dim, n_transitions, n_sigmoids
-        many, n_out = (n_transitions, n_runs), 3 * n_sigmoids * dim
-
-        def weights(n_in: int, n_out: int) -> Tensor:
-            return torch.randn(*many, n_in, n_out) / math.sqrt(n_in)
-
+        self.dim = dim
+        self.n_transitions = n_transitions
+        self.n_sigmoids = n_sigmoids
+        weights = partial(random_weights, n_transitions, n_runs)
         self.hidden_weight = nn.Parameter(weights(dim, hidden))
-        self.hidden_bias = nn.Parameter(weight_scale * torch.randn(*many, 1, hidden))
-        self.out_weight = nn.Parameter(weight_scale * 0.1 * weights(hidden, n_out))
-        bias = torch.zeros(*many, 1, 3, dim, n_sigmoids)
+        self.hidden_bias = nn.Parameter(weight_scale * weights(1, hidden))
+        self.out_weight = nn.Parameter(weight_scale * 0.1 * weights(hidden, 3 * n_sigmoids * dim))
+        bias = torch.zeros(n_transitions, n_runs, 1, 3, dim, n_sigmoids)
         bias[..., 1, :, :] = inverse_softplus(1.0 - LEAST_SLOPE)
-        bias[..., 2, :, :] = torch.randn(*many, 1, dim, n_sigmoids)
+        bias[..., 2, :, :] = torch.randn(n_transitions, n_runs, 1, dim, n_sigmoids)
         self.out_bias = nn.Parameter(bias.flatten(-3))
-        self._masks: Pair | None = None
+        # masks of the weights into hidden units and into parameters, made at the first use
+        self._sees = torch.empty(0)
+        self._used = torch.empty(0)
 
-    def forward(self, z: Tensor, t: int | None = None) -> Pair:
+    def forward(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor]:
         """Return the next states and the log determinants of their derivatives."""
         return increase(z, *self.parameters_of(z, t))
 
-    def masks(self) -> Pair:
-        """Masks of the weights into hidden units and into parameters, made at the first use."""
+    def _make_masks(self) -> None:
         # they are not made in __init__, because a network for a file is built without memory
         like = self.hidden_weight
-        made = self._masks
-        if made is None or (made[0].device, made[0].dtype) != (like.device, like.dtype):
+        if not len(self._sees) or (self._sees.device, self._sees.dtype) != (
+            like.device,
+            like.dtype,
+        ):
             # coordinate i has rank i, or d - 1 - i in every second transition; a hidden unit of
             # degree m uses the ranks up to m, and the parameters of rank i use degrees below i
             ranks = torch.arange(self.dim, device=like.device).repeat(self.n_transitions, 1)
             ranks[1::2] = ranks[1::2].flip(1)
             degrees = torch.arange(like.shape[-1], device=like.device) % max(1, self.dim - 1)
-            sees = ranks[:, :, None] <= degrees
-            used = (degrees[:, None] < ranks[:, None, :]).repeat(1, 1, 3)
-            used = used.repeat_interleave(self.n_sigmoids, dim=2)
-            made = self._masks = sees[:, None].to(like.dtype), used[:, None].to(like.dtype)
-        return made
+            sees = ranks[:, None, :, None] <= degrees
+            used = (degrees[:, None] < ranks[:, None, None, :]).repeat(1, 1, 1, 3)
+            used = used.repeat_interleave(self.n_sigmoids, dim=-1)
+            self._sees = sees.to(like.dtype)
+            self._used = used.to(like.dtype)
 
     def parameters_of(self, z: Tensor, t: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return log w, log a and b of each sigmoid, of the shape of z and a last axis for k."""
         index = slice(None) if t is None else slice(t, t + 1)
-        sees, used = self.masks()
-        hidden = (self.hidden_weight[index] * sees[index]).flatten(0, 1)
-        out = (self.out_weight[index] * used[index]).flatten(0, 1)
-        biases = self.hidden_bias, self.out_bias
-        hidden_bias, out_bias = (part[index].flatten(0, 1) for part in biases)
+        self._make_masks()
+        hidden = (self.hidden_weight[index] * self._sees[index]).flatten(0, 1)
+        out = (self.out_weight[index] * self._used[index]).flatten(0, 1)
+        hidden_bias = self.hidden_bias[index].flatten(0, 1)
+        out_bias = self.out_bias[index].flatten(0, 1)
         h = torch.baddbmm(hidden_bias, z.flatten(0, -3), hidden).relu_()
-        found = torch.baddbmm(out_bias, h, out).unflatten(-1, (3, self.dim, self.n_sigmoids))
-        w, a, b = found.unflatten(0, z.shape[:-2]).unbind(-3)
+        outputs = torch.baddbmm(out_bias, h, out).unflatten(-1, (3, self.dim, self.n_sigmoids))
+        w, a, b = outputs.unflatten(0, z.shape[:-2]).unbind(-3)
         slopes = functional.softplus(a) + LEAST_SLOPE
         return w.log_softmax(dim=-1), slopes.log(), b
 
@@ -418,24 +441,28 @@ class SigmoidalTransitions(nn.Module):
         before = torch.zeros_like(z)
         order = range(self.dim) if t % 2 == 0 else reversed(range(self.dim))
         for i in order:
-            parameters = [part[..., i : i + 1, :] for part in self.parameters_of(before, t)]
-            _, log_a, b = parameters
+            target = z[..., i : i + 1]
+            log_w, log_a, b = (p[..., i : i + 1, :] for p in self.parameters_of(before, t))
             # at the least of these numbers all sigmoids are below the target, at the largest above
-            roots = (z[..., i : i + 1, None] - b) * torch.exp(-log_a)
-            low, high = roots.amin(dim=-1), roots.amax(dim=-1)
+            roots = (target.unsqueeze(-1) - b) * torch.exp(-log_a)
+            low = roots.amin(dim=-1)
+            high = roots.amax(dim=-1)
             for _ in range(HALVINGS):
                 middle = 0.5 * (low + high)
-                above = increase(middle, *parameters)[0] > z[..., i : i + 1]
-                low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+                above = increase(middle, log_w, log_a, b)[0] > target
+                low = torch.where(above, low, middle)
+                high = torch.where(above, middle, high)
             before[..., i : i + 1] = 0.5 * (low + high)
         return before
 
 
-def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> Pair:
+def increase(z: Tensor, log_w: Tensor, log_a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Return the logit of a mixture of sigmoids, and the logarithm of its derivative."""
     inner = log_a.exp() * z.unsqueeze(-1) + b
-    below, above = functional.logsigmoid(inner), functional.logsigmoid(-inner)
-    log_x, log_rest = ((log_w + part).logsumexp(dim=-1) for part in (below, above))
+    below = functional.logsigmoid(inner)
+    above = functional.logsigmoid(-inner)
+    log_x = (log_w + below).logsumexp(dim=-1)
+    log_rest = (log_w + above).logsumexp(dim=-1)
     log_slope = (log_w + log_a + below + above).logsumexp(dim=-1)
     return log_x - log_rest, (log_slope - log_x - log_rest).sum(dim=-1)
 
@@ -451,15 +478,17 @@ class FlowPosterior(LayeredPosterior):
         """Return the random numbers for n draws of z_0 in each run, of shape (1, R, n, d)."""
         return noise.normal(1, self.n_runs, n, self.dim)
 
-    def move(self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None) -> Pair:
+    def move(
+        self, z: Tensor, epsilon: Tensor, t: int | None, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Return the next states, and the log determinants of the transitions."""
         return self.forwards(z, t)
 
     def log_transitions(
-        self, before: Tensor, after: Tensor, parts: Tensor, epsilon: Tensor, context: Tensor | None
-    ) -> Pair:
+        self, before: Tensor, after: Tensor, scales: Tensor, epsilon: Tensor, context: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Return minus the log determinants (forward), and zeros (reverse)."""
-        return -parts, torch.zeros_like(parts)
+        return -scales, torch.zeros_like(scales)
 
     @torch.no_grad()
     def log_marginal(self, z: Tensor, n_draws: int, noise: Noise) -> Tensor:
@@ -470,7 +499,9 @@ class FlowPosterior(LayeredPosterior):
             total -= self.forwards(z, t)[1]
         return total + standard_log_density(z)
 
-    def log_marginal_bounds(self, path: Trajectory, n_draws: int, noise: Noise) -> Pair:
+    def log_marginal_bounds(
+        self, path: Trajectory, n_draws: int, noise: Noise
+    ) -> tuple[Tensor, Tensor]:
         """Return log q(z_T) of the draws as both bounds, because it is exact."""
         exact = self.log_weight(path)
         return exact, exact

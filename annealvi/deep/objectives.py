@@ -97,8 +97,8 @@ def avo_terms(
     """Return J_1, ..., J_T, of shape (T, R, N), for draws that were detached at each transition."""
     n_transitions = len(path.log_forward)
     z = path.z[1:]
-    alpha = torch.arange(1, n_transitions + 1, dtype=z.dtype, device=z.device) / n_transitions
-    alpha = alpha[:, None, None]
+    t = torch.arange(1, n_transitions + 1, dtype=z.dtype, device=z.device)
+    alpha = t[:, None, None] / n_transitions
     target = alpha * log_f + prior_weight * (1.0 - alpha) * standard_log_density(z)
     return torch.add(target, path.log_reverse - path.log_forward, alpha=beta)
 
@@ -124,15 +124,16 @@ def loss_calibrated(
     """Return loss-calibrated AVO, a sum_t J_t + (1 - a) ELBO, with the draws that it used."""
     # an amortised fit passes a weight of 1 with probability a, otherwise 0: the expectation is the
     # same, and it takes half the time, because a part with weight 0 is not computed
-    a, total = calibration, torch.zeros_like(epsilon[0, ..., 0])
-    if a > 0:
+    objective = torch.zeros_like(epsilon[0, ..., 0])
+    if calibration > 0:
         path = chain(epsilon, context=context, detach=True)
         log_f = log_densities(path, log_density, model)
-        total = total + a * avo(path, log_f, beta=beta)
-    if a < 1:
+        objective = objective + calibration * avo(path, log_f, beta=beta)
+    if calibration < 1:
         path = chain(epsilon, context=context)
-        total = total + (1.0 - a) * hvi_elbo(chain, path, log_density, beta=beta)
-    return total, path
+        bound = hvi_elbo(chain, path, log_density, beta=beta)
+        objective = objective + (1.0 - calibration) * bound
+    return objective, path
 
 
 @torch.no_grad()

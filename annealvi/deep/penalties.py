@@ -50,7 +50,8 @@ Layers = Iterable[tuple[Distribution, Distribution]]
 Distance = Callable[[Tensor], Tensor]
 #: Above LARGE_RATE the entropy of a Poisson variable is computed by an asymptotic series, whose
 #: error is then below 1e-7.  For smaller rates a sum of TERMS terms has an error below 1e-7.
-LARGE_RATE, TERMS = 30.0, 100
+LARGE_RATE = 30.0
+TERMS = 100
 #: Files contain this word before the name of a user's function, so that it is not read as the name
 #: of a built-in statistic.
 FUNCTION = "function "
@@ -65,43 +66,49 @@ def check_values(
     what: str, value: Any, shape: Sequence[int] | None = None, at: Tensor | None = None
 ) -> None:
     """Check that a function returned finite floats of a shape; `at` contains its arguments."""
-    of_shape = "" if shape is None else f" of shape {tuple(shape)}"
+    got = type(value).__name__
+    if isinstance(value, Tensor):
+        value = value.detach()
+        got = f"{value.dtype} of shape {tuple(value.shape)}"
     floats = isinstance(value, Tensor) and value.is_floating_point() and value.numel()
     if not floats or (shape is not None and value.shape != torch.Size(shape)):
-        got = type(value).__name__
-        if isinstance(value, Tensor):
-            got = f"{value.dtype} of shape {tuple(value.shape)}"
-        raise ValueError(f"{what} must return a Tensor of floats{of_shape}. Got {got}.")
-    wrong = ~torch.isfinite(value.detach())
+        raise ValueError(
+            f"{what} must return a Tensor of floats"
+            f"{'' if shape is None else f' of shape {tuple(shape)}'}. Got {got}."
+        )
+    wrong = ~torch.isfinite(value)
     if wrong.any():
-        where = "" if at is None else f" at {_place(at, wrong)}"
-        raise ValueError(f"{what} must be finite. Got {float(value.detach()[wrong][0]):g}{where}.")
+        raise ValueError(
+            f"{what} must be finite. Got {float(value[wrong][0]):g}"
+            f"{'' if at is None else f' at {_points(at, wrong)}'}."
+        )
 
 
 def check_gradient(what: str, value: Tensor, inputs: Sequence[Tensor]) -> None:
     """Check that a function has a finite gradient with respect to some of its arguments."""
-    found: Sequence[Tensor | None] = ()
+    gradients: Sequence[Tensor | None] = ()
     if value.requires_grad:
-        found = torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
-    there = [(g, at) for g, at in zip(found, inputs, strict=False) if g is not None]
-    if not there:
+        gradients = torch.autograd.grad(value.sum(), inputs, retain_graph=True, allow_unused=True)
+    if all(gradient is None for gradient in gradients):
         raise ValueError(
             f"{what} has no gradient. Compute its value with PyTorch's operations on its "
             "arguments, and do not detach them."
         )
-    for gradient, at in there:
-        wrong = ~torch.isfinite(gradient)
+    for gradient, at in zip(gradients, inputs, strict=True):
+        if gradient is None:
+            continue
+        wrong = ~torch.isfinite(gradient.reshape(len(gradient), -1)).all(dim=1)
         if wrong.any():
-            rows = wrong.reshape(len(wrong), -1).any(dim=1)
-            what = f"{what[0].lower()}{what[1:]}"
             raise ValueError(
-                f"The gradient of {what} must be finite. It is not finite at {_place(at, rows)}."
+                f"The gradient of {what[0].lower()}{what[1:]} must be finite. It is not finite at "
+                f"{_points(at, wrong)}."
             )
 
 
-def _place(at: Tensor, wrong: Tensor) -> str:
-    some = str(at.detach()[wrong][0].tolist())
-    return f"{int(wrong.sum())} of {len(at)} points, one of them {some:.80}"
+def _points(at: Tensor, wrong: Tensor) -> str:
+    """Say how many rows of `at` are wrong, and show one of them."""
+    first = str(at.detach()[wrong][0].tolist())
+    return f"{int(wrong.sum())} of {len(at)} points, one of them {first:.80}"
 
 
 # -------------------------------------------------------------------------- statistics
@@ -206,44 +213,44 @@ STATISTICS: dict[str, UnitStatistic | WeightStatistic] = {
 class Statistic:
     """A statistic with the name that files and messages use; its values are checked in use."""
 
-    def __init__(self, given: str | UnitStatistic | WeightStatistic) -> None:
-        names = [name for name, known in STATISTICS.items() if given is known or given == name]
-        self.own = not names
-        function: Any = given if self.own else STATISTICS[names[-1]]
-        self._function, self.of_weights = function, isinstance(function, WeightStatistic)
+    def __init__(self, statistic: str | UnitStatistic | WeightStatistic) -> None:
+        names = [name for name, known in STATISTICS.items() if statistic in (name, known)]
+        function: Any = STATISTICS[names[-1]] if names else statistic
+        self._function = function
+        self.of_weights = isinstance(function, WeightStatistic)
+        self.custom = not names  # the user's own, which must be checked
         inner = function.function if self.of_weights else function
-        self.name = f"{FUNCTION}{_name(inner)}" if self.own else names[-1]
+        self.name = names[-1] if names else f"{FUNCTION}{_name(inner)}"
         self._has_gradient = False  # the gradient of a user's function is checked once
 
     def __call__(self, layers: Layers, weights: Iterable[Tensor] = ()) -> Tensor:
         """Return f of all layers in one row, averaged over all axes except the last."""
+        rows: list[Tensor] = []
         if self.of_weights:
-            given = list(weights)
-            value = self._function(given)
-            self._check(value, given)
-            self._has_gradient = self._has_gradient or torch.is_grad_enabled()
-            return value.flatten()
-        parts: list[Tensor] = []
-        for q, prior in layers:
-            found = self._function(q, prior.expand(q.batch_shape) if self.own else prior)
-            # the parameters that q was made from: a Bernoulli has either logits or probabilities
-            given = [value for name, value in vars(q).items() if name in q.arg_constraints]
-            for part in found if isinstance(found, tuple) else (found,):
-                self._check(part, given)
-                size = part.shape[-1] if part.ndim else 1
-                parts.append(part.reshape(-1, size).mean(dim=0))
+            inputs = list(weights)
+            value = self._function(inputs)
+            self._check(value, inputs)
+            row = value.flatten()
+        else:
+            for q, prior in layers:
+                values = self._function(q, prior.expand(q.batch_shape) if self.custom else prior)
+                # the parameters that q was made from: a Bernoulli has logits or probabilities
+                inputs = [vars(q)[name] for name in q.arg_constraints if name in vars(q)]
+                for value in values if isinstance(values, tuple) else (values,):
+                    self._check(value, inputs)
+                    n_units = value.shape[-1] if value.ndim else 1
+                    rows.append(value.reshape(-1, n_units).mean(dim=0))
+            row = torch.cat(rows)
         self._has_gradient = self._has_gradient or torch.is_grad_enabled()
-        return torch.cat(parts)
+        return row
 
     def _check(self, value: Any, inputs: Sequence[Tensor]) -> None:
-        if not self.own:
-            return
-        what = f"The statistic {self.name.removeprefix(FUNCTION)!r}"
-        if not all(torch.isfinite(part.detach()).all() for part in inputs):
-            return  # the fit has diverged, and will raise an error itself
-        check_values(what, value)
-        if torch.is_grad_enabled() and not self._has_gradient:
-            check_gradient(what, value, [part for part in inputs if part.requires_grad])
+        # without finite inputs the fit has diverged, and will raise an error itself
+        if self.custom and all(torch.isfinite(tensor.detach()).all() for tensor in inputs):
+            what = f"The statistic {self.name.removeprefix(FUNCTION)!r}"
+            check_values(what, value)
+            if torch.is_grad_enabled() and not self._has_gradient:
+                check_gradient(what, value, [tensor for tensor in inputs if tensor.requires_grad])
 
 
 def _name(function: Any) -> str:
@@ -254,8 +261,8 @@ def bernoulli_kl(logits: Tensor, prior_logits: Tensor) -> Tensor:
     """Return KL(q || p) of bits, elementwise.  The KL is finite for all logits."""
     # with logits a of q and b of p it is s(a) (a - b) - log(1 + e^a) + log(1 + e^b); PyTorch's own
     # function returns infinity if a probability is rounded to 0 or 1
-    a, b = logits, prior_logits
-    return a.sigmoid() * (a - b) - softplus(a) + softplus(b)
+    weighted = logits.sigmoid() * (logits - prior_logits)
+    return weighted - softplus(logits) + softplus(prior_logits)
 
 
 def poisson_entropy(rate: Tensor) -> Tensor:
@@ -379,26 +386,34 @@ def as_penalty(value: Any, statistics: Iterable[str] = STATISTICS) -> ProximityP
     if penalty is None:
         return None
     if not isinstance(penalty, ProximityPenalty):
-        wanted = "a callable or an instance of 'annealvi.deep.ProximityPenalty'"
-        raise BadParameter("proximity", f"None, a str among {allowed}, {wanted}", value)
+        raise BadParameter(
+            "proximity",
+            f"None, a str among {allowed}, a callable or an instance of "
+            "'annealvi.deep.ProximityPenalty'",
+            value,
+        )
     penalty.check()
     statistic = Statistic(penalty.statistic)
     of_weights = statistic.of_weights and "orthogonal" not in allowed  # q has no network
-    if of_weights or not (statistic.own or statistic.name in allowed):
-        wanted = f"a penalty whose statistic is one of {allowed} or a function of q"
-        raise BadParameter("proximity", wanted, penalty.statistic)
+    if of_weights or not (statistic.custom or statistic.name in allowed):
+        raise BadParameter(
+            "proximity",
+            f"a penalty whose statistic is one of {allowed} or a function of q",
+            penalty.statistic,
+        )
     return penalty
 
 
 def check_distance(distance: Distance) -> None:
     """Check that a distance works elementwise, with a finite gradient."""
-    what, u = f"The 'distance' {_name(distance)!r}", torch.tensor(POINTS, requires_grad=True)
+    what = f"The 'distance' {_name(distance)!r}"
+    u = torch.tensor(POINTS, requires_grad=True)
     with torch.enable_grad():
-        found = distance(u)
-        check_values(what, found, u.shape, u)
-        check_gradient(what, found, [u])
-    alone = [distance(x) for x in u.detach()[:, None]]
-    if not torch.allclose(torch.cat(alone), found.detach(), rtol=1e-4, atol=1e-6):
+        values = distance(u)
+        check_values(what, values, u.shape, u)
+        check_gradient(what, values, [u])
+    one_by_one = torch.cat([distance(x) for x in u.detach()[:, None]])
+    if not torch.allclose(one_by_one, values.detach(), rtol=1e-4, atol=1e-6):
         raise ValueError(f"{what} must treat each element of its argument separately.")
 
 
@@ -432,15 +447,16 @@ class RunningPenalty:
 
     def __init__(self, parameters: ProximityPenalty, n_steps: int) -> None:
         self.statistic = Statistic(parameters.statistic)
-        given = parameters.distance
-        self._distance = DISTANCES[given] if isinstance(given, str) else given
-        self._own_distance = not isinstance(given, str)
+        distance = parameters.distance
+        self._checks_distance = not isinstance(distance, str)
+        self._distance = DISTANCES[distance] if isinstance(distance, str) else distance
         self.n_steps = n_steps
         self.falls = MAGNITUDES[parameters.shape](parameters.gamma)
         self.of_parameters = parameters.average == "parameters"
         self._alpha = parameters.decay
-        self._given = parameters.magnitude
-        self.memory = Memory(None if self._given is None else float(self._given), None, 0.0)
+        self._magnitude = parameters.magnitude
+        first = None if self._magnitude is None else float(self._magnitude)
+        self.memory = Memory(first, sum=None, weight=0.0)
 
     def __call__(
         self, value: Tensor, step: int, total_elbo: Tensor | float, past: Tensor | None = None
@@ -454,10 +470,10 @@ class RunningPenalty:
 
     def distances(self, moved: Tensor) -> Tensor:
         """Return the distance d of each element."""
-        found = self._distance(moved)
-        if self._own_distance:
-            check_values("The 'distance' of the penalty", found, moved.shape, moved)
-        return found
+        values = self._distance(moved)
+        if self._checks_distance:
+            check_values("The 'distance' of the penalty", values, moved.shape, moved)
+        return values
 
     def magnitude(self, step: int) -> float:
         """Return the magnitude k_t, or 0 if no step was made and k_0 is unknown."""
@@ -465,21 +481,21 @@ class RunningPenalty:
 
     def follow(self, now: Tensor) -> Tensor:
         """Include a vector in the moving average, and return the average."""
-        _, total, weight = self.memory
-        found = now.detach().double()
-        if total is not None:
-            if total.shape != now.shape:
+        past = self.memory.sum
+        total = now.detach().double()
+        if past is not None:
+            if past.shape != now.shape:
                 raise ValueError(
                     f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
                     "before. Keep its shape and the parameter 'average', even if you resume a fit."
                 )
             # one operation without copies, because W W^T is large
-            found = torch.add(found, total.to(found), alpha=self._alpha)
-        weight = self._alpha * weight + 1.0
-        self.memory = self.memory._replace(sum=found, weight=weight)
-        return (found / weight).to(now)
+            total = torch.add(total, past.to(total), alpha=self._alpha)
+        weight = self._alpha * self.memory.weight + 1.0
+        self.memory = self.memory._replace(sum=total, weight=weight)
+        return (total / weight).to(now)
 
     def resume(self, memory: Memory) -> None:
         """Set the memory of a fit that continues, but keep a magnitude that the user passed."""
-        first = memory.first if self._given is None else self.memory.first
+        first = memory.first if self._magnitude is None else self.memory.first
         self.memory = memory._replace(first=first)

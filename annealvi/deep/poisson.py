@@ -15,12 +15,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 from torch import Tensor, nn
 from torch.distributions import Poisson, kl_divergence
-from torch.nn.functional import embedding, softplus
+from torch.nn.functional import embedding, pad, softplus
 
 from annealvi.checks import COUNT, Interval, check_counts
 from annealvi.deep.estimator import LARGEST, Bound, DataEstimator
 from annealvi.deep.penalties import OF_UNITS, RunningPenalty, Statistic, as_penalty
-from annealvi.deep.training import Noise, Outcome, SparseRows, numbers
+from annealvi.deep.training import Noise, Outcome, SparseRows, column_means, numbers
 from annealvi.files.schema import Integer, Number
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import split_tokens
@@ -36,7 +36,7 @@ BLOCK = 256
 FASTER = 10.0
 
 
-class Counts(NamedTuple):
+class DocumentBatch(NamedTuple):
     """A batch of B documents: words and counts of shape (B, L), padded with word 0 of count 0."""
 
     columns: Tensor
@@ -68,7 +68,7 @@ class PoissonNetwork(nn.Module):
         """Return softplus(W) with one row per word, of shape (V, K)."""
         return softplus(self.weights)
 
-    def log_likelihood(self, z: Tensor, counts: Counts, topics: Tensor) -> Tensor:
+    def log_likelihood(self, z: Tensor, counts: DocumentBatch, topics: Tensor) -> Tensor:
         """Return log p(x | z), of shape (B, S)."""
         x = counts.values
         at_words = z @ embedding(counts.columns, topics).transpose(1, 2)  # (B, S, L)
@@ -82,16 +82,16 @@ class PoissonNetwork(nn.Module):
 
     def statistic(self, statistic: Statistic, log_rates: Tensor) -> Tensor:
         """Return a proximity statistic of each component, averaged over documents."""
-        q = Poisson(log_rates.exp(), validate_args=False)
-        return statistic([(q, self._prior(log_rates))])
+        return statistic([self._q_and_prior(log_rates)])
 
     def kl(self, log_rates: Tensor) -> Tensor:
         """Return KL(q || p) of each document, of shape (B,)."""
-        q = Poisson(log_rates.exp(), validate_args=False)
-        return kl_divergence(q, self._prior(log_rates)).sum(dim=-1)
+        return kl_divergence(*self._q_and_prior(log_rates)).sum(dim=-1)
 
-    def _prior(self, like: Tensor) -> Poisson:
-        return Poisson(like.new_tensor(self.prior_rate), validate_args=False)
+    def _q_and_prior(self, log_rates: Tensor) -> tuple[Poisson, Poisson]:
+        prior_rate = log_rates.new_tensor(self.prior_rate)
+        q = Poisson(log_rates.exp(), validate_args=False)
+        return q, Poisson(prior_rate, validate_args=False)
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
         """Draw counts and z from p."""
@@ -102,7 +102,7 @@ class PoissonNetwork(nn.Module):
 def estimate(
     network: PoissonNetwork,
     log_rates: Tensor,
-    counts: Counts,
+    counts: DocumentBatch,
     n_draws: int,
     noise: Noise,
     *,
@@ -146,9 +146,9 @@ def _sums_of_others(x: Tensor) -> Tensor:
     """Return for each draw the sum over all other draws, along axis 1."""
     # The sum of all draws minus one draw would be inaccurate: if a rate is small, a draw of z = 1
     # is so much larger than the others that the difference would consist of rounding errors.
-    nothing = torch.zeros_like(x[:, :1])
-    before = torch.cat([nothing, x[:, :-1].cumsum(dim=1)], dim=1)
-    after = torch.cat([nothing, x[:, 1:].flip(1).cumsum(dim=1)], dim=1).flip(1)
+    shift = (0, 0, 1, -1)  # a row of zeros is put first, and the last row is left out
+    before = pad(x, shift).cumsum(dim=1)
+    after = pad(x.flip(1), shift).cumsum(dim=1).flip(1)
     return before + after
 
 
@@ -213,8 +213,8 @@ class PoissonDEF(DataEstimator):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
-        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.callbacks.Checkpoint` and
+        :class:`annealvi.callbacks.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 
     Attributes
@@ -283,11 +283,9 @@ class PoissonDEF(DataEstimator):
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> PoissonNetwork:
         mean = torch.empty(architecture["n_features"])
         if X is not None:
-            # half a count is added, so that no word is impossible
-            total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + 0.5
-            mean = torch.as_tensor((total / X.shape[0]).astype(np.float32))
-        names = ("n_components", "n_samples", "prior_rate", "background")
-        return PoissonNetwork(mean, *(architecture[name] for name in names))
+            mean = column_means(X, added=0.5)  # half a count, so that no word is impossible
+        names = ("n_samples", *self.ARCHITECTURE)
+        return PoissonNetwork(mean, **{name: architecture[name] for name in names})
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.RMSprop(parameters, lr=float(self.learning_rate))
@@ -297,11 +295,11 @@ class PoissonDEF(DataEstimator):
 
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
             log_rates = network.log_rates[rows]
-            counts = Counts(*X.padded(rows))
+            counts = DocumentBatch(*X.padded(rows))
             surrogate, elbo = estimate(network, log_rates, counts, n_draws, noise, temperature=t)
 
-            def statistic(f: Statistic, other: PoissonNetwork = network) -> Tensor:
-                return other.statistic(f, log_rates if other is network else other.log_rates[rows])
+            def statistic(f: Statistic, averaged: PoissonNetwork | None = None) -> Tensor:
+                return network.statistic(f, averaged.log_rates[rows] if averaged else log_rates)
 
             return Outcome(-surrogate.mean(), elbo.mean(), t, statistic)
 
@@ -387,7 +385,8 @@ class PoissonDEF(DataEstimator):
         ValueError
             If there are no hidden words.
         """
-        noise, X = self._draws(), self._check_X(X)
+        noise = self._draws()
+        X = self._check_X(X)
         split = np.random.RandomState(noise.seed())
         seen, hidden = split_tokens(X, observed=observed, random_state=split)
         if not hidden.nnz:
@@ -395,9 +394,9 @@ class PoissonDEF(DataEstimator):
                 f"With observed={observed!r}, all words of the {X.shape[0]} documents are observed "
                 "and none are left to predict. Pass a smaller 'observed', or longer documents."
             )
-        length = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-        share = np.asarray(seen.sum(axis=1, dtype=np.float64)).ravel() / np.maximum(length, 1)
-        rates = self._local_rates(seen, noise, np.where(length > 0, share, 1.0))[0]
+        lengths = X.sum(axis=1, dtype=np.float64)
+        share = np.where(lengths, seen.sum(axis=1, dtype=np.float64) / np.maximum(lengths, 1), 1.0)
+        rates, _ = self._local_rates(seen, noise, np.ravel(share))
         topics = self.components_.astype(np.float64)
         document, word = hidden.nonzero()
         rate = self.background_[word].astype(np.float64)
@@ -449,28 +448,33 @@ class PoissonDEF(DataEstimator):
         self._validate_params()  # the user may have set parameters after the fit
         data = SparseRows(X, noise.device)
         seen = None if exposure is None else self._tensor(exposure)
-        results = []
+        rates = []
+        elbos = []
         for rows in torch.arange(len(data), device=noise.device).split(BLOCK):
-            counts = Counts(*data.padded(rows), None if seen is None else seen[rows])
-            results.append(self._fit_rates(counts, noise))
-        rates, elbo = (np.concatenate(parts) for parts in zip(*results, strict=True))
-        return rates, elbo.astype(np.float64)
+            counts = DocumentBatch(*data.padded(rows), None if seen is None else seen[rows])
+            block_rates, block_elbos = self._fit_rates(counts, noise)
+            rates.append(block_rates)
+            elbos.append(block_elbos)
+        return np.concatenate(rates), np.concatenate(elbos).astype(np.float64)
 
-    def _fit_rates(self, counts: Counts, noise: Noise) -> tuple[NDArray, NDArray]:
-        network, rate, n_steps = self.network_, float(self.learning_rate), int(self.n_local_steps)
+    def _fit_rates(self, counts: DocumentBatch, noise: Noise) -> tuple[NDArray, NDArray]:
+        network = self.network_
+        n_steps = int(self.n_local_steps)
         proximity = as_penalty(self.proximity, self.STATISTICS)
         penalty = None if proximity is None else proximity.plan(n_steps)
         with torch.no_grad():
             topics = network.topics()
         start = topics.new_full((len(counts.values), topics.shape[1]), network.prior_rate)
         log_rates = start.log().requires_grad_()
-        optimiser, falling = self._optimiser(iter([log_rates])), Linear(FASTER * rate, rate)
-        of = partial(estimate, network, log_rates, counts, self.n_draws, noise, topics=topics)
+        optimiser = self._optimiser(iter([log_rates]))
+        last_step_size = float(self.learning_rate)
+        step_size = Linear(FASTER * last_step_size, last_step_size)
+        bound = partial(estimate, network, log_rates, counts, self.n_draws, noise, topics=topics)
         first = None  # the magnitude of each document
         for step in range(n_steps):
-            optimiser.param_groups[0]["lr"] = falling(step / n_steps)
+            optimiser.param_groups[0]["lr"] = step_size(step / n_steps)
             optimiser.zero_grad()
-            surrogate, elbo = of()
+            surrogate, elbo = bound()
             loss = -surrogate.sum()
             if penalty is not None:
                 if first is None:
@@ -480,33 +484,36 @@ class PoissonDEF(DataEstimator):
             loss.backward()
             optimiser.step()
         with torch.no_grad():
-            return numbers(log_rates.exp()), numbers(of()[1])
+            _, elbo = bound()
+            return numbers(log_rates.exp()), numbers(elbo)
 
     def _moved(self, penalty: RunningPenalty, log_rates: Tensor) -> Tensor:
         """Return the distance between each document's q and its past, of shape (B,)."""
-        # documents are fitted separately, so the statistic is not averaged over documents
-        n, own = len(log_rates), penalty.statistic.own
+        custom = penalty.statistic.custom
 
-        def f(log_rates: Tensor) -> Tensor:
-            parts = log_rates.split(1) if own else [log_rates.reshape(1, -1)]
-            return torch.cat([self.network_.statistic(penalty.statistic, part) for part in parts])
+        def statistic(log_rates: Tensor) -> Tensor:
+            # documents are fitted separately, so the statistic is not averaged over documents
+            rows = log_rates.split(1) if custom else [log_rates.reshape(1, -1)]
+            return torch.cat([self.network_.statistic(penalty.statistic, row) for row in rows])
 
-        value, past = f(log_rates), None
+        value = statistic(log_rates)
         if penalty.of_parameters:
             with torch.no_grad():
-                past = f(penalty.follow(log_rates.flatten()).view_as(log_rates))
-        distances = penalty.distances(value - (penalty.follow(value) if past is None else past))
-        if own:
-            return distances.view(n, -1).sum(dim=1)
-        # the first part of the statistic of all documents comes first, then the second part
-        return distances.view(-1, n, log_rates.shape[1]).sum(dim=(0, 2))
+                past = statistic(penalty.follow(log_rates.flatten()).view_as(log_rates))
+        else:
+            past = penalty.follow(value)
+        distances = penalty.distances(value - past)
+        if custom:
+            return distances.view(len(log_rates), -1).sum(dim=1)
+        # the first value of all units of all documents comes first, then the second value
+        return distances.view(-1, *log_rates.shape).sum(dim=(0, 2))
 
     def _check_X(self, X: Any, reset: bool = False) -> sparse.csr_matrix:
         """Return X as a CSR matrix of counts, float32."""
         X = check_csr(X, estimator=self, reset=reset, dtype=(np.float32, np.float64))
-        name, values = type(self).__name__, X.data
+        name = type(self).__name__
         check_non_negative(X, name)
-        wrong = values[values != np.floor(values)]
+        wrong = X.data[X.data != np.floor(X.data)]
         if wrong.size:
             raise ValueError(
                 f"X must contain counts, non-negative integers, for {name}. Got {wrong[0]}."

@@ -30,7 +30,8 @@ from annealvi.threads import writing
 TRIALS = 64
 #: Options of the transitions at the start.  If a transition changes little at first, it does not
 #: mix the modes that earlier transitions have separated (docs/record/deep_models.md).
-GATE_BIAS, WEIGHT_SCALE = -2.0, 0.3
+GATE_BIAS = -2.0
+WEIGHT_SCALE = 0.3
 #: Fits are ranked by this many draws, with this many draws of the reverse chain for each.
 RANKING = (500, 50)
 #: The class of posterior for each name of a transition.
@@ -100,8 +101,8 @@ class HierarchicalPosterior(DeepEstimator):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
-        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.callbacks.Checkpoint` and
+        :class:`annealvi.callbacks.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 
     Attributes
@@ -201,11 +202,11 @@ class HierarchicalPosterior(DeepEstimator):
         with writing(self), unchanged_on_error(self) as keep:
             # a callback must not find results of an earlier fit
             self.__dict__.pop("lower_bounds_", None)
-            before = vars(self).get("_training")
+            before = vars(self).get("_trainer")
             try:
                 self._fit(None, self._objective, keep, resume)
             finally:
-                if vars(self).get("_training") is not before and self.n_iter_:
+                if vars(self).get("_trainer") is not before and self.n_iter_:
                     self.lower_bounds_ = self.evidence_bounds(*RANKING)[0]
         return self
 
@@ -223,9 +224,9 @@ class HierarchicalPosterior(DeepEstimator):
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
         return super().state_dict() | {"lower_bounds": getattr(self, "lower_bounds_", None)}
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], tree_path: str = "") -> None:
         """Set the fitted state from a tree, for :func:`annealvi.load`."""
-        super().load_state_dict(tree, way)
+        super().load_state_dict(tree, tree_path)
         field = Optional(Array((self.network_.n_runs,), finite=False))
         bounds = field.load(tree["lower_bounds"], "lower_bounds", {})
         if bounds is not None:
@@ -282,7 +283,8 @@ class HierarchicalPosterior(DeepEstimator):
         -------
         ndarray of shape (n_samples,), float32
         """
-        noise, n_reverse = self._draws(), check_count(n_reverse, "n_reverse")
+        noise = self._draws()
+        n_reverse = check_count(n_reverse, "n_reverse")
         chain = self._chain()
         Z = check_matrix(Z, dtype=np.float32, accept_sparse=False, name="Z")
         check_width(Z, chain.dim, type(self).__name__, name="Z")
@@ -322,11 +324,17 @@ class HierarchicalPosterior(DeepEstimator):
             The lower and the upper bounds.  If the constant log Z is known, `above` minus log Z is
             an upper bound of :math:`-KL(q \| p)`.  Huang et al. (2018) report this upper bound.
         """
-        noise, n = self._draws(), check_count(n_draws, "n_draws")
-        k = check_count(n_reverse, "n_reverse")
-        bounds = log_evidence_bounds(self.network_, self._log_density, noise, n, k)
-        below, above = (numbers(bound).mean(axis=1, dtype=np.float64) for bound in bounds)
-        return below, above
+        below, above = log_evidence_bounds(
+            self.network_,
+            self._log_density,
+            self._draws(),
+            check_count(n_draws, "n_draws"),
+            check_count(n_reverse, "n_reverse"),
+        )
+        return (
+            numbers(below).mean(axis=1, dtype=np.float64),
+            numbers(above).mean(axis=1, dtype=np.float64),
+        )
 
     def _optimiser(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.Adam(parameters, lr=float(self.learning_rate))
@@ -334,7 +342,8 @@ class HierarchicalPosterior(DeepEstimator):
     def _objective(self, network: LayeredPosterior, X: Any, noise: Noise) -> Objective:
         # check the density at draws of an untrained chain, with separate random numbers
         z = network.layers(TRIALS, Noise(0, noise.device)).flatten(0, -2).requires_grad_()
-        what, value = f"The 'log_density' parameter of {type(self).__name__}", self.log_density(z)
+        what = f"The 'log_density' parameter of {type(self).__name__}"
+        value = self.log_density(z)
         check_values(what, value, (len(z),), z)
         check_gradient(what, value, [z])
         calibration = float(self.calibration) if self.objective == "avo" else 0.0

@@ -20,10 +20,10 @@ from annealvi.checks import Interval
 from annealvi.deep.estimator import AmortisedEstimator, Bound, Widths
 from annealvi.deep.objectives import leave_one_out
 from annealvi.deep.penalties import STATISTICS, Statistic
-from annealvi.deep.training import Noise, Outcome, numbers
+from annealvi.deep.training import Noise, Outcome, column_means, numbers
 
 
-class Ascent(NamedTuple):
+class BitDraws(NamedTuple):
     """S draws from q for each of B data.  In lists the layer nearest the data comes first."""
 
     bits: list[Tensor]  # z_l, of shape (S, B, H_l)
@@ -59,7 +59,7 @@ class BeliefNetwork(nn.Module):
             for layer in self.decoder:
                 nn.init.constant_(layer.get_parameter("weight"), initial_weight)
 
-    def forward(self, x: Tensor, n_draws: int, noise: Noise) -> Ascent:
+    def forward(self, x: Tensor, n_draws: int, noise: Noise) -> BitDraws:
         """Draw from q, and return the draws with their log probabilities."""
         bits: list[Tensor] = []
         q_logits: list[Tensor] = []
@@ -67,8 +67,13 @@ class BeliefNetwork(nn.Module):
             q_logits.append(logits.expand(n_draws, -1, -1))
             bits.append(noise.bernoulli(q_logits[-1].sigmoid()))
         p_logits = self.p_logits(bits)
-        log_q, log_joint = log_bernoulli(bits, q_logits), self.log_joint(x, bits, p_logits)
-        return Ascent(bits, q_logits, p_logits[1:], log_q, log_joint)
+        return BitDraws(
+            bits=bits,
+            q_logits=q_logits,
+            p_logits=p_logits[1:],
+            log_q=log_bernoulli(bits, q_logits),
+            log_joint=self.log_joint(x, bits, p_logits),
+        )
 
     def ascend(self, x: Tensor, bits: Sequence[Tensor]) -> Iterator[Tensor]:
         """Yield the logits under q of the bits of each layer, given x or the layer below."""
@@ -94,32 +99,33 @@ class BeliefNetwork(nn.Module):
         """Return the mean of q(z_1 | x), of shape (B, H_1)."""
         return self.encoder[0](x - self.center).sigmoid()
 
-    def statistic(self, statistic: Statistic, ascent: Ascent) -> Tensor:
+    def statistic(self, statistic: Statistic, draws: BitDraws) -> Tensor:
         """Return a proximity statistic of all layers of q, in one row."""
         layers = (
             (
                 Bernoulli(logits=q, validate_args=False),  # a fit that diverges raises later
                 Bernoulli(logits=p.detach(), validate_args=False),
             )
-            for q, p in zip(ascent.q_logits, ascent.p_logits, strict=True)
+            for q, p in zip(draws.q_logits, draws.p_logits, strict=True)
         )
         return statistic(layers, (layer.get_parameter("weight") for layer in self.encoder))
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
         """Draw x and z_1 from p, beginning with the top layer."""
-        z = x = noise.bernoulli(self.prior.sigmoid().expand(n_samples, -1))
+        below = noise.bernoulli(self.prior.sigmoid().expand(n_samples, -1))
         for layer in reversed(self.decoder):
-            z, x = x, noise.bernoulli(layer(x).sigmoid())
-        return x, z
+            above = below
+            below = noise.bernoulli(layer(above).sigmoid())
+        return below, above
 
 
 def log_bernoulli(bits: Sequence[Tensor], logits: Sequence[Tensor]) -> Tensor:
     """Return log Bern(bits) of all layers, summed over units and layers."""
-    parts = [
+    layers = [
         -binary_cross_entropy_with_logits(logit, bit, reduction="none").sum(dim=-1)
         for bit, logit in zip(bits, logits, strict=True)
     ]
-    return sum(parts[1:], parts[0])
+    return sum(layers[1:], layers[0])
 
 
 @dataclass(eq=False, repr=False)
@@ -182,8 +188,8 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
-        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.callbacks.Checkpoint` and
+        :class:`annealvi.callbacks.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 
     Attributes
@@ -244,10 +250,10 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
     def _network(self, architecture: Mapping[str, Any], X: Any = None) -> BeliefNetwork:
         center = torch.empty(architecture["n_features"])
         if X is not None:
-            total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()  # no rounding in float64
-            center = torch.as_tensor((total / X.shape[0]).astype(np.float32))
-        hidden, prior = architecture["hidden"], float(self.initial_prior)
-        return BeliefNetwork(center, hidden, self.initial_weight, prior)
+            center = column_means(X)
+        return BeliefNetwork(
+            center, architecture["hidden"], self.initial_weight, float(self.initial_prior)
+        )
 
     def _bound(self, network: BeliefNetwork, X: Any, noise: Noise) -> Bound:
         n_draws = int(self.n_draws)
@@ -258,12 +264,12 @@ class SigmoidBeliefNetwork(AmortisedEstimator):
             surrogate = leave_one_out(draws.log_joint, draws.log_q, temperature=t)
             elbo = (draws.log_joint - draws.log_q).detach().mean()
 
-            def statistic(f: Statistic, other: BeliefNetwork | None = None) -> Tensor:
-                if other is None:
+            def statistic(f: Statistic, averaged: BeliefNetwork | None = None) -> Tensor:
+                if averaged is None:
                     return network.statistic(f, draws)
-                logits = zip(other.ascend(x, draws.bits), draws.bits, strict=True)
-                q_logits = [of.expand_as(bit) for of, bit in logits]
-                return other.statistic(f, draws._replace(q_logits=q_logits))
+                ascended = zip(averaged.ascend(x, draws.bits), draws.bits, strict=True)
+                q_logits = [logits.expand_as(bits) for logits, bits in ascended]
+                return averaged.statistic(f, draws._replace(q_logits=q_logits))
 
             return Outcome(-surrogate.mean(), elbo, t, statistic)
 

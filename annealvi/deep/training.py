@@ -52,13 +52,11 @@ class Noise:
 
     def normal(self, *shape: int) -> Tensor:
         """Return draws from N(0, 1), float32."""
-        drawn = torch.randn(shape, generator=self.generator, dtype=torch.float32)
-        return drawn.to(self.device)
+        return torch.randn(shape, generator=self.generator, dtype=torch.float32).to(self.device)
 
     def uniform(self, *shape: int) -> Tensor:
         """Return draws from the uniform distribution on [0, 1), float32."""
-        drawn = torch.rand(shape, generator=self.generator, dtype=torch.float32)
-        return drawn.to(self.device)
+        return torch.rand(shape, generator=self.generator, dtype=torch.float32).to(self.device)
 
     def bernoulli(self, probability: Tensor) -> Tensor:
         """Return 0 or 1 for each probability, without gradient."""
@@ -97,8 +95,8 @@ class TensorField(Array):
     def dump(self, value: Tensor) -> NDArray:
         return value.detach().cpu().numpy().astype(self.dtype, copy=False)
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
-        return torch.from_numpy(super().load(value, way, sizes).copy())
+    def load(self, value: Any, field_path: str, sizes: Sizes) -> Any:
+        return torch.from_numpy(super().load(value, field_path, sizes).copy())
 
 
 class NoiseField(Array):
@@ -110,33 +108,36 @@ class NoiseField(Array):
     def dump(self, value: Noise) -> NDArray:
         return value.generator.get_state().numpy()
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
-        data = super().load(value, way, sizes).copy()
-        found = data.view(GENERATOR)[0]
-        # PyTorch's own check accepts some states with which it reads beyond its array
-        left, following = int(found["left"]), int(found["next"])
-        sound = 1 <= left <= 624 and (following == 625 - left or (left, following) == (1, 0))
+    def load(self, value: Any, field_path: str, sizes: Sizes) -> Any:
+        data = super().load(value, field_path, sizes).copy()
+        state = torch.from_numpy(data)
+        left, seeded, following, kept = data.view(GENERATOR)[0].tolist()
         try:
-            if not sound or found["seeded"] != 1 or found["kept"] > 1:
+            # PyTorch's own check accepts some states with which it reads beyond its array
+            sound = 1 <= left <= 624 and (following == 625 - left or (left, following) == (1, 0))
+            if not sound or seeded != 1 or kept > 1:
                 raise RuntimeError
-            torch.Generator().set_state(torch.from_numpy(data))
+            torch.Generator().set_state(state)
         except RuntimeError as error:
-            raise damaged(way, "the state of a generator of PyTorch", value) from error
-        return torch.from_numpy(data)
+            raise damaged(field_path, "the state of a generator of PyTorch", value) from error
+        return state
 
 
 def tensors_of(network: nn.Module) -> Schema:
     """The state of a network in a file; the network may be on the device "meta"."""
-    return Schema(**{name: TensorField(part.shape) for name, part in network.state_dict().items()})
+    return Schema(**{name: TensorField(w.shape) for name, w in network.state_dict().items()})
 
 
 def memory_of(optimiser: torch.optim.Optimizer) -> Schema:
     """The state of an optimiser in a file: what it keeps for each parameter with a gradient."""
-    parameters = [part for group in optimiser.param_groups for part in group["params"]]
     names = MOMENTS.get(type(optimiser), ())
-    moments = ({name: TensorField(part.shape) for name in names} for part in parameters)
-    fields = [Schema(step=TensorField((), positive=True), **own) for own in moments]
-    return Schema(**{str(number): Optional(field) for number, field in enumerate(fields)})
+    fields: dict[str, Field] = {}
+    for group in optimiser.param_groups:
+        for parameter in group["params"]:
+            moments = dict.fromkeys(names, TensorField(parameter.shape))
+            step = TensorField((), positive=True)
+            fields[str(len(fields))] = Optional(Schema(step=step, **moments))
+    return Schema(**fields)
 
 
 # --------------------------------------------------------------------------------- the loop
@@ -159,7 +160,7 @@ class Outcome(NamedTuple):
 Objective = Callable[[Any, int], Outcome]
 
 
-class Training:
+class Trainer:
     """The state of one fit and the loop that advances it."""
 
     def __init__(
@@ -180,7 +181,9 @@ class Training:
         self.monitor = Monitor()
         self.order = torch.empty(0, dtype=torch.long)
         self.position = 0
-        self.sum, self.count = 0.0, 0  # sum and number of ELBOs since the last record
+        # sum and number of ELBOs since the last record
+        self.sum = 0.0
+        self.count = 0
 
     @property
     def steps_per_pass(self) -> int:
@@ -202,25 +205,27 @@ class Training:
                 outcome.loss.backward()
                 gradients = [p.grad for p in parameters if p.grad is not None]
                 size = float(nn.utils.get_total_norm(gradients))
-                loss, elbo = float(outcome.loss.detach()), float(outcome.elbo.detach())
+                loss = float(outcome.loss.detach())
                 if not (math.isfinite(loss) and math.isfinite(size)):
                     _copy(finite, parameters)  # the last parameters with a finite loss
                     if self.penalty is not None:
                         self.penalty.memory = memory
-                    kept = " The last finite state is kept." if self.monitor.step else ""
                     raise DivergenceError(
                         f"The fit diverged at step {self.monitor.step + 1} of {until}: the loss "
                         f"is {loss}, with gradient norm {size}. Lower 'learning_rate', or look for "
-                        f"extreme values in {'X' if self.n_rows else 'log_density'}.{kept}"
+                        f"extreme values in {'X' if self.n_rows else 'log_density'}."
+                        f"{' The last finite state is kept.' if self.monitor.step else ''}"
                     )
                 _copy([p.detach() for p in parameters], finite)
                 self.optimiser.step()
             share = 1.0 if self.n_rows is None else self.batch_size / self.n_rows
             self.monitor.advance(share, outcome.temperature)
-            self.sum, self.count = self.sum + elbo, self.count + 1
+            self.sum += float(outcome.elbo.detach())
+            self.count += 1
             if self.monitor.step % every == 0 or self.monitor.step == until:
                 self.monitor.record(elbo=self.sum / self.count)
-                self.sum, self.count = 0.0, 0
+                self.sum = 0.0
+                self.count = 0
             try:
                 on_step(outcome)
             except StopIteration:
@@ -259,32 +264,31 @@ class Training:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that is needed to continue, as a tree for a file."""
-        found, numbers = self.optimiser.state_dict()["state"], memory_of(self.optimiser).fields
-        parts = {
+        moments = self.optimiser.state_dict()["state"]
+        state = {
             "module": self.module.state_dict(),
-            "optimiser": {number: found.get(int(number)) for number in numbers},
+            "optimiser": {n: moments.get(int(n)) for n in memory_of(self.optimiser).fields},
             "penalty": self.penalty and self.penalty.memory,
             "monitor": self.monitor.state_dict(),
         }
-        return self._schema().dump(vars(self) | parts)
+        return self._schema().dump(vars(self) | state)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "training") -> None:
-        """Set the state from a fit of the same network, but keep this training's step size."""
-        found = self._schema().load(tree, way)
-        order, n_rows = found["order"], self.n_rows or 0
+    def load_state_dict(self, tree: Mapping[str, Any]) -> None:
+        """Set the state from a fit of the same network, but keep this trainer's step size."""
+        state = self._schema().load(tree, "training")
+        order = state["order"]
         each_once = torch.equal(order.sort().values, torch.arange(len(order)))
-        if len(order) not in (0, n_rows) or not each_once:
-            raise damaged(f"{way}.order", "an order of all rows of the data", order.numpy())
-        self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
-        self.module.load_state_dict(found["module"])
-        state = {int(n): part for n, part in found["optimiser"].items() if part is not None}
-        groups = self.optimiser.state_dict()["param_groups"]
-        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
-        self.noise.generator.set_state(found["noise"])
+        if len(order) not in (0, self.n_rows or 0) or not each_once:
+            raise damaged("training.order", "an order of all rows of the data", order.numpy())
+        self.monitor.load_state_dict(state["monitor"], "training.monitor")
+        self.module.load_state_dict(state["module"])
+        moments = {int(n): kept for n, kept in state["optimiser"].items() if kept is not None}
+        self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": moments})
+        self.noise.generator.set_state(state["noise"])
         if self.penalty is not None:
-            self.penalty.resume(found["penalty"])
+            self.penalty.resume(state["penalty"])
         for name in ("order", "position", "sum", "count"):
-            setattr(self, name, found[name])
+            setattr(self, name, state[name])
 
 
 def _copy(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
@@ -302,8 +306,8 @@ class SparseRows:
         self.n_features = X.shape[1]
         self._start = torch.as_tensor(X.indptr.astype(np.int64), device=device)
         # one more number, because a matrix without entries would have none to index
-        self._column = torch.as_tensor(np.append(X.indices, 0).astype(np.int64), device=device)
-        self._value = torch.as_tensor(np.append(X.data, 0).astype(np.float32), device=device)
+        self._column = torch.as_tensor(np.append(X.indices, 0), dtype=torch.int64, device=device)
+        self._value = torch.as_tensor(np.append(X.data, 0), dtype=torch.float32, device=device)
 
     def __len__(self) -> int:
         return len(self._start) - 1
@@ -317,12 +321,12 @@ class SparseRows:
     def padded(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return columns and values, padded to the longest row with column 0 and value 0."""
         # these are much smaller than a dense tensor if rows have entries in few of many columns
-        start, end = self._start[rows], self._start[rows + 1]
-        longest = max(1, int((end - start).max()))
-        place = start[:, None] + torch.arange(longest, device=start.device)
-        there = place < end[:, None]
-        place = torch.where(there, place, torch.zeros_like(place))
-        return self._column[place] * there, self._value[place] * there
+        start = self._start[rows]
+        length = self._start[rows + 1] - start
+        positions = torch.arange(max(1, int(length.max())), device=start.device)
+        stored = positions < length[:, None]
+        entries = torch.where(stored, start[:, None] + positions, 0)
+        return self._column[entries] * stored, self._value[entries] * stored
 
 
 def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
@@ -331,6 +335,12 @@ def as_rows(X: Any, device: torch.device) -> Tensor | SparseRows:
         return SparseRows(X, device)
     X = np.require(X, np.float32, "W")  # PyTorch needs arrays that can be written to
     return torch.as_tensor(X, device=device)
+
+
+def column_means(X: Any, added: float = 0.0) -> Tensor:
+    """Return the mean of each column, after adding a number to its sum."""
+    total = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() + added  # no rounding in float64
+    return torch.as_tensor((total / X.shape[0]).astype(np.float32))
 
 
 def numbers(tensor: Tensor) -> NDArray:

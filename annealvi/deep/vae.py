@@ -42,18 +42,19 @@ class Stack(nn.Module):
 
     def __init__(self, n_in: int, widths: Sequence[int], units: str = "relu") -> None:
         super().__init__()
-        self.widths, self.gated = list(widths), units == "gated"
+        self.widths = list(widths)
+        self.gated = units == "gated"
         self.maps = 2 if self.gated else 1  # number of outputs of the linear map for each unit
         sizes = pairwise([n_in, *widths])
         self.layers = nn.ModuleList(nn.Linear(n, self.maps * width) for n, width in sizes)
 
     def activations(self, x: Tensor) -> list[Tensor]:
         """Return the output of each layer."""
-        found = []
+        outputs = []
         for layer in self.layers:
             x = functional.glu(layer(x), dim=-1) if self.gated else functional.relu(layer(x))
-            found.append(x)
-        return found
+            outputs.append(x)
+        return outputs
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output of the last layer."""
@@ -63,8 +64,8 @@ class Stack(nn.Module):
 @torch.no_grad()
 def start_orthogonal(layer: Any, maps: int = 1) -> None:
     """Make each of the `maps` matrices in a layer's weights orthogonal, and set its bias to 0."""
-    for part in layer.weight.chunk(maps):
-        nn.init.orthogonal_(part)
+    for matrix in layer.weight.chunk(maps):
+        nn.init.orthogonal_(matrix)
     nn.init.zeros_(layer.bias)
 
 
@@ -165,7 +166,8 @@ class AutoencoderNetwork(nn.Module):
         z = torch.addcmul(q.mean, q.stddev, noise.normal(*q.mean.shape))
         log_prior = hvi.standard_log_density(q.mean) - 0.5 * q.variance.sum(dim=-1)
         entropy = q.entropy().sum(dim=-1)
-        tempered = elbo = (self.log_likelihood(x, z) + log_prior + entropy).mean()
+        elbo = (self.log_likelihood(x, z) + log_prior + entropy).mean()
+        tempered = elbo
         if beta * temperature != 1:
             tempered = elbo + (beta * temperature - 1.0) * entropy.mean()
         if beta != 1:
@@ -221,8 +223,8 @@ class AutoencoderNetwork(nn.Module):
         else:
             epsilon = self.chain.draw_noise(n_draws * len(x), noise)
             path = self.chain(epsilon, context=context.repeat(n_draws, 1))
-            ends = path.z[-1, 0], self.chain.log_weight(path)[0]
-            z, log_q = (part.unflatten(0, (n_draws, len(x))) for part in ends)
+            z = path.z[-1, 0].unflatten(0, (n_draws, len(x)))
+            log_q = self.chain.log_weight(path)[0].unflatten(0, (n_draws, len(x)))
         return z, (self.log_joint(x, z) - log_q).double()
 
     def sample(self, n_samples: int, noise: Noise) -> tuple[Tensor, Tensor]:
@@ -303,8 +305,8 @@ class VariationalAutoencoder(AmortisedEstimator):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each step.  The callback can use the
         estimator, write into `history_` with ``monitor.record(name=value)``, and raise
-        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.checkpoint.Checkpoint` and
-        :class:`annealvi.progress.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
+        ``StopIteration`` to end the fit.  Examples are :class:`annealvi.callbacks.Checkpoint` and
+        :class:`annealvi.callbacks.ProgressBar`.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 
     Attributes
@@ -382,21 +384,25 @@ class VariationalAutoencoder(AmortisedEstimator):
         objective: Callable[..., tuple[Tensor, Tensor]] = network.bound
         if network.chain is not None:
             if self.decoder_steps == "elbo" and self.calibration == 1:
-                wanted = "below 1 with decoder_steps='elbo', so that some steps train the decoder"
-                raise BadParameter("calibration", wanted, self.calibration)
-            steps = self.decoder_steps
+                raise BadParameter(
+                    "calibration",
+                    "below 1 with decoder_steps='elbo', so that some steps train the decoder",
+                    self.calibration,
+                )
             objective = partial(
-                network.chain_bound, calibration=float(self.calibration), decoder_steps=steps
+                network.chain_bound,
+                calibration=float(self.calibration),
+                decoder_steps=self.decoder_steps,
             )
         betas = plan_beta(self.schedule, float(self.annealing), int(self.max_iter))
 
         def bound(rows: Tensor, t: float, step: int) -> Outcome:
-            x, beta = X[rows], betas[step]
+            x = X[rows]
             context = network.encoder(x)
-            tempered, elbo = objective(x, context, noise, t, beta)
+            tempered, elbo = objective(x, context, noise, t, betas[step])
 
-            def statistic(f: Statistic, other: AutoencoderNetwork | None = None) -> Tensor:
-                return other.statistic(f, x) if other else network.statistic(f, x, context)
+            def statistic(f: Statistic, averaged: AutoencoderNetwork | None = None) -> Tensor:
+                return averaged.statistic(f, x) if averaged else network.statistic(f, x, context)
 
             return Outcome(-tempered, elbo, t, statistic)
 
@@ -472,7 +478,8 @@ class VariationalAutoencoder(AmortisedEstimator):
         ValueError
             If the units are gated, because only rectified units can be dead.
         """
-        noise, network = self._draws(), self.network_
+        noise = self._draws()
+        network = self.network_
         if network.encoder.gated:
             raise ValueError("dead_units needs a model with units='relu'. Got gated units.")
 
@@ -483,7 +490,7 @@ class VariationalAutoencoder(AmortisedEstimator):
 
         every = np.all(self._by_blocks(X, 1, dead), axis=0)
         widths = network.encoder.widths
-        names = [f"{part} {i + 1}" for part in ("encoder", "decoder") for i in range(len(widths))]
+        names = [f"{coder} {i + 1}" for coder in ("encoder", "decoder") for i in range(len(widths))]
         ends = np.cumsum([*widths, *widths[::-1]])[:-1]
         return dict(zip(names, np.split(every, ends), strict=True))
 

@@ -30,7 +30,8 @@ from annealvi.files.schema import Integer, Schema, Text, Tree
 #: wrongly.  Version 1 was never released.
 FORMAT = 3
 #: The names of the entries in the header of the file.
-TREE, CHECKSUM = "annealvi", "sha256"
+TREE = "annealvi"
+CHECKSUM = "sha256"
 DESCRIPTION = Schema(kind=Text(), format=Integer(1), version=Text(), tree=Tree())
 #: The dtypes of arrays that can be written, by their names in safetensors.
 DTYPES = {f"{kind.upper()}{8 * n}": np.dtype(f"{kind}{n}") for kind in "iu" for n in (1, 2, 4, 8)}
@@ -70,25 +71,25 @@ def read(path: str | os.PathLike, kind: str) -> dict[str, Any]:
         pass  # raises errors of the system before errors of the format
     try:
         text, checksum, tensors = _open(path)
-        found = DESCRIPTION.load(json.loads(text))
+        content = DESCRIPTION.load(json.loads(text))
     except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise ValueError(
             f"The file {name!r} is not an annealvi file, or it is damaged: {error}"
         ) from error
-    if found["format"] != FORMAT:
-        todo = "Use a newer annealvi" if found["format"] > FORMAT else "Fit the model again"
+    if content["format"] != FORMAT:
         raise ValueError(
-            f"The file {name!r} has format {found['format']}, because it was written by annealvi "
-            f"{found['version'][:40]}. This version, {__version__}, reads format {FORMAT}. {todo}."
+            f"The file {name!r} has format {content['format']}, because it was written by annealvi "
+            f"{content['version'][:40]}. This version, {__version__}, reads format {FORMAT}. "
+            + ("Use a newer annealvi." if content["format"] > FORMAT else "Fit the model again.")
         )
     if _checksum(text, tensors) != checksum:
         raise ValueError(f"The file {name!r} is damaged: its contents do not match its checksum.")
-    if found["kind"] != kind:
+    if content["kind"] != kind:
         raise ValueError(
-            f"The file {name!r} must be a file of kind {kind!r}. Got kind {found['kind']!r}."
+            f"The file {name!r} must be a file of kind {kind!r}. Got kind {content['kind']!r}."
         )
     try:
-        return {"version": found["version"], "tree": _unflatten(found["tree"], tensors)}
+        return {"version": content["version"], "tree": _unflatten(content["tree"], tensors)}
     except RecursionError as error:
         raise ValueError(f"The file {name!r} is damaged: its JSON is nested too deeply.") from error
 
@@ -133,7 +134,7 @@ def replacing(path: Path) -> Iterator[Path]:
 # -------------------------------------------------------------------------- details
 
 
-def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
+def _flatten(value: Any, path: str, tensors: dict[str, NDArray]) -> Any:
     """Convert a tree to JSON, and add its arrays to `tensors` under their path in the tree.
 
     A dict with the single key ``$`` represents a value that JSON lacks, such as an array or NaN.
@@ -145,52 +146,52 @@ def _flatten(value: Any, way: str, tensors: dict[str, NDArray]) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$": {"float": str(float(value))}}
     if isinstance(value, np.ndarray):
-        return {"$": _flatten_array(value, way, tensors)}
+        return {"$": _flatten_array(value, path, tensors)}
     if isinstance(value, list | tuple):
-        return [_flatten(part, f"{way}.{i}", tensors) for i, part in enumerate(value)]
+        return [_flatten(item, f"{path}.{i}", tensors) for i, item in enumerate(value)]
     if isinstance(value, Mapping) and all(isinstance(key, str) and key != "$" for key in value):
         return {
-            key: _flatten(part, f"{way}.{key}" if way else key, tensors)
-            for key, part in value.items()
+            key: _flatten(item, f"{path}.{key}" if path else key, tensors)
+            for key, item in value.items()
         }
     raise TypeError(
-        f"The value {way!r} cannot be written, because files cannot contain {str(value)[:80]!r}."
+        f"The value {path!r} cannot be written, because files cannot contain {str(value)[:80]!r}."
     )
 
 
-def _flatten_array(array: NDArray, way: str, tensors: dict[str, NDArray]) -> dict[str, Any]:
+def _flatten_array(array: NDArray, path: str, tensors: dict[str, NDArray]) -> dict[str, Any]:
     """Add an array to `tensors`, and return a reference to it; strings become a list."""
     strings = array.tolist() if array.dtype.kind in "OUT" and array.ndim == 1 else [None]
     if all(isinstance(text, str) for text in strings):
         return {"strings": strings}
     native = array.dtype.newbyteorder("=")
     if native not in DTYPES.values():
-        raise TypeError(f"The array {way!r} cannot be written: {native} is not supported.")
+        raise TypeError(f"The array {path!r} cannot be written: {native} is not supported.")
     # the memory order is preserved, because it changes rounding in products of matrices
     turned = array.flags.f_contiguous and not array.flags.c_contiguous
-    tensors[way] = np.asarray(array.T if turned else array, native, order="C")
-    return {"transposed" if turned else "array": way}
+    tensors[path] = np.asarray(array.T if turned else array, native, order="C")
+    return {"transposed" if turned else "array": path}
 
 
 def _unflatten(value: Any, left: dict[str, NDArray]) -> Any:
     """Convert JSON to a tree, and move arrays from `left` to their places in the tree."""
     if isinstance(value, list):
-        return [_unflatten(part, left) for part in value]
+        return [_unflatten(item, left) for item in value]
     if not isinstance(value, dict):
         return value
     match value.get("$"):
         case None:
-            return {key: _unflatten(part, left) for key, part in value.items()}
+            return {key: _unflatten(item, left) for key, item in value.items()}
         case {"float": "nan" | "inf" | "-inf" as number}:
             return float(number)
         case {"strings": [*strings]} if all(isinstance(text, str) for text in strings):
             array = np.empty(len(strings), dtype=object)  # dtype str would need more memory
             array[:] = strings
             return array
-        case {"array": str(way)} if way in left:
-            return left.pop(way)
-        case {"transposed": str(way)} if way in left:
-            return left.pop(way).T
+        case {"array": str(path)} if path in left:
+            return left.pop(path)
+        case {"transposed": str(path)} if path in left:
+            return left.pop(path).T
     raise ValueError(f"The file is damaged: its header has the invalid entry {str(value)[:80]!r}.")
 
 
@@ -209,14 +210,17 @@ def _open(path: str | os.PathLike) -> tuple[str, str, dict[str, NDArray]]:
     """Return the description, the checksum and the arrays, which are mapped into memory."""
     # this checks the layout of the whole file
     with safe_open(os.fsdecode(path), framework="numpy") as file:
-        metadata, names = file.metadata() or {}, list(file.keys())
+        metadata = file.metadata() or {}
+        names = list(file.keys())
     if TREE not in metadata or CHECKSUM not in metadata:
         raise ValueError("it was not written by annealvi.")
     data = np.memmap(path, np.uint8, mode="r")
     length = int(data[:8].view("<u8")[0])
-    entries, tensors = json.loads(data[8 : 8 + length].tobytes()), {}
+    entries = json.loads(data[8 : 8 + length].tobytes())
+    tensors = {}
     for key in names:
-        dtype, shape = entries[key]["dtype"], entries[key]["shape"]
+        dtype = entries[key]["dtype"]
+        shape = entries[key]["shape"]
         if dtype not in DTYPES:
             raise ValueError(f"arrays of {dtype} are not supported.")
         if 0 in shape and max(shape) > LONGEST_EMPTY:

@@ -51,8 +51,8 @@ class Parameter(Field):
     def dump(self, value: Any) -> Any:
         return parameter_tree(value, "")
 
-    def load(self, value: Any, way: str, sizes: Any) -> Any:
-        return parameter_of(value, way)
+    def load(self, value: Any, path: str, sizes: Any) -> Any:
+        return parameter_of(value, path)
 
 
 #: Schemas of other values that must be converted, by their `type`.
@@ -79,9 +79,9 @@ def parameter_tree(value: Any, name: str) -> Any:
     if isinstance(value, Real):
         return float(value)
     if is_object(value):
-        given = contents(value).items()
-        parts = {key: parameter_tree(part, f"{name}.{key}") for key, part in given}
-        return {"type": type(value).__name__, "parameters": parts}
+        items = contents(value).items()
+        parameters = {key: parameter_tree(item, f"{name}.{key}") for key, item in items}
+        return {"type": type(value).__name__, "parameters": parameters}
     if isinstance(value, RandomState):
         try:
             return {"type": "RandomState", "state": Generator().dump(value)}
@@ -95,7 +95,7 @@ def parameter_tree(value: Any, name: str) -> Any:
     if isinstance(value, type | np.dtype) and np.dtype(value).name in DTYPES:
         return {"type": "dtype", "name": np.dtype(value).name}
     if isinstance(value, list | range):
-        return [parameter_tree(part, name) for part in value]
+        return [parameter_tree(item, name) for item in value]
     if hasattr(value, "__array__"):
         array = np.asarray(value)
         if array.dtype.kind in "fiub" and array.itemsize <= 8 and array.dtype != np.float16:
@@ -106,40 +106,41 @@ def parameter_tree(value: Any, name: str) -> Any:
     )
 
 
-def parameter_of(tree: Any, way: str) -> Any:
+def parameter_of(tree: Any, path: str) -> Any:
     """Convert a tree from a file to a parameter; `way` is its path in the file."""
     if isinstance(tree, list):
-        return [parameter_of(part, f"{way}.{i}") for i, part in enumerate(tree)]
+        return [parameter_of(item, f"{path}.{i}") for i, item in enumerate(tree)]
     if isinstance(tree, np.ndarray):
         return tree.copy()  # because arrays of a file are read-only
     if not isinstance(tree, Mapping):
         return tree
-    kind = _TYPE.load(tree, way)["type"]
+    kind = _TYPE.load(tree, path)["type"]
     if kind in KINDS:
-        return KINDS[kind].load(tree, way)
+        return KINDS[kind].load(tree, path)
     cls = class_of(kind)
-    parts = parameters_of(tree.get("parameters"), cls, f"{way}.parameters")
+    parameters = parameters_of(tree.get("parameters"), cls, f"{path}.parameters")
     try:
-        return cls(**parts)
+        return cls(**parameters)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"The file is damaged: {way!r} is not a {kind}: {error}") from error
+        raise ValueError(f"The file is damaged: {path!r} is not a {kind}: {error}") from error
 
 
-def parameters_of(tree: Any, cls: Any, way: str) -> dict[str, Any]:
+def parameters_of(tree: Any, cls: Any, path: str) -> dict[str, Any]:
     """Read the parameters of an object of a class; missing parameters keep their defaults."""
-    tree, possible = Tree().load(tree, way, {}), inspect.signature(cls).parameters
+    tree = Tree().load(tree, path, {})
+    possible = inspect.signature(cls).parameters
     for name in tree:
         if name not in possible or name in LEFT_OUT:
-            raise damaged(f"{way}.{name}", f"a parameter of {cls.__name__}", tree[name])
-    return {name: parameter_of(part, f"{way}.{name}") for name, part in tree.items()}
+            raise damaged(f"{path}.{name}", f"a parameter of {cls.__name__}", tree[name])
+    return {name: parameter_of(item, f"{path}.{name}") for name, item in tree.items()}
 
 
 def contents(value: Any) -> dict[str, Any]:
     """Return the parameters of an estimator, or the fields of a dataclass."""
     if not hasattr(value, "get_params"):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    parts = value.get_params(deep=False)
-    return {name: part for name, part in parts.items() if name not in LEFT_OUT}
+    parameters = value.get_params(deep=False)
+    return {name: parameter for name, parameter in parameters.items() if name not in LEFT_OUT}
 
 
 def class_of(name: str) -> Any:

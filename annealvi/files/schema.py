@@ -20,14 +20,14 @@ from annealvi.checks import as_float
 Sizes = Mapping[str, Any]
 
 
-def damaged(way: str, wanted: str, value: Any) -> ValueError:
+def damaged(path: str, must_be: str, value: Any) -> ValueError:
     """Return the error about a value in a file that is not allowed; `way` is its path."""
     if isinstance(value, np.ndarray):
         got = f"an array of {value.dtype} of shape {value.shape}"
     else:
         got = repr(value)
         got = got if len(got) <= 80 else f"{got[:77]}..."
-    return ValueError(f"The file is damaged: {way!r} must be {wanted}. Got {got}.")
+    return ValueError(f"The file is damaged: {path!r} must be {must_be}. Got {got}.")
 
 
 class Field:
@@ -39,7 +39,7 @@ class Field:
     def dump(self, value: Any) -> Any:
         return self.kind(value)
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+    def load(self, value: Any, path: str, sizes: Sizes) -> Any:
         return value
 
 
@@ -49,9 +49,9 @@ class Tree(Field):
     def dump(self, value: Any) -> Any:
         return value if isinstance(value, Mapping) else value.state_dict()
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
+    def load(self, value: Any, path: str, sizes: Sizes) -> Any:
         if not isinstance(value, Mapping):
-            raise damaged(way, "a dict", value)
+            raise damaged(path, "a dict", value)
         return value
 
 
@@ -60,9 +60,9 @@ class Flag(Field):
 
     kind = bool
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> bool:
+    def load(self, value: Any, path: str, sizes: Sizes) -> bool:
         if not isinstance(value, bool):
-            raise damaged(way, "a bool", value)
+            raise damaged(path, "a bool", value)
         return value
 
 
@@ -74,48 +74,52 @@ class Text(Field):
     def __init__(self, *options: str) -> None:
         self.options = options
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> str:
+    def load(self, value: Any, path: str, sizes: Sizes) -> str:
         if not isinstance(value, str) or (self.options and value not in self.options):
-            raise damaged(way, f"one of {list(self.options)}" if self.options else "a str", value)
+            raise damaged(path, f"one of {list(self.options)}" if self.options else "a str", value)
         return value
 
 
 class Integer(Field):
-    """An int in [least, most]; both limits can be names of values that were read before."""
+    """An int in [lower, upper]; both limits can be names of values that were read before."""
 
     kind = int
 
-    def __init__(self, least: int | str = 0, most: int | str = 2**53) -> None:
-        self.least, self.most = least, most
+    def __init__(self, lower: int | str = 0, upper: int | str = 2**53) -> None:
+        self.lower = lower
+        self.upper = upper
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> int:
-        least, most = (_size(bound, sizes) for bound in (self.least, self.most))
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise damaged(way, f"an int in the range [{least}, {most}]", value)
+    def load(self, value: Any, path: str, sizes: Sizes) -> int:
+        lower = _size(self.lower, sizes)
+        upper = _size(self.upper, sizes)
+        if not isinstance(value, int) or isinstance(value, bool) or not lower <= value <= upper:
+            raise damaged(path, f"an int in the range [{lower}, {upper}]", value)
         return value
 
 
 class Number(Field):
-    """A float in [least, most]; with ``finite=False`` infinity and NaN are also allowed."""
+    """A float in [lower, upper]; with ``finite=False`` infinity and NaN are also allowed."""
 
     kind = float
 
     def __init__(
-        self, least: float = -np.inf, most: float = np.inf, *, finite: bool = True
+        self, lower: float = -np.inf, upper: float = np.inf, *, finite: bool = True
     ) -> None:
-        self.least, self.most, self.finite = least, most, finite
+        self.lower = lower
+        self.upper = upper
+        self.finite = finite
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> float:
+    def load(self, value: Any, path: str, sizes: Sizes) -> float:
         if isinstance(value, int | float) and not isinstance(value, bool):
             number = as_float(value)
             if np.isfinite(number):
-                fits = self.least <= number <= self.most
+                fits = self.lower <= number <= self.upper
             else:
                 fits = not self.finite and isinstance(value, float)
             if fits:
                 return number
-        kind = "a finite float" if self.finite else "a float"
-        raise damaged(way, f"{kind} in the range [{self.least:g}, {self.most:g}]", value)
+        limits = f"in the range [{self.lower:g}, {self.upper:g}]"
+        raise damaged(path, f"a{' finite' if self.finite else ''} float {limits}", value)
 
 
 class Array(Field):
@@ -133,24 +137,31 @@ class Array(Field):
         finite: bool = True,
         positive: bool = False,
     ) -> None:
-        self.shape, self.dtype = tuple(shape), dtype
-        self.finite, self.positive = finite, positive
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.finite = finite
+        self.positive = positive
 
     def dump(self, value: Any) -> NDArray:
         return np.asarray(value)
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> NDArray:
+    def load(self, value: Any, path: str, sizes: Sizes) -> NDArray:
         named = isinstance(self.dtype, str) and self.dtype in sizes
         dtype = np.dtype(sizes[self.dtype] if named else self.dtype)  # type: ignore[index]
         shape = tuple(None if side is None else _size(side, sizes) for side in self.shape)
         alike = isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == len(shape)
         if not alike or any(n not in (None, m) for n, m in zip(shape, value.shape, strict=True)):
-            raise damaged(way, f"an array of {dtype} of shape {shape}", value)
+            raise damaged(path, f"an array of {dtype} of shape {shape}", value)
         if dtype.kind == "f" and (self.finite or self.positive) and value.size:
-            least, most = value.min(), value.max()  # NaN if the array contains NaN
-            if not (np.isfinite(least) and np.isfinite(most)) or (self.positive and least <= 0):
-                kind = "positive and finite" if self.positive else "finite"
-                raise damaged(way, f"an array of {kind} numbers", value)
+            smallest = value.min()
+            largest = value.max()  # NaN if the array contains NaN
+            is_finite = np.isfinite(smallest) and np.isfinite(largest)
+            if not is_finite or (self.positive and smallest <= 0):
+                raise damaged(
+                    path,
+                    f"an array of {'positive and ' if self.positive else ''}finite numbers",
+                    value,
+                )
         return value
 
 
@@ -160,11 +171,11 @@ class Strings(Field):
     def __init__(self, length: int | str | None = None) -> None:
         self.length = length
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> NDArray:
+    def load(self, value: Any, path: str, sizes: Sizes) -> NDArray:
         length = None if self.length is None else _size(self.length, sizes)
         strings = isinstance(value, np.ndarray) and value.dtype.kind in "OU" and value.ndim == 1
         if not strings or (length is not None and len(value) != length):
-            raise damaged(way, "an array of strings of the right length", value)
+            raise damaged(path, "an array of strings of the right length", value)
         return value
 
 
@@ -177,24 +188,25 @@ class Optional(Field):
     def dump(self, value: Any) -> Any:
         return None if value is None else self.field.dump(value)
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> Any:
-        return None if value is None else self.field.load(value, way, sizes)
+    def load(self, value: Any, path: str, sizes: Sizes) -> Any:
+        return None if value is None else self.field.load(value, path, sizes)
 
 
 class Listed(Field):
-    """A list of at most `most` items, which are all of the same field."""
+    """A list of at most `max_length` items, which are all of the same field."""
 
-    def __init__(self, field: Field, most: int | str = 2**53) -> None:
-        self.field, self.most = field, most
+    def __init__(self, field: Field, max_length: int | str = 2**53) -> None:
+        self.field = field
+        self.max_length = max_length
 
     def dump(self, value: Any) -> list:
         return [self.field.dump(item) for item in value]
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> list:
-        most = _size(self.most, sizes)
-        if not isinstance(value, list) or len(value) > most:
-            raise damaged(way, f"a list of at most {most} items", value)
-        return [self.field.load(item, f"{way}.{i}", sizes) for i, item in enumerate(value)]
+    def load(self, value: Any, path: str, sizes: Sizes) -> list:
+        max_length = _size(self.max_length, sizes)
+        if not isinstance(value, list) or len(value) > max_length:
+            raise damaged(path, f"a list of at most {max_length} items", value)
+        return [self.field.load(item, f"{path}.{i}", sizes) for i, item in enumerate(value)]
 
 
 class Named(Field):
@@ -206,9 +218,9 @@ class Named(Field):
     def dump(self, value: Any) -> dict[str, Any]:
         return {name: self.field.dump(item) for name, item in value.items()}
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> dict[str, Any]:
-        items = Tree().load(value, way, sizes).items()
-        return {name: self.field.load(item, f"{way}.{name}", sizes) for name, item in items}
+    def load(self, value: Any, path: str, sizes: Sizes) -> dict[str, Any]:
+        items = Tree().load(value, path, sizes).items()
+        return {name: self.field.load(item, f"{path}.{name}", sizes) for name, item in items}
 
 
 class Generator(Field):
@@ -225,10 +237,10 @@ class Generator(Field):
             )
         return {**state["state"], "has_gauss": state["has_gauss"], "gauss": state["gauss"]}
 
-    def load(self, value: Any, way: str, sizes: Sizes) -> RandomState | None:
+    def load(self, value: Any, path: str, sizes: Sizes) -> RandomState | None:
         if value is None:
             return None
-        state = TWISTER.load(value, way)
+        state = TWISTER.load(value, path)
         rng = RandomState(0)
         rng.set_state(("MT19937", *(state[name] for name in TWISTER.fields)))
         return rng
@@ -242,7 +254,8 @@ class Schema(Field):
     """
 
     def __init__(self, make: Callable[..., Any] = dict, /, **fields: Field) -> None:
-        self.make, self.fields = make, fields
+        self.make = make
+        self.fields = fields
 
     def dump(self, value: Any) -> dict[str, Any]:
         """Return the state of an object, or of a mapping with its values, as a tree."""
@@ -250,24 +263,27 @@ class Schema(Field):
             return {name: field.dump(value[name]) for name, field in self.fields.items()}
         return {name: field.dump(getattr(value, name)) for name, field in self.fields.items()}
 
-    def load(self, value: Any, way: str = "", sizes: Sizes | None = None, **more: Any) -> Any:
+    def load(self, value: Any, path: str = "", sizes: Sizes | None = None, **more: Any) -> Any:
         """Check the values of a tree that was read from a file, and return them."""
         if not isinstance(value, Mapping):
-            raise damaged(way, "a dict", value)
-        known, values = {**(sizes or {}), **more}, {}
+            raise damaged(path, "a dict", value)
+        known = {**(sizes or {}), **more}
+        values = {}
         for name, field in self.fields.items():
-            place = f"{way}.{name}" if way else name
+            place = f"{path}.{name}" if path else name
             # fields that are added in a later version are Optional: older files lack them
             if name not in value and not isinstance(field, Optional):
                 raise ValueError(f"The file is damaged: {place!r} is missing.")
-            known[name] = values[name] = field.load(value.get(name), place, known)
+            values[name] = field.load(value.get(name), place, known)
+            known[name] = values[name]
         return self.make(**values)
 
-    def restore(self, target: Any, value: Any, way: str = "", **sizes: Any) -> None:
+    def restore(self, target: Any, value: Any, path: str = "", **sizes: Any) -> None:
         """Check all values of a tree, and set them as attributes of an object."""
-        for name, part in Schema(**self.fields).load(value, way, sizes).items():
+        for name, attribute in Schema(**self.fields).load(value, path, sizes).items():
             # a copy instead of a view of the file's memory map
-            setattr(target, name, part.copy() if isinstance(part, np.ndarray) else part)
+            is_view = isinstance(attribute, np.ndarray)
+            setattr(target, name, attribute.copy() if is_view else attribute)
 
 
 TWISTER = Schema(

@@ -49,7 +49,7 @@ class Callbacks:
     have these methods:
 
     - ``during_fit(estimator)`` returns a context manager in which `fit` runs, so that the callback
-      can act at the end of the fit, as :class:`annealvi.checkpoint.Checkpoint` does.  Callbacks
+      can act at the end of the fit, as :class:`annealvi.callbacks.Checkpoint` does.  Callbacks
       with this method are called last, so that they can read the records of the other callbacks.
     - ``begin(estimator, run)`` is called with a :class:`Run` before the first step of each run of
       `fit`.

@@ -94,7 +94,7 @@ class Fitted(Versioned, CallbackSupport):
 
         To resume from the checkpoint, call ``fit(X, resume=path)`` on an estimator with the same
         parameters and with the same X.  The result is identical, bit for bit, to the result without
-        an interruption.  :class:`annealvi.checkpoint.Checkpoint` calls this method regularly.
+        an interruption.  :class:`annealvi.callbacks.Checkpoint` calls this method regularly.
 
         Parameters
         ----------

@@ -320,7 +320,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Present for API consistency.
         resume : path, optional
             A checkpoint from which the fit is resumed.  The checkpoint must be written by
-            :class:`annealvi.checkpoint.Checkpoint` or `save_state` in a fit to the same X with the
+            :class:`annealvi.callbacks.Checkpoint` or `save_state` in a fit to the same X with the
             same parameters.
 
         Returns

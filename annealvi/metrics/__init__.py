@@ -1,7 +1,7 @@
 """Measures of fitted models, which can come from any library."""
 
 from annealvi.metrics.classes import purity
-from annealvi.metrics.held_out import HeldOut, document_completion, split_tokens
+from annealvi.metrics.held_out import document_completion, split_tokens
 from annealvi.metrics.topics import (
     component_recovery,
     duplicate_topics,
@@ -12,7 +12,6 @@ from annealvi.metrics.topics import (
 )
 
 __all__ = [
-    "HeldOut",
     "component_recovery",
     "document_completion",
     "duplicate_topics",

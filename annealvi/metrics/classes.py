@@ -47,10 +47,10 @@ def purity(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
     >>> purity(["a", "a", "b", "b"], [0, 0, 0, 1])
     0.75
     """
-    given = {"labels_true": labels_true, "labels_pred": labels_pred}
-    for name, labels in given.items():
-        if as_array(labels).ndim != 1 or not len(as_array(labels)):
-            raise BadParameter(name, "an array of shape (n_samples,)", as_array(labels))
+    for name, labels in (("labels_true", labels_true), ("labels_pred", labels_pred)):
+        array = as_array(labels)
+        if array.ndim != 1 or not len(array):
+            raise BadParameter(name, "an array of shape (n_samples,)", array)
     check_consistent_length(labels_true, labels_pred)
     table: Any = contingency_matrix(labels_true, labels_pred, sparse=True)
     return float(table.max(axis=0).sum() / table.sum())

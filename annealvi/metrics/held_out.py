@@ -1,10 +1,9 @@
-"""Held-out likelihood by document completion, after a fit or during a fit."""
+"""Held-out likelihood by document completion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from inspect import signature
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import padded_length, padded_rows
 from annealvi.checks import Interval, as_array, check_flag, check_prior, checked, validated
 from annealvi.exceptions import BadParameter
-from annealvi.inference import Monitor
-from annealvi.matrices import check_csr, check_whole, sound_csr
+from annealvi.matrices import check_csr, check_whole
 from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
 from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
@@ -45,7 +43,8 @@ def proportions(
     options = LocalOptions(MOST_SWEEPS, token_tolerance=TOLERANCE)
     model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, topic_estimate="map")
     model.topics.assign(beta)
-    documents, words = model.documents, X.astype(dtype)
+    documents = model.documents
+    words = X.astype(dtype)
     gamma = infer_collapsed(documents, words) if method == "cvb0" else documents.infer(words)
     theta: NDArray[np.float64] = gamma / gamma.sum(axis=1, keepdims=True)
     return theta
@@ -67,13 +66,13 @@ MOST_TOKENS = 1e15
 
 
 #: Constraints on the parameters of a split.
-_SPLIT = {
+SPLIT = {
     "observed": [Interval(RealNotInt, 0, 1, closed="neither")],
     "random_state": ["random_state"],
 }
 
 
-@validated(X=["array-like", "sparse matrix"], **_SPLIT)
+@validated(X=["array-like", "sparse matrix"], **SPLIT)
 def split_tokens(
     X: Any, *, observed: float = 0.5, random_state: Any = None
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
@@ -102,56 +101,61 @@ def split_tokens(
     document = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     length = np.bincount(document, weights=X.data, minlength=X.shape[0])
     if length.max(initial=0) > MOST_TOKENS:
-        most = f"documents of at most {MOST_TOKENS:.0e} tokens"
-        raise BadParameter("X", most, float(length.max()))
+        raise BadParameter(
+            "X",
+            must_be=f"documents of at most {MOST_TOKENS:.0e} tokens",
+            got=float(length.max()),
+        )
     rng = check_random_state(random_state)
-    counts, length = X.data.astype(np.int64), length.astype(np.int64)
-    wanted = np.ceil(observed * length).astype(np.int64)
+    counts = X.data.astype(np.int64)
+    length = length.astype(np.int64)
+    n_observed = np.ceil(observed * length).astype(np.int64)
     seen = np.empty_like(counts)
     for rows in _spans(length, _SPLIT_AT_ONCE):
         entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
-        own = counts[entries]
+        entry_counts = counts[entries]
         if length[rows.start] > _SPLIT_AT_ONCE:  # a single document
-            seen[entries] = _draw_entries(own, int(wanted[rows.start]), rng)
+            seen[entries] = _draw_entries(entry_counts, int(n_observed[rows.start]), rng)
             continue
         # the entry and the document of each token
-        entry = np.repeat(np.arange(len(own)), own)
+        entry = np.repeat(np.arange(len(entry_counts)), entry_counts)
         owner = document[entries][entry]
         order = np.lexsort((rng.random_sample(len(entry)), owner))
         first = np.cumsum(length[rows]) - length[rows]
         rank = np.arange(len(entry)) - np.repeat(first, length[rows])
-        chosen = rank < wanted[owner[order]]
-        seen[entries] = np.bincount(entry[order[chosen]], minlength=len(own))
-    parts = []
-    for data in (seen, counts - seen):
-        part = sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
-        part.eliminate_zeros()
-        parts.append(part)
-    return parts[0], parts[1]
+        chosen = rank < n_observed[owner[order]]
+        seen[entries] = np.bincount(entry[order[chosen]], minlength=len(entry_counts))
+    observed_counts, hidden_counts = (
+        sparse.csr_matrix((data.astype(X.dtype), X.indices, X.indptr), X.shape, copy=True)
+        for data in (seen, counts - seen)
+    )
+    observed_counts.eliminate_zeros()
+    hidden_counts.eliminate_zeros()
+    return observed_counts, hidden_counts
 
 
-def _spans(sizes: NDArray, most: int) -> Iterator[slice]:
-    """Split a sequence into slices whose sizes sum to at most `most`, or which have one element."""
+def _spans(sizes: NDArray, limit: int) -> Iterator[slice]:
+    """Split a sequence into slices that sum to at most `limit`, or that have one element."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     start = 0
     while start < len(sizes):
-        stop = int(np.searchsorted(ends, ends[start] + most, side="right")) - 1
+        stop = int(np.searchsorted(ends, ends[start] + limit, side="right")) - 1
         stop = max(start + 1, stop)
         yield slice(start, stop)
         start = stop
 
 
 def _draw_entries(
-    counts: NDArray[np.int64], wanted: int, rng: np.random.RandomState
+    counts: NDArray[np.int64], n_tokens: int, rng: np.random.RandomState
 ) -> NDArray[np.int64]:
-    """Draw `wanted` tokens of a document, and return the number of drawn tokens of each entry."""
+    """Draw `n_tokens` tokens of a document, and return the number of drawn tokens of each entry."""
     seen = np.empty_like(counts)
     left = int(counts.sum())
     for number, count in enumerate(counts.tolist()):
-        # `left` tokens belong to later entries, and `wanted` tokens remain to be drawn
+        # `left` tokens belong to later entries, and `n_tokens` remain to be drawn
         left -= count
-        seen[number] = rng.hypergeometric(count, left, wanted) if wanted and count else 0
-        wanted -= int(seen[number])
+        seen[number] = rng.hypergeometric(count, left, n_tokens) if n_tokens and count else 0
+        n_tokens -= int(seen[number])
     return seen
 
 
@@ -232,44 +236,55 @@ def document_completion(
         raise BadParameter(name, f"None with method={method!r}", value)
     needed = ("transform", "components_") if method is None else ("components_",)
     check_topic_model(estimator, "estimator", *needed)
-    given = {"observed": observed, "random_state": random_state}
-    validate_parameter_constraints(_SPLIT, given, "document_completion")
+    validate_parameter_constraints(
+        SPLIT, {"observed": observed, "random_state": random_state}, "document_completion"
+    )
     if temperature is not None and "temperature" not in signature(estimator.transform).parameters:
-        wanted = f"None for {type(estimator).__name__}, whose transform has no temperature"
-        raise BadParameter("temperature", wanted, temperature)
+        raise BadParameter(
+            "temperature",
+            must_be=f"None for {type(estimator).__name__}, whose transform has no temperature",
+            got=temperature,
+        )
 
     def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
         """Infer E[theta] from the observed words of documents; return it with the topics."""
         components = as_array(estimator.components_)
-        rows = components.size and components.shape[1:] == seen.shape[1:]
-        if components.dtype.kind not in "fiu" or not rows:
-            wanted = f"an array of numbers of shape (n_components, {seen.shape[1]})"
-            raise BadParameter("components_", wanted, components)
+        if (
+            components.dtype.kind not in "fiu"
+            or not components.size
+            or components.shape[1:] != seen.shape[1:]
+        ):
+            raise BadParameter(
+                "components_",
+                must_be=f"an array of numbers of shape (n_components, {seen.shape[1]})",
+                got=components,
+            )
         if method is not None:
             check_names(estimator, X, "estimator", "X")
             return proportions(components, seen, method, doc_topic_prior), components
-        given: Any = seen
+        words: Any = seen
         if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
-            given = type(X)(seen.toarray(), index=X.index, columns=X.columns)
+            words = type(X)(seen.toarray(), index=X.index, columns=X.columns)
         options = {} if temperature is None else {"temperature": temperature}
         shape = seen.shape[0], len(components)
-        return transformed(estimator, given, shape, **options), components
+        return transformed(estimator, words, shape, **options), components
 
     rng = check_random_state(random_state)
-    found, n_words = [], 0.0
-    for some in _blocks(X):
-        seen, hidden = split_tokens(some, observed=observed, random_state=rng)
-        theta, components = inferred(some, seen)
+    scores = []
+    n_words = 0.0
+    for block in _blocks(X):
+        seen, hidden = split_tokens(block, observed=observed, random_state=rng)
+        theta, components = inferred(block, seen)
         sums = _sums_of_array(components)
         log_likelihood = _log_likelihood(hidden, theta, components.T.__getitem__, sums)
         n_words += float(hidden.data.sum(dtype=np.float64))
         if per_document:
-            found.append(per_word(hidden, log_likelihood))
+            scores.append(per_word(hidden, log_likelihood))
         else:
-            found.append(log_likelihood.sum())
+            scores.append(log_likelihood.sum())
     if per_document:
-        return np.concatenate(found)
-    return mean_per_word(float(sum(found)), n_words)
+        return np.concatenate(scores)
+    return mean_per_word(float(sum(scores)), n_words)
 
 
 def mean_per_word(total: float, n_words: float) -> float:
@@ -309,15 +324,26 @@ def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) 
     except (TypeError, ValueError) as error:
         if getattr(error, "name", None) != "texts":
             raise
-        hint = "For a TopicModel, pass its attribute `lda_`."
-        raise BadParameter("estimator", "a model of word counts", estimator, hint) from error
-    wanted = "one number for each document and topic"
+        raise BadParameter(
+            "estimator",
+            must_be="a model of word counts",
+            got=estimator,
+            hint="For a TopicModel, pass its attribute `lda_`.",
+        ) from error
     if theta.shape != shape or theta.dtype.kind not in "fiu":
-        numbers = f"a method that returns an array of shape {shape}, {wanted}"
-        raise BadParameter("transform", numbers, theta)
+        raise BadParameter(
+            "transform",
+            must_be=f"a method that returns an array of shape {shape}, one number for each "
+            "document and topic",
+            got=theta,
+        )
     wrong = theta[~np.isfinite(theta)]
     if wrong.size:
-        raise BadParameter("transform", f"a method that returns finite numbers, {wanted}", wrong[0])
+        raise BadParameter(
+            "transform",
+            must_be="a method that returns finite numbers, one number for each document and topic",
+            got=wrong[0],
+        )
     return theta
 
 
@@ -378,7 +404,8 @@ def word_probabilities(
     beta = beta_of(np.arange(X.shape[1] if at_once else 0))
     probabilities = np.empty(X.nnz)
     longest = int(np.diff(X.indptr).max(initial=0)) + kernels.SWEEP_BLOCK
-    pointers, room = np.empty(longest, np.int64), np.empty(longest + kernels.SCRATCH_SLACK)
+    pointers = np.empty(longest, np.int64)
+    norms = np.empty(longest + kernels.SCRATCH_SLACK)
     batches = gen_batches(X.shape[0], max(1, _BLOCK_BYTES // n_bytes))
     if not at_once:
         batches = _spans(np.diff(X.indptr), max(1, _TOPIC_BYTES // n_bytes))
@@ -389,59 +416,15 @@ def word_probabilities(
             words, indices = np.unique(indices, return_inverse=True)
             beta = beta_of(words)
         ends = (X.indptr[rows.start : rows.stop + 1] - entries.start).astype(indices.dtype)
-        documents = indices, ends, 0, rows.stop - rows.start
-        own = padded_rows(theta[rows], np.float64)
-        kernels.word_probabilities(*documents, own, beta, pointers, room, probabilities[entries])
+        kernels.word_probabilities(
+            indices=indices,
+            indptr=ends,
+            start=0,
+            stop=rows.stop - rows.start,
+            theta=padded_rows(theta[rows], np.float64),
+            beta=beta,
+            rows=pointers,
+            norm=norms,
+            out=probabilities[entries],
+        )
     return probabilities
-
-
-class HeldOut:
-    """A callback that records the held-out likelihood during a fit.
-
-    The values are stored in the estimator's ``history_["held_out_log_likelihood"]``.  For a
-    learning curve, plot them over ``history_["pass"]`` or ``history_["seconds"]``.  The seconds do
-    not include the evaluations.
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Word counts of held-out documents.  X is not copied, so do not change it.
-    every : float, default=1.0
-        Number of passes between two evaluations.
-    observed, random_state
-        See :func:`document_completion`.
-
-    Examples
-    --------
-    >>> from annealvi import TemperedLDA
-    >>> from annealvi.datasets import load_arxiv_abstracts
-    >>> from annealvi.metrics import HeldOut
-    >>> X = load_arxiv_abstracts().data
-    >>> lda = TemperedLDA(5, max_iter=2, n_init=1, temperature=1, random_state=0,
-    ...                   callback=HeldOut(X[2700:]))
-    >>> lda.fit(X[:2700]).history_["held_out_log_likelihood"].shape
-    (2,)
-    """
-
-    def __init__(
-        self, X: Any, *, every: float = 1.0, observed: float = 0.5, random_state: Any = 0
-    ) -> None:
-        constraints = _SPLIT | {"every": [Interval(Real, 0, None, closed="neither")]}
-        given = {"every": every, "observed": observed, "random_state": random_state}
-        validate_parameter_constraints(constraints, given, "HeldOut")
-        if sparse.issparse(X):
-            sound_csr(X)  # an error now, not after a pass of the fit
-        self.X = X
-        self.every = every
-        self.observed = observed
-        self.random_state = random_state
-
-    def __call__(self, estimator: Any, monitor: Monitor) -> None:
-        before = monitor.passes - monitor.last_advance
-        # with a small tolerance, because passes are sums of fractions
-        every = max(float(self.every), 1e-9)
-        if int((monitor.passes + 1e-9) / every) > int((before + 1e-9) / every):
-            score = document_completion(
-                estimator, self.X, observed=self.observed, random_state=self.random_state
-            )
-            monitor.record(held_out_log_likelihood=float(score))

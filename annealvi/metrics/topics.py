@@ -43,8 +43,8 @@ def top_columns(topics: NDArray, n: int, relevance: float = 1.0) -> NDArray[np.i
         if relevance != 1:  # the relevance, except for a constant of the row
             row = special.log(row.astype(np.float64)) - common
         # only the n largest numbers are sorted, because the vocabulary is large and n is small
-        least = np.partition(row, n_features - n)[n_features - n]
-        candidates = np.flatnonzero(row >= least)
+        threshold = np.partition(row, n_features - n)[n_features - n]
+        candidates = np.flatnonzero(row >= threshold)
         topic[:] = candidates[np.argsort(-row[candidates], kind="stable")[:n]]
     return columns
 
@@ -64,20 +64,27 @@ def top_words(
 
 def word_names(names: ArrayLike, n_features: int) -> NDArray:
     """Check that there is one name for each word, and return the names as an array."""
-    found = as_array(names)
-    if found.shape != (n_features,):
-        wanted = f"a sequence with one name for each of the {n_features} features"
-        raise BadParameter("feature_names", wanted, found)
-    return found
+    array = as_array(names)
+    if array.shape != (n_features,):
+        raise BadParameter(
+            "feature_names",
+            must_be=f"a sequence with one name for each of the {n_features} features",
+            got=array,
+        )
+    return array
 
 
-def check_topic_model(model: Any, name: str, *parts: str) -> None:
-    """Check that a topic model is fitted and has all attributes in `parts`."""
+def check_topic_model(model: Any, name: str, *attributes: str) -> None:
+    """Check that a topic model is fitted and has all `attributes`."""
     if hasattr(model, "fit") and not hasattr(model, "components_"):
         check_is_fitted(model)
-    if not all(hasattr(model, part) for part in parts):
-        wanted = " and ".join(f"`{part}`" for part in parts)
-        raise BadParameter(name, f"a topic model with {wanted}", model)
+    if not all(hasattr(model, attribute) for attribute in attributes):
+        raise BadParameter(
+            name,
+            must_be="a topic model with "
+            + " and ".join(f"`{attribute}`" for attribute in attributes),
+            got=model,
+        )
 
 
 def topic_weights(topics: Any, name: str = "topics") -> NDArray:
@@ -95,16 +102,23 @@ def topic_weights(topics: Any, name: str = "topics") -> NDArray:
     while isinstance(first, rows) and getattr(first, "shape", True) and len(first):
         first = first[0]
     if isinstance(first, str | Mapping):
-        wanted = "a fitted estimator, or an array with a weight for each topic and word"
-        raise BadParameter(name, wanted, first, "Lists of words cannot be used.")
+        raise BadParameter(
+            name,
+            must_be="a fitted estimator, or an array with a weight for each topic and word",
+            got=first,
+            hint="Lists of words cannot be used.",
+        )
     weights = check_matrix(topics, accept_sparse=False, name=name)
     if weights.min() < 0:
         raise BadParameter(name, "an array of non-negative numbers", weights.min())
     with np.errstate(over="ignore"):
         sums = weights.sum(axis=1, dtype=np.float64)
     for topic in np.flatnonzero(~((sums > 0) & np.isfinite(sums))):
-        wanted = "weights with a positive and finite sum"
-        raise BadParameter(f"{name}[{topic}]", wanted, sums[topic])
+        raise BadParameter(
+            f"{name}[{topic}]",
+            must_be="weights with a positive and finite sum",
+            got=sums[topic],
+        )
     return weights
 
 
@@ -238,7 +252,8 @@ def topic_coherence(
     together = _documents_of_pairs(top, X) / X.shape[0]
     # the word w_j, on which UMass conditions, comes before w_i
     j, i = np.triu_indices(top.shape[1], k=1)
-    p, p_ij = np.einsum("knn->kn", together), together[:, i, j]
+    p = np.einsum("knn->kn", together)
+    p_ij = together[:, i, j]
     rate = _npmi if measure == "npmi" else _umass
     return rate(p[:, i], p[:, j], p_ij, float(epsilon)).mean(axis=1)
 
@@ -279,7 +294,9 @@ def _documents_of_pairs(top: NDArray[np.intp], X: Any) -> NDArray[np.float64]:
             row[documents[word]] = True
             bits[i] = np.packbits(row).view(np.uint64)
         for i in range(n):
-            pairs[k, i, i:] = pairs[k, i:, i] = _n_set(bits[i] & bits[i:])
+            counts = _n_set(bits[i] & bits[i:])
+            pairs[k, i, i:] = counts
+            pairs[k, i:, i] = counts
     return pairs
 
 
@@ -463,8 +480,8 @@ def duplicate_topics(topics: Any, *, threshold: float = 0.9) -> list[list[int]]:
     [[0, 2]]
     """
     weights = topic_weights(topics)
-    least = min(threshold, 1.0 - 1e-12)  # a tolerance for rounding errors of cosines
-    _, labels = connected_components(_cosines(weights, weights) >= least, directed=False)
+    threshold = min(threshold, 1.0 - 1e-12)  # a tolerance for rounding errors of cosines
+    _, labels = connected_components(_cosines(weights, weights) >= threshold, directed=False)
     groups = [np.flatnonzero(labels == label).tolist() for label in np.unique(labels)]
     return [group for group in groups if len(group) > 1]
 
@@ -486,8 +503,11 @@ def _cosines(a: NDArray, b: NDArray) -> NDArray[np.float64]:
 
 def _top(weights: NDArray, n_words: int, relevance: float) -> NDArray[np.intp]:
     if n_words > weights.shape[1]:
-        wanted = f"at most the number of features, {weights.shape[1]}"
-        raise BadParameter("n_words", wanted, n_words)
+        raise BadParameter(
+            "n_words",
+            must_be=f"at most the number of features, {weights.shape[1]}",
+            got=n_words,
+        )
     return top_columns(weights, int(n_words), float(relevance))
 
 
@@ -513,16 +533,14 @@ def component_recovery(
     cosines : ndarray of shape (n_true,)
         Cosine of each true component with its match, or 0 if it has no match.
     """
-    found, true = (
-        check_matrix(array, dtype=np.float64, accept_sparse=False, name=name)
-        for array, name in ((components, "components"), (truth, "truth"))
-    )
-    if found.shape[1] != true.shape[1]:
+    fitted = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
+    true = check_matrix(truth, dtype=np.float64, accept_sparse=False, name="truth")
+    if fitted.shape[1] != true.shape[1]:
         raise ValueError(
             "'components' and 'truth' must have the same number of features. "
-            f"Got {found.shape[1]} and {true.shape[1]}."
+            f"Got {fitted.shape[1]} and {true.shape[1]}."
         )
-    cosine = gemm.product(normalize(true), normalize(found).T)
+    cosine = gemm.product(normalize(true), normalize(fitted).T)
     rows, columns = linear_sum_assignment(-cosine)
     cosines = np.zeros(len(true))
     cosines[rows] = cosine[rows, columns]

@@ -58,7 +58,8 @@ class MixtureState:
 
         The copy stays valid, because steps make new arrays and do not change the old ones.
         """
-        model, temperature = shallow(self.model), None
+        model = shallow(self.model)
+        temperature = None
         model.release_buffers()
         if self.temperature is not None and self.temperature.learns:
             temperature = copy.deepcopy(self.temperature, {id(self.model): model})
@@ -69,20 +70,22 @@ class MixtureState:
         planned = self.temperature and temperature_tree(self.temperature)
         return STATE.dump(vars(self) | {"temperature": planned})
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], place: str) -> None:
         """Set the state from a tree, with a new temperature object."""
-        found = STATE.load(tree, way)
-        self.model.load_state_dict(found["model"], f"{way}.model")
-        self.monitor.load_state_dict(found["monitor"], f"{way}.monitor")
-        planned, self.temperature = found["temperature"], None
-        if planned is not None:
-            place = f"{way}.temperature"
-            self.temperature = restored_temperature(planned, place, model=self.model)
-        self.lower_bound, self.converged = found["lower_bound"], found["converged"]
+        fields = STATE.load(tree, place)
+        self.model.load_state_dict(fields["model"], f"{place}.model")
+        self.monitor.load_state_dict(fields["monitor"], f"{place}.monitor")
+        self.temperature = fields["temperature"]
+        if self.temperature is not None:
+            self.temperature = restored_temperature(
+                self.temperature, f"{place}.temperature", model=self.model
+            )
+        self.lower_bound = fields["lower_bound"]
+        self.converged = fields["converged"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MixturePlan:
     """What all runs of a fit share."""
 
     X: Any
@@ -98,13 +101,22 @@ class MixtureFit:
     """One fit from one starting point; see :class:`annealvi.inference.FitOfRun`."""
 
     def __init__(
-        self, plan: Plan, number: int, model: Mixture, rng: RandomState, halt: threading.Event
+        self,
+        plan: MixturePlan,
+        number: int,
+        model: Mixture,
+        rng: RandomState,
+        halt: threading.Event,
     ) -> None:
-        self.plan, self.number, self.rng, self.halt = plan, number, rng, halt
+        self.plan = plan
+        self.number = number
+        self.rng = rng
+        self.halt = halt
         temperature = plan.temperature.plan(int(plan.estimator.max_iter), model=model)
         self.state = MixtureState(model, Monitor(), temperature)
         self.comparable = False  # whether the last two bounds have the same T
-        self.stopped = self.in_callback = False
+        self.stopped = False
+        self.in_callback = False
 
     @property
     def n_steps(self) -> int:
@@ -122,22 +134,27 @@ class MixtureFit:
         """The fit after a step or at its end, as a tree of values for a file."""
         return FIT.dump(self)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], place: str, *, ended: bool) -> None:
         """Continue from the state of another fit with the same plan."""
-        found, most = FIT.load(tree, way), int(self.plan.estimator.max_iter)
-        planned, way = self.state.temperature, f"{way}.state"
+        fields = FIT.load(tree, place)
+        max_iter = int(self.plan.estimator.max_iter)
+        planned = self.state.temperature
+        place = f"{place}.state"
         if ended:
             self.state = copy.copy(self.state)  # without arrays of the size of the data
-        self.state.load_state_dict(found["state"], way)
+        self.state.load_state_dict(fields["state"], place)
         if not ended and self.state.temperature != planned:
-            raise damaged(f"{way}.temperature", "the fit's temperature", self.state.temperature)
-        if not 1 <= self.n_steps <= most:
-            raise damaged(f"{way}.monitor.step", f"in the range [1, {most}]", self.n_steps)
-        self.comparable, self.stopped = found["comparable"], found["stopped"]
+            raise damaged(f"{place}.temperature", "the fit's temperature", self.state.temperature)
+        if not 1 <= self.n_steps <= max_iter:
+            raise damaged(f"{place}.monitor.step", f"in the range [1, {max_iter}]", self.n_steps)
+        self.comparable = fields["comparable"]
+        self.stopped = fields["stopped"]
 
     def run(self) -> None:
         """Fit to the end."""
-        state, plan, max_iter = self.state, self.plan, int(self.plan.estimator.max_iter)
+        state = self.state
+        plan = self.plan
+        max_iter = int(self.plan.estimator.max_iter)
         plan.callbacks.begin(
             Run(
                 number=self.number,
@@ -170,9 +187,13 @@ class MixtureFit:
     def _on_step(self) -> None:
         if self.halt.is_set():
             raise StopIteration
-        state, estimator = self.state, self.plan.estimator
-        model, temperature, monitor = state.model, state.temperature, state.monitor
-        last, elbo = monitor.step - 1, model.elbo()
+        state = self.state
+        estimator = self.plan.estimator
+        model = state.model
+        temperature = state.temperature
+        monitor = state.monitor
+        last = monitor.step - 1
+        elbo = model.elbo()
         if not np.isfinite(elbo):
             raise ValueError(
                 f"The ELBO is {elbo} after iteration {monitor.step}. Some parameters of "
@@ -186,7 +207,8 @@ class MixtureFit:
             energy = model.energy()
             tempered = temperature.tempered_energy(energy)
             monitor.record(tempered_elbo=elbo - energy + tempered)
-        before, state.lower_bound = state.lower_bound, elbo / model.n_samples
+        before = state.lower_bound
+        state.lower_bound = elbo / model.n_samples
         self.comparable = last > 0 and temperature.settled(last - 1)
         state.converged = self.comparable and abs(state.lower_bound - before) < estimator.tol
         if estimator.verbose:
@@ -209,7 +231,8 @@ class MixtureFit:
         """Do the part of a step that follows the callback."""
         if self.state.converged:
             raise StopIteration
-        temperature, more = self.state.temperature, self.n_steps < self.plan.estimator.max_iter
+        temperature = self.state.temperature
+        more = self.n_steps < self.plan.estimator.max_iter
         perturbs = temperature.perturbs and self.state.model.perturbs
         if more and perturbs and not temperature.settled(self.n_steps - 1):
             self.state.model.perturb(self.rng)
@@ -270,7 +293,7 @@ class TemperedMixture(Fitted):
         y : Ignored
             Present for API consistency.
         resume : path, optional
-            A file that :class:`annealvi.checkpoint.Checkpoint` or `save_state` wrote in a fit to
+            A file that :class:`annealvi.callbacks.Checkpoint` or `save_state` wrote in a fit to
             the same X with the same parameters.  The fit continues from this file.
 
         Returns
@@ -296,7 +319,8 @@ class TemperedMixture(Fitted):
         ):
             planned = shallow(self)
             X, settings, temperature = planned._prepare(X)
-            n_runs, threads = int(self.n_init), n_threads(getattr(self, "n_jobs", 1))
+            n_runs = int(self.n_init)
+            threads = n_threads(getattr(self, "n_jobs", 1))
             runs: Runs[MixtureFit] = Runs(Fingerprint(planned, X), self.random_state, resume)
             # random numbers are drawn after the start only to perturb components
             perturbs = temperature.perturbs and self.Model.perturbs
@@ -306,7 +330,7 @@ class TemperedMixture(Fitted):
             def show(state: MixtureState) -> None:
                 self._show(planned, _state=copy.copy(state))
 
-            plan = Plan(X, temperature, planned, callbacks, show)
+            plan = MixturePlan(X, temperature, planned, callbacks, show)
             # fits in threads share the generator, and allocate arrays for the data when they begin
             n_drawn = n_runs if n_workers > 1 else 0
             drawn = [planned._draw(X, settings, runs.generator) for _ in range(n_drawn)]
@@ -354,9 +378,9 @@ class TemperedMixture(Fitted):
 
     # ----------------------------------------------------------------- details
 
-    def _state_of(self, tree: Mapping[str, Any], way: str) -> MixtureState:
+    def _state_of(self, tree: Mapping[str, Any], place: str) -> MixtureState:
         state = MixtureState(object.__new__(self.Model), Monitor(), None)
-        state.load_state_dict(tree, way)
+        state.load_state_dict(tree, place)
         return state
 
     def _sampler(self, n_samples: Any) -> tuple[Any, RandomState]:

@@ -41,11 +41,13 @@ DYNAMIC_RANGE = {np.dtype(np.float32): 1e5, np.dtype(np.float64): 1e11}
 #: HOTTEST.  The uncertainty of the components lowers every logit of nu by D / (2 N pi) nats, at
 #: any T.  What the data add to the logit is divided by T.  So if there are more dimensions than
 #: data, a high T at the start switches components off permanently (docs/record/evidence.md).
-HOTTEST, MILDEST = 10.0, 1.5
+HOTTEST = 10.0
+MILDEST = 1.5
 VARIATIONAL = Variational(t_max=100.0)
 #: D^2 sampling uses at most SEED_ROWS rows, or SEED_ROWS_EACH for each component if that is
 #: more.  With all rows of a large X it would take as long as tens of iterations.
-SEED_ROWS, SEED_ROWS_EACH = 2000, 10
+SEED_ROWS = 2000
+SEED_ROWS_EACH = 10
 
 
 @dataclass(eq=False, repr=False)
@@ -132,8 +134,8 @@ class TemperedFMM(
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
         estimator as fitted so far, write into `history_` with ``monitor.record(name=value)``, and
-        raise ``StopIteration`` to end the fit.  A :class:`annealvi.progress.ProgressBar` shows the
-        progress of the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file
+        raise ``StopIteration`` to end the fit.  A :class:`annealvi.callbacks.ProgressBar` shows the
+        progress of the fit.  A :class:`annealvi.callbacks.Checkpoint` writes the fit to a file
         from which it can be resumed.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 
@@ -278,14 +280,16 @@ class TemperedFMM(
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        components, X = self.components_, check_matrix(X, accept_sparse=False)
+        components = self.components_
+        X = check_matrix(X, accept_sparse=False)
         owner = f"inverse_transform of {type(self).__name__}"
         check_width(X, len(components), owner, ", the number of components")
         with np.errstate(over="ignore", invalid="ignore"):
             data = gemm.product(X, components).astype(X.dtype)
             if not np.all(np.isfinite(data)):  # beyond float32: the largest number instead
-                most = np.finfo(X.dtype).max
-                data = np.clip(X.astype(np.float64) @ components, -most, most).astype(X.dtype)
+                largest = np.finfo(X.dtype).max
+                data = np.clip(X.astype(np.float64) @ components, -largest, largest)
+                data = data.astype(X.dtype)
         return data
 
     @reads
@@ -301,7 +305,8 @@ class TemperedFMM(
         ndarray of shape (n_samples,)
             Each datum's part of the ELBO at T = 1, in nats.
         """
-        model, X = self._ready(), self._check_X(X)
+        model = self._ready()
+        X = self._check_X(X)
         with np.errstate(over="ignore", invalid="ignore"):
             bound = model.sample_bound(X)
         check_rows(bound, X)
@@ -340,8 +345,11 @@ class TemperedFMM(
         if mask.shape != (X.shape[1],) or mask.dtype != bool:
             raise BadParameter("observed", f"an array of bool of shape ({X.shape[1]},)", mask)
         if mask.all() or not mask.any():
-            wanted = f"True for 1 to {len(mask) - 1} of the {len(mask)} features"
-            raise BadParameter("observed", wanted, int(mask.sum()))
+            raise BadParameter(
+                "observed",
+                must_be=f"True for 1 to {len(mask) - 1} of the {len(mask)} features",
+                got=int(mask.sum()),
+            )
         if not isinstance(n_draws, Integral) or not 1 <= n_draws < 2**31:
             raise BadParameter("n_draws", "an int in the range [1, 2147483647]", n_draws)
         rng = check_random_state(self.random_state)
@@ -372,13 +380,20 @@ class TemperedFMM(
 
     def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
         X = check_matrix(X, estimator=self, dtype=FLOATS, order="C", accept_sparse=False)
-        (n_samples, D), K = X.shape, int(self.n_components)
+        n_samples, D = X.shape
+        K = int(self.n_components)
         learn_probability = isinstance(self.prior_probability, str)
-        probability, name = np.full(K, 0.3), "prior_probability"
+        probability = np.full(K, 0.3)
         if not learn_probability:
-            probability = check_numbers(self.prior_probability, name, (), (K,), positive=True)
+            probability = check_numbers(
+                self.prior_probability, "prior_probability", (), (K,), positive=True
+            )
             if np.any(probability >= 1):
-                raise BadParameter(name, "in the range (0.0, 1.0)", np.max(probability))
+                raise BadParameter(
+                    "prior_probability",
+                    must_be="in the range (0.0, 1.0)",
+                    got=np.max(probability),
+                )
         data = n_samples * float(np.mean(probability)) / D
         hot = Annealed(min(HOTTEST, max(MILDEST, HOTTEST * data)), 0.5, shape="exponential")
         kinds = {"annealed": hot, "variational": VARIATIONAL, "proximity": Proximity()}
@@ -390,22 +405,27 @@ class TemperedFMM(
                 "noise_variance='learn' cannot be combined with a variational temperature, because "
                 "only their product can be learned. Set noise_variance or temperature='annealed'."
             )
-        mean_square, tiny = square / X.size, float(np.finfo(X.dtype).tiny)
+        mean_square = square / X.size
+        smallest = float(np.finfo(X.dtype).tiny)
+        largest = float(np.finfo(X.dtype).max)
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
         variances = {}
-        for name, found in (
+        for name, of_data in (
             ("component_variance", mean_square),
             ("noise_variance", max(variance, 1e-10 * mean_square)),
         ):
-            given = getattr(self, name)
-            if given is None or isinstance(given, str):
-                variances[name] = found if found > tiny else 1.0
+            parameter = getattr(self, name)
+            if parameter is None or isinstance(parameter, str):
+                variances[name] = of_data if of_data > smallest else 1.0
                 continue
-            variances[name] = as_float(given)
-            if not tiny <= variances[name] <= float(np.finfo(X.dtype).max):
-                most = np.finfo(X.dtype).max
-                wanted = f"in [{tiny:.3g}, {most:.3g}], the range of {X.dtype}, the dtype of X"
-                raise BadParameter(name, wanted, given)
+            variances[name] = as_float(parameter)
+            if not smallest <= variances[name] <= largest:
+                raise BadParameter(
+                    name,
+                    must_be=f"in [{smallest:.3g}, {largest:.3g}], the range of {X.dtype}, "
+                    "the dtype of X",
+                    got=parameter,
+                )
         longest = D * variances["component_variance"]
         if not isinstance(self.init, str):
             longest = check_squares(check_numbers(self.init, "init", (K, D)), "init")
@@ -427,32 +447,37 @@ class TemperedFMM(
     def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
         if not isinstance(self.init, str):
             return {"means": self.init}
-        shape = int(self.n_components), X.shape[1]
+        K = int(self.n_components)
+        n_samples, n_features = X.shape
         if self.init == "data":
-            return {"means": X[rng.choice(len(X), shape[0], replace=False)]}
+            return {"means": X[rng.choice(n_samples, K, replace=False)]}
         variance = settings["component_variance"]
         if self.init != "prior":
-            variance = min(variance, 2.0 * settings["noise_variance"] / shape[1])
-        drawn = rng.normal(0.0, np.sqrt(variance), shape)
+            variance = min(variance, 2.0 * settings["noise_variance"] / n_features)
+        means = rng.normal(0.0, np.sqrt(variance), (K, n_features))
         if self.init == "kmeans++":
-            length = float(np.sqrt(shape[1] * variance))
-            drawn = _with_sampled_directions(drawn, X, length, rng)
-        return {"means": drawn}
+            length = float(np.sqrt(n_features * variance))
+            means = _with_sampled_directions(means, X, length, rng)
+        return {"means": means}
 
     def _warn(self, X: NDArray) -> None:
-        found = self._state.model
-        if not np.any(found.means**2 > 1e-12 * found.component_variance) and np.any(X):
+        model = self._state.model
+        if not np.any(model.means**2 > 1e-12 * model.component_variance) and np.any(X):
             warn_user(
-                f"All {found.n_components} components are switched off: noise of variance "
-                f"{found.noise_variance:.3g} explains X better than any sum of components. Try "
+                f"All {model.n_components} components are switched off: noise of variance "
+                f"{model.noise_variance:.3g} explains X better than any sum of components. Try "
                 "init='random', a lower temperature, or a smaller 'noise_variance'."
             )
-        mean_square, most = check_squares(X) / X.size, DYNAMIC_RANGE[X.dtype]
-        if mean_square > most * found.noise_variance:
+        mean_square = check_squares(X) / X.size
+        accurate_ratio = DYNAMIC_RANGE[X.dtype]
+        if mean_square > accurate_ratio * model.noise_variance:
+            advice = "Centre X."
+            if X.dtype == np.float32:
+                advice = "Centre X, or pass it as float64."
             warn_user(
-                f"The mean square of X, {mean_square:.3g}, is more than {most:.0e} times the "
-                f"noise variance, {found.noise_variance:.3g}, so residuals are inaccurate in "
-                f"{X.dtype}. Centre X{', or pass it as float64' * (X.dtype == np.float32)}."
+                f"The mean square of X, {mean_square:.3g}, is more than {accurate_ratio:.0e} times "
+                f"the noise variance, {model.noise_variance:.3g}, so residuals are inaccurate in "
+                f"{X.dtype}. {advice}"
             )
 
     def _ready(self) -> FMM:
@@ -498,9 +523,9 @@ def _with_sampled_directions(
     one component, but its length is too large.  If X has fewer distinct rows than components, a
     chosen row may be zero or equal to another row.  The drawn vector is then kept instead.
     """
-    most = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
-    if len(X) > most:
-        X = X[rng.choice(len(X), most, replace=False)]
+    n_candidates = max(SEED_ROWS, SEED_ROWS_EACH * len(drawn))
+    if len(X) > n_candidates:
+        X = X[rng.choice(len(X), n_candidates, replace=False)]
     rows = X[sampled_rows(X, len(drawn), rng)].astype(np.float64)
     norms = np.sqrt(np.sum(rows**2, axis=1))
     first = np.unique(rows, axis=0, return_index=True)[1]

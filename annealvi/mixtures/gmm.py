@@ -129,8 +129,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     callback : callable or list of callables, default=None
         Called as ``callback(estimator, monitor)`` after each iteration.  The callback can use the
         estimator as fitted so far, write into `history_` with ``monitor.record(name=value)``, and
-        raise ``StopIteration`` to end the fit.  A :class:`annealvi.progress.ProgressBar` shows the
-        progress of the fit.  A :class:`annealvi.checkpoint.Checkpoint` writes the fit to a file
+        raise ``StopIteration`` to end the fit.  A :class:`annealvi.callbacks.ProgressBar` shows the
+        progress of the fit.  A :class:`annealvi.callbacks.Checkpoint` writes the fit to a file
         from which it can be resumed.  From scikit-learn 1.9 on, `set_callbacks` sets
         scikit-learn's own callbacks.
 
@@ -271,18 +271,27 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
 
     def _prepare(self, X: Any) -> tuple[NDArray, dict[str, Any], Temperature]:
         X = self._check_X(X, reset=True)
-        K, D, one = int(self.n_components), X.shape[1], self.covariance_type == "spherical"
-        weights, covariances, variance = self.weights, self.covariances, X.var(axis=0)
+        K = int(self.n_components)
+        D = X.shape[1]
+        one = self.covariance_type == "spherical"
+        weights = self.weights
+        covariances = self.covariances
+        variance = X.var(axis=0)
         if weights is not None:
             weights = check_numbers(weights, "weights", (K,), positive=True)
             if not np.isclose(weights.sum(), 1.0):
-                wanted = f"positive and sum to 1, not to {weights.sum():.6g}"
-                raise BadParameter("weights", wanted, self.weights)
+                raise BadParameter(
+                    "weights",
+                    must_be=f"positive and sum to 1, not to {weights.sum():.6g}",
+                    got=self.weights,
+                )
             weights = weights / weights.sum()
         if covariances is not None:
             shapes: tuple[tuple[int, ...], ...] = ((), (K,)) if one else ((), (D,), (K, D))
-            given = check_numbers(covariances, "covariances", *shapes, positive=True)
-            covariances = np.broadcast_to(given[:, None] if one and given.ndim else given, (K, D))
+            covariances = check_numbers(covariances, "covariances", *shapes, positive=True)
+            if one and covariances.ndim:  # a number for each component
+                covariances = covariances[:, None]
+            covariances = np.broadcast_to(covariances, (K, D))
         mean_prior = X.mean(axis=0)
         if self.mean_prior is not None:
             mean_prior = check_numbers(self.mean_prior, "mean_prior", (D,))
@@ -307,13 +316,15 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
             known_covariances=covariances,
             covariance_type=self.covariance_type,
         )
-        annealed, t_max = Annealed(start=2.0, length=0.5), 100.0
+        annealed = Annealed(start=2.0, length=0.5)
+        t_max = 100.0
         if covariances is not None and isinstance(self.temperature, str):
             scaled = (X - X.mean(axis=0)) / np.sqrt(covariances.min(axis=0))
             widest = randomized_svd(scaled, 1, random_state=0)[1][0]
             # rounded, because LAPACK's last digits depend on the processor
             start = max(2.0, float(f"{ABOVE_CRITICAL * float(widest**2) / len(X):.6g}"))
-            annealed, t_max = Annealed(start=start, length=0.5, shape="linear"), max(t_max, start)
+            annealed = Annealed(start=start, length=0.5, shape="linear")
+            t_max = max(t_max, start)
         kinds = {"annealed": annealed, "variational": Variational(t_max=t_max, start=t_max)}
         temperature = as_temperature(self.temperature, kinds)
         if temperature.learns and not temperature.per_document and covariances is None:
@@ -326,7 +337,8 @@ class TemperedGaussianMixture(FiniteMixture, DensityMixin, BaseEstimator):
     def _draw(self, X: NDArray, settings: Mapping[str, Any], rng: Any) -> dict[str, Any]:
         if self.means_init is not None:
             return {"means": self.means_init}
-        K, init = int(self.n_components), self.init_params
+        K = int(self.n_components)
+        init = self.init_params
         if self.covariance_type == "diag":  # so that clusters do not depend on units
             X = X / np.where(_constant(X), 1.0, X.std(axis=0))
         return {"responsibilities": initial_responsibilities(X, K, init, rng)}

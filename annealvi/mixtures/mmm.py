@@ -24,12 +24,13 @@ from annealvi.inference.fitted import Found, reads
 from annealvi.matrices import check_words
 from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.mixtures.fit import FiniteMixture
-from annealvi.models.mmm import MMM, Counts, merged, words_of_documents
+from annealvi.models.mmm import MMM, ComponentCounts, merged, words_of_documents
 from annealvi.temperature import Annealed, Fixed, Temperature, Variational, as_temperature
 from annealvi.threads import shallow
 
 #: With init="merged": the number of short fits that are merged, and the iterations of each.
-RUNS, PASSES = 12, 6
+RUNS = 12
+PASSES = 6
 #: T of the short fits, except in plain inference; docs/record/classes.md reports how it was chosen.
 COOLING = Annealed(3.0, length=1.0)
 #: The temperature that each name means.
@@ -233,10 +234,15 @@ class TemperedMultinomialMixture(
             init = check_numbers(self.init, "init", (int(self.n_components), X.shape[1]))
             if np.any(init < 0) or not np.all(init.max(axis=1) > 0):
                 raise BadParameter(
-                    "init", "non-negative, with a positive number in each row", self.init
+                    "init",
+                    must_be="non-negative, with a positive number in each row",
+                    got=self.init,
                 )
-        priors = float(self.weight_concentration_prior), float(self.word_prior)
-        return X, {"weight_prior": priors[0], "word_prior": priors[1]}, temperature
+        settings = {
+            "weight_prior": float(self.weight_concentration_prior),
+            "word_prior": float(self.word_prior),
+        }
+        return X, settings, temperature
 
     def _draw(
         self, X: sparse.csr_matrix, settings: Mapping[str, Any], rng: RandomState
@@ -249,14 +255,15 @@ class TemperedMultinomialMixture(
             return {"words": each * words / words.sum(axis=1, keepdims=True)}
         if self.init == "kmeans++":
             return {"words": words_of_documents(X, K, rng)}
-        plain, found = as_temperature(self.temperature, KINDS) == Fixed(1.0), list[Counts]()
+        plain = as_temperature(self.temperature, KINDS) == Fixed(1.0)
+        fitted_counts = list[ComponentCounts]()
         model = MMM(K, X.shape[1], **settings, n_threads=n_threads(self.n_jobs))
         for _ in range(RUNS):
             model.start(X, words=words_of_documents(X, K, rng))
             cooling = (Fixed(1.0) if plain else COOLING).plan(PASSES)
             optimise(model, X, cooling, Monitor(), n_samples=X.shape[0], n_passes=PASSES)
-            found.append(model.last)
-        return merged(found, K)
+            fitted_counts.append(model.last)
+        return merged(fitted_counts, K)
 
     def _warn(self, X: Any) -> None:
         documents = self._state.model.documents

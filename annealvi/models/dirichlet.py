@@ -35,7 +35,8 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
     The difference of the logarithms of two large Gamma functions would lose digits.  If a is
     large, their Stirling series are therefore subtracted term by term.
     """
-    a, x = np.asarray(a, dtype=np.float64), np.asarray(x, dtype=np.float64)
+    a = np.asarray(a, dtype=np.float64)
+    x = np.asarray(x, dtype=np.float64)
     large = np.maximum(a, STIRLING)
     out = (large - 0.5) * special.log1p(x / large) + x * (special.log(large + x) - 1)
     out += _stirling_rest(large + x) - _stirling_rest(large)
@@ -64,7 +65,8 @@ def divergence_terms(x: NDArray, prior: Any, psi_sums: NDArray[np.float64]) -> N
 
 def negative_kl(prior: NDArray[np.float64], gamma: NDArray) -> NDArray[np.float64]:
     """-KL(Dir(gamma_d) || Dir(prior)) of each row."""
-    out, sums = np.empty(len(gamma)), gamma.sum(axis=1, dtype=np.float64)
+    out = np.empty(len(gamma))
+    sums = gamma.sum(axis=1, dtype=np.float64)
     psi_sums = special.digamma(sums)[:, None]
     for rows in gen_batches(len(gamma), max(1, BLOCK // len(prior))):
         out[rows] = divergence_terms(gamma[rows], prior, psi_sums[rows]).sum(axis=1)

@@ -60,12 +60,14 @@ TOLERANCE = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-6}
 MAX_SWEEPS = 500
 #: In the first COOLING_SWEEPS of these, T falls exponentially from COOLING_START.  Even for fixed
 #: components nu has many poor optima (docs/record/evidence.md reports the gain).
-COOLING_START, COOLING_SWEEPS = 10.0, 10
+COOLING_START = 10.0
+COOLING_SWEEPS = 10
 #: A learned noise variance stays above NOISE_FLOOR times the variance of X.  It also stays above
 #: RESOLUTION times the mean square of X, because rounding errors are as large.  A learned
 #: probability stays PROBABILITY_FLOOR away from 0 and 1.  So the objective stays finite.
 RESOLUTION = {np.dtype(np.float64): 2e-11, np.dtype(np.float32): 1e-6}
-NOISE_FLOOR, PROBABILITY_FLOOR = 1e-10, 1e-10
+NOISE_FLOOR = 1e-10
+PROBABILITY_FLOOR = 1e-10
 
 #: At high T components shrink towards zero or become equal.  They would separate too slowly when T
 #: has fallen.  So while T falls, each step is followed by a random move of the components.  Its
@@ -82,9 +84,9 @@ class Factors(NamedTuple):
     pairs: NDArray[np.float64]
 
 
-def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
+def factors_at(pi: NDArray[np.float64], X: NDArray) -> tuple[Factors, float]:
     """The statistics of data and the entropy of q(z) at nu = pi, without matrix products."""
-    n, pi = X.shape[0], probability
+    n = X.shape[0]
     pairs = n * (np.outer(pi, pi) + np.diag(pi * (1 - pi)))
     entropy = n * float(np.sum(special.entr(pi) + special.entr(1 - pi)))
     return Factors(np.outer(pi, X.sum(axis=0, dtype=np.float64)), pairs), entropy
@@ -92,12 +94,23 @@ def factors_at(probability: NDArray[np.float64], X: NDArray) -> tuple[Factors, f
 
 def collect(nu: NDArray, X: NDArray, n_threads: int) -> tuple[Factors, float]:
     """The statistics of data and the entropy of q(z)."""
-    (n, D), K = X.shape, len(nu)
+    n, D = X.shape
+    K = len(nu)
     tile = separate_rows(n_threads, gemm.tile_size(K, max(D, K)), nu.dtype)
-    data, pairs = np.empty((K, D)), np.empty((K, K))
+    data = np.empty((K, D))
+    pairs = np.empty((K, K))
     for right, gram, out in ((X, False, data), (nu, True, pairs)):
         partial = np.empty((gemm.n_groups(n, out.shape[1]), *out.shape))
-        gemm.inner(nu, right, gram, n, n_threads, tile, partial, out)
+        gemm.inner(
+            left=nu,
+            right=right,
+            gram=gram,
+            n_rows=n,
+            n_threads=n_threads,
+            tile=tile,
+            partial=partial,
+            out=out,
+        )
     # the diagonal must be E[z^2] = nu, but that of nu^T nu is nu^2
     np.fill_diagonal(pairs, nu[:, :n].sum(axis=1, dtype=np.float64))
     entropy = np.zeros(nu.shape[1])
@@ -156,13 +169,13 @@ class FMM(Mixture):
         self.means = np.array(means, dtype=np.float64)
         self.covariance_matrix = np.zeros((self.n_components, self.n_components))
         self.n_samples = X.shape[0]
-        parts = (X[rows].astype(np.float64) for rows in gen_batches(len(X), ROWS))
-        self.square = float(sum(np.sum(part**2) for part in parts))
+        blocks = (X[rows].astype(np.float64) for rows in gen_batches(len(X), ROWS))
+        self.square = float(sum(np.sum(block**2) for block in blocks))
         mean_square = self.square / X.size
         variance = mean_square - float(np.mean(X, dtype=np.float64)) ** 2
         resolved = RESOLUTION[self.dtype] * mean_square
         self.least_noise = max(NOISE_FLOOR * variance, resolved, float(np.finfo(self.dtype).tiny))
-        self.nu, self.projection = self._rooms(self.n_samples)
+        self.nu, self.projection = self._buffers(self.n_samples)
         self.last, self.entropy = factors_at(self.prior_probability, X)
 
     def perturb(self, rng: Any) -> None:
@@ -171,27 +184,29 @@ class FMM(Mixture):
         self.means = self.means + scale * rng.standard_normal(self.means.shape)
 
     def release_buffers(self) -> None:
-        self.nu = self.projection = None
+        self.nu = None
+        self.projection = None
 
-    def _restore(self, found: dict[str, Any], way: str) -> None:
-        nu, room = found.pop("nu"), self.nu
-        if not np.all(np.diag(found["covariance_matrix"]) >= 0):
-            raise damaged(f"{way}.covariance_matrix", "at least 0 on its diagonal", "less")
-        if not np.all(found["prior_probability"] < 1):
-            raise damaged(f"{way}.prior_probability", "below 1", found["prior_probability"])
-        if room is not None:
-            if nu is None or nu.shape != room.shape or not np.all((nu >= 0) & (nu <= 1)):
-                raise damaged(f"{way}.nu", f"of shape {room.shape}, in the range [0, 1]", nu)
-            room[:] = nu
-        vars(self).update(found, dtype=np.dtype(found["dtype"]))
+    def _restore(self, fields: dict[str, Any], place: str) -> None:
+        nu = fields.pop("nu")
+        buffer = self.nu
+        if not np.all(np.diag(fields["covariance_matrix"]) >= 0):
+            raise damaged(f"{place}.covariance_matrix", "at least 0 on its diagonal", "less")
+        if not np.all(fields["prior_probability"] < 1):
+            raise damaged(f"{place}.prior_probability", "below 1", fields["prior_probability"])
+        if buffer is not None:
+            if nu is None or nu.shape != buffer.shape or not np.all((nu >= 0) & (nu <= 1)):
+                raise damaged(f"{place}.nu", f"of shape {buffer.shape}, in the range [0, 1]", nu)
+            buffer[:] = nu
+        vars(self).update(fields, dtype=np.dtype(fields["dtype"]))
 
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Update nu of all training data once."""
-        of_datum = self._field()
+        field = self._field()
         self._project(batch.data, self.projection)
-        inverse = self._sweep(of_datum, self.projection, self.nu, tempering)
+        inverse = self._sweep(field, self.projection, self.nu, tempering)
         self.last, self.entropy = collect(self.nu, batch.data, self.n_threads)
         return MixtureStep(self, self.last, self.last, self.entropy, inverse)
 
@@ -208,7 +223,8 @@ class FMM(Mixture):
                 "'rho' and 'scale' must be 1, because a step of a factorial mixture uses all data. "
                 f"Got rho={rho!r} and scale={scale!r}."
             )
-        b, R = float(tempering.inverse), statistics.pairs
+        b = float(tempering.inverse)
+        R = statistics.pairs
         if not self._move_components(statistics, b / self.noise_variance, tempering):
             raise ValueError(
                 f"The equations for the components are singular in float64 at T={1 / b:.4g}. "
@@ -229,9 +245,9 @@ class FMM(Mixture):
         A, R = statistics
         if self.covariance == "full":
             system = np.diag(precision) + heat * R
-            found = np.hstack([np.eye(self.n_components), heat * A])
-            gemm.solve(system, found)
-            covariance, means = np.split(found, [self.n_components], axis=1)
+            solution = np.hstack([np.eye(self.n_components), heat * A])
+            gemm.solve(system, solution)
+            covariance, means = np.split(solution, [self.n_components], axis=1)
         else:
             variances = 1.0 / (precision + heat * np.diag(R))
             covariance = np.diag(variances)
@@ -243,7 +259,8 @@ class FMM(Mixture):
         finite = np.all(np.isfinite(covariance)) and np.all(np.isfinite(means))
         if not (finite and np.all(np.diag(system) > 0)):
             return False
-        self.covariance_matrix, self.means = covariance.copy(), means.copy()
+        self.covariance_matrix = covariance.copy()
+        self.means = means.copy()
         return True
 
     # --------------------------------------------------- for a proximity temperature
@@ -305,7 +322,15 @@ class FMM(Mixture):
         nu, projection = self._converged(X)
         coupling, offset, scale = self._field()
         energy, entropy = np.zeros((2, nu.shape[1]))
-        kernels.energy(projection, coupling, offset, scale, nu, self.n_threads, energy)
+        kernels.energy(
+            projection=projection,
+            coupling=coupling,
+            offset=offset,
+            scale=scale,
+            nu=nu,
+            n_threads=self.n_threads,
+            out=energy,
+        )
         kernels.entropy(nu, self.n_threads, entropy)
         square = np.sum(X.astype(np.float64) ** 2, axis=1)
         constant = np.sum(special.log1p(-self.prior_probability))
@@ -321,12 +346,15 @@ class FMM(Mixture):
         The estimate is the logarithm of the mean of N(x_hidden; z M, (sigma_n + z Q z^T) I) over
         draws z ~ q(z | observed).
         """
-        part = shallow(self)  # the model of the observed dimensions
-        part.means, part.n_features = self.means[:, observed], int(np.count_nonzero(observed))
-        nu = part.infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
-        x, means = X[:, ~observed].astype(np.float64), self.means[:, ~observed]
+        observed_model = shallow(self)
+        observed_model.means = self.means[:, observed]
+        observed_model.n_features = int(np.count_nonzero(observed))
+        nu = observed_model.infer(np.ascontiguousarray(X[:, observed])).astype(np.float64)
+        x = X[:, ~observed].astype(np.float64)
+        means = self.means[:, ~observed]
         n_hidden = x.shape[1]
-        square, cross = np.sum(x**2, axis=1), gemm.product(x, means.T)
+        square = np.sum(x**2, axis=1)
+        cross = gemm.product(x, means.T)
         gram = gemm.product(means, means.T)
         scores = np.empty((n_draws, len(x)))
         for score in scores:
@@ -340,11 +368,12 @@ class FMM(Mixture):
 
     # ----------------------------------------------------------------- details
 
-    def _rooms(self, n_samples: int) -> tuple[NDArray, NDArray]:
+    def _buffers(self, n_samples: int) -> tuple[NDArray, NDArray]:
         """Arrays for nu and P of `n_samples` data; nu starts at pi."""
         shape = self.n_components, -(-n_samples // kernels.BLOCK) * kernels.BLOCK
         nu, projection = (aligned_empty(shape, self.dtype) for _ in range(2))
-        nu[:], projection[:, n_samples:] = self.prior_probability[:, None], 0
+        nu[:] = self.prior_probability[:, None]
+        projection[:, n_samples:] = 0
         return nu, projection
 
     def _project(self, X: NDArray, out: NDArray) -> None:
@@ -367,22 +396,48 @@ class FMM(Mixture):
         return coupling.astype(self.dtype), offset.astype(self.dtype), 1.0 / self.noise_variance
 
     def _sweep(
-        self, of_datum: Any, projection: NDArray, nu: NDArray, tempering: Tempering
+        self,
+        field: tuple[NDArray, NDArray, float],
+        projection: NDArray,
+        nu: NDArray,
+        tempering: Tempering,
     ) -> NDArray | None:
         """Update all factors of all data once, in place; with limits, return b of each factor."""
-        limits, dtype, n_threads = tempering.limits, nu.dtype, self.n_threads
+        coupling, offset, scale = field
+        limits = tempering.limits
         if limits is None:
-            b = np.full((1, 1), tempering.inverse, dtype=dtype)
-            kernels.sweep(projection, *of_datum, b, n_threads, nu)
-            return None
-        inverse, K = np.empty_like(nu), nu.shape[:1]
-        held = [np.ascontiguousarray(array, dtype=dtype) for array in limits[1:]]
-        if [array.shape for array in held] != [K, nu.shape, nu.shape]:
-            raise ValueError(  # the kernel would read past the ends of these arrays
-                f"centre, lower and upper of FactorLimits must have the shapes {K}, {nu.shape} and "
-                f"{nu.shape} after padding. Got {', '.join(str(array.shape) for array in held)}."
+            kernels.sweep(
+                projection=projection,
+                coupling=coupling,
+                offset=offset,
+                scale=scale,
+                b=np.full((1, 1), tempering.inverse, dtype=nu.dtype),
+                n_threads=self.n_threads,
+                nu=nu,
             )
-        kernels.held_sweep(projection, *of_datum, limits.inverse, *held, n_threads, nu, inverse)
+            return None
+        inverse = np.empty_like(nu)
+        centre, lower, upper = (np.ascontiguousarray(array, nu.dtype) for array in limits[1:])
+        shapes = (nu.shape[:1], nu.shape, nu.shape)
+        if (centre.shape, lower.shape, upper.shape) != shapes:
+            raise ValueError(  # the kernel would read past the ends of these arrays
+                f"centre, lower and upper of FactorLimits must have the shapes {nu.shape[:1]}, "
+                f"{nu.shape} and {nu.shape} after padding. "
+                f"Got {centre.shape}, {lower.shape}, {upper.shape}."
+            )
+        kernels.held_sweep(
+            projection=projection,
+            coupling=coupling,
+            offset=offset,
+            scale=scale,
+            b=limits.inverse,
+            centre=centre,
+            lower=lower,
+            upper=upper,
+            n_threads=self.n_threads,
+            nu=nu,
+            inverse=inverse,
+        )
         # b is a ratio of differences, which may be 0 near the centre
         return np.maximum(inverse[:, : self.n_samples], limits.inverse)
 
@@ -394,13 +449,13 @@ class FMM(Mixture):
 
     def _converged(self, X: NDArray) -> tuple[NDArray, NDArray]:
         """Infer nu of data, and compute P.  T falls to 1; then nu is updated until it converges."""
-        nu, projection = self._rooms(X.shape[0])
+        nu, projection = self._buffers(X.shape[0])
         self._project(X, projection)
-        of_datum = self._field()
+        field = self._field()
         for done in range(MAX_SWEEPS):
             cooling = max(0.0, 1.0 - done / COOLING_SWEEPS)
             before = nu.copy()
-            self._sweep(of_datum, projection, nu, Tempering(COOLING_START**-cooling))
+            self._sweep(field, projection, nu, Tempering(COOLING_START**-cooling))
             if not cooling and np.max(np.abs(nu - before)) <= TOLERANCE[self.dtype]:
                 break
         return nu, projection

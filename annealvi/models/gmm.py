@@ -57,8 +57,8 @@ class Natural:
     #: The sum beta + kappa m^2.
     square: NDArray[np.float64]
 
-    def __add__(self, other: Natural) -> Natural:
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+    def __add__(self, statistics: Natural) -> Natural:
+        pairs = zip(vars(self).values(), vars(statistics).values(), strict=True)
         return Natural(*(a + b for a, b in pairs))
 
     def __rmul__(self, factor: float) -> Natural:
@@ -107,7 +107,8 @@ def log_mean_power(alpha: NDArray, n: int, b: float, log_c: NDArray) -> float:
         masses = special.exp(terms - totals)
         return masses, totals[kind, 0], float(np.sum(np.sum(masses * powers, axis=1)[kind]))
 
-    low, high = -1.0, 1.0
+    low = -1.0
+    high = 1.0
     while tilted(low)[2] > n:
         low *= 2
     while tilted(high)[2] < n:
@@ -140,7 +141,8 @@ def log_distortions(covariances: NDArray | None, b: NDArray) -> NDArray:
 
 def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: RandomState) -> NDArray:
     """Compute the responsibilities at the start of a fit."""
-    n, K = len(X), n_components
+    n = len(X)
+    K = n_components
     if n < K and init != "random":
         raise ValueError(
             f"Expected n_samples >= n_components but got n_components = {K}, n_samples = {n} with "
@@ -165,7 +167,8 @@ def initial_responsibilities(X: NDArray, n_components: int, init: str, rng: Rand
 #: PERTURBATION times the component's standard deviation.  Components that differ in known weights
 #: or variances separate without a move, and towards the better optimum.  A large move could
 #: prevent this, so SMALL_PERTURBATION is used for them.
-PERTURBATION, SMALL_PERTURBATION = 1e-2, 1e-4
+PERTURBATION = 1e-2
+SMALL_PERTURBATION = 1e-4
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -211,8 +214,11 @@ class GMM(Mixture):
 
     def __post_init__(self) -> None:
         self.offset = np.zeros(self.n_features)
-        self.beta = self.least_beta = np.ones(self.n_features) if self.beta is None else self.beta
-        self.prior = self.posterior = self._prior()
+        if self.beta is None:
+            self.beta = np.ones(self.n_features)
+        self.least_beta = self.beta
+        self.prior = self._prior()
+        self.posterior = self.prior
 
     def start(
         self, X: NDArray, *, means: ArrayLike | None = None, responsibilities: Any = None
@@ -227,7 +233,8 @@ class GMM(Mixture):
             return
         m = np.asarray(means, dtype=np.float64) - self.offset
         share = np.full(self.n_components, self.n_samples / self.n_components)
-        kappa, nu = self.prior.kappa + share, self.prior.nu + share
+        kappa = self.prior.kappa + share
+        nu = self.prior.nu + share
         variance = self.beta / self.nu + np.var(X, axis=0, dtype=np.float64)
         spread = nu[:, None] * variance + kappa[:, None] * m**2
         self.posterior = Natural(self.prior.alpha + share, kappa, kappa[:, None] * m, nu, spread)
@@ -236,7 +243,7 @@ class GMM(Mixture):
         """Move the means at random, by small fractions of their component's standard deviation."""
         q = self.posterior
         known = [np.zeros(self.n_components), self.known_weights, self.known_covariances]
-        table = np.column_stack([part for part in known if part is not None])
+        table = np.column_stack([array for array in known if array is not None])
         _, group, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
         # a move is smaller if no other component has the same known weights and variances
         size = np.where(counts[group.ravel()] > 1, PERTURBATION, SMALL_PERTURBATION)
@@ -245,15 +252,19 @@ class GMM(Mixture):
         square = q.square + q.kappa[:, None] * ((m + noise) ** 2 - m**2)
         self.posterior = replace(q, shift=q.kappa[:, None] * (m + noise), square=square)
 
-    def _restore(self, found: dict[str, Any], way: str) -> None:
-        vars(self).update(found)
-        self.prior, q = self._prior(), self.posterior
+    def _restore(self, fields: dict[str, Any], place: str) -> None:
+        vars(self).update(fields)
+        self.prior = self._prior()
+        q = self.posterior
         with np.errstate(all="ignore"):
-            used = self.means, self.log_joint(self.means), self.weights, 1 / self.precisions
+            derived = (self.means, self.log_joint(self.means), self.weights, 1 / self.precisions)
         positive = np.all(np.stack([q.alpha, q.kappa, q.nu]) > 0)
-        if not positive or not all(np.all(np.isfinite(part)) for part in used):
-            wanted = "a set of parameters at which densities are finite"
-            raise damaged(f"{way}.posterior", wanted, self.posterior)
+        if not positive or not all(np.all(np.isfinite(array)) for array in derived):
+            raise damaged(
+                f"{place}.posterior",
+                "a set of parameters at which densities are finite",
+                self.posterior,
+            )
 
     # ------------------------------------------------------------- Algorithm 1
 
@@ -265,7 +276,8 @@ class GMM(Mixture):
         log_phi -= special.log_sum_exp(log_phi, axis=1, keepdims=True)
         phi = special.exp(log_phi)
         entropy = special.entr(phi).sum(axis=1)
-        self.last, self.entropy = collect(X, phi), float(entropy.sum())
+        self.last = collect(X, phi)
+        self.entropy = float(entropy.sum())
         return MixtureStep(self, b * self.last, self.last, entropy)
 
     def global_step(
@@ -285,7 +297,8 @@ class GMM(Mixture):
     # -------------------------------------------------------------- objectives
 
     def expected_energy(self, statistics: Natural) -> float:
-        precision, m = self.precisions, self.means_centred
+        precision = self.precisions
+        m = self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * self.n_features / self.posterior.kappa
         count = statistics.kappa
@@ -298,7 +311,8 @@ class GMM(Mixture):
         return self.n_samples * self._log_base()
 
     def global_bound(self, tempering: Tempering = UNTEMPERED) -> float:
-        q, p = self.posterior, self._tempered_prior(tempering)
+        q = self.posterior
+        p = self._tempered_prior(tempering)
         kl = 0.0
         if self.known_weights is None:
             kl += special.lgamma(q.alpha.sum()) - special.lgamma(p.alpha.sum())
@@ -312,7 +326,8 @@ class GMM(Mixture):
         if self.known_covariances is None:
             a, rate = self._gamma(q, self.least_beta)
             a0, rate0 = self._gamma(p, self._prior_beta(p))
-            a, a0 = np.broadcast_to(a, rate.shape), np.broadcast_to(a0, rate.shape)
+            a = np.broadcast_to(a, rate.shape)
+            a0 = np.broadcast_to(a0, rate.shape)
             kl += np.sum((a - a0) * special.digamma(a) - special.lgamma(a) + special.lgamma(a0))
             kl += np.sum(a0 * (special.log(rate) - special.log(rate0)) + a * (rate0 - rate) / rate)
         return -float(kl)
@@ -442,7 +457,8 @@ class GMM(Mixture):
 
     def _log_joint(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute E log w_k + E log N(x; mu_k, lambda_k) of centred data."""
-        precision, m = self.precisions, self.means_centred
+        precision = self.precisions
+        m = self.means_centred
         constants = self._expected_log_weights() + 0.5 * self._log_scales()
         constants -= 0.5 * (self.n_features / self.posterior.kappa + np.sum(precision * m**2, 1))
         linear = gemm.product(X, (precision * m).T)
@@ -473,9 +489,9 @@ class GMM(Mixture):
         """The beta of a tempered prior, which is accurate even if the prior mean is far from 0."""
         return self.beta * (prior.kappa[0] / self.prior.kappa[0])
 
-    def _gamma(self, q: Natural, least: NDArray) -> tuple[NDArray, NDArray]:
+    def _gamma(self, q: Natural, least_beta: NDArray) -> tuple[NDArray, NDArray]:
         """The Gamma parameters of the precisions: the shape (K, 1) and the rate (K, D or 1)."""
-        beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least)
+        beta = np.maximum(q.square - q.shift**2 / q.kappa[:, None], least_beta)
         if self.covariance_type == "diag":
             return 0.5 * q.nu[:, None], 0.5 * beta
         return 0.5 * self.n_features * q.nu[:, None], 0.5 * beta.sum(axis=1, keepdims=True)

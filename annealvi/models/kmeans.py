@@ -12,7 +12,8 @@ from annealvi._kernels import gemm
 
 #: Most steps of Lloyd's algorithm.  As in scikit-learn, it ends when the squared moves of the
 #: centres are at most TOLERANCE times the variance of X.
-MAX_ITER, TOLERANCE = 300, 1e-4
+MAX_ITER = 300
+TOLERANCE = 1e-4
 
 
 def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
@@ -22,35 +23,39 @@ def sampled_rows(X: NDArray, n_rows: int, rng: RandomState) -> NDArray[np.intp]:
     the nearest row kept so far.  The one that lowers the sum of these distances most is kept.
     """
     X = X - X.mean(axis=0, dtype=np.float64)  # so that differences of squares lose no digits
-    n, squares = len(X), np.sum(X**2, axis=1)
+    n = len(X)
+    squares = np.sum(X**2, axis=1)
     chosen = np.empty(n_rows, dtype=np.intp)
     nearest = np.full(n, np.inf)
     for row in range(n_rows):
         if row == 0:
-            some = rng.choice(n, size=1, p=np.full(n, 1.0 / n))
+            candidates = rng.choice(n, size=1, p=np.full(n, 1.0 / n))
         else:
             drawn = rng.uniform(size=2 + int(math.log(n_rows))) * nearest.sum()
-            some = np.minimum(np.searchsorted(np.cumsum(nearest), drawn), n - 1)
-        distances = squares + squares[some, None] - 2 * gemm.product(X[some], X.T)
+            candidates = np.minimum(np.searchsorted(np.cumsum(nearest), drawn), n - 1)
+        distances = squares + squares[candidates, None] - 2 * gemm.product(X[candidates], X.T)
         distances = np.clip(distances, 0.0, nearest)
         best = int(np.argmin(distances.sum(axis=1)))
-        chosen[row], nearest = some[best], distances[best]
+        chosen[row] = candidates[best]
+        nearest = distances[best]
     return chosen
 
 
 def k_means(X: NDArray, n_clusters: int, rng: RandomState) -> NDArray[np.intp]:
     """Find the cluster of each row by Lloyd's algorithm, which starts from `sampled_rows`."""
     X = X - X.mean(axis=0)
-    centres, rows = X[sampled_rows(X, n_clusters, rng)], np.arange(len(X))
-    least = TOLERANCE * float(np.mean(X**2))
+    centres = X[sampled_rows(X, n_clusters, rng)]
+    rows = np.arange(len(X))
+    least_move = TOLERANCE * float(np.mean(X**2))
     for _ in range(MAX_ITER):
         labels = np.argmin(np.sum(centres**2, axis=1) - 2 * gemm.product(X, centres.T), axis=1)
         members = np.zeros((len(X), n_clusters))
         members[rows, labels] = 1
         sizes = members.sum(axis=0)
         means = gemm.product(members.T, X) / np.maximum(sizes, 1)[:, None]
-        before, filled = centres, sizes[:, None] > 0
+        before = centres
+        filled = sizes[:, None] > 0
         centres = np.where(filled, means, before)  # the centre of an empty cluster does not move
-        if np.sum((centres - before) ** 2) <= least:
+        if np.sum((centres - before) ** 2) <= least_move:
             break
     return labels

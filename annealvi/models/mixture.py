@@ -11,7 +11,8 @@ from annealvi.files.schema import Integer, Schema, damaged
 from annealvi.model import UNTEMPERED, LocalStep, Tempering
 
 #: The sizes of a model.  They are the first fields of its schema, and shapes refer to them.
-K, D = "n_components", "n_features"
+K = "n_components"
+D = "n_features"
 SIZES = {name: Integer(1) for name in (K, D, "n_samples")}
 
 
@@ -21,8 +22,11 @@ class MixtureStep(LocalStep):
     def __init__(
         self, model: Mixture, statistics: Any, plain: Any, entropy: Any, inverse: Any = None
     ) -> None:
-        self.statistics, self.entropy, self.inverse = statistics, entropy, inverse
-        self._model, self._plain = model, plain
+        self.statistics = statistics
+        self.entropy = entropy
+        self.inverse = inverse
+        self._model = model
+        self._plain = plain
 
     @property
     def energy(self) -> float:  # type: ignore[override]
@@ -85,14 +89,14 @@ class Mixture:
         """What a fit has learned, as a tree; during the fit, also the arrays for training."""
         return self.STATE.dump(self)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str) -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], place: str) -> None:
         """Set what a fit has learned from a tree; during training, sizes must be the same."""
-        found = self.STATE.load(tree, way)
+        fields = self.STATE.load(tree, place)
         for name in (*SIZES, "dtype"):
-            if self.n_samples and name in found and found[name] != getattr(self, name):
-                raise damaged(f"{way}.{name}", f"{getattr(self, name)}", found[name])
-        self._restore(found, way)
+            if self.n_samples and name in fields and fields[name] != getattr(self, name):
+                raise damaged(f"{place}.{name}", f"{getattr(self, name)}", fields[name])
+        self._restore(fields, place)
 
-    def _restore(self, found: dict[str, Any], way: str) -> None:
+    def _restore(self, fields: dict[str, Any], place: str) -> None:
         """Check that values from a file fit together, and set them as attributes."""
-        vars(self).update(found)
+        raise NotImplementedError

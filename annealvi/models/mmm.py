@@ -49,7 +49,7 @@ BLOCK = 4096
 KEPT = 1 << 24
 
 
-class Counts(NamedTuple):
+class ComponentCounts(NamedTuple):
     """The statistics: expected counts of documents and of words in each component."""
 
     #: The counts N_k of documents.
@@ -57,8 +57,8 @@ class Counts(NamedTuple):
     #: The counts S_kv of words, of shape (V, K).
     words: NDArray[np.float64]
 
-    def __rmul__(self, factor: float) -> Counts:  # type: ignore[override]
-        return Counts(factor * self.documents, factor * self.words)
+    def __rmul__(self, factor: float) -> ComponentCounts:  # type: ignore[override]
+        return ComponentCounts(factor * self.documents, factor * self.words)
 
 
 @dataclass(eq=False)
@@ -89,7 +89,7 @@ class MMM(Mixture):
     #: During a fit: transposed parts of the training data, by their first document; an array for
     #: phi of one part; and the lengths of documents, with how often each occurs.
     by_word: Any = field(default=None, init=False)
-    room: Any = field(default=None, init=False)
+    scratch: Any = field(default=None, init=False)
     lengths: Any = field(default=None, init=False)
 
     def start(
@@ -102,7 +102,7 @@ class MMM(Mixture):
         if self.by_word is None:
             self.n_samples = X.shape[0]
             self.by_word = {}
-            self.room = np.empty((min(BLOCK, self.n_samples), self.n_components))
+            self.scratch = np.empty((min(BLOCK, self.n_samples), self.n_components))
             self.lengths = np.unique(np.asarray(X.sum(axis=1)).ravel(), return_counts=True)
         if documents is None:
             documents = np.full(self.n_components, self.n_samples / self.n_components)
@@ -110,64 +110,78 @@ class MMM(Mixture):
 
     def _transposed(self, X: sparse.csr_matrix, start: int) -> sparse.csr_matrix:
         """The transpose of a part of the training data, which is kept if the data are small."""
-        part = self.by_word.get(start)
-        if part is None:
-            part = X[start : start + BLOCK].T.tocsr()
+        transposed = self.by_word.get(start)
+        if transposed is None:
+            transposed = X[start : start + BLOCK].T.tocsr()
             if X.nnz <= KEPT:
-                self.by_word[start] = part
-        return part
+                self.by_word[start] = transposed
+        return transposed
 
     def release_buffers(self) -> None:
-        self.by_word = self.room = self.lengths = self.last = None
+        self.by_word = None
+        self.scratch = None
+        self.lengths = None
+        self.last = None
 
     def assign(self, alpha: NDArray, lam: NDArray, sums: NDArray | None = None) -> None:
         """Set w and beta, in proportion to `alpha` of shape (K,) and `lam` of shape (V, K).
 
         `sums` are the sums of lambda over all words, if `lam` does not contain all words.
         """
-        self.alpha, self.lam = alpha, np.ascontiguousarray(lam)
+        self.alpha = alpha
+        self.lam = np.ascontiguousarray(lam)
         self.log_weights = special.log(alpha / alpha.sum())
         sums = self.lam.sum(axis=0) if sums is None else sums
         self.log_words = special.log(self.lam / sums)
 
-    def _restore(self, found: dict[str, Any], way: str) -> None:
-        vars(self).update(found)
+    def _restore(self, fields: dict[str, Any], place: str) -> None:
+        vars(self).update(fields)
         self.assign(self.alpha, self.lam)
 
     # ------------------------------------------------------------- Algorithm 1
 
     def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> MixtureStep:
         """Compute the responsibilities of all training data, and from them the statistics."""
-        b, K = float(tempering.inverse), self.n_components
-        counts, entropy = Counts(np.zeros(K), np.zeros((self.n_features, K))), []
+        b = float(tempering.inverse)
+        K = self.n_components
+        counts = ComponentCounts(np.zeros(K), np.zeros((self.n_features, K)))
+        entropy = []
         for start in range(0, self.n_samples, BLOCK):
-            part = self._transposed(batch.data, start)
-            n = part.shape[1]
-            phi = self.log_joint(batch.data, slice(start, start + n), self.room[:n])
+            transposed = self._transposed(batch.data, start)
+            n = transposed.shape[1]
+            phi = self.log_joint(batch.data, slice(start, start + n), self.scratch[:n])
             energy, log_sum = self.normalise(phi, b)
-            given = part.data, part.indices, part.indptr
-            kernels.add_product(*given, phi, self.n_threads, counts.words)
+            kernels.add_product(
+                data=transposed.data,
+                indices=transposed.indices,
+                indptr=transposed.indptr,
+                rows=phi,
+                n_threads=self.n_threads,
+                out=counts.words,
+            )
             counts.documents[:] += phi.sum(axis=0)
             entropy.append(log_sum - b * energy)
-        self.last, self.documents = counts, counts.documents
+        self.last = counts
+        self.documents = counts.documents
         entropies = np.concatenate(entropy)
         self.entropy = float(entropies.sum())
         return MixtureStep(self, counts if b == 1 else b * counts, counts, entropies)
 
     def global_step(
-        self, statistics: Counts, rho: float, scale: float, tempering: Tempering
+        self, statistics: ComponentCounts, rho: float, scale: float, tempering: Tempering
     ) -> None:
         """Move w and beta to their optimum; `rho` and `scale` are 1 if a step uses all data."""
         b = tempering.of_priors
         alpha = b * self.weight_prior + scale * statistics.documents
         lam = b * self.word_prior + scale * statistics.words
         if rho != 1:
-            alpha, lam = (1 - rho) * self.alpha + rho * alpha, (1 - rho) * self.lam + rho * lam
+            alpha = (1 - rho) * self.alpha + rho * alpha
+            lam = (1 - rho) * self.lam + rho * lam
         self.assign(alpha, lam)
 
     # -------------------------------------------------------------- objectives
 
-    def expected_energy(self, statistics: Counts) -> float:
+    def expected_energy(self, statistics: ComponentCounts) -> float:
         energy = np.sum(statistics.documents * self.log_weights)
         return float(energy + np.sum(statistics.words * self.log_words))
 
@@ -211,9 +225,10 @@ class MMM(Mixture):
 
     def predict(self, X: sparse.csr_matrix) -> NDArray[np.int64]:
         """Find the most probable component of each document, one part after another."""
-        parts = range(0, X.shape[0], BLOCK)
-        found = [self.log_joint(X, slice(i, i + BLOCK)).argmax(axis=1) for i in parts]
-        return np.concatenate(found)
+        starts = range(0, X.shape[0], BLOCK)
+        return np.concatenate(
+            [self.log_joint(X, slice(start, start + BLOCK)).argmax(axis=1) for start in starts]
+        )
 
 
 def words_of_documents(X: Any, n_components: int, rng: RandomState) -> NDArray[np.float64]:
@@ -223,15 +238,18 @@ def words_of_documents(X: Any, n_components: int, rng: RandomState) -> NDArray[n
     return np.maximum(words - 1.0, 0.0)
 
 
-def merged(several: list[Counts], n_components: int) -> dict[str, NDArray[np.float64]]:
+def merged(several: list[ComponentCounts], n_components: int) -> dict[str, NDArray[np.float64]]:
     """Merge the components of several fits; return the means as keyword arguments of `start`."""
     rows = [row for counts in several for row in counts.words.T]
     sizes = np.concatenate([counts.documents for counts in several])
-    least = min(LEAST_COUNT, LEAST_SHARE * float(np.mean([row.sum() for row in rows])))
+    least_words = min(LEAST_COUNT, LEAST_SHARE * float(np.mean([row.sum() for row in rows])))
     # components without words are left out, because they would be compared with all others
-    used = [k for k, row in enumerate(rows) if row.max() > least]
-    groups = groups_of([rows[k] for k in used], n_components, NEIGHBOURS, least) if used else []
-    words, documents = np.zeros((n_components, len(rows[0]))), np.zeros(n_components)
+    used = [k for k, row in enumerate(rows) if row.max() > least_words]
+    groups = (
+        groups_of([rows[k] for k in used], n_components, NEIGHBOURS, least_words) if used else []
+    )
+    words = np.zeros((n_components, len(rows[0])))
+    documents = np.zeros(n_components)
     for n, group in enumerate(groups):
         for k in group:
             words[n] += rows[used[k]] / len(several)

@@ -17,18 +17,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import StrOptions
 
 from annealvi._kernels import partition as kernels
 from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
-from annealvi.checks import COUNT, Interval, as_array, checked, n_threads
+from annealvi.checks import COUNT, Interval, as_array, n_threads, validated
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.partition.result import LogPartition, OutOfReach, check_inverse_temperatures, shown
 
@@ -135,8 +135,8 @@ class PlateOfData:
 
 def log_mean_exp(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute the logarithm of the mean of exp(logs) over the first axis."""
-    most = logs.max(axis=0)
-    return most + special.log(np.mean(special.exp(logs - most), axis=0))
+    largest = logs.max(axis=0)
+    return largest + special.log(np.mean(special.exp(logs - largest), axis=0))
 
 
 #: :meth:`PowerGrid.column_sums` sums this many rows before it adds the sum to the total.
@@ -147,7 +147,9 @@ SUMMED_ROWS: int = kernels.SUMMED_ROWS
 #: part in the sum.  All p may be small, though, so _MOST limits h for this case.  A coarser grid,
 #: (8, 8, 32), has half the points and made a fit that learns its temperature 2 to 3% faster.  But
 #: its error in log C(T) of 70,000 words was 0.08, which changes the posterior of the temperature.
-_ORDER, _DENSITY, _MOST = 24, 17, 51
+_ORDER = 24
+_DENSITY = 17
+_MOST = 51
 #: The exponentials of a panel take as long as this many points.
 _PANEL_COST = 10
 #: Most points in a panel.  Each point is computed from the one before by a multiplication, which
@@ -209,7 +211,8 @@ class PowerGrid:
         If h is the distance between the points of a panel, its first point is k h for an integer k.
         Only p^h needs an exponential: the kernel computes the first power, p^(k h), as (p^h)^k.
         """
-        low, high = float(b.min()), float(b.max())
+        low = float(b.min())
+        high = float(b.max())
         margin = _ORDER // 2
 
         def panels(size: int) -> tuple[int, list[float], list[int]]:
@@ -225,7 +228,8 @@ class PowerGrid:
 
         size = min(range(1, _MOST_STEPS - _ORDER), key=lambda size: panels(size)[0])
         _, floors, whole = panels(size)
-        n_panels, self._size = len(floors), size + _ORDER
+        n_panels = len(floors)
+        self._size = size + _ORDER
         places = np.array(whole, dtype=np.float64)  # the numbers may be too large for int64
         self._steps = np.array(floors) / places
         self._starts = (places - margin + 1) * self._steps
@@ -233,7 +237,9 @@ class PowerGrid:
         place = (b - self._starts[panel]) / self._steps[panel]
         first = np.clip(np.floor(place).astype(int) - margin + 1, 0, size)
         nodes = np.arange(_ORDER)
-        rows, columns, entries = [], [], []
+        rows = []
+        columns = []
+        entries = []
         for m in range(len(b)):
             at = place[m] - first[m]
             # Lagrange polynomials of the points nearest to b_m
@@ -251,9 +257,15 @@ class PowerGrid:
         rows = self._interpolation
         if rows is None:
             rows = sparse.csr_matrix(np.eye(self.n_points))
-        where = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
-        given = self._starts, self._steps, self.points, *where, rows.data, self.inverses
-        return kernels.Grid(*given)
+        return kernels.Grid(
+            starts=self._starts,
+            steps=self._steps,
+            points=self.points,
+            first=rows.indptr.astype(np.int32),
+            point=rows.indices.astype(np.int32),
+            entry=rows.data,
+            inverses=self.inverses,
+        )
 
     def row_sums(
         self, logs: NDArray[np.float64], weights: NDArray | None = None, *, n_threads: int = 1
@@ -270,7 +282,15 @@ class PowerGrid:
         out = np.empty((len(logs), self.n_points))
         weights = np.empty((0, 0)) if weights is None else weights
         scratch = separate_rows(n_threads, self.n_points * kernels.LANES)
-        kernels.row_power_sums(logs, self._starts, self._steps, weights, n_threads, scratch, out)
+        kernels.row_power_sums(
+            logs=logs,
+            starts=self._starts,
+            steps=self._steps,
+            weights=weights,
+            n_threads=n_threads,
+            scratch=scratch,
+            out=out,
+        )
         return out
 
     def column_sums(
@@ -292,9 +312,15 @@ class PowerGrid:
         """
         if out is None:
             out = np.zeros((self.n_points, logs.shape[1]))
-        partial = np.empty((kernels.n_vocabulary_blocks(len(logs)), *out.shape))
-        rooms = separate_rows(n_threads, self.n_points * kernels.LANES), partial
-        kernels.column_power_sums(logs, self._starts, self._steps, n_threads, *rooms, out)
+        kernels.column_power_sums(
+            logs=logs,
+            starts=self._starts,
+            steps=self._steps,
+            n_threads=n_threads,
+            scratch=separate_rows(n_threads, self.n_points * kernels.LANES),
+            partial=np.empty((kernels.n_vocabulary_blocks(len(logs)), *out.shape)),
+            out=out,
+        )
         return out
 
     def at_inverses(self, at_points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -309,8 +335,8 @@ class PowerGrid:
             return at_points
         # SciPy's product with a sparse matrix rounds differently on some processors
         weights, columns = (
-            np.ascontiguousarray(part.reshape(len(self.inverses), -1).T)
-            for part in (self._interpolation.data, self._interpolation.indices)
+            np.ascontiguousarray(entries.reshape(len(self.inverses), -1).T)
+            for entries in (self._interpolation.data, self._interpolation.indices)
         )
         if at_points.ndim == 1:
             return np.sum(weights * at_points[columns], axis=0)
@@ -336,50 +362,14 @@ _NEEDS = {
 _LEAST_EFFECTIVE = 2.0
 
 
-class Conjugate(Protocol):
-    """The methods that :func:`log_partition` needs from a conditionally conjugate model.
-
-    C is the normaliser of the tempered likelihood.  A model may also have these methods:
-
-    - ``prior_centre()`` returns the mode or mean of the prior, which ``method="map"`` needs.
-    - ``log_partition(inverse)`` returns log C in closed form, for ``method="exact"``.
-    - ``posterior_log_partition(inverse, data)`` returns log C with q in place of the prior, for
-      ``method="posterior"``.
-    - ``hyperparameters()`` returns a dict of hyperparameters that is kept with the result.
-
-    Attributes
-    ----------
-    n_samples : int
-        Number of data points, N.
-    """
-
-    n_samples: int
-
-    def sample_prior(self, rng: np.random.Generator) -> Any:
-        """Draw global parameters beta from their prior."""
-
-    def local_log_partition(
-        self, parameters: Any, inverse: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """The logarithm of S, the sum of one datum's tempered likelihood, at each b."""
-
-
-class Nested(Protocol):
-    """The methods that :func:`log_partition` needs if each datum has a different normaliser.
-
-    In LDA, for example, documents have different lengths and topic proportions.
-    """
-
-    def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
-        """The logarithms of estimates of C, one for each prior draw, of shape (n_samples, M)."""
-
-    def jensen_log_partition(
-        self, inverse: NDArray[np.float64], draws: Draws
-    ) -> NDArray[np.float64]:
-        """The lower bounds N E log S and N log E S of log C, of shape (2, M)."""
-
-
-@checked
+@validated(
+    method=[StrOptions({"auto", *_NEEDS})],
+    n_samples=[Interval(Integral, 2, None, closed="left")],
+    n_theta=COUNT,
+    random_state=["random_state"],
+    n_jobs=[Integral, None],
+    callback=[callable, None],
+)
 def log_partition(
     model: Any,
     inverse_temperatures: ArrayLike,
@@ -403,7 +393,7 @@ def log_partition(
     model : object
         :class:`annealvi.models.lda_prior.LDAPrior`, the factorial or Gaussian mixture of
         :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with its
-        documents as `data`), or your own model with the methods of :class:`Conjugate`.
+        documents as `data`), or a model of your own (see Notes).
     inverse_temperatures : array-like of shape (M,)
         Inverse temperatures that decrease from 1.  :func:`exponential_grid` and :func:`even_grid`
         make such grids.
@@ -445,6 +435,18 @@ def log_partition(
 
     Notes
     -----
+    A model of your own that is conditionally conjugate has the attribute ``n_samples``, the number
+    N of data, and two methods.  ``sample_prior(rng)`` draws global parameters beta from their
+    prior.  ``local_log_partition(beta, inverse)`` returns log S(beta, b) for each b of the array
+    `inverse`.
+    These methods are optional:
+
+    - ``prior_centre()`` returns the mode or mean of the prior, for ``method="map"``.
+    - ``log_partition(inverse)`` returns log C in closed form, for ``method="exact"``.
+    - ``posterior_log_partition(inverse, data)`` returns log C with q in place of the prior, for
+      ``method="posterior"``.
+    - ``hyperparameters()`` returns a dict of hyperparameters that is kept with the result.
+
     Monte Carlo estimates of C for an LDAPrior are unbiased if each of its D documents has its own
     draws.  This requires D n_theta K <= 5e5 if the LDAPrior has ``form="explicit"``, or D n_theta K
     V <= 5e5 if it has ``form="collapsed"``.  With a hundred temperatures or more, D must also be at
@@ -459,29 +461,22 @@ def log_partition(
     >>> log_partition(prior, [1.0, 0.5, 0.25]).values[1:].round(3)
     array([4.602, 7.412])
     """
-    constraints = {
-        "method": [StrOptions({"auto", *_NEEDS})],
-        "n_samples": [Interval(Integral, 2, None, closed="left")],
-        "n_theta": COUNT,
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
-    }
-    given = dict(method=method, n_samples=n_samples, n_theta=n_theta)
-    given |= dict(random_state=random_state, n_jobs=n_jobs, callback=callback)
-    validate_parameter_constraints(constraints, given, "log_partition")
     b = check_inverse_temperatures(inverse_temperatures)
-    own = type(model).__name__
+    model_name = type(model).__name__
     of_data = ("sample_prior", "local_log_partition", "n_samples")
     source: Any = PlateOfData(model) if all(hasattr(model, name) for name in of_data) else model
     offered = [name for name, needed in _NEEDS.items() if hasattr(source, needed)]
     if not offered or (method != "auto" and method not in offered):
-        names = ", ".join(map(repr, offered)) or "none, see annealvi.partition.Conjugate"
-        raise BadParameter("method", f"one that {own} offers: {names}", method)
+        raise BadParameter(
+            "method",
+            must_be=f"one that {model_name} offers: "
+            + (", ".join(map(repr, offered)) or "none, see the notes of log_partition"),
+            got=method,
+        )
     if getattr(model, "n_samples", 1) < 1:
         raise ValueError(
-            f"{own} must have at least one sample for its normaliser to be computed. Got n_samples="
-            f"{model.n_samples} instead."
+            f"{model_name} must have at least one sample for its normaliser to be computed. "
+            f"Got n_samples={model.n_samples} instead."
         )
     words = check_random_state(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     seed = np.random.SeedSequence([int(word) for word in words])
@@ -489,7 +484,8 @@ def log_partition(
     details: dict[str, Any] = {}
     if method in ("auto", "exact") and "exact" in offered:
         try:
-            values, method = source.log_partition(b), "exact"
+            values = source.log_partition(b)
+            method = "exact"
         except OutOfReach:
             if method == "exact" or "monte-carlo" not in offered:
                 raise
@@ -509,8 +505,9 @@ def log_partition(
     values = np.asarray(values, dtype=np.float64)
     if values.shape != b.shape or not np.all(np.isfinite(values)):
         raise ValueError(
-            f"With method={method!r}, {own} must compute one finite number for each of {len(b)} "
-            f"temperatures. Got {shown(values) if values.shape != b.shape else values} instead."
+            f"With method={method!r}, {model_name} must compute one finite number for each of "
+            f"{len(b)} temperatures. "
+            f"Got {shown(values) if values.shape != b.shape else values} instead."
         )
     made_for = dict(model.hyperparameters()) if hasattr(model, "hyperparameters") else {}
     return LogPartition(b, values, method, made_for=made_for, **details)

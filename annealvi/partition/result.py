@@ -10,10 +10,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from annealvi._kernels import special
-from annealvi.checks import Interval, as_array, as_numbers, check_inverses, check_numbers, checked
+from annealvi.checks import (
+    Interval,
+    as_array,
+    as_numbers,
+    check_inverses,
+    check_numbers,
+    checked,
+    validated,
+)
 from annealvi.exceptions import BadParameter
 from annealvi.files import read_archive
 
@@ -23,6 +30,13 @@ _MADE_FOR = "made_for."
 _LOST = 1e-8
 
 
+_GRID = {
+    "t_max": [Interval(Real, 1, None, closed="neither")],
+    "size": [Interval(Integral, 2, None, closed="left")],
+}
+
+
+@validated(**_GRID)
 def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
     """Make the inverse temperatures of the exponential grid T_m = t_max^((m - 1) / (M - 1)).
 
@@ -43,10 +57,10 @@ def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
     >>> exponential_grid(4, 3)
     array([1.  , 0.5 , 0.25])
     """
-    _check_grid_shape(t_max, size, "exponential_grid")
     return special.power(float(t_max), -np.linspace(0.0, 1.0, size))
 
 
+@validated(**_GRID)
 def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
     """Make evenly spaced inverse temperatures, from 1 down to 1 / t_max.
 
@@ -61,16 +75,7 @@ def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
     -------
     ndarray of shape (M,)
     """
-    _check_grid_shape(t_max, size, "even_grid")
     return np.linspace(1.0, 1.0 / t_max, size)
-
-
-def _check_grid_shape(t_max: float, size: int, caller: str) -> None:
-    constraints = {
-        "t_max": [Interval(Real, 1, None, closed="neither")],
-        "size": [Interval(Integral, 2, None, closed="left")],
-    }
-    validate_parameter_constraints(constraints, {"t_max": t_max, "size": size}, caller)
 
 
 def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
@@ -81,8 +86,11 @@ def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
         raise BadParameter(name, "an array whose first number is 1, for T=1", b[0])
     rising = np.flatnonzero(np.diff(b) >= 0)
     if rising.size:
-        pair = b[rising[0] : rising[0] + 2].tolist()
-        raise BadParameter(name, "strictly decreasing, so that T increases", pair)
+        raise BadParameter(
+            name,
+            must_be="strictly decreasing, so that T increases",
+            got=b[rising[0] : rising[0] + 2].tolist(),
+        )
     return b
 
 
@@ -117,11 +125,12 @@ class LogPartition:
     bounds: NDArray[np.float64] | None = None
     made_for: dict[str, Any] = field(default_factory=dict)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, log_partition: object) -> bool:
         """Return whether another LogPartition has the same numbers and hyperparameters."""
-        if not isinstance(other, LogPartition):
+        if not isinstance(log_partition, LogPartition):
             return NotImplemented
-        mine, theirs = vars(self) | self.made_for, vars(other) | other.made_for
+        mine = vars(self) | self.made_for
+        theirs = vars(log_partition) | log_partition.made_for
         return mine.keys() == theirs.keys() and all(
             np.array_equal(value, theirs[name])  # type: ignore[arg-type]
             for name, value in mine.items()
@@ -153,38 +162,36 @@ class LogPartition:
             If the grid or a hyperparameter differs, or if the values are not one finite number for
             each temperature.  The message names what differs.
         """
-        own = check_inverse_temperatures(self.inverse_temperatures)
-        check_numbers(self.values, "values", own.shape)
+        grid = check_inverse_temperatures(self.inverse_temperatures)
+        check_numbers(self.values, "values", grid.shape)
         for name, kind in (("method", str), ("made_for", dict)):
             if not isinstance(vars(self)[name], kind):
                 raise BadParameter(name, f"a {kind.__name__}", vars(self)[name])
         if inverse_temperatures is not None:
-            wanted = as_numbers(inverse_temperatures, "inverse_temperatures")
-            if wanted.shape != own.shape:
+            needed = as_numbers(inverse_temperatures, "inverse_temperatures")
+            if needed.shape != grid.shape:
                 raise ValueError(
                     "This LogPartition was computed on a different grid from that of the fit. "
-                    f"'inverse_temperatures' has {len(own)} points, expected {wanted.size}."
+                    f"'inverse_temperatures' has {len(grid)} points, expected {needed.size}."
                 )
-            differ = np.flatnonzero(~(np.abs(wanted - own) <= 1e-12 * own))  # true for nan
-            if differ.size:
-                m = int(differ[0])
+            for m in np.flatnonzero(~(np.abs(needed - grid) <= 1e-12 * grid)):  # true for nan
                 raise ValueError(
                     "This LogPartition was computed on a different grid from that of the fit. "
-                    f"'inverse_temperatures'[{m}] is {own[m]}, expected {wanted[m]}."
+                    f"'inverse_temperatures'[{m}] is {grid[m]}, expected {needed[m]}."
                 )
-        for name, wanted in (hyperparameters or {}).items():
-            given = self.made_for.get(name)
-            if given is not None and wanted is not None and not _same(given, wanted):
+        for name, expected in (hyperparameters or {}).items():
+            value = self.made_for.get(name)
+            if value is not None and expected is not None and not _same(value, expected):
                 raise ValueError(
                     "This LogPartition was computed for different hyperparameters. "
-                    f"{name!r} is {shown(given)}, expected {shown(wanted)}."
+                    f"{name!r} is {shown(value)}, expected {shown(expected)}."
                 )
 
     def save(self, path: str | os.PathLike) -> None:
         """Write this object to a file that :meth:`load` can read."""
-        parts = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
-        del parts["made_for"]
-        arrays = {name: np.asarray(value) for name, value in parts.items() if value is not None}
+        fields = vars(self) | {_MADE_FOR + name: value for name, value in self.made_for.items()}
+        del fields["made_for"]
+        arrays = {name: np.asarray(value) for name, value in fields.items() if value is not None}
         wrong = [name for name, array in arrays.items() if array.dtype.kind not in "fiubU"]
         if wrong:
             raise ValueError(
@@ -220,14 +227,15 @@ class LogPartition:
         return cls(**fields, made_for=made_for)
 
 
-def _same(given: Any, wanted: Any) -> bool:
-    given, wanted = as_array(given), as_array(wanted)
-    if given.dtype.kind in "biuf" and wanted.dtype.kind in "biuf":
+def _same(value: Any, expected: Any) -> bool:
+    value = as_array(value)
+    expected = as_array(expected)
+    if value.dtype.kind in "biuf" and expected.dtype.kind in "biuf":
         try:
-            return bool(np.all(np.isclose(given, wanted, rtol=1e-12, atol=0)))
+            return bool(np.all(np.isclose(value, expected, rtol=1e-12, atol=0)))
         except ValueError:  # the shapes cannot be broadcast
             return False
-    return bool(np.array_equal(given, wanted))
+    return bool(np.array_equal(value, expected))
 
 
 def shown(value: Any) -> str:

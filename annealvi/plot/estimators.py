@@ -57,22 +57,21 @@ def _are_axes(axes: Iterable[Any], must: str) -> list[Any]:
     return axes
 
 
-def _attribute(estimator: Any, name: str, caller: str) -> Any:
-    if not hasattr(estimator, name):
-        check_is_fitted(estimator)  # TypeError if it is not an estimator
-        raise TypeError(
-            f"The estimator in {caller} must have the attribute {name!r}. Got {estimator!r}."
-        )
-    return getattr(estimator, name)
+def _attribute(model: Any, name: str, caller: str) -> Any:
+    """Return an attribute of a fitted model, or raise TypeError if it has none."""
+    if not hasattr(model, name):
+        check_is_fitted(model)  # TypeError if it is not an estimator
+        raise TypeError(f"The model in {caller} must have the attribute {name!r}. Got {model!r}.")
+    return getattr(model, name)
 
 
-def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None) -> Any:
+def plot_temperature(model: Any, *, ax: Any = None, label: str | None = None) -> Any:
     """Draw the temperature T of each step of a fit.
 
     Parameters
     ----------
-    estimator : fitted estimator
-        An estimator with ``temperature_path_``.
+    model : fitted estimator
+        A model with ``temperature_path_``.
     ax : matplotlib Axes, optional
         The Axes to draw into.
     label : str, optional
@@ -82,7 +81,7 @@ def plot_temperature(estimator: Any, *, ax: Any = None, label: str | None = None
     -------
     matplotlib Axes
     """
-    path = np.asarray(_attribute(estimator, "temperature_path_", "plot_temperature"))
+    path = np.asarray(_attribute(model, "temperature_path_", "plot_temperature"))
     ax = one_axes(ax)
     ax.plot(np.arange(1, len(path) + 1), path, label=label)
     ax.set_xlabel("step")
@@ -103,7 +102,7 @@ def plot_learning_curves(
     Parameters
     ----------
     fits : dict of str to fitted estimators
-        Each value is an estimator with ``history_``, or a list of them, for example one for each
+        Each value is a model with ``history_``, or a list of them, for example one for each
         random seed.  A list is drawn as thin lines, with a thick line for their mean.
     value : str, default="held_out_log_likelihood"
         The key of ``history_`` whose values are drawn.
@@ -118,20 +117,20 @@ def plot_learning_curves(
     Raises
     ------
     ValueError
-        If the ``history_`` of an estimator does not contain `value` or `over`.
+        If the ``history_`` of a model does not contain `value` or `over`.
     """
     ax = one_axes(ax)
-    for number, (name, estimators) in enumerate(fits.items()):
+    for number, (name, models) in enumerate(fits.items()):
         curves = []
-        estimators = estimators if isinstance(estimators, Sequence) else [estimators]
-        if not len(estimators):
+        models = models if isinstance(models, Sequence) else [models]
+        if not len(models):
             raise ValueError(f"'fits' must contain a fit for each name. Got no fit for {name!r}.")
-        for estimator in estimators:
-            history = _attribute(estimator, "history_", "plot_learning_curves")
-            for wanted in (value, over):
-                if wanted not in history:
+        for model in models:
+            history = _attribute(model, "history_", "plot_learning_curves")
+            for key in (value, over):
+                if key not in history:
                     raise ValueError(
-                        f"The history of {name!r} must contain {wanted!r}. Got {sorted(history)}."
+                        f"The history of {name!r} must contain {key!r}. Got {sorted(history)}."
                     )
             taken = np.isfinite(history[value])
             curves.append((history[over][taken], history[value][taken]))
@@ -168,7 +167,7 @@ def plot_components(
     Parameters
     ----------
     components : array-like of shape (n_components, n_features)
-        One image in each row, for example ``estimator.components_``.
+        One image in each row, for example ``model.components_``.
     shape : (int, int)
         Height and width of an image; their product is n_features.
     n_columns : int, default=8
@@ -204,10 +203,11 @@ def plot_components(
             "'shape' must be the height and width of an image, whose product is the number of "
             f"features. Got shape={shape!r} and {images.shape[1]} features."
         )
-    height, width = int(sides[0]), int(sides[1])
-    if titles is not None and (found := as_array(titles).shape) != (len(images),):
+    height, width = sides.tolist()
+    if titles is not None and as_array(titles).shape != (len(images),):
         raise ValueError(
-            f"'titles' must contain a title for each of {len(images)} images. Got shape {found}."
+            f"'titles' must contain a title for each of {len(images)} images. "
+            f"Got shape {as_array(titles).shape}."
         )
     limit = float(limit or np.max(np.abs(images)) or 1.0)
     size = (1, height / width + (0.3 if titles is not None else 0))
@@ -256,8 +256,8 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     ValueError
         If there are too few Axes.
     """
-    missing = [part for part in ("ks", "measures", "recommended") if not hasattr(choice, part)]
-    if missing or isinstance(choice, type):
+    attributes = ("ks", "measures", "recommended")
+    if isinstance(choice, type) or not all(hasattr(choice, name) for name in attributes):
         raise TypeError(
             f"'choice' must be a Choice, the result of choose_n_topics(X, ks). Got {choice!r}."
         )

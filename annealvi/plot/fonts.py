@@ -19,8 +19,8 @@ def legible(plot: Function) -> Function:
     """Make a function that returns Axes show all characters, or warn if no font has them."""
 
     @wraps(plot)
-    def call(*args: Any, **given: Any) -> Any:
-        axes = plot(*args, **given)
+    def call(*args: Any, **options: Any) -> Any:
+        axes = plot(*args, **options)
         for figure in {ax.figure for ax in np.ravel(axes)}:
             _make_legible(figure)
         return axes
@@ -32,24 +32,27 @@ def _make_legible(figure: Any) -> None:
     """Add a font to texts whose own font lacks some of their characters."""
     text = import_optional("matplotlib.text", "annealvi.plot")
     fonts = import_optional("matplotlib.font_manager", "annealvi.plot")
-    for ax in figure.axes:
-        ax.get_xticklabels(), ax.get_yticklabels()  # this call creates the labels
-    shown = [each for each in figure.findobj(text.Text) if not each.get_text().isascii()]
+    for ax in figure.axes:  # these calls create the labels
+        ax.get_xticklabels()
+        ax.get_yticklabels()
     missing: dict[str, list[Any]] = {}
-    for each in shown:
-        has = _characters(fonts.findfont(each.get_fontproperties()))
-        for sign in set(each.get_text()):
-            if ord(sign) not in has and not sign.isspace():
-                missing.setdefault(sign, []).append(each)
+    for element in figure.findobj(text.Text):
+        if element.get_text().isascii():
+            continue
+        characters = _characters(fonts.findfont(element.get_fontproperties()))
+        for sign in set(element.get_text()):
+            if ord(sign) not in characters and not sign.isspace():
+                missing.setdefault(sign, []).append(element)
     families: dict[str, str] = {}
-    for font in fonts.fontManager.ttflist if missing else ():
-        if "last resort" not in font.name.lower() and len(families) < len(missing):
-            own = _characters(font.fname)
-            new = [sign for sign in missing if sign not in families and ord(sign) in own]
-            families |= dict.fromkeys(new, font.name)
-    for sign, texts in missing.items():
-        for each in texts if sign in families else ():
-            each.set_fontfamily(list(dict.fromkeys([*each.get_fontfamily(), families[sign]])))
+    for font in fonts.fontManager.ttflist:
+        if len(families) < len(missing) and "last resort" not in font.name.lower():
+            characters = _characters(font.fname)
+            for sign in missing:
+                if sign not in families and ord(sign) in characters:
+                    families[sign] = font.name
+    for sign, family in families.items():
+        for element in missing[sign]:
+            element.set_fontfamily(list(dict.fromkeys([*element.get_fontfamily(), family])))
     lost = sorted(set(missing) - set(families))
     if lost:
         script = unicodedata.name(lost[0], "unknown").split()[0].title()

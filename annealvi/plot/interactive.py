@@ -12,12 +12,11 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from annealvi._optional import import_optional
-from annealvi.checks import COUNT, validated
+from annealvi.checks import validated
 from annealvi.plot import pictures
-from annealvi.plot.topics import RELEVANCE
 
 #: Colours of curves, which are legible on white and on black.
 COLOURS = [
@@ -53,81 +52,9 @@ def _figure(traces: list[Any], **layout: Any) -> Any:
     return _go().Figure(traces, layout)
 
 
-def _subplots(*shape: int, **options: Any) -> Any:
-    subplots = import_optional("plotly.subplots", "annealvi.plot.interactive")
-    figure = subplots.make_subplots(*shape, **options)
-    return figure.update_layout(template="plotly_white", showlegend=False)
-
-
 def _plain(names: Any) -> list[str]:
     """Escape names, because plotly would interpret tags in them."""
     return [escape(str(name), quote=False) for name in names]
-
-
-@validated(n_words=COUNT, relevance=RELEVANCE, n_columns=COUNT)
-def plot_topic_words(
-    summary: Any,
-    topics: Any = None,
-    *,
-    n_words: int = 10,
-    relevance: float | None = None,
-    n_columns: int = 4,
-) -> Any:
-    """Draw the probabilities of the words of topics as bars.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-        The result of :func:`annealvi.topics.describe`.
-    topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 20 largest topics, largest first.
-    n_words : int, default=10
-        Number of the most relevant words of each topic.
-    relevance : float, optional
-        A number from 0 to 1.  With 0, words that are much more frequent in the topic than elsewhere
-        are drawn; with 1, the most probable words.  The default is the same as in
-        :meth:`TopicSummary.words`.
-    n_columns : int, default=4
-        Number of topics in a row.
-
-    Returns
-    -------
-    plotly Figure
-    """
-    drawn = pictures.bars(summary, topics, n_words, relevance)
-    n_columns = min(int(n_columns), len(drawn))
-    n_rows = -(-len(drawn) // n_columns)
-    figure = _subplots(
-        n_rows,
-        n_columns,
-        subplot_titles=_plain(pictures.shorten(topic.name, 30) for topic in drawn),
-        horizontal_spacing=0.4 / n_columns,
-        vertical_spacing=0.25 / n_rows,
-    )
-    for number, topic in enumerate(drawn):
-        at = np.arange(len(topic.words))
-        bar = _go().Bar(
-            x=topic.probabilities,
-            y=at,
-            orientation="h",
-            marker_color=COLOURS[0],
-            hovertext=_plain(topic.words),
-            hovertemplate="%{hovertext}: %{x:.4f}<extra></extra>",
-        )
-        row, column = divmod(number, n_columns)
-        figure.add_trace(bar, row + 1, column + 1)
-        figure.update_yaxes(
-            tickvals=at,
-            ticktext=_plain(topic.words),
-            autorange="reversed",
-            row=row + 1,
-            col=column + 1,
-        )
-    figure.update_xaxes(nticks=4)
-    figure.update_annotations(font_size=12)
-    margin = dict(t=50, b=40, r=20)
-    height = 20 + n_rows * (70 + ROW * max(len(topic.words) for topic in drawn))
-    return figure.update_layout(height=height, margin=margin)
 
 
 @validated(documents=["boolean"])
@@ -150,10 +77,18 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
     go = _go()
     traces = []
     if documents:
-        colours = [COLOURS[topic % len(COLOURS)] for topic in drawn.nearest]
-        marker = dict(size=4, color=colours, opacity=0.5)
-        points = dict(x=drawn.documents[:, 0], y=drawn.documents[:, 1], mode="markers")
-        traces.append(go.Scattergl(**points, marker=marker, hoverinfo="skip"))
+        points = go.Scattergl(
+            x=drawn.documents[:, 0],
+            y=drawn.documents[:, 1],
+            mode="markers",
+            marker=dict(
+                size=4,
+                color=[COLOURS[topic % len(COLOURS)] for topic in drawn.nearest],
+                opacity=0.5,
+            ),
+            hoverinfo="skip",
+        )
+        traces.append(points)
     circles = go.Scatter(
         x=drawn.x,
         y=drawn.y,
@@ -187,24 +122,10 @@ def plot_topic_map(summary: Any, *, documents: bool = False) -> Any:
     )
 
 
-def plot_topic_heatmap(summary: Any) -> Any:
-    """Draw the Hellinger distances between all topics, with similar topics side by side.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-
-    Returns
-    -------
-    plotly Figure
-    """
-    drawn = pictures.alike(summary)
-    return _grid(drawn, "distance %{z:.3f}", colorscale="Viridis_r")
-
-
 def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
     """Draw a heatmap, whose attribute `meta` contains the topic of each row."""
-    rows, columns = np.arange(len(drawn.rows)), np.arange(len(drawn.columns))
+    rows = np.arange(len(drawn.rows))
+    columns = np.arange(len(drawn.columns))
     heatmap = _go().Heatmap(
         z=drawn.values,
         x=columns,
@@ -220,41 +141,6 @@ def _grid(drawn: pictures.Grid, hover: str, **options: Any) -> Any:
         height=150 + ROW * len(rows),
         margin=dict(t=60, r=20),  # so that plotly's buttons do not cover the names of columns
     )
-
-
-def plot_topic_dendrogram(summary: Any) -> Any:
-    """Draw the hierarchy of topics, in which the most similar topics are joined first.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-        A summary with at least two topics.
-
-    Returns
-    -------
-    plotly Figure
-    """
-    drawn = pictures.tree(summary)
-    line = dict(color=COLOURS[0], width=1)
-    x, y = _with_gaps(drawn.along), _with_gaps(drawn.across)
-    brackets = _go().Scatter(x=x, y=y, mode="lines", line=line)
-    return _figure(
-        [brackets],
-        xaxis=dict(title="Hellinger distance", rangemode="tozero"),
-        yaxis=dict(
-            tickvals=drawn.ticks,
-            ticktext=_plain(drawn.names),
-            autorange="reversed",
-            showgrid=False,
-            zeroline=False,
-        ),
-        height=100 + ROW * len(drawn.names),
-    )
-
-
-def _with_gaps(corners: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Join all brackets to one line, with gaps between them."""
-    return np.insert(corners, corners.shape[1], np.nan, axis=1).ravel()
 
 
 def plot_topics_over_time(
@@ -328,41 +214,7 @@ def plot_topics_by_group(summary: Any, groups: ArrayLike, *, topics: Any = None)
     return _grid(drawn, "%{z:.2%}", colorscale="Blues", zmin=0)
 
 
-@validated(n_words=COUNT)
-def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50) -> Any:
-    """Draw the probabilities of a topic's words by rank, to show how fast they decrease.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-    topics : list of int or str, optional
-        Numbers or labels of topics.  The default is the 8 largest topics.
-    n_words : int, default=50
-        Number of the most probable words of each topic.
-
-    Returns
-    -------
-    plotly Figure
-    """
-    curves = [
-        _go().Scatter(
-            x=np.arange(1, len(topic.words) + 1),
-            y=topic.probabilities,
-            name=_plain([topic.name])[0],
-            mode="lines",
-            hovertext=_plain(topic.words),
-            hovertemplate="%{hovertext}: %{y:.4f}",
-        )
-        for topic in pictures.ranks(summary, topics, n_words)
-    ]
-    return _figure(
-        curves,
-        xaxis_title="rank of the word",
-        yaxis=dict(title="probability in the topic", type="log", exponentformat="power"),
-    )
-
-
-def plot_stability(a: Any, b: Any) -> Any:
+def plot_stability(first: Any, second: Any) -> Any:
     """Draw the cosine similarities of the topics of two fits, to show which topics both found.
 
     Topics are paired so that the sum of the similarities of the pairs is as large as possible.  The
@@ -370,14 +222,14 @@ def plot_stability(a: Any, b: Any) -> Any:
 
     Parameters
     ----------
-    a, b : TopicSummary
+    first, second : TopicSummary
         Summaries with the same vocabulary.  The numbers of topics may differ.
 
     Returns
     -------
     plotly Figure
     """
-    drawn = pictures.matches(a, b)
+    drawn = pictures.matches(first, second)
     figure = _grid(drawn, "cosine %{z:.3f}", colorscale="Viridis", zmin=0, zmax=1)
     return figure.update_xaxes(title="topic of the other fit")
 
@@ -406,7 +258,10 @@ def plot_fit(summary: Any) -> Any:
         )
     values = {key: np.asarray(history.get(key, ()), dtype=np.float64) for key in MEASURES}
     drawn = {key: measured for key, measured in values.items() if np.isfinite(measured).any()}
-    figure = _subplots(len(drawn), 1, shared_xaxes=True, vertical_spacing=0.06)
+    subplots = import_optional("plotly.subplots", "annealvi.plot.interactive")
+    figure = subplots.make_subplots(
+        rows=len(drawn), cols=1, shared_xaxes=True, vertical_spacing=0.06
+    )
     for row, (key, measured) in enumerate(drawn.items(), start=1):
         taken = np.isfinite(measured)
         line = _go().Scatter(
@@ -418,7 +273,12 @@ def plot_fit(summary: Any) -> Any:
             line_color=COLOURS[row - 1],
             hovertemplate="pass %{x}: %{y:.5g}<extra></extra>",
         )
-        figure.add_trace(line, row, 1)
+        figure.add_trace(line, row=row, col=1)
         figure.update_yaxes(title_text=MEASURES[key], row=row, col=1)
     figure.update_xaxes(title_text="passes over the documents", row=len(drawn), col=1)
-    return figure.update_layout(margin=dict(t=30, r=20), height=60 + 190 * len(drawn))
+    return figure.update_layout(
+        template="plotly_white",
+        showlegend=False,
+        margin=dict(t=30, r=20),
+        height=60 + 190 * len(drawn),
+    )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import dendrogram, leaves_list
+from scipy.cluster.hierarchy import leaves_list
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.pairwise import cosine_similarity
 
@@ -24,9 +24,10 @@ N_CURVES = 8
 #: and periods with fewer documents are not drawn.
 FEW_DOCUMENTS = 20
 N_GROUPS = 40
-#: A numeric covariate with more values than the first number is drawn as curves with bands, for at
-#: most the second number of topics.
-FEW_VALUES, N_BANDS = 10, 5
+#: A numeric covariate with more values than FEW_VALUES is drawn as curves with bands, for at most
+#: N_BANDS topics.
+FEW_VALUES = 10
+N_BANDS = 5
 #: The maximum number of characters of a name in a figure.
 WIDTH = 40
 
@@ -34,7 +35,6 @@ WIDTH = 40
 class Bars(NamedTuple):
     """Words of a topic, most probable first."""
 
-    topic: int
     name: str
     words: list[str]
     probabilities: NDArray[np.float64]  # p(w|k)
@@ -60,15 +60,6 @@ class Grid(NamedTuple):
     row_numbers: NDArray[np.intp]
 
 
-class Tree(NamedTuple):
-    """The hierarchy of topics as brackets, each of which joins two groups at their distance."""
-
-    across: NDArray[np.float64]  # (n_topics - 1, 4): coordinates of corners on the topic axis
-    along: NDArray[np.float64]  # (n_topics - 1, 4): coordinates of corners on the distance axis
-    ticks: NDArray[np.float64]  # place of each topic on the topic axis
-    names: list[str]
-
-
 class Courses(NamedTuple):
     """Shares of topics in periods or groups."""
 
@@ -92,9 +83,8 @@ class Contrast(NamedTuple):
 
 def check_summary(summary: Any, name: str = "summary") -> Any:
     """Raise TypeError if an object is not a summary of topics."""
-    wanted = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
-    missing = [part for part in wanted if not hasattr(summary, part)]
-    if missing or isinstance(summary, type):
+    attributes = ("topics", "labels", "topic_shares", "feature_names", "similar", "weights")
+    if isinstance(summary, type) or not all(hasattr(summary, name) for name in attributes):
         raise TypeError(
             f"{name!r} must be a TopicSummary, the result of annealvi.topics.describe(model, "
             f"documents). Got {summary!r}."
@@ -102,14 +92,14 @@ def check_summary(summary: Any, name: str = "summary") -> Any:
     return summary
 
 
-def check_summaries(a: Any, b: Any, names: tuple[str, str]) -> None:
-    """Raise TypeError or ValueError if `a` and `b` are not summaries with the same vocabulary."""
-    for summary, name in zip((a, b), names, strict=True):
+def check_summaries(first: Any, second: Any, names: tuple[str, str]) -> None:
+    """Raise TypeError or ValueError if two objects are not summaries with the same vocabulary."""
+    for summary, name in zip((first, second), names, strict=True):
         check_summary(summary, name)
-    if not np.array_equal(a.feature_names, b.feature_names):
+    if not np.array_equal(first.feature_names, second.feature_names):
         raise ValueError(
             f"{names[0]!r} and {names[1]!r} must have the same vocabulary, in the same order. "
-            f"Got vocabularies of {len(a.feature_names)} and {len(b.feature_names)} words."
+            f"Got vocabularies of {len(first.feature_names)} and {len(second.feature_names)} words."
         )
 
 
@@ -127,24 +117,31 @@ def by_size(summary: Any) -> list[int]:
     return np.argsort(-np.asarray(summary.topic_shares), kind="stable").tolist()
 
 
-def choose_topics(summary: Any, topics: Any, most: int) -> list[int]:
-    """Return the numbers of the topics to draw; by default the `most` largest topics."""
+def choose_topics(summary: Any, topics: Any, n_largest: int) -> list[int]:
+    """Return the numbers of the topics to draw; by default the `n_largest` largest topics."""
     if topics is None:
-        return by_size(summary)[:most]
+        return by_size(summary)[:n_largest]
     return summary.labels.numbers(topics)
 
 
 def bars(summary: Any, topics: Any, n_words: int, relevance: float | None) -> list[Bars]:
     """Return the most relevant words of topics with p(w|k), most probable first."""
     check_summary(summary)
-    names, found = topic_names(summary), []
-    relevance = summary.relevance if relevance is None else relevance
+    names = topic_names(summary)
+    if relevance is None:
+        relevance = summary.relevance
+    bars_of_topics = []
     for topic in choose_topics(summary, topics, N_BARS):
         table = summary.weights(topic, n_words, relevance)
         table = table.sort_values("probability", ascending=False, kind="stable")
-        words = [shorten(word, 30) for word in table["word"]]
-        found.append(Bars(topic, names[topic], words, table["probability"].to_numpy(np.float64)))
-    return found
+        bars_of_topics.append(
+            Bars(
+                name=names[topic],
+                words=[shorten(word, 30) for word in table["word"]],
+                probabilities=table["probability"].to_numpy(np.float64),
+            )
+        )
+    return bars_of_topics
 
 
 def places(summary: Any, documents: bool = False) -> Places:
@@ -152,21 +149,34 @@ def places(summary: Any, documents: bool = False) -> Places:
     table = check_summary(summary).map()
     x, y, shares = (table[name].to_numpy(np.float64) for name in ("x", "y", "share"))
     names = [shorten(label, 30) for label in summary.labels]
-    points, nearest = np.zeros((0, 2)), np.zeros(0, dtype=np.intp)
+    points = np.zeros((0, 2))
+    nearest = np.zeros(0, dtype=np.intp)
     if documents:
-        of_documents = summary.map(documents=True)
-        points = of_documents[["x", "y"]].to_numpy(np.float64)
-        nearest = of_documents["topic"].to_numpy(np.intp)
-    return Places(x, y, shares, _fitting(x, y, shares, names), points, nearest)
+        document_map = summary.map(documents=True)
+        points = document_map[["x", "y"]].to_numpy(np.float64)
+        nearest = document_map["topic"].to_numpy(np.intp)
+    return Places(
+        x=x,
+        y=y,
+        shares=shares,
+        written=_written_names(x, y, shares, names),
+        documents=points,
+        nearest=nearest,
+    )
 
 
-#: The size of a map of topics, and the radius of its largest circle, in pixels.
-MAP_SIZE, RADIUS = (560, 400), 17
-#: Half the width of a character, the height of a line, and the space around a circle's number.
-_CHARACTER, _LINE, _ROOM = 3.3, 16, 6
+#: The size of a map of topics, in pixels; all numbers below are in pixels too.
+MAP_SIZE = (560, 400)
+#: The radius of the largest circle of a map.
+RADIUS = 17
+#: Half the width of a character, and the height of a line.
+HALF_CHARACTER = 3.3
+LINE_HEIGHT = 16
+#: The space around the number in a circle.
+PADDING = 6
 
 
-def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
+def _written_names(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[str]:
     """Choose which names to write on a map, so that none covers another topic's name or number.
 
     Names stand above the circles of topics, and the names of large topics are placed first.  If a
@@ -176,46 +186,42 @@ def _fitting(x: NDArray, y: NDArray, shares: NDArray, names: list[str]) -> list[
         size * (values - values.min()) / (float(np.ptp(values)) or 1.0)
         for size, values in zip(MAP_SIZE, (x, y), strict=True)
     )
-    at = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
+    name_heights = up + RADIUS * np.sqrt(shares / max(float(shares.max()), 1e-12)) + 9
     written = [""] * len(names)
-    halves = np.full(len(names), -np.inf)  # half the widths of the written names
+    half_widths = np.full(len(names), -np.inf)  # of the names that are already written
     for k in np.argsort(-shares, kind="stable"):
         gaps = np.abs(across - across[k])
         for name in (names[k], names[k].split(", ")[0]):
-            half = _CHARACTER * len(name) + 4
-            on_name = (gaps < halves + half) & (np.abs(at - at[k]) < _LINE)
-            on_circle = (gaps < half + _ROOM) & (np.abs(up - at[k]) < _LINE - 3)
+            half_width = HALF_CHARACTER * len(name) + 4
+            on_name = gaps < half_widths + half_width
+            on_name &= np.abs(name_heights - name_heights[k]) < LINE_HEIGHT
+            on_circle = gaps < half_width + PADDING
+            on_circle &= np.abs(up - name_heights[k]) < LINE_HEIGHT - 3
             on_circle[k] = False
             if not (on_name | on_circle).any():
-                written[k], halves[k] = name, half
+                written[k] = name
+                half_widths[k] = half_width
                 break
     return written
 
 
 def alike(summary: Any) -> Grid:
     """Return distances between topics, with similar topics side by side."""
-    found = check_summary(summary).similar()
-    several = len(summary.topics) > 1
-    order = leaves_list(found.linkage).astype(np.intp) if several else np.arange(1)
-    values = np.asarray(found.distances)[np.ix_(order, order)]
-    return _grid(values, topic_names(summary), order, order)
+    similarity = check_summary(summary).similar()
+    order = np.arange(1)
+    if len(summary.topics) > 1:
+        order = leaves_list(similarity.linkage).astype(np.intp)
+    distances = np.asarray(similarity.distances)[np.ix_(order, order)]
+    return _topic_grid(distances, topic_names(summary), order, order)
 
 
-def _grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
+def _topic_grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArray) -> Grid:
     """Make a Grid with names of topics as rows and numbers of topics as columns."""
-    return Grid(values, [names[k] for k in rows], [str(k) for k in columns], rows)
-
-
-def tree(summary: Any) -> Tree:
-    if len(check_summary(summary).topics) < 2:
-        raise ValueError("'summary' must contain at least two topics for a hierarchy. Got one.")
-    drawn = dendrogram(summary.similar().linkage, no_plot=True)
-    names = topic_names(summary)
-    return Tree(
-        np.asarray(drawn["icoord"], dtype=np.float64),
-        np.asarray(drawn["dcoord"], dtype=np.float64),
-        np.arange(5.0, 10.0 * len(names), 10.0),  # the places of leaves in SciPy
-        [names[k] for k in drawn["leaves"]],
+    return Grid(
+        values=values,
+        rows=[names[k] for k in rows],
+        columns=[str(k) for k in columns],
+        row_numbers=rows,
     )
 
 
@@ -253,7 +259,7 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     """
     check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
-        groups = list(groups)  # because it is read twice
+        groups = list(groups)  # because they are read twice
     table, errors = summary.by_group(groups, return_std=True)
     n_documents = table.iloc[:, 0].to_numpy()
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
@@ -262,14 +268,15 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
         others = set(table.index[small])
         name = f"{len(others)} others"
         pandas = import_optional("pandas", "annealvi.plot")
-        index = groups.index if isinstance(groups, pandas.Series) else None
-        marked = [name if group in others else None for group in groups]
-        marked = marked if index is None else pandas.Series(marked, index)
-        of_others = summary.by_group(marked, return_std=True)
+        marked: Any = [name if group in others else None for group in groups]
+        if isinstance(groups, pandas.Series):
+            marked = pandas.Series(marked, groups.index)
+        rows_of_others = summary.by_group(marked, return_std=True)
+        # dtype object, because a categorical index cannot contain the new name
+        large = table.index[~small].astype(object)
         table, errors = (
-            # dtype object, because a categorical index cannot contain the new name
-            pandas.concat([kept[~small].set_axis(kept.index[~small].astype(object)), other])
-            for kept, other in zip((table, errors), of_others, strict=True)
+            pandas.concat([rows[~small].set_axis(large), row_of_others])
+            for rows, row_of_others in zip((table, errors), rows_of_others, strict=True)
         )
     return _courses(summary, table, errors, topics, len(summary.topics))
 
@@ -284,55 +291,71 @@ def words_by_group(
     check_summary(summary)
     table = summary.words_by_group(topic, groups, n_words, prior)
     sizes = summary.by_group(groups)["n_documents"].sort_values(ascending=False, kind="stable")
-    found = []
-    for group, own in table.groupby("group", sort=False, observed=True):
+    contrasts = []
+    for group, words in table.groupby("group", sort=False, observed=True):
         if group in sizes.index[:N_BARS]:
-            words = [shorten(word, 30) for word in own["word"]]
-            numbers = (own[name].to_numpy() for name in ("log_odds", "low", "high"))
-            found.append(Contrast(shorten(f"{group} ({sizes[group]:,})"), words, *numbers))
-    if not found:
+            contrasts.append(
+                Contrast(
+                    name=shorten(f"{group} ({sizes[group]:,})"),
+                    words=[shorten(word, 30) for word in words["word"]],
+                    log_odds=words["log_odds"].to_numpy(),
+                    low=words["low"].to_numpy(),
+                    high=words["high"].to_numpy(),
+                )
+            )
+    if not contrasts:
         raise ValueError("'groups' must contain a group whose documents use the topic. Got none.")
-    return found
+    return contrasts
 
 
-def _courses(summary: Any, table: Any, errors: Any, topics: Any, most: int) -> Courses:
-    chosen = choose_topics(summary, topics, most)
+def _courses(summary: Any, table: Any, errors: Any, topics: Any, n_largest: int) -> Courses:
+    """Take the shares of the topics to draw from tables whose first column is n_documents."""
+    chosen = choose_topics(summary, topics, n_largest)
     names = topic_names(summary)
-    shares = table.iloc[:, 1:].to_numpy(np.float64)  # after the column n_documents
-    margins = 1.96 * errors.iloc[:, 1:].to_numpy(np.float64)[:, chosen]
-    n_documents, named = table.iloc[:, 0].to_numpy(np.intp), [names[k] for k in chosen]
-    return Courses(list(table.index), shares[:, chosen], margins, n_documents, chosen, named)
+    columns = np.add(chosen, 1)
+    return Courses(
+        labels=list(table.index),
+        values=table.iloc[:, columns].to_numpy(np.float64),
+        margins=1.96 * errors.iloc[:, columns].to_numpy(np.float64),
+        n_documents=table.iloc[:, 0].to_numpy(np.intp),
+        topics=chosen,
+        names=[names[k] for k in chosen],
+    )
 
 
 def group_grid(drawn: Courses) -> Grid:
     """Make a Grid with topics as rows, and groups with numbers of documents as columns."""
     groups = zip(drawn.labels, drawn.n_documents, strict=True)
-    columns = [f"{shorten(str(label), 24)} ({n})" for label, n in groups]
-    return Grid(drawn.values.T, drawn.names, columns, np.asarray(drawn.topics))
+    return Grid(
+        values=drawn.values.T,
+        rows=drawn.names,
+        columns=[f"{shorten(label, 24)} ({n})" for label, n in groups],
+        row_numbers=np.asarray(drawn.topics),
+    )
 
 
 def ranks(summary: Any, topics: Any, n_words: int) -> list[Bars]:
     """Return the most probable words of each topic with their probabilities."""
     chosen = choose_topics(check_summary(summary), topics, N_CURVES)
     names = topic_names(summary)
-    found = []
+    curves = []
     for topic in chosen:
-        row = np.asarray(summary.topics[topic], dtype=np.float64)
-        order = np.argsort(-row, kind="stable")[:n_words]
-        found.append(Bars(topic, names[topic], summary.feature_names[order].tolist(), row[order]))
-    return found
+        probabilities = np.asarray(summary.topics[topic], dtype=np.float64)
+        order = np.argsort(-probabilities, kind="stable")[:n_words]
+        words = summary.feature_names[order].tolist()
+        curves.append(Bars(names[topic], words, probabilities[order]))
+    return curves
 
 
-def matches(a: Any, b: Any) -> Grid:
-    """Return the cosines between the topics of `a` (rows) and those of `b` (columns).
+def matches(first: Any, second: Any) -> Grid:
+    """Return the cosines between the topics of one fit (rows) and those of another (columns).
 
     The diagonal has the one-to-one matches with the largest total cosine, in descending order.
     """
-    check_summaries(a, b, ("a", "b"))
-    cosines = np.clip(cosine_similarity(a.topics, b.topics), 0.0, 1.0)
+    check_summaries(first, second, ("first", "second"))
+    cosines = np.clip(cosine_similarity(first.topics, second.topics), 0.0, 1.0)
     rows, columns = linear_sum_assignment(-cosines)
     best = np.argsort(-cosines[rows, columns], kind="stable")
-    rows, columns = rows[best], columns[best]
-    rows = np.append(rows, np.setdiff1d(np.arange(len(cosines)), rows))
-    columns = np.append(columns, np.setdiff1d(np.arange(cosines.shape[1]), columns))
-    return _grid(cosines[np.ix_(rows, columns)], topic_names(a), rows, columns)
+    rows = np.append(rows[best], np.setdiff1d(np.arange(len(cosines)), rows))
+    columns = np.append(columns[best], np.setdiff1d(np.arange(cosines.shape[1]), columns))
+    return _topic_grid(cosines[np.ix_(rows, columns)], topic_names(first), rows, columns)

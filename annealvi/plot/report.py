@@ -24,18 +24,20 @@ from annealvi.checks import Interval, validated
 from annealvi.files import replacing
 from annealvi.plot import interactive, pictures
 
-__all__ = ["write_report"]
-
 #: Headlines of the sections that are shown only if their data exist.
 SECTIONS = {"time": "Over time", "groups": "Groups", "stability": "Another fit", "fit": "The fit"}
 #: The possible positions of the relevance slider.
 STEPS = np.arange(21) / 20
-#: Numbers of topics in the figure of shares over time, and of listed neighbours of a topic.
-N_COURSES, N_NEAR = 8, 5
-#: Other topics of a document are listed if they have at least this share, up to the second number.
-LEAST_SHARE, N_OTHERS = 0.05, 3
+#: The number of topics in the figure of shares over time.
+N_COURSES = 8
+#: The number of listed neighbours of a topic.
+N_NEAR = 5
+#: Other topics of a document are listed if they have at least SMALLEST_SHARE, up to N_OTHERS.
+SMALLEST_SHARE = 0.05
+N_OTHERS = 3
 #: The maximum numbers of characters of a text and of a title in the report.
-TEXT_LENGTH, TITLE_LENGTH = 2000, 300
+TEXT_LENGTH = 2000
+TITLE_LENGTH = 300
 
 #: Names of measures of quality, and how to read them.
 QUALITY = {
@@ -82,47 +84,7 @@ def write_report(
     n_documents: int = 10,
     relevance: float | None = None,
 ) -> None:
-    """Write a report on topics to an HTML file, which a browser can open without a network.
-
-    The report contains a map of the topics, a table of all topics, the quality of the model and the
-    history of the fit.  For each topic the report shows its words, documents, and share over time
-    and in each group.  A slider changes how words are ranked.  Texts are shown unchanged, and never
-    executed as HTML.  Of each document that is shown, the file contains the first 2,000 characters.
-
-    Parameters
-    ----------
-    summary : TopicSummary
-        The result of :func:`annealvi.topics.describe`.
-    path : path
-        The file to write.  An existing file is replaced only when the report is complete.
-    title : str, optional
-        The headline of the report.
-    times : array-like of shape (n_documents,), optional
-        Date or time of each document.
-    freq : str, timedelta or pandas.DateOffset, default="year"
-        Length of the periods of `times`: ``"year"``, ``"5 years"``, ``"quarter"``, ``"month"``;
-        see :meth:`TopicSummary.over_time`.
-    groups : array-like of shape (n_documents,), optional
-        The group of each document.
-    other : TopicSummary, optional
-        The summary of a second fit to the same words, whose topics are compared with these.
-    n_words : int, default=20
-        Number of words shown for each topic.
-    n_documents : int, default=10
-        Number of documents shown for each topic.
-    relevance : float, optional
-        The initial position of the slider; by default the default of :meth:`TopicSummary.words`.
-
-    Raises
-    ------
-    ImportError
-        If plotly or pandas is not installed.
-    OSError
-        If the file cannot be written.
-    ValueError
-        If a parameter is out of range, or if `times` or `groups` does not have one value for each
-        document.
-    """
+    """Write a report; :meth:`TopicSummary.write_report` describes the parameters."""
     pictures.check_summary(summary)
     if other is not None:
         pictures.check_summaries(summary, other, ("summary", "other"))
@@ -133,25 +95,27 @@ def write_report(
             f"The report cannot be written to {str(path)!r}. The path must be a file in a folder "
             "that exists."
         )
-    relevance = summary.relevance if relevance is None else relevance
-    held = records(summary, n_words, n_documents, relevance, times, freq, groups)
-    held["figures"] = figures(summary, times, freq, groups, other)
-    sections = {name: headline for name, headline in SECTIONS.items() if name in held["figures"]}
-    scripts = [offline.get_plotlyjs(), _own("report.js")]
+    if relevance is None:
+        relevance = summary.relevance
+    data = records(summary, n_words, n_documents, relevance, times, freq, groups)
+    data["figures"] = figures(summary, times, freq, groups, other)
+    sections = {name: headline for name, headline in SECTIONS.items() if name in data["figures"]}
+    plotly_script = offline.get_plotlyjs()
+    page_script = _resource("report.js")
     page = fill(
-        _own("page.html"),
+        _resource("page.html"),
         {
             "title": escape(title or "Topics"),
             "facts": _facts(summary),
-            "css": _own("report.css"),
+            "css": _resource("report.css"),
             "sections": " ".join(sections),
             "navigation": _navigation(sections),
             "table": _table(summary),
             "quality": _quality(summary),
-            "data": as_script_data(held),
-            "policy": _policy(scripts),
-            "plotly": scripts[0],
-            "script": scripts[1],
+            "data": as_script_data(data),
+            "policy": _policy([plotly_script, page_script]),
+            "plotly": plotly_script,
+            "script": page_script,
         },
     )
     with replacing(path) as partial:
@@ -170,7 +134,8 @@ def as_script_data(data: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _own(name: str) -> str:
+def _resource(name: str) -> str:
+    """Return the text of a file that is installed with the package."""
     return files("annealvi.plot").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -201,26 +166,20 @@ def _facts(summary: Any) -> str:
 
 
 def _table(summary: Any) -> str:
-    table, trust = summary.table, summary.trust
+    trust = summary.trust
     rows = []
     for k in pictures.by_size(summary):
-        row = table.iloc[k]
-        numbers = "".join(
-            f'<td class="number">{value}</td>'
-            for value in (
-                f"{row['share']:.1%}",
-                f"{row['documents']}",
-                *(_short(row[name]) for name in ("coherence", "exclusivity", "certainty")),
-                *(_short(trust[name][k]) for name in ("distinctness", "support", "stability")),
-            )
-        )
-        label, words = (escape(clean(row[name], 400)) for name in ("label", "words"))
+        topic = summary.table.iloc[k]
+        cells = [f"{topic['share']:.1%}", f"{topic['documents']}"]
+        cells += [_short(topic[name]) for name in ("coherence", "exclusivity", "certainty")]
+        cells += [_short(trust[name][k]) for name in ("distinctness", "support", "stability")]
+        numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
         reason = escape(clean(trust["reason"][k], 400))
         weak = f'<p class="weak">Weak: {reason}.</p>' if reason else ""
         rows.append(
             f'<tr data-topic="{k}"><td class="number">{k}</td><td class="label">'
-            f'<a href="#topic-{k}">{label}</a>{weak}</td><td class="words">{words}</td>{numbers}'
-            "</tr>"
+            f'<a href="#topic-{k}">{escape(clean(topic["label"], 400))}</a>{weak}</td>'
+            f'<td class="words">{escape(clean(topic["words"], 400))}</td>{numbers}</tr>'
         )
     return "\n".join(rows)
 
@@ -254,16 +213,15 @@ def records(
 ) -> dict[str, Any]:
     """Return the data of the report, without its figures and its title."""
     words = candidates(summary, n_words)
-    map_ = summary.map()
+    topic_map = summary.map()
     used = np.unique(np.concatenate(words))
-    found = [
-        summary.documents(k, n_documents).index.tolist() if n_documents else []
-        for k in range(len(summary.topics))
-    ]
-    held = sorted({number for numbers in found for number in numbers})
-    distances, weak = np.asarray(summary.similar().distances), summary.trust["reason"]
+    distances = np.asarray(summary.similar().distances)
+    weak = summary.trust["reason"]
     topics = []
+    documents: dict[int, Any] = {}
     for k, label in enumerate(summary.labels):
+        numbers = summary.documents(k, n_documents).index.tolist() if n_documents else []
+        documents |= {number: document(summary, number) for number in numbers}
         near = [int(j) for j in np.argsort(distances[k], kind="stable") if j != k]
         topics.append(
             {
@@ -272,16 +230,17 @@ def records(
                 "weak": clean(weak[k], 400),
                 "words": np.searchsorted(used, words[k]).tolist(),
                 "logs": _rounded(np.log(summary.topics[k][words[k]])),
-                "documents": found[k],
+                "documents": numbers,
                 "near": near[:N_NEAR],
             }
         )
     all_topics = range(len(topics))
-    courses = of_groups = None
+    courses = None
     if times is not None:
         courses = _shares(pictures.over_time(summary, times, freq, all_topics))
+    group_shares = None
     if groups is not None:
-        of_groups = _shares(pictures.by_group(summary, groups, all_topics))
+        group_shares = _shares(pictures.by_group(summary, groups, all_topics))
     return {
         "relevance": float(relevance),
         "nWords": int(n_words),
@@ -289,39 +248,39 @@ def records(
         "logs": _rounded(np.log(summary.word_shares[used])),
         "topics": topics,
         "order": pictures.by_size(summary),
-        "map": {"x": _rounded(map_["x"]), "y": _rounded(map_["y"])},
-        "documents": {number: document(summary, number) for number in held},
+        "map": {"x": _rounded(topic_map["x"]), "y": _rounded(topic_map["y"])},
+        "documents": dict(sorted(documents.items())),
         "courses": courses,
-        "groups": of_groups,
+        "groups": group_shares,
     }
 
 
 def candidates(summary: Any, n_words: int) -> list[NDArray[np.intp]]:
     """Return the columns of the words of each topic for all positions of the slider."""
     overall = np.log(summary.word_shares)
-    found = []
+    columns_of_topics = []
     for topic in np.asarray(summary.topics, dtype=np.float64):
-        there = np.flatnonzero(topic > 0)
-        logs, weights = np.log(topic[there]), overall[there]
+        columns = np.flatnonzero(topic > 0)
+        logs = np.log(topic[columns])
         top = {0}
         for step in STEPS:
-            order = np.argsort((1 - step) * weights - logs, kind="stable")
+            order = np.argsort((1 - step) * overall[columns] - logs, kind="stable")
             top.update(order[:n_words].tolist())
-        found.append(there[sorted(top)])
-    return found
+        columns_of_topics.append(columns[sorted(top)])
+    return columns_of_topics
 
 
 def document(summary: Any, number: int) -> dict[str, Any]:
     """Return the title and text of a document, and the topics with large shares in it."""
     shares = summary.shares[number]
     order = np.argsort(-shares, kind="stable")[: N_OTHERS + 1]
-    largest = [[int(k), _rounded(shares[k])] for k in order if shares[k] >= LEAST_SHARE]
-    found: dict[str, Any] = {"topics": largest}
+    largest = [[int(k), _rounded(shares[k])] for k in order if shares[k] >= SMALLEST_SHARE]
+    record: dict[str, Any] = {"topics": largest}
     if summary.titles is not None:
-        found["title"] = clean(summary.titles[number], TITLE_LENGTH)
+        record["title"] = clean(summary.titles[number], TITLE_LENGTH)
     if summary.texts is not None:
-        found["text"] = clean(summary.texts[number], TEXT_LENGTH)
-    return found
+        record["text"] = clean(summary.texts[number], TEXT_LENGTH)
+    return record
 
 
 def _shares(drawn: pictures.Courses) -> dict[str, Any]:
@@ -340,19 +299,19 @@ def figures(
     """Return the plotly figures by the names of their sections."""
     drawn = {"map": interactive.plot_topic_map(summary)}
     if times is not None:
-        most = pictures.by_size(summary)[:N_COURSES]
-        drawn["time"] = interactive.plot_topics_over_time(summary, times, freq=freq, topics=most)
+        drawn["time"] = interactive.plot_topics_over_time(
+            summary, times, freq=freq, topics=pictures.by_size(summary)[:N_COURSES]
+        )
     if groups is not None:
         drawn["groups"] = interactive.plot_topics_by_group(summary, groups)
     if other is not None:
         drawn["stability"] = interactive.plot_stability(summary, other)
     if summary.history:
         drawn["fit"] = interactive.plot_fit(summary)
-    found = {}
-    for name, figure in drawn.items():
-        figure.layout.template = figure.layout.margin = None  # the page sets these
-        found[name] = json.loads(figure.to_json())
-    return found
+    for figure in drawn.values():  # the page sets these
+        figure.layout.template = None
+        figure.layout.margin = None
+    return {name: json.loads(figure.to_json()) for name, figure in drawn.items()}
 
 
 def clean(text: Any, length: int) -> str:

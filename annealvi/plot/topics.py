@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import dendrogram
 
 from annealvi._optional import import_optional
 from annealvi.checks import COUNT, Interval, validated
@@ -79,9 +80,9 @@ def plot_topic_words(
     ticker = import_optional("matplotlib.ticker", "annealvi.plot")
     axes = several_axes(axes, len(drawn), "topic", n_columns, (3, 0.8 + n_lines * LINE / 72))
     for ax, topic in zip(axes.flat, drawn, strict=False):
-        at = np.arange(len(topic.words))
-        ax.barh(at, topic.probabilities)
-        ax.set_yticks(at, topic.words, parse_math=False)
+        lines = np.arange(len(topic.words))
+        ax.barh(lines, topic.probabilities)
+        ax.set_yticks(lines, topic.words, parse_math=False)
         ax.invert_yaxis()
         ax.set_title(topic.name, fontsize="medium", parse_math=False)
         ax.xaxis.set_major_locator(ticker.MaxNLocator(3))
@@ -114,13 +115,12 @@ def plot_topic_map(summary: Any, *, documents: bool = False, ax: Any = None) -> 
         ax.scatter(*drawn.documents.T, s=4, c=drawn.nearest % 20, cmap="tab20", alpha=0.5, lw=0)
     area = 1600 * drawn.shares / max(float(drawn.shares.max()), 1e-12)
     ax.scatter(drawn.x, drawn.y, s=area.clip(15), alpha=0.35, zorder=2)
-    for topic in range(len(drawn.x)):
-        name = drawn.written[topic]
+    for topic, name in enumerate(drawn.written):
         radius = np.sqrt(max(area[topic], 15) / np.pi)
         ax.annotate(
             name or str(topic),
-            (drawn.x[topic], drawn.y[topic]),
-            (0, radius if name else 0),
+            xy=(drawn.x[topic], drawn.y[topic]),
+            xytext=(0, radius if name else 0),
             textcoords="offset points",
             ha="center",
             va="bottom" if name else "center",
@@ -154,9 +154,10 @@ def plot_topic_heatmap(summary: Any, *, ax: Any = None) -> Any:
 
 
 def _draw_grid(
-    ax: Any, drawn: pictures.Grid, what: str, cmap: str, most: float | None = None
+    ax: Any, drawn: pictures.Grid, what: str, cmap: str, limit: float | None = None
 ) -> None:
-    image = ax.imshow(drawn.values, cmap=cmap, vmin=0, vmax=most, aspect="auto")
+    """Draw a Grid with colours for the values from 0 to `limit`, or to the largest value."""
+    image = ax.imshow(drawn.values, cmap=cmap, vmin=0, vmax=limit, aspect="auto")
     ax.set_xticks(np.arange(len(drawn.columns)), drawn.columns, rotation=90, parse_math=False)
     ax.set_yticks(np.arange(len(drawn.rows)), drawn.rows, parse_math=False)
     ax.tick_params(length=0, labelsize="small")
@@ -182,13 +183,18 @@ def plot_topic_dendrogram(summary: Any, *, ax: Any = None) -> Any:
     ValueError
         If there is only one topic.
     """
-    drawn = pictures.tree(summary)
-    ax = _axes(ax, 8, _tall(len(drawn.names)))
-    for across, along in zip(drawn.across, drawn.along, strict=True):
-        ax.plot(along, across, color="C0", lw=1)
-    ax.set_yticks(drawn.ticks, drawn.names, parse_math=False)
-    ax.set_xlim(0, drawn.along.max() * 1.03)
-    ax.set_ylim(drawn.ticks[-1] + 5, 0)
+    if len(pictures.check_summary(summary).topics) < 2:
+        raise ValueError("'summary' must contain at least two topics for a hierarchy. Got one.")
+    brackets = dendrogram(summary.similar().linkage, no_plot=True)
+    names = pictures.topic_names(summary)
+    ax = _axes(ax, 8, _tall(len(names)))
+    for leaves, distances in zip(brackets["icoord"], brackets["dcoord"], strict=True):
+        ax.plot(distances, leaves, color="C0", lw=1)
+    # SciPy places the leaves at 5, 15, 25 and so on
+    ticks = 10.0 * np.arange(len(names)) + 5
+    ax.set_yticks(ticks, [names[k] for k in brackets["leaves"]], parse_math=False)
+    ax.set_xlim(0, np.max(brackets["dcoord"]) * 1.03)
+    ax.set_ylim(10 * len(names), 0)
     ax.set_xlabel("Hellinger distance")
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax
@@ -230,8 +236,14 @@ def plot_topics_over_time(
     for shares, margins, name in zip(drawn.values.T, drawn.margins.T, drawn.names, strict=True):
         (line,) = ax.plot(drawn.labels, shares, marker="o", ms=3)
         line.set_label(name)
-        low, high = np.maximum(shares - margins, 0), shares + margins
-        ax.fill_between(drawn.labels, low, high, color=line.get_color(), alpha=0.15, lw=0)
+        ax.fill_between(
+            drawn.labels,
+            np.maximum(shares - margins, 0),
+            shares + margins,
+            color=line.get_color(),
+            alpha=0.15,
+            lw=0,
+        )
     ax.set_ylim(0)
     ax.set_ylabel("share of all words")
     _legend(ax)
@@ -336,29 +348,48 @@ def plot_effects(effects: Any, covariate: str, *, topics: Any = None, ax: Any = 
     ax = _axes(ax, 8, 4 if curves else _tall(n_lines))
     if curves:
         for k in chosen:
-            own = frame[frame["topic"] == k]
-            (line,) = ax.plot(own[covariate], own["share"])
+            curve = frame[frame["topic"] == k]
+            (line,) = ax.plot(curve[covariate], curve["share"])
             line.set_label(names[k])
-            band = np.maximum(own["low"], 0), own["high"]
-            ax.fill_between(own[covariate], *band, color=line.get_color(), alpha=0.15, lw=0)
+            ax.fill_between(
+                curve[covariate],
+                np.maximum(curve["low"], 0),
+                curve["high"],
+                color=line.get_color(),
+                alpha=0.15,
+                lw=0,
+            )
         ax.set_xlabel(covariate, parse_math=False)
         ax.set_ylabel("mean share of a document")
         ax.set_ylim(0)
         _legend(ax)
         return ax
     groups = [(None, frame)] if len(values) == 2 else list(frame.groupby(covariate, sort=False))
-    for number, (value, own) in enumerate(groups):
-        own = own.set_index("topic").loc[chosen]
-        at = np.arange(len(chosen)) + (number - (len(groups) - 1) / 2) * 0.7 / len(groups)
-        sides = own["share"] - own["low"], own["high"] - own["share"]
-        clear = (own["low"] > 0) | (own["high"] < 0)
+    for number, (value, rows) in enumerate(groups):
+        rows = rows.set_index("topic").loc[chosen]
+        share = rows["share"]
+        heights = np.arange(len(chosen)) + (number - (len(groups) - 1) / 2) * 0.7 / len(groups)
+        colour = f"C{number}"
         bars = ax.errorbar(
-            own["share"], at, xerr=sides, fmt="none", elinewidth=1, color=f"C{number}"
+            share,
+            heights,
+            xerr=(share - rows["low"], rows["high"] - share),
+            fmt="none",
+            elinewidth=1,
+            color=colour,
         )
-        known = own["low"].notna().to_numpy()
-        faces = [f"C{number}" if value is not None or one else "white" for one in clear[known]]
-        ax.scatter(own["share"][known], at[known], s=20, c=faces, edgecolors=f"C{number}", zorder=3)
-        ax.scatter(own["share"][~known], at[~known], s=20, c=f"C{number}", marker="x")
+        # the dot of a difference is hollow if its interval contains 0
+        filled = (rows["low"] > 0) | (rows["high"] < 0) | (value is not None)
+        known = rows["low"].notna().to_numpy()
+        ax.scatter(
+            share[known],
+            heights[known],
+            s=20,
+            c=np.where(filled[known], colour, "white"),
+            edgecolors=colour,
+            zorder=3,
+        )
+        ax.scatter(share[~known], heights[~known], s=20, c=colour, marker="x")
         if value is not None:
             bars.set_label(str(value))
     ax.set_yticks(np.arange(len(chosen)), [names[k] for k in chosen], parse_math=False)
@@ -379,18 +410,21 @@ def _of_effects(frame: Any, topics: Any, default: list[int]) -> list[int]:
     """Return the numbers of the topics to draw from their numbers or labels."""
     if topics is None:
         return default
-    given = [topics] if isinstance(topics, str) or not hasattr(topics, "__iter__") else [*topics]
-    known = dict(zip(frame["topic"], frame["label"], strict=True))
-    found = [
+    if isinstance(topics, str) or not hasattr(topics, "__iter__"):
+        topics = [topics]
+    topics = list(topics)
+    labels = dict(zip(frame["topic"], frame["label"], strict=True))
+    numbers = [
         k
-        for topic in given
-        for k, label in known.items()
+        for topic in topics
+        for k, label in labels.items()
         if np.ndim(topic) == 0 and topic in (k, label)
     ]
-    if not found or len(found) < len(given):
-        wanted = f"a list of numbers or labels of the topics {list(known.values())}"
-        raise BadParameter("topics", wanted, topics)
-    return found
+    if not numbers or len(numbers) < len(topics):
+        raise BadParameter(
+            "topics", f"a list of numbers or labels of the topics {list(labels.values())}", topics
+        )
+    return numbers
 
 
 @legible
@@ -441,18 +475,18 @@ def plot_words_by_group(
     """
     drawn = pictures.words_by_group(summary, topic, groups, int(n_words), prior)
     n_lines = max(len(group.words) for group in drawn)
-    size = 3, 1.1 + n_lines * LINE / 72
-    axes = several_axes(axes, len(drawn), "group", n_columns, size)
-    ends = [0.0, *(end for group in drawn for end in (*group.low, *group.high))]
-    margin = 0.04 * (max(ends) - min(ends))
+    axes = several_axes(axes, len(drawn), "group", n_columns, (3, 1.1 + n_lines * LINE / 72))
+    low = min(0.0, *(group.low.min() for group in drawn))
+    high = max(0.0, *(group.high.max() for group in drawn))
+    margin = 0.04 * (high - low)
     for number, (ax, group) in enumerate(zip(axes.flat, drawn, strict=False)):
-        at = np.arange(len(group.words))
+        lines = np.arange(len(group.words))
         ax.axvline(0, color="0.7", lw=1, zorder=0)
-        ax.hlines(at, group.low, group.high, color="C0", lw=1)
-        ax.plot(group.log_odds, at, "o", ms=4, color="C0")
-        ax.set_yticks(at, group.words, parse_math=False)
+        ax.hlines(lines, group.low, group.high, color="C0", lw=1)
+        ax.plot(group.log_odds, lines, "o", ms=4, color="C0")
+        ax.set_yticks(lines, group.words, parse_math=False)
         ax.invert_yaxis()
-        ax.set_xlim(min(ends) - margin, max(ends) + margin)
+        ax.set_xlim(low - margin, high + margin)
         ax.set_title(group.name, fontsize="medium", parse_math=False)
         if number >= len(drawn) - n_columns:  # the lowest Axes of the column
             ax.set_xlabel("log-odds against other groups")
@@ -499,7 +533,7 @@ def plot_term_ranks(summary: Any, topics: Any = None, *, n_words: int = 50, ax: 
 
 
 @legible
-def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
+def plot_stability(first: Any, second: Any, *, ax: Any = None) -> Any:
     """Draw the cosines between the topics of two fits, to show which topics both fits found.
 
     Topics are paired so that the total cosine is largest.  The pairs are on the diagonal, the most
@@ -507,7 +541,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    a, b : TopicSummary
+    first, second : TopicSummary
         Summaries with the same vocabulary.  The numbers of topics may differ.
     ax : matplotlib Axes, optional
 
@@ -520,7 +554,7 @@ def plot_stability(a: Any, b: Any, *, ax: Any = None) -> Any:
     ValueError
         If the words of the two summaries differ.
     """
-    drawn = pictures.matches(a, b)
+    drawn = pictures.matches(first, second)
     ax = _axes(ax, _tall(len(drawn.columns)) + 3, _tall(len(drawn.rows)))
     _draw_grid(ax, drawn, "cosine", "viridis", 1)
     ax.set_xlabel("topic of the other fit")

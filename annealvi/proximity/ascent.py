@@ -36,9 +36,7 @@ from annealvi.checks import COUNT, Interval, check_numbers, checked
 from annealvi.exceptions import BadParameter, DivergenceError
 from annealvi.proximity.factor_model import BernoulliFactorModel
 from annealvi.proximity.penalty import DISTANCES, MAGNITUDES, Distance, Penalty, check_statistic
-from annealvi.proximity.statistics import STATISTICS, Bernoulli, Statistic
-
-Array = NDArray[np.float64]
+from annealvi.proximity.statistics import STATISTICS, Bernoulli, Floats, Statistic
 
 
 class Adam:
@@ -60,10 +58,10 @@ class Adam:
         self.rate = rate
         self.eps = eps
         self._decays = decays
-        self._averages: tuple[Array, Array] | None = None
+        self._averages: tuple[Floats, Floats] | None = None
         self._left = [1.0, 1.0]
 
-    def __call__(self, gradient: Array) -> Array:
+    def __call__(self, gradient: Floats) -> Floats:
         """Return the step for this gradient, an array of the same shape."""
         if self._averages is None:
             self._averages = np.zeros_like(gradient), np.zeros_like(gradient)
@@ -97,13 +95,13 @@ class Ascent:
         The ELBO and the magnitude k at each record; k is `nan` after the last step.
     """
 
-    logits: Array
-    means: Array
-    elbo: Array
+    logits: Floats
+    means: Floats
+    elbo: Floats
     n_steps: int
     steps: NDArray[np.int64]
-    elbo_path: Array
-    magnitude_path: Array
+    elbo_path: Floats
+    magnitude_path: Floats
 
 
 @dataclass(eq=False, repr=False)
@@ -242,8 +240,12 @@ class ProximityAscent(BaseEstimator):
         try:
             theta = np.broadcast_to(theta, shape).copy()
         except ValueError:
-            must_be = f"broadcastable to shape {shape}, which is (n_runs, n_components, n_samples)"
-            raise BadParameter("logits", must_be, theta) from None
+            raise BadParameter(
+                "logits",
+                must_be=f"broadcastable to shape {shape}, which is "
+                "(n_runs, n_components, n_samples)",
+                got=theta,
+            ) from None
         if not isinstance(self.statistic, str) and self.method != "annealing":
             check_statistic(self.statistic, Bernoulli(theta), model.prior_logit)
         return _Run(self, model, start, theta).go()
@@ -253,16 +255,24 @@ class _Run:
     """The state of all runs of one ascent."""
 
     def __init__(
-        self, options: ProximityAscent, model: BernoulliFactorModel, means: Array, logits: Array
+        self, options: ProximityAscent, model: BernoulliFactorModel, means: Floats, logits: Floats
     ) -> None:
-        self.options, self.model = options, model
-        self.means, self.logits = means, logits
+        self.options = options
+        self.model = model
+        self.means = means
+        self.logits = logits
         self.rng = check_random_state(options.random_state)
-        given = options.statistic, options.distance, options.decay, model.prior_logit
-        self.penalty = Penalty(*given, options.average == "parameters")
-        self.move_logits, self.move_means = self._optimizer(), self._optimizer()
+        self.penalty = Penalty(
+            statistic=options.statistic,
+            distance=options.distance,
+            decay=options.decay,
+            prior_logit=model.prior_logit,
+            of_parameters=options.average == "parameters",
+        )
+        self.move_logits = self._optimizer()
+        self.move_means = self._optimizer()
         self.step = 0
-        self.records: list[tuple[int, Array, Array]] = []
+        self.records: list[tuple[int, Floats, Floats]] = []
         self.recorded = 0, logits, means
         with np.errstate(over="ignore", invalid="ignore"):
             self.elbo = model.elbo(Bernoulli(logits), means)
@@ -273,26 +283,33 @@ class _Run:
             )
 
     def go(self) -> Ascent:
-        options, n_steps = self.options, int(self.options.n_steps)
+        options = self.options
+        n_steps = int(self.options.n_steps)
         n_records = min(int(options.n_records), n_steps)
         when = set(np.linspace(0, n_steps, n_records, endpoint=False, dtype=int).tolist())
-        falls, k0 = MAGNITUDES[options.shape](options.gamma), np.abs(self.elbo)
+        falls = MAGNITUDES[options.shape](options.gamma)
+        k0 = np.abs(self.elbo)
         if options.magnitude is not None:
             k0 = np.full(len(self.elbo), float(options.magnitude))
         with np.errstate(over="ignore", invalid="ignore"):
             for step in range(n_steps):
-                k, q = k0 * falls(step / n_steps), Bernoulli(self.logits)
+                k = k0 * falls(step / n_steps)
+                q = Bernoulli(self.logits)
                 if step in when:
                     self._record(q, k)
                 logits, means = self._moved(q, k[:, None, None])
-                sound = [np.isfinite(part).all(axis=(-2, -1)) for part in (logits, means)]
+                sound = np.isfinite(logits).all(axis=(-2, -1)) & np.isfinite(means).all(
+                    axis=(-2, -1)
+                )
                 if not np.all(sound):
-                    raise self._divergence(step + 1, ~np.all(sound, axis=0))
-                self.logits, self.means, self.step = logits, means, step + 1
+                    raise self._divergence(step + 1, ~sound)
+                self.logits = logits
+                self.means = means
+                self.step = step + 1
             self._record(Bernoulli(self.logits), np.full(len(k0), np.nan))
         return self._result()
 
-    def _moved(self, q: Bernoulli, k: Array) -> tuple[Array, Array]:
+    def _moved(self, q: Bernoulli, k: Floats) -> tuple[Floats, Floats]:
         """Return logits and components after a step."""
         a, slope = self.model.gradients(q, self.means)
         means = self.means + self.move_means(slope)
@@ -309,9 +326,10 @@ class _Run:
             logits = q.logit + self.move_logits(gradient - k * self.penalty.gradient(q))
         return logits, means
 
-    def _inner(self, q: Bernoulli, gradient: Array, k: Array) -> Array:
+    def _inner(self, q: Bernoulli, gradient: Floats, k: Floats) -> Floats:
         """Run the inner loop of Algorithm 1; return the new logits."""
-        move, rho = self._optimizer(), float(self.options.learning_rate)
+        move = self._optimizer()
+        rho = float(self.options.learning_rate)
         logits = q.logit
         if self.options.noise:
             logits = logits + self.options.noise * self.rng.standard_normal(logits.shape)
@@ -320,11 +338,11 @@ class _Run:
             logits = logits + move(gradient - back - k * self.penalty.gradient(Bernoulli(logits)))
         return logits
 
-    def _optimizer(self) -> Callable[[Array], Array]:
+    def _optimizer(self) -> Callable[[Floats], Floats]:
         rate = float(self.options.learning_rate)
         return Adam(rate) if self.options.optimizer == "adam" else lambda gradient: rate * gradient
 
-    def _record(self, q: Bernoulli, k: Array) -> None:
+    def _record(self, q: Bernoulli, k: Floats) -> None:
         elbo = self.model.elbo(q, self.means)
         if not np.all(np.isfinite(elbo)):
             raise self._divergence(self.step, ~np.isfinite(elbo))
@@ -349,5 +367,13 @@ class _Run:
         )
 
     def _result(self) -> Ascent:
-        paths = (np.array(part) for part in zip(*self.records, strict=True))
-        return Ascent(self.logits, self.means, self.elbo, self.step, *paths)
+        steps, elbos, magnitudes = zip(*self.records, strict=True)
+        return Ascent(
+            logits=self.logits,
+            means=self.means,
+            elbo=self.elbo,
+            n_steps=self.step,
+            steps=np.array(steps),
+            elbo_path=np.array(elbos),
+            magnitude_path=np.array(magnitudes),
+        )

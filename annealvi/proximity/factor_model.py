@@ -33,14 +33,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from annealvi._kernels import gemm, special
 from annealvi.checks import check_numbers, checked
 from annealvi.exceptions import BadParameter
-from annealvi.proximity.statistics import Bernoulli
-
-Array = NDArray[np.float64]
+from annealvi.proximity.statistics import Bernoulli, Floats
 
 
 class BernoulliFactorModel:
@@ -75,12 +73,18 @@ class BernoulliFactorModel:
     ) -> None:
         data = check_numbers(X, "X")
         if data.ndim not in (2, 3) or not data.size:
-            must_be = "of shape (n_samples, n_features) or (n_runs, n_samples, n_features)"
-            raise BadParameter("X", must_be, data)
+            raise BadParameter(
+                "X",
+                must_be="of shape (n_samples, n_features) or (n_runs, n_samples, n_features)",
+                got=data,
+            )
         probability = check_numbers(prior_probability, "prior_probability")
         if probability.ndim > 1 or not probability.size:
-            must_be = "a float or an array of floats of shape (n_components,)"
-            raise BadParameter("prior_probability", must_be, probability)
+            raise BadParameter(
+                "prior_probability",
+                must_be="a float or an array of floats of shape (n_components,)",
+                got=probability,
+            )
         wrong = probability[(probability <= 0) | (probability >= 1)]
         if wrong.size:
             raise BadParameter("prior_probability", "in the range (0.0, 1.0)", wrong.flat[0])
@@ -88,7 +92,8 @@ class BernoulliFactorModel:
         self.noise_variance = float(variance)
         # as in the kernels, the values of a component for all data are contiguous in memory
         self._x = np.ascontiguousarray(np.swapaxes(data, -1, -2))
-        self.prior_probability = pi = probability.reshape(-1, 1)
+        pi = probability.reshape(-1, 1)
+        self.prior_probability = pi
         self.prior_logit = special.log(pi) - special.log1p(-pi)
 
     @property
@@ -101,7 +106,7 @@ class BernoulliFactorModel:
         """Number of features D."""
         return self._x.shape[-2]
 
-    def check_means(self, means: ArrayLike) -> Array:
+    def check_means(self, means: ArrayLike) -> Floats:
         """Check the components with which runs start; return them with shape (n_runs, K, D).
 
         Parameters
@@ -117,18 +122,22 @@ class BernoulliFactorModel:
         """
         n_runs = len(self._x) if self._x.ndim == 3 else None
         n_components = len(self.prior_probability) if len(self.prior_probability) > 1 else None
-        wanted = (n_runs, n_components, self.n_features)
+        shape = (n_runs, n_components, self.n_features)
         array = check_numbers(means, "means")
         runs = array[None] if array.ndim == 2 and n_runs is None else array
         if runs.ndim != 3 or any(
-            n not in (None, m) or not m for n, m in zip(wanted, runs.shape, strict=True)
+            n not in (None, m) or not m for n, m in zip(shape, runs.shape, strict=True)
         ):
-            shape = f"({n_runs or 'n_runs'}, {n_components or 'n_components'}, {self.n_features})"
-            must_be = f"numbers of shape {shape}, which is (n_runs, n_components, n_features)"
-            raise BadParameter("means", must_be, array)
+            raise BadParameter(
+                "means",
+                must_be=f"numbers of shape ({n_runs or 'n_runs'}, "
+                f"{n_components or 'n_components'}, {self.n_features}), "
+                "which is (n_runs, n_components, n_features)",
+                got=array,
+            )
         return runs
 
-    def elbo(self, q: Bernoulli, means: Array) -> Array:
+    def elbo(self, q: Bernoulli, means: Floats) -> Floats:
         """Compute the ELBO of each run.
 
         Parameters
@@ -151,7 +160,7 @@ class BernoulliFactorModel:
         local = np.sum(prior + q.entropy, axis=(-2, -1))
         return log_h - quadratic / (2 * self.noise_variance) + local
 
-    def gradients(self, q: Bernoulli, means: Array) -> tuple[Array, Array]:
+    def gradients(self, q: Bernoulli, means: Floats) -> tuple[Floats, Floats]:
         """Return the optimum a of each logit, and the gradient with respect to the components.
 
         The gradient with respect to the logits is ``(a - q.logit) * q.variance``.
@@ -176,7 +185,7 @@ class BernoulliFactorModel:
         gradient -= q.variance.sum(axis=-1, keepdims=True) * means
         return a, gradient / self.noise_variance
 
-    def best_means(self, q: Bernoulli) -> Array:
+    def best_means(self, q: Bernoulli) -> Floats:
         r"""Return the components mu that maximise the ELBO, the solution of R mu = A.
 
         Here :math:`A = \lambda^T X` and :math:`R = \lambda^T \lambda + \mathrm{diag} \sum_i
@@ -197,11 +206,11 @@ class BernoulliFactorModel:
         diagonal += q.variance.sum(axis=-1)
         # this pseudoinverse works even if R is so small that NumPy's pseudoinverse would overflow
         values, vectors = np.linalg.eigh(R)
-        least = np.maximum(1e-14 * values[..., -1:], 1e-100)
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
+        threshold = np.maximum(1e-14 * values[..., -1:], 1e-100)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > threshold)
         A = q.probability @ np.swapaxes(self._x, -1, -2)
         return (vectors * inverse[..., None, :]) @ (np.swapaxes(vectors, -1, -2) @ A)
 
-    def _residual(self, q: Bernoulli, means: Array) -> Array:
+    def _residual(self, q: Bernoulli, means: Floats) -> Floats:
         """The residuals x - sum_k lambda_k mu_k, of shape (n_runs, D, N)."""
         return self._x - gemm.product(np.swapaxes(means, -1, -2), q.probability)

@@ -15,25 +15,26 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import approx_fprime
 
 from annealvi.checks import as_array, as_numbers, check_numbers, checked
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Number, Optional, Schema
-from annealvi.proximity.statistics import STATISTICS, Bernoulli, Derivative, Statistic
+from annealvi.proximity.statistics import STATISTICS, Bernoulli, Derivative, Floats, Statistic
 from annealvi.schedules import Exponential, Linear, Schedule
 
-Floats = NDArray[np.float64]
 # An ascent with a wrong derivative would end at a wrong result without an error.  So derivatives
 # are compared with finite differences, in a random direction v and with random weights w:
 # d/dh sum_j w_j f_j(theta + h v) at h = 0 must be v . sum_j w_j df_j/dtheta.  A derivative that is
 # wrong anywhere fails this test with probability 1, up to the accuracy of the differences.
 
 #: Number of random directions, and the standard deviation of the logits.
-DIRECTIONS, SPREAD = 3, 1.5
+DIRECTIONS = 3
+SPREAD = 1.5
 #: Largest difference, relative to the two derivatives and to the values of the function.
-TOLERANCE, ROUNDING = 1e-4, 1e-6
+TOLERANCE = 1e-4
+ROUNDING = 1e-6
 #: Arguments at which a distance is checked: 0, where every fit begins, and both sides of 1.
 POINTS = (0.0, 0.13, -0.57, 0.93, -1.4, 2.6, -7.1)
 
@@ -51,8 +52,7 @@ def numbers(value: Any, what: str, shape: tuple[int, ...] | None = None) -> Floa
     if shape is not None and array.shape != shape:
         raise ValueError(f"{what} must have shape {shape}. Got shape {array.shape}.")
     if not np.all(np.isfinite(array)):
-        bad = array[~np.isfinite(array)].ravel()[0]
-        raise ValueError(f"{what} must be finite. Got {bad}.")
+        raise ValueError(f"{what} must be finite. Got {array[~np.isfinite(array)].flat[0]}.")
     return array.astype(np.float64, copy=False)
 
 
@@ -61,14 +61,14 @@ def call_statistic(
 ) -> tuple[Floats, Derivative]:
     """Return a statistic and its derivative, after checks of what the function returned."""
     name = name_of(statistic)
-    found = statistic(q, prior_logit)
-    if not isinstance(found, tuple) or len(found) != 2:
+    pair = statistic(q, prior_logit)
+    if not isinstance(pair, tuple) or len(pair) != 2:
         raise ValueError(
             f"The statistic {name} must return a tuple of f and its derivative. "
-            f"Got {type(found).__name__}."
+            f"Got {type(pair).__name__}."
         )
-    value = numbers(found[0], f"The statistic {name}", shape)
-    derivative = found[1]
+    value, derivative = pair
+    value = numbers(value, f"The statistic {name}", shape)
     if callable(derivative):
         return value, derivative
     what = f"The derivative of the statistic {name}"
@@ -120,11 +120,15 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
     try:
         np.broadcast_to(prior, q.logit.shape)
     except ValueError:
-        must_be = f"broadcastable to the shape of q, {q.logit.shape}"
-        raise BadParameter("prior_logit", must_be, prior) from None
+        raise BadParameter(
+            "prior_logit",
+            must_be=f"broadcastable to the shape of q, {q.logit.shape}",
+            got=prior,
+        ) from None
     value, derivative = call_statistic(statistic, q, prior)
     rng = np.random.RandomState(0)  # so that the random numbers of the ascent do not change
-    name, shape = name_of(statistic), value.shape
+    name = name_of(statistic)
+    shape = value.shape
     what = f"The gradient of the statistic {name}"
     if callable(derivative):
         numbers(derivative(np.ones(shape)), what, q.logit.shape)
@@ -140,9 +144,9 @@ def check_statistic(statistic: Statistic, q: Bernoulli, prior_logit: ArrayLike =
 
         value, derivative = call_statistic(statistic, Bernoulli(theta), prior, shape)
         product = derivative(w) if callable(derivative) else w * derivative
-        given = float(np.sum(v * numbers(product, what, q.logit.shape)))
+        slope = float(np.sum(v * numbers(product, what, q.logit.shape)))
         difference = float(np.squeeze(approx_fprime(np.zeros(1), along)))
-        _compare(given, difference, float(np.sum(np.abs(w * value))), what)
+        _compare(slope, difference, float(np.sum(np.abs(w * value))), what)
 
 
 def check_distance(
@@ -169,17 +173,20 @@ def check_distance(
         for name, function in zip(names, (value, derivative), strict=True):
             numbers(function(u.reshape(shape).copy()), name, shape)
     smooth = u[1:]  # without 0, where d may have no derivative
-    for point, given in zip(smooth, numbers(derivative(smooth.copy()), names[1]), strict=True):
-        found = approx_fprime(np.array([point]), lambda at: float(np.squeeze(value(at.copy()))))
+    for point, slope in zip(smooth, numbers(derivative(smooth.copy()), names[1]), strict=True):
+        difference = approx_fprime(
+            np.array([point]), lambda at: float(np.squeeze(value(at.copy())))
+        )
         size = float(np.abs(np.squeeze(value(np.array([point])))))
-        _compare(float(given), float(np.squeeze(found)), size, f"{names[1]} at u = {point}")
+        _compare(float(slope), float(np.squeeze(difference)), size, f"{names[1]} at u = {point}")
 
 
-def _compare(given: float, difference: float, size: float, what: str) -> None:
-    room = TOLERANCE * (abs(given) + abs(difference)) + ROUNDING * size
-    if not abs(given - difference) <= room:
+def _compare(slope: float, difference: float, size: float, what: str) -> None:
+    """Raise ValueError if a derivative differs from finite differences of the function."""
+    tolerance = TOLERANCE * (abs(slope) + abs(difference)) + ROUNDING * size
+    if not abs(slope - difference) <= tolerance:
         raise ValueError(
-            f"{what} is wrong: it is {given:.6g}, but finite differences of the values give "
+            f"{what} is wrong: it is {slope:.6g}, but finite differences of the values give "
             f"{difference:.6g}."
         )
 
@@ -255,9 +262,9 @@ class Distance:
 
     @checked
     def __post_init__(self) -> None:
-        for name, part in (("value", self.value), ("derivative", self.derivative)):
-            if not callable(part):
-                raise BadParameter(name, "callable", part)
+        for name, function in (("value", self.value), ("derivative", self.derivative)):
+            if not callable(function):
+                raise BadParameter(name, "callable", function)
         check_distance(self.value, self.derivative)
 
 
@@ -342,10 +349,12 @@ class Penalty:
         prior_logit: Floats,
         of_parameters: bool = True,  # whether logits are averaged; if False, f is averaged
     ) -> None:
-        self._statistic, self._prior_logit = statistic, prior_logit
+        self._statistic = statistic
+        self._prior_logit = prior_logit
         self._distance = distance if isinstance(distance, Distance) else DISTANCES[distance]
-        self._own = not (isinstance(statistic, str) and isinstance(distance, str))
-        self._average, self._of_parameters = MovingAverage(decay), of_parameters
+        self._user_functions = not (isinstance(statistic, str) and isinstance(distance, str))
+        self._average = MovingAverage(decay)
+        self._of_parameters = of_parameters
         self._past: Any = None  # the past f; None before the first update
 
     def update(self, q: Bernoulli) -> None:
@@ -359,11 +368,11 @@ class Penalty:
         """The gradient of the penalty with respect to theta."""
         value, derivative = self._evaluate(q)
         slope = self._distance.derivative(value - self._past)
-        found = derivative(slope) if callable(derivative) else slope * derivative
-        if self._own:  # check what the user's functions returned
+        gradient = derivative(slope) if callable(derivative) else slope * derivative
+        if self._user_functions:  # check what the user's functions returned
             numbers(slope, f"The derivative of {self._distance!r}", value.shape)
-            numbers(found, f"The gradient of {name_of(self._statistic)}", q.logit.shape)
-        return found
+            numbers(gradient, f"The gradient of {name_of(self._statistic)}", q.logit.shape)
+        return gradient
 
     def _evaluate(self, q: Bernoulli) -> Any:
         if isinstance(self._statistic, str):

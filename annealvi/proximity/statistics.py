@@ -32,7 +32,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from annealvi._kernels import special
 
-Array = NDArray[np.float64]
+#: The numbers of all runs, components and data.
+Floats = NDArray[np.float64]
 
 
 class Bernoulli:
@@ -51,34 +52,35 @@ class Bernoulli:
         The variances lambda (1 - lambda), accurate even if lambda is close to 0 or 1.
     """
 
-    def __init__(self, logit: Array) -> None:
+    def __init__(self, logit: Floats) -> None:
         self.logit = logit
         size = np.abs(logit)
         self._tail = special.exp(-size)  # odds of the less likely value
         likely = 1.0 / (1.0 + self._tail)
         unlikely = self._tail * likely
-        self._size, self._unlikely = size, unlikely
+        self._size = size
+        self._unlikely = unlikely
         self.probability = np.where(logit >= 0, likely, unlikely)
         self.variance = likely * unlikely
 
     @cached_property
-    def entropy(self) -> Array:
+    def entropy(self) -> Floats:
         r"""The entropy in nats: log(1 + e^-\|theta\|) + \|theta\| min(lambda, 1 - lambda)."""
         return special.log1p(self._tail) + self._size * self._unlikely
 
 
 #: The derivative of f: an array, or a function of an array of the shape of f.
-Derivative = Array | Callable[[Array], Array]
+Derivative = Floats | Callable[[Floats], Floats]
 #: A function of q and of the logit of the prior's pi that returns f and its derivative.
-Statistic = Callable[[Bernoulli, Array], tuple[Array, Derivative]]
+Statistic = Callable[[Bernoulli, Floats], tuple[Floats, Derivative]]
 
 
-def entropy(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+def entropy(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Floats, Floats]:
     """Return H(q) and its derivative."""
     return q.entropy, -q.logit * q.variance
 
 
-def kl(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+def kl(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Floats, Floats]:
     """Return KL(q || p) and its derivative."""
     # E_q[log p] = lambda logit pi + log (1 - pi)
     c = np.asarray(prior_logit, dtype=np.float64)
@@ -86,21 +88,22 @@ def kl(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
     return np.maximum(value, 0.0), (q.logit - c) * q.variance
 
 
-def mean(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+def mean(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Floats, Floats]:
     """Return lambda and its derivative."""
     return q.probability, q.variance
 
 
-def variance(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Array, Array]:
+def variance(q: Bernoulli, prior_logit: ArrayLike = 0.0) -> tuple[Floats, Floats]:
     """Return lambda (1 - lambda) and its derivative."""
     return q.variance, q.variance * (1.0 - 2.0 * q.probability)
 
 
 def mean_variance(
     q: Bernoulli, prior_logit: ArrayLike = 0.0
-) -> tuple[Array, Callable[[Array], Array]]:
+) -> tuple[Floats, Callable[[Floats], Floats]]:
     """Return lambda and lambda (1 - lambda) as one array, and a function for the derivative."""
-    (first, first_slope), (second, second_slope) = mean(q), variance(q)
+    first, first_slope = mean(q)
+    second, second_slope = variance(q)
     return np.stack([first, second]), lambda c: c[0] * first_slope + c[1] * second_slope
 
 
@@ -119,7 +122,9 @@ STATISTICS: dict[str, Statistic] = {
 #: points has an error of about 1e-6.  If the centre is above FAR, the KL rises so slowly at first
 #: that the points are spaced differently.  The error is then 1e-5 or, for centres above 15, the
 #: rounding error of the KL itself.
-NODES, REACH, FAR = 4096, 30.0, 2.0
+NODES = 4096
+REACH = 30.0
+FAR = 2.0
 #: How many numbers are looked up together: few enough that temporary arrays stay in the cache,
 #: and enough that the number of calls is low.
 CHUNK = 4096
@@ -129,9 +134,10 @@ CHUNK = 4096
 # log(1 + e^-c) above c and log(1 + e^c) below.  The entropy is log 2 minus the KL for c = 0.
 
 
-def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
+def kl_limits(values: Floats, centre: Floats) -> tuple[Floats, Floats]:
     """Find the logits on both sides of the centre at which the KL has given values."""
-    lower, upper = np.empty_like(values), np.empty_like(values)
+    lower = np.empty_like(values)
+    upper = np.empty_like(values)
     each = max(1, CHUNK // max(1, values.shape[1]))
     for c in np.unique(centre).tolist():
         same = np.flatnonzero(centre == c)
@@ -143,10 +149,10 @@ def kl_limits(values: Array, centre: Array) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _distance(values: Array, c: float) -> Array:
+def _distance(values: Floats, c: float) -> Floats:
     """The distances above c at which the KL has these values."""
-    table, most = _table(c)
-    place = _key(values / most, c) * ((NODES - 1) / _last_key(c))
+    table, kl_limit = _table(c)
+    place = _key(values / kl_limit, c) * ((NODES - 1) / _last_key(c))
     cell = np.minimum(place, NODES - 2.0).astype(np.intp)
     begin = table[cell]
     distance = begin + (np.minimum(place, NODES - 1.0) - cell) * (table[cell + 1] - begin)
@@ -154,7 +160,7 @@ def _distance(values: Array, c: float) -> Array:
     return distance
 
 
-def _key(done: Array, c: float) -> Array:
+def _key(done: Floats, c: float) -> Floats:
     """The keys for the table at KL values, which are given as fractions of the maximum."""
     key = np.sqrt(-special.log1p(-np.minimum(done, 1.0)))
     return np.sqrt(np.sqrt(key)) if abs(c) > FAR else key
@@ -166,10 +172,10 @@ def _last_key(c: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _table(c: float) -> tuple[Array, float]:
+def _table(c: float) -> tuple[Floats, float]:
     """A table of distances above c at evenly spaced keys, and the maximum of the KL above c."""
-    most = float(np.logaddexp(0.0, -c))
+    kl_limit = float(np.logaddexp(0.0, -c))
     distances = (2 * REACH + 2 * abs(c)) * np.linspace(0.0, 1.0, 4 * NODES) ** 2
-    keys = _key(kl(Bernoulli(c + distances), c)[0] / most, c)
-    wanted = np.linspace(0.0, _last_key(c), NODES)
-    return np.interp(wanted, keys, distances), most
+    keys = _key(kl(Bernoulli(c + distances), c)[0] / kl_limit, c)
+    even_keys = np.linspace(0.0, _last_key(c), NODES)
+    return np.interp(even_keys, keys, distances), kl_limit

@@ -136,8 +136,12 @@ class Annealed(Temperature):
 
     def _prepare(self, n_steps: int | None, steps_per_pass: float, model: Any) -> None:
         if not isinstance(self.start, Real) and not isinstance(model, Critical):
-            hint = "Only TemperedLDA computes a critical temperature."
-            raise BadParameter("start", "a number for this model", self.start, hint)
+            raise BadParameter(
+                "start",
+                must_be="a number for this model",
+                got=self.start,
+                hint="Only TemperedLDA computes a critical temperature.",
+            )
         self.n_annealing_steps_ = self._annealing_steps(n_steps, steps_per_pass)
         # T0 is computed only if it is used, because that may take long
         self.start_ = self._first(model) if self.n_annealing_steps_ else 1.0
@@ -151,10 +155,10 @@ class Annealed(Temperature):
         if passes > n_passes > 0:
             raise BadParameter("passes", f"at most the {n_passes:g} passes of the fit", self.passes)
         if self.passes is None:
-            wanted = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
+            length = (DEFAULT_LENGTH if self.length is None else float(self.length)) * n_steps
         else:
-            wanted = passes * steps_per_pass
-        return max(0, min(whole_steps(wanted), n_steps - 1))
+            length = passes * steps_per_pass
+        return max(0, min(whole_steps(length), n_steps - 1))
 
     def _first(self, model: Any) -> float:
         """The first temperature T0 of this fit."""
@@ -198,8 +202,9 @@ def as_temperature(value: Any, kinds: Mapping[str, Temperature] = KINDS) -> Temp
         return clone(kinds[value])
     if isinstance(value, Real) and not isinstance(value, bool) and 1 <= as_float(value) < math.inf:
         return Fixed(float(value))
-    must_be = (
-        f"a finite float in the range [1.0, inf), a str among {set(kinds)} or an instance of "
-        "'annealvi.temperature.Temperature'"
+    raise BadParameter(
+        "temperature",
+        must_be=f"a finite float in the range [1.0, inf), a str among {set(kinds)} or an "
+        "instance of 'annealvi.temperature.Temperature'",
+        got=value,
     )
-    raise BadParameter("temperature", must_be, value)

@@ -78,11 +78,11 @@ class Temperature(BaseEstimator):
         """Raise ValueError if a parameter is out of its range."""
         self._validate_params()
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, temperature: object) -> bool:
         """Return whether another temperature is of the same kind with the same parameters."""
-        if type(self) is not type(other):
+        if type(self) is not type(temperature):
             return NotImplemented
-        theirs = other.get_params()  # type: ignore[attr-defined]
+        theirs = temperature.get_params()  # type: ignore[attr-defined]
         return all(_same(value, theirs[name]) for name, value in self.get_params().items())
 
     def __hash__(self) -> int:
@@ -101,14 +101,16 @@ class Temperature(BaseEstimator):
         """
         return self._schema().dump(self)
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "", *, model: Any = None) -> None:
+    def load_state_dict(
+        self, tree: Mapping[str, Any], place: str = "", *, model: Any = None
+    ) -> None:
         """Restore the state that :meth:`state_dict` returned; call this on a new clone.
 
         Parameters
         ----------
         tree : mapping
             What :meth:`state_dict` returned, read from a file.
-        way : str, default=""
+        place : str, default=""
             Where `tree` is in the file, for error messages.
         model : Model, optional
             The model whose fit is continued.  None means the model of the plan.
@@ -119,9 +121,9 @@ class Temperature(BaseEstimator):
             If the values are not the state of a temperature with these parameters.
         """
         self._validate_params()
-        self._schema().restore(self, tree, way, **self._sizes(model))
+        self._schema().restore(self, tree, place, **self._sizes(model))
         self.check()
-        self._resume(model, way)
+        self._resume(model, place)
 
     def _schema(self) -> Schema:
         if self.SCHEMA is None:
@@ -135,7 +137,7 @@ class Temperature(BaseEstimator):
         """The array lengths that the schema names, which are checked before arrays are made."""
         return {}
 
-    def _resume(self, model: Any, way: str) -> None:
+    def _resume(self, model: Any, place: str) -> None:
         """Compute the attributes that follow from the parameters and from a file's state."""
 
     def attach(self, model: Any) -> None:
@@ -164,11 +166,11 @@ class Temperature(BaseEstimator):
         return None
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(left: Any, right: Any) -> bool:
     """Return whether two parameters are equal; arrays are compared by their elements."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return one is other or bool(one == other)
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    return left is right or bool(left == right)
 
 
 def whole_steps(steps: float) -> int:
@@ -186,11 +188,11 @@ def temperature_tree(temperature: Temperature) -> dict[str, Any]:
 
 
 def restored_temperature(
-    tree: Mapping[str, Any], way: str = "temperature", *, model: Any = None
+    tree: Mapping[str, Any], place: str = "temperature", *, model: Any = None
 ) -> Temperature:
     """Make a temperature from the dict in a file; its fit continues with `model`."""
-    temperature, state = _PLANNED.load(tree, way).values()
+    temperature, state = _PLANNED.load(tree, place).values()
     if not isinstance(temperature, Temperature):
-        raise damaged(f"{way}.temperature", "a temperature", temperature)
-    temperature.load_state_dict(state, f"{way}.state", model=model)
+        raise damaged(f"{place}.temperature", "a temperature", temperature)
+    temperature.load_state_dict(state, f"{place}.state", model=model)
     return temperature

@@ -182,8 +182,8 @@ class LocalVariational(Learned):
         if self.continuous:
             self._inverses = (np.arange(size) + 0.5) / size
             a, c = np.ones(2) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
-            logs = special.log(self._inverses), special.log1p(-self._inverses)
-            log_prior = (a - 1) * logs[0] + (c - 1) * logs[1]
+            log_prior = (a - 1) * special.log(self._inverses)
+            log_prior += (c - 1) * special.log1p(-self._inverses)
             self._log_prior = log_prior - special.log_sum_exp(log_prior)
         else:
             self._inverses = np.arange(1, size + 1) / size
@@ -192,10 +192,10 @@ class LocalVariational(Learned):
     def _sizes(self, model: Any) -> dict[str, int]:
         return {"M": int(self.grid)}
 
-    def _resume(self, model: Any, way: str) -> None:
+    def _resume(self, model: Any, place: str) -> None:
         self._set_grid()
         averages = self.normaliser == "corpus" and self._step > 0
-        self._check_totals((int(self.grid) + 1) * averages, way)
+        self._check_totals((int(self.grid) + 1) * averages, place)
         if model is not None:
             self.attach(model)
 
@@ -239,5 +239,10 @@ class LocalVariational(Learned):
         corpus = None
         if len(self._totals) and self._totals[-1] > 0:
             corpus = self._totals[:-1] / self._totals[-1]
-        given = self._inverses, self._log_prior, int(self.rounds)
-        return DocumentRule(*given, corpus=corpus, level=level)
+        return DocumentRule(
+            inverses=self._inverses,
+            log_prior=self._log_prior,
+            rounds=int(self.rounds),
+            corpus=corpus,
+            level=level,
+        )

@@ -134,12 +134,12 @@ class Proximity(Temperature):
             self.attach(model)
         return dict(zip("Kn", self._model.factors().shape, strict=True))
 
-    def _resume(self, model: Any, way: str) -> None:
+    def _resume(self, model: Any, place: str) -> None:
         self._falls = MAGNITUDES[self.shape](self.gamma)
-        average, found = MovingAverage(self.decay), vars(self)["_average"]
-        vars(average).update(found)
+        average = MovingAverage(self.decay)
+        vars(average).update(vars(self)["_average"])
         if average.value is not None and np.any(average.value < 0):
-            raise damaged(f"{way}._average.value", "at least 0 everywhere", average.value)
+            raise damaged(f"{place}._average.value", "at least 0 everywhere", average.value)
         self._average = average
 
     def attach(self, model: Any) -> None:

@@ -57,8 +57,9 @@ class Learned(Temperature):
             self._n_learning_steps = n_steps - whole_steps(self.final_fraction * n_steps)
             self._check_after = self._n_learning_steps
         self._step = 0
-        given = self.damping
-        self._damping = -math.expm1(-DEFAULT_RELAXATION / planned) if given is None else given
+        self._damping = self.damping
+        if self.damping is None:
+            self._damping = -math.expm1(-DEFAULT_RELAXATION / planned)
         #: Estimated sums over all data, averaged over minibatches; empty before the first step.
         self._totals: NDArray[np.float64] = np.empty(0)
         self._set_grid()
@@ -83,9 +84,9 @@ class Learned(Temperature):
             new = self._totals + self.energy_average * (new - self._totals)
         self._totals = new
 
-    def _check_totals(self, n_totals: int, way: str) -> None:
+    def _check_totals(self, n_totals: int, place: str) -> None:
         if len(self._totals) != n_totals:
-            raise damaged(f"{way}._totals", f"{n_totals} numbers", self._totals)
+            raise damaged(f"{place}._totals", f"{n_totals} numbers", self._totals)
 
 
 def geometric_grid(t_max: float, size: int) -> NDArray[np.float64]:
@@ -266,7 +267,8 @@ class Variational(Learned):
     @checked
     def check(self) -> None:
         super().check()
-        t_max, size = float(self._grid()[-1]), len(self._grid())
+        t_max = float(self._grid()[-1])
+        size = len(self._grid())
         if self.start is not None and self.start > t_max:
             raise BadParameter("start", f"at most t_max={t_max!r}", self.start)
         if self.prior is not None:
@@ -282,11 +284,12 @@ class Variational(Learned):
         numbers = grid.dtype.kind in "fiu" and grid.ndim == 1 and len(grid) >= 2
         rises = numbers and np.all(np.isfinite(grid)) and np.all(np.diff(grid) > 0)
         if not rises or grid[0] != 1:
-            must_be = (
-                "an int in the range [2, inf) or an array of at least 2 finite temperatures that "
-                "starts at 1 and increases"
+            raise BadParameter(
+                "grid",
+                must_be="an int in the range [2, inf) or an array of at least 2 finite "
+                "temperatures that starts at 1 and increases",
+                got=self.grid,
             )
-            raise BadParameter("grid", must_be, self.grid)
         return grid.astype(np.float64)
 
     def _set_grid(self) -> None:
@@ -320,15 +323,16 @@ class Variational(Learned):
         grid = self.grid
         return {"M": int(grid) if isinstance(grid, Integral) else as_array(grid).size}
 
-    def _resume(self, model: Any, way: str) -> None:
+    def _resume(self, model: Any, place: str) -> None:
         self._set_grid()
-        self._path, size = list(self._path), len(self._inverses)
+        self._path = list(self._path)
+        size = len(self._inverses)
         log_c_unit = self._log_c_unit
         # priors may have been learned since the plan, so they are not compared
         self._attach(self._model if model is None else model, {})
         self._log_c_unit = log_c_unit
         from_batches = self._log_c is None and not self._asks
-        self._check_totals((2 + size * from_batches) if self._path else 0, way)
+        self._check_totals((2 + size * from_batches) if self._path else 0, place)
 
     def attach(self, model: Any) -> None:
         self._attach(model, model.hyperparameters() if hasattr(model, "hyperparameters") else {})
@@ -336,25 +340,26 @@ class Variational(Learned):
     def _attach(self, model: Any, facts: Mapping[str, Any]) -> None:
         """Use log C(T) of this model, or given values if they fit these hyperparameters."""
         by_batch = isinstance(model, LocallyNormalised)
-        given = not isinstance(self.partition, str)
+        has_values = not isinstance(self.partition, str)
         if isinstance(self.partition, LogPartition):
             self.partition.check(self._inverses, facts)
-        elif not (given or by_batch or isinstance(model, Normalised)):
+        elif not (has_values or by_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, which "
                 "normalises the tempered likelihood. This model has none. Use 'annealed' or a "
                 "number as the temperature, or pass 'partition'."
             )
         values = getattr(self.partition, "values", self.partition)
-        self._model, self._asks = model, not (given or by_batch)
-        self._log_c = np.asarray(values, dtype=np.float64) if given else None
+        self._model = model
+        self._asks = not (has_values or by_batch)
+        self._log_c = np.asarray(values, dtype=np.float64) if has_values else None
         self._log_c_unit = None
         if by_batch:
             # log C at the current q is computed with each batch; over the prior it is computed
             # for the number of words in the batch
-            at_q = not given and self.partition == "posterior"
+            at_q = not has_values and self.partition == "posterior"
             model.normalise_at(self._inverses if at_q else None)
-            if not (given or at_q):
+            if not (has_values or at_q):
                 self._log_c_unit = model.log_mean_unit(self._inverses)
 
     def inverse(self, step: int) -> float:
@@ -390,11 +395,11 @@ class Variational(Learned):
         scores = self._scores(self._totals[0], self._current_log_c())
         self.posterior_ = special.softmax(scores)
         self._path.append(self.posterior_.astype(np.float32))
-        wanted = math.log(np.sum(self.posterior_ * self._inverses))
-        b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * wanted)
+        log_target = math.log(np.sum(self.posterior_ * self._inverses))
+        b = math.exp((1.0 - self._damping) * math.log(self._b) + self._damping * log_target)
         self._b = max(self._b, b) if self._falls else b
         if self._step == self._check_after:
-            self._warn_if_hot(math.exp(-wanted), local.unit)
+            self._warn_if_hot(math.exp(-log_target), local.unit)
 
     def path(self) -> NDArray[np.float32]:
         """q(y) after each step in which T was learned, of shape (n_steps, M)."""
@@ -438,22 +443,22 @@ class Variational(Learned):
         # relative to T = 1, where a normaliser at the current q may differ from 1
         return self._log_prior + self._inverses * energy - (log_c - log_c[0])
 
-    def _warn_if_hot(self, wanted: float, unit: str) -> None:
+    def _warn_if_hot(self, target: float, unit: str) -> None:
         """Warn if the energy of the data keeps T from falling to 1."""
         if self._asks:
             return  # log C is exact, and T above 1 only means more noise than assumed
         energy, n_units = self._totals[:2]
-        if min(wanted, 1 / self._b) <= COLD or not n_units:
+        if min(target, 1 / self._b) <= COLD or not n_units:
             return
         log_c = self._current_log_c()
         # T_1 is preferred to T_m if -L (1 - b_m) <= log C(T_m) - log C(T_1)
         threshold = np.min((log_c[1:] - log_c[0]) / (1 - self._inverses[1:])) / n_units
         if -energy / n_units <= threshold:
             return  # T is still falling
-        given = not isinstance(self.partition, str)
-        source = "the given 'partition'" if given else f"partition={self.partition!r}"
+        has_values = not isinstance(self.partition, str)
+        source = "the given 'partition'" if has_values else f"partition={self.partition!r}"
         advice = "Make more steps, or use an annealed temperature."
-        if given or self.partition == "prior":
+        if has_values or self.partition == "prior":
             advice = "Use partition='posterior', a less sparse prior or an annealed temperature."
         warn_user(
             f"The learned temperature did not cool to 1. At T = {1 / self._b:.3g} the expected "

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_non_negative
 
 from annealvi._kernels import special
 from annealvi._optional import import_optional
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.checks import COUNT, Interval, validated
 from annealvi.exceptions import BadParameter
 from annealvi.files.schema import Array, Integer, Schema, Text
@@ -389,7 +389,7 @@ def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     if not of_texts and not are_texts(X, "X"):
         return check_csr(X), lda
     vectorizer = TopicVectorizer() if vectorizer is None else copied(vectorizer)
-    texts = check_texts(X, "X", least=2)
+    texts = check_texts(X, "X", min_documents=2)
     counts = count_words(with_stop_words(vectorizer, stop_words), texts)[1]
     warn_of_empty(counts, "These texts are not used.")
     return counts, lda

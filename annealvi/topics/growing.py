@@ -19,8 +19,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from annealvi.topics.markup import markup_in
 from annealvi.topics.vectorizer import REMEMBERED, Vocabulary, limits_of, readable, with_vocabulary
 
-#: The number of documents with each uncounted word; the word that was seen last comes last.
-Candidates = dict[str, int]
 #: If there are more candidates, half of this number are kept: first those in most documents, and
 #: among words in equally many documents the latest.
 MOST = 200_000
@@ -31,12 +29,12 @@ def grows(vectorizer: Any, vocabulary: Vocabulary) -> bool:
     return bool(vocabulary.limits) and type(vectorizer).transform is CountVectorizer.transform
 
 
-def first_candidates(vectorizer: Any, vocabulary: Vocabulary, texts: list[str]) -> Candidates:
+def first_candidates(vectorizer: Any, texts: list[str]) -> dict[str, int]:
     """Return the words of the first block of a stream that are not in the vocabulary."""
     return _bounded(dict(_unknown(_words_of(vectorizer, texts), vectorizer.vocabulary_)))
 
 
-def candidates_of_fit(vocabulary: Vocabulary) -> Candidates:
+def candidates_of_fit(vocabulary: Vocabulary) -> dict[str, int]:
     """Return the words that a fit excluded; too frequent words count as in all documents."""
     times = {"max_df": vocabulary.n_documents, "min_df": 0, "max_features": 0}
     of = vocabulary.dropped
@@ -44,11 +42,13 @@ def candidates_of_fit(vocabulary: Vocabulary) -> Candidates:
 
 
 def next_block(
-    vectorizer: Any, vocabulary: Vocabulary, candidates: Candidates, texts: list[str]
-) -> tuple[Any, Vocabulary, Candidates, sparse.csr_matrix]:
+    vectorizer: Any, vocabulary: Vocabulary, candidates: dict[str, int], texts: list[str]
+) -> tuple[Any, Vocabulary, dict[str, int], sparse.csr_matrix]:
     """Count a block of texts; return the new vectorizer, vocabulary, candidates and counts."""
-    words, known = _words_of(vectorizer, texts), vectorizer.vocabulary_
-    unknown, candidates = _unknown(words, known), dict(candidates)
+    words = _words_of(vectorizer, texts)
+    known = vectorizer.vocabulary_
+    unknown = _unknown(words, known)
+    candidates = dict(candidates)
     for word, n in unknown.items():
         candidates[word] = candidates.pop(word, 0) + n
     n_before = vocabulary.n_documents
@@ -59,7 +59,8 @@ def next_block(
     new = new[: max(0, limits.get("max_features", len(known) + len(new)) - len(known))]
     if new:
         both = np.array([*vocabulary.words, *new], dtype=object)
-        vectorizer, vocabulary = with_vocabulary(vectorizer, both), replace(vocabulary, words=both)
+        vectorizer = with_vocabulary(vectorizer, both)
+        vocabulary = replace(vocabulary, words=both)
     for word in new:
         del candidates[word]
     X = sparse.csr_matrix(copy.copy(vectorizer).set_params(analyzer=list).transform(words))
@@ -77,7 +78,7 @@ def next_block(
     return vectorizer, vocabulary, _bounded(candidates), X
 
 
-def with_dropped(vocabulary: Vocabulary, candidates: Candidates) -> Vocabulary:
+def with_dropped(vocabulary: Vocabulary, candidates: dict[str, int]) -> Vocabulary:
     """Return the vocabulary of a stream, with its candidates as excluded words by reason."""
     limits = vocabulary.limits
     left: dict[str, list[str]] = {reason: [] for reason in limits}
@@ -86,8 +87,10 @@ def with_dropped(vocabulary: Vocabulary, candidates: Candidates) -> Vocabulary:
         left["min_df" if n < limits["min_df"] else common].append(word)
     return replace(
         vocabulary,
-        dropped=vocabulary.dropped | {reason: some[:REMEMBERED] for reason, some in left.items()},
-        n_dropped=vocabulary.n_dropped | {reason: len(some) for reason, some in left.items()},
+        dropped=vocabulary.dropped
+        | {reason: of_reason[:REMEMBERED] for reason, of_reason in left.items()},
+        n_dropped=vocabulary.n_dropped
+        | {reason: len(of_reason) for reason, of_reason in left.items()},
     )
 
 
@@ -97,10 +100,15 @@ def _words_of(vectorizer: Any, texts: list[str]) -> list[list[str]]:
 
 def _unknown(words: list[list[str]], known: Mapping[str, int]) -> Counter[str]:
     """Return the number of texts that contain each uncounted word."""
-    return Counter(word for own in words for word in dict.fromkeys(own) if word not in known)
+    return Counter(
+        word
+        for words_of_text in words
+        for word in dict.fromkeys(words_of_text)
+        if word not in known
+    )
 
 
-def _bounded(candidates: Candidates) -> Candidates:
+def _bounded(candidates: dict[str, int]) -> dict[str, int]:
     """Return the candidates, reduced to half of `MOST` if there are more than `MOST`."""
     if len(candidates) <= MOST:
         return candidates

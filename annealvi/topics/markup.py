@@ -76,11 +76,11 @@ def cleaned(text: str) -> str:
         text = text.replace("<![CDATA[", " ").replace("]]>", " ")
         if "<" in text and TAG.search(text):
             ends = [0, *(match.start() for match in TAG.finditer(text))]
-            parts = [text[a:b] for a, b in zip(ends, [*ends[1:], len(text)], strict=True)]
+            pieces = [text[a:b] for a, b in zip(ends, [*ends[1:], len(text)], strict=True)]
 
             page = _Shown()
-            for part in parts:
-                page.feed(_escaped(part, page))
+            for piece in pieces:
+                page.feed(_escaped(piece, page))
             page.close()
             text = "".join(page.shown)
         if "&" in text:
@@ -90,20 +90,20 @@ def cleaned(text: str) -> str:
     return MARKUP.sub(" ", text)
 
 
-def _escaped(part: str, page: _Shown) -> str:
+def _escaped(piece: str, page: _Shown) -> str:
     """Escape each `<` after the tag at the beginning of a part, because it belongs to the text."""
-    if page.cdata_elem or page.rawdata.startswith("<!--") or part.startswith("<!--"):
-        return part
-    match = TAG.match(part)
+    if page.cdata_elem or page.rawdata.startswith("<!--") or piece.startswith("<!--"):
+        return piece
+    match = TAG.match(piece)
     end = match.end() if match else 0
-    return part[:end] + part[end:].replace("<", "&lt;")
+    return piece[:end] + piece[end:].replace("<", "&lt;")
 
 
 def markup_in(texts: Iterable[str]) -> Counter[str]:
     """Count what :func:`cleaned` removes from texts."""
-    found: Counter[str] = Counter()
+    n_removed: Counter[str] = Counter()
     for text in texts:
         if "<" in text:
-            found["tags"] += sum(1 for _ in TAG.finditer(text))
-        found.update(str(match.lastgroup) for match in MARKUP.finditer(text))
-    return +found
+            n_removed["tags"] += sum(1 for _ in TAG.finditer(text))
+        n_removed.update(str(match.lastgroup) for match in MARKUP.finditer(text))
+    return +n_removed

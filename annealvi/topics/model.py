@@ -50,7 +50,7 @@ from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_whole
 from annealvi.mixtures import TemperedMultinomialMixture
 from annealvi.models.lda.collapsed import Method
-from annealvi.storage import ESTIMATOR, estimator_of, load, save, tree_of
+from annealvi.storage import ESTIMATOR, estimator_of, tree_of
 from annealvi.threads import changing, reading, shallow, writing
 from annealvi.topics import growing
 from annealvi.topics.choice import CHOICE, choose_for, matched
@@ -106,12 +106,12 @@ STATE = Schema(
 )
 #: Attributes of a fit that are removed when the topics change.
 OF_TOPICS = ("mixture_", "topic_similarity_")
-#: Attributes of an earlier fit or stream that a new fit removes.
-OF_BEFORE = ("choice_", "_candidates", *OF_TOPICS)
 #: The end of the warning about texts without counted words in `fit` and `partial_fit`.
 NOTHING_LEARNED = "Nothing is learned from these texts."
+#: Attributes of an earlier fit or stream that a new fit removes.
+OF_BEFORE = ("choice_", "_candidates", *OF_TOPICS)
 #: The classes that replace None as the parameter `vectorizer` or `lda`.
-PARTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
+DEFAULTS = {"vectorizer": TopicVectorizer, "lda": TemperedLDA}
 
 
 def _counts(vectorizer: Any, texts: Any) -> sparse.csr_matrix:
@@ -141,8 +141,11 @@ def _check_lda(lda: Any, n_words: int) -> None:
         raise BadParameter("lda", "a TemperedLDA", lda)
     check_is_fitted(lda)
     if lda.n_features_in_ != n_words:
-        wanted = f"a TemperedLDA that was fitted to the {n_words} words of the vectorizer"
-        raise BadParameter("lda", wanted, f"n_features_in_={lda.n_features_in_}")
+        raise BadParameter(
+            "lda",
+            f"a TemperedLDA that was fitted to the {n_words} words of the vectorizer",
+            f"n_features_in_={lda.n_features_in_}",
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -156,7 +159,7 @@ class TopicModel(
     Series, or any other iterable.
 
     Usually you need to set only `n_topics`, `stop_words` and `random_state`.  To show the progress
-    of the fit, set ``lda__callback=ProgressBar()`` (:class:`annealvi.progress.ProgressBar`).  With
+    of the fit, set ``lda__callback=ProgressBar()`` (:class:`annealvi.callbacks.ProgressBar`).  With
     scikit-learn 1.9 or later, `set_callbacks` sets scikit-learn's own callbacks.
 
     Parameters
@@ -186,11 +189,12 @@ class TopicModel(
         languages.  Saved models contain the stop words.
     random_state : int, RandomState instance or None, default=None
         Random seed of the fit.  None means the `random_state` of `lda`.
-    clusters : bool, default=True
-        Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, by which `predict`
-        assigns each text to a single cluster.  The mixture has one cluster for each topic, and each
-        cluster is initialised with its topic.  The mixture increases the time of the fit by about a
-        fifth, and needs as much memory as two copies of the topics in float64.
+    single_topic : bool, default=True
+        Whether `fit` also fits a :class:`annealvi.TemperedMultinomialMixture`, in which each
+        document has a single topic, and by which `predict` assigns documents to topics.  The
+        mixture has one cluster for each topic, and each cluster is initialised with its topic.  The
+        mixture increases the time of the fit by about a fifth, and needs as much memory as two
+        copies of the topics in float64.
 
     Attributes
     ----------
@@ -218,7 +222,7 @@ class TopicModel(
     topic_labels_ : dict of int to str
         The labels set by `set_labels`, by the number of the topic.  A new fit removes all labels.
     mixture_ : TemperedMultinomialMixture
-        The clusters of documents, after `fit` with ``clusters=True``: cluster k for topic k.
+        The clusters of documents, after `fit` with ``single_topic=True``: cluster k for topic k.
     choice_ : Choice
         The comparison of numbers of topics, after `fit` with ``n_topics="auto"``.
     topic_similarity_ : ndarray of shape (n_runs, n_topics)
@@ -248,7 +252,7 @@ class TopicModel(
     topic_labels_: dict[int, str] = field(init=False)
     _vocabulary: Vocabulary = field(init=False)
     #: Words that later texts of a stream may add to the vocabulary.
-    _candidates: growing.Candidates = field(init=False)
+    _candidates: dict[str, int] = field(init=False)
 
     _parameter_constraints: ClassVar[dict] = {
         "n_topics": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -257,7 +261,7 @@ class TopicModel(
         "seed_words": "no_validation",  # check_seeds checks it
         "stop_words": [StrOptions(set(LANGUAGES)), "array-like", None],
         "random_state": ["random_state"],
-        "clusters": ["boolean"],
+        "single_topic": ["boolean"],
     }
 
     n_topics: int | Literal["auto"] = 20
@@ -267,7 +271,7 @@ class TopicModel(
     seed_words: Mapping[str, Iterable[str]] | None = None
     stop_words: str | list[str] | None = "english"
     random_state: int | np.random.RandomState | None = None
-    clusters: bool = True
+    single_topic: bool = True
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the model, of `vectorizer` and of `lda`.
@@ -282,7 +286,7 @@ class TopicModel(
         -------
         self : TopicModel
         """
-        for name, kind in PARTS.items():
+        for name, kind in DEFAULTS.items():
             nested = any(key.startswith(f"{name}__") for key in params)
             if nested and params.get(name, getattr(self, name)) is None:
                 params = {**params, name: kind()}
@@ -294,7 +298,7 @@ class TopicModel(
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self, texts: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
+        self, documents: Iterable[str], y: Any = None, *, resume: str | os.PathLike | None = None
     ) -> Self:
         """Learn the vocabulary and the topics of texts.
 
@@ -304,7 +308,7 @@ class TopicModel(
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
             At least two documents.  A document without words is allowed.
         y : Ignored
         resume : path, optional
@@ -323,7 +327,7 @@ class TopicModel(
             If there are fewer than two documents, if all words are excluded, if there are more
             topics than words, or if a parameter is out of range.
         """
-        self._fit(texts, y, resume)
+        self._fit(documents, y, resume)
         return self
 
     @checked
@@ -385,44 +389,50 @@ class TopicModel(
         """
         if is_named(X):
             cells = read_cells(X, layer=layer)
-            X, words = cells.data, cells.feature_names if words is None else words
+            X = cells.data
+            words = cells.feature_names if words is None else words
             if words is None:
                 raise BadParameter("words", "a list of words, because X has no column names", words)
         elif layer is not None:
             raise BadParameter("layer", "None if X is a matrix", layer)
         counts = check_whole(X, "TopicModel.fit_counts")
         if counts.shape[0] < 2 or not counts.data.any():
-            got = f"{counts.shape[0]} documents with {counts.sum():.0f} words"
-            raise BadParameter("X", "word counts of at least two documents, not all 0", got)
-        given: Any = words
-        n_words = len(given) if is_list(given) and hasattr(given, "__len__") else None
+            raise BadParameter(
+                "X",
+                "word counts of at least two documents, not all 0",
+                f"{counts.shape[0]} documents with {counts.sum():.0f} words",
+            )
+        n_words = len(words) if is_list(words) and hasattr(words, "__len__") else None
         if n_words == counts.shape[0] != counts.shape[1]:
-            wanted = f"the words of the {counts.shape[1]} columns of X"
-            hint = f"X has {counts.shape[0]} rows. If X is transposed, pass X.T."
-            raise BadParameter("words", wanted, f"{n_words} words", hint)
+            raise BadParameter(
+                "words",
+                f"the words of the {counts.shape[1]} columns of X",
+                f"{n_words} words",
+                f"X has {counts.shape[0]} rows. If X is transposed, pass X.T.",
+            )
         self._fit(counts, None, resume, check_given(words, counts.shape[1]))
         return self
 
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray:
+    def fit_transform(self, documents: Iterable[str], y: Any = None) -> NDArray:
         """Fit the model to texts, and return the topic proportions of these texts.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
         y : Ignored
 
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
         """
-        lda, X = self._fit(texts, y)
+        lda, X = self._fit(documents, y)
         return lda.transform(X)
 
     @checked
     @_fit_context(prefer_skip_nested_validation=False)
-    def partial_fit(self, texts: Iterable[Any], y: Any = None) -> Self:
+    def partial_fit(self, documents: Iterable[Any], y: Any = None) -> Self:
         """Learn from another block of texts, or from several blocks, one after the other.
 
         Set `lda__total_samples` to the number of texts in all blocks together.
@@ -439,7 +449,7 @@ class TopicModel(
 
         Parameters
         ----------
-        texts : iterable of str, or iterable of iterables of str
+        documents : iterable of str, or iterable of iterables of str
             One block of texts, or several blocks.  An iterator is read block by block.
         y : Ignored
 
@@ -456,17 +466,17 @@ class TopicModel(
             the model keeps what it learned from earlier blocks.
         """
         with writing(self):
-            for block in blocks_of(texts):
+            for block in blocks_of(documents):
                 for name in OF_TOPICS:
                     self.__dict__.pop(name, None)
                 if self.__sklearn_is_fitted__():
                     self._go_on(block)
                 else:
-                    found, X = self._begin(check_texts(block, least=2), stream=True)
-                    parts = found["vectorizer_"], found["_vocabulary"]
-                    if growing.grows(*parts):
-                        found["_candidates"] = growing.first_candidates(*parts, block)
-                    self._show(found, partial(found["lda_"].partial_fit, X))
+                    attributes, X = self._begin(check_texts(block, min_documents=2), stream=True)
+                    vectorizer = attributes["vectorizer_"]
+                    if growing.grows(vectorizer, attributes["_vocabulary"]):
+                        attributes["_candidates"] = growing.first_candidates(vectorizer, block)
+                    self._show(attributes, partial(attributes["lda_"].partial_fit, X))
         return self
 
     # ------------------------------------------------------------- from its parts
@@ -510,8 +520,12 @@ class TopicModel(
             raise BadParameter("vectorizer", "a CountVectorizer", vectorizer)
         words = vectorizer.get_feature_names_out()
         _check_lda(lda, len(words))
-        parts = {"vectorizer": copied(vectorizer), "lda": clone(lda)}
-        model = cls(number_of_topics(lda), **parts, stop_words=None)
+        model = cls(
+            number_of_topics(lda),
+            vectorizer=copied(vectorizer),
+            lda=clone(lda),
+            stop_words=None,
+        )
         vocabulary = getattr(vectorizer, "dropped_", Vocabulary(words, 0))
         fitted = {"vectorizer_": vectorizer, "lda_": lda, "_vocabulary": vocabulary}
         model.__dict__.update(fitted, seed_topics_={}, topic_labels_={})
@@ -520,43 +534,50 @@ class TopicModel(
     # --------------------------------------------------------------- inference
 
     @reads
-    def transform(self, texts: Iterable[str], *, method: Method = "variational") -> NDArray:
+    def transform(
+        self,
+        documents: Iterable[str],
+        *,
+        normalize: bool = True,
+        temperature: float | str = 1.0,
+        method: Method = "variational",
+    ) -> NDArray:
         """Infer the topic proportions of texts.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
             Words that are not in `feature_names_` are ignored.
-        method : {"variational", "cvb0"}, default="variational"
-            See :meth:`TemperedLDA.transform`.
+        normalize, temperature, method : objects
+            As in :meth:`TemperedLDA.transform`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_topics)
-            Rows sum to 1.  The row of a text without words is the mean of the prior; a warning
-            reports the number of such texts.
+            Rows sum to 1, unless `normalize` is False.  The row of a text without words is the mean
+            of the prior; a warning reports the number of such texts.
 
         Raises
         ------
         TypeError
             If the texts are not an iterable of str.
         ValueError
-            If there are no texts, or if the method is unknown.
+            If there are no texts, or if a parameter is out of range.
         """
         vectorizer, lda = self._parts()
-        X = _known_counts(vectorizer, texts, "the mean of the prior")
-        return lda.transform(X, method=method)
+        X = _known_counts(vectorizer, documents, "the mean of the prior")
+        return lda.transform(X, normalize=normalize, temperature=temperature, method=method)
 
     @reads
-    def predict(self, texts: Iterable[str]) -> NDArray[np.int64]:
+    def predict(self, documents: Iterable[str]) -> NDArray[np.int64]:
         """Return the number of each text's cluster; cluster k corresponds to topic k.
 
-        Clusters are predicted by `mixture_`.  If ``clusters=False``, or after `partial_fit`, or
+        Clusters are predicted by `mixture_`.  If ``single_topic=False``, or after `partial_fit`, or
         after topics were edited, there is no `mixture_`, and :meth:`TemperedLDA.predict` is used.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
 
         Returns
         -------
@@ -565,28 +586,68 @@ class TopicModel(
             reports the number of such texts.
         """
         check_is_fitted(self)
-        classifier = vars(self).get("mixture_", self.lda_)
-        return classifier.predict(_known_counts(self.vectorizer_, texts, "the largest cluster"))
+        X = _known_counts(self.vectorizer_, documents, "the largest cluster")
+        return self._classifier().predict(X)
 
-    def describe(self, documents: Any, **options: Any) -> TopicSummary:
+    @checked
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit_predict(self, documents: Iterable[str], y: Any = None) -> NDArray[np.int64]:
+        """Fit the model to texts, and return the number of each text's topic.
+
+        Parameters
+        ----------
+        documents : iterable of str
+        y : Ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What `predict` returns for these texts after the fit.
+        """
+        with writing(self):  # so that it is this fit that predicts
+            _, X = self._fit(documents, y)
+            return self._classifier().predict(X)
+
+    def describe(
+        self,
+        documents: Any,
+        *,
+        texts: Any = None,
+        titles: Any = None,
+        held_out: Any = None,
+        other: Any = None,
+        refits: Any = 0,
+        random_state: Any = None,
+        layer: str | None = None,
+    ) -> TopicSummary:
         """Summarise the topics and their documents with :func:`annealvi.topics.describe`.
 
         Parameters
         ----------
         documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
             Texts or word counts, usually those that were used in the fit.
-        **options : objects
-            The other parameters of :func:`annealvi.topics.describe`.
+        texts, titles, held_out, other, refits, random_state, layer : objects
+            As in :func:`annealvi.topics.describe`.
 
         Returns
         -------
         TopicSummary
             A summary with tables and plots of the topics.
         """
-        return describe(self, documents, **options)
+        return describe(
+            self,
+            documents,
+            texts=texts,
+            titles=titles,
+            held_out=held_out,
+            other=other,
+            refits=refits,
+            random_state=random_state,
+            layer=layer,
+        )
 
     @reads
-    def score(self, texts: Iterable[str], y: Any = None) -> float:
+    def score(self, documents: Iterable[str], y: Any = None) -> float:
         """Compute the ELBO of texts at T = 1, in nats; see :meth:`TemperedLDA.score`.
 
         Compare scores only between models with the same words and the same priors: counting fewer
@@ -595,7 +656,7 @@ class TopicModel(
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
         y : Ignored
 
         Returns
@@ -604,22 +665,22 @@ class TopicModel(
             The score; higher is better.
         """
         vectorizer, lda = self._parts()
-        return lda.score(_known_counts(vectorizer, texts, "a score of 0"))
+        return lda.score(_known_counts(vectorizer, documents, "a score of 0"))
 
     @checked
-    def counts(self, texts: Iterable[str]) -> sparse.csr_matrix:
+    def counts(self, documents: Iterable[str]) -> sparse.csr_matrix:
         """Count the words of texts.
 
         Parameters
         ----------
-        texts : iterable of str
+        documents : iterable of str
 
         Returns
         -------
         CSR matrix of shape (n_samples, n_words)
             The columns are the words of `feature_names_`.  Methods of `lda_` accept this matrix.
         """
-        return _counts(self._parts()[0], texts)
+        return _counts(self._parts()[0], documents)
 
     @reads
     def top_words(self, n: int = 10, *, relevance: float | None = None) -> list[list[str]]:
@@ -678,14 +739,17 @@ class TopicModel(
             isinstance(name, str) and type(topic) is int and 0 <= topic < n_topics
             for name, topic in seeded.items()
         ):
-            wanted = f"a dict of names to topic numbers from 0 to {n_topics - 1}"
-            raise BadParameter("seed_topics", wanted, seed_topics)
-        other = shallow(self)
+            raise BadParameter(
+                "seed_topics",
+                f"a dict of names to topic numbers from 0 to {n_topics - 1}",
+                seed_topics,
+            )
+        model = shallow(self)
         for name in OF_TOPICS:
-            other.__dict__.pop(name, None)
-        other.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
-        other.topic_labels_ = {}
-        return other if labels is None else other.set_labels(labels)
+            model.__dict__.pop(name, None)
+        model.__dict__.update(lda_=lda, seed_topics_=dict(seeded), n_topics=n_topics)
+        model.topic_labels_ = {}
+        return model if labels is None else model.set_labels(labels)
 
     @checked
     def set_labels(self, labels: Mapping[int, str] | Sequence[str]) -> Self:
@@ -724,54 +788,14 @@ class TopicModel(
             if not isinstance(labels, Mapping):
                 labels = dict(enumerate(of_each(labels, n_topics, "labels", "topic")))
             topics = different_ints(list(labels), "labels", "the topics", 0, n_topics - 1)
-            given = self.topic_labels_ | dict(zip(topics, labels.values(), strict=True))
+            all_labels = self.topic_labels_ | dict(zip(topics, labels.values(), strict=True))
             seeded = {topic: name for name, topic in self.seed_topics_.items()}
-            check_labels(seeded | given)
+            check_labels(seeded | all_labels)
             with changing(self):
-                self.topic_labels_ = {topic: str(name) for topic, name in given.items()}
+                self.topic_labels_ = {topic: str(name) for topic, name in all_labels.items()}
         return self
 
     # ------------------------------------------------------------------- files
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the model, including its vocabulary, to a file; see :func:`annealvi.save`.
-
-        Parameters
-        ----------
-        path : path
-            The file.  An existing file is replaced only when the new one is complete.
-        """
-        save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike, **parameters: Any) -> Self:
-        """Read a model from a file that :meth:`save` wrote; see :func:`annealvi.load`.
-
-        Parameters
-        ----------
-        path : path
-        **parameters : objects
-            Parameters that replace those in the file.  If the vectorizer uses functions of yours,
-            such as a tokenizer, pass `vectorizer` again, because a file cannot contain functions.
-
-        Returns
-        -------
-        TopicModel
-
-        Raises
-        ------
-        ValueError
-            If the file contains another estimator, is damaged, or has a newer format.
-        OSError
-            If the file cannot be read.
-        """
-        model = load(path, **parameters)
-        if not isinstance(model, cls):
-            raise ValueError(
-                f"{os.fsdecode(path)!r} contains a {type(model).__name__}, not a {cls.__name__}. "
-                "Read this file with annealvi.load."
-            )
-        return model
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fitted state as a tree, for :func:`annealvi.save`."""
@@ -798,18 +822,20 @@ class TopicModel(
             }
         )
 
-    def load_state_dict(self, tree: Mapping[str, Any], way: str = "state") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], path: str = "state") -> None:
         """Set the fitted state, for :func:`annealvi.load`."""
         self._validate_params()
-        found = STATE.load(tree, "state")
-        lda, vocabulary = estimator_of(found["lda"], way="state.lda"), found["vocabulary"]
+        values = STATE.load(tree, "state")
+        lda = estimator_of(values["lda"], path="state.lda")
+        vocabulary = values["vocabulary"]
         words = vocabulary.words
         if not len(words) == len(set(words.tolist())) == lda.n_features_in_:
             raise damaged("state.vocabulary.words", f"{lda.n_features_in_} different words", words)
-        names, topics = found["seeds"], found["seed_topics"]
+        names = values["seeds"]
+        topics = values["seed_topics"]
         if len(names) != len(topics) or max(topics, default=0) >= number_of_topics(lda):
             raise damaged("state.seed_topics", "topics, one for each name", topics)
-        vectorizer = found["vectorizer"]
+        vectorizer = values["vectorizer"]
         if vectorizer is None:
             vectorizer = self._new_vectorizer()
         else:
@@ -822,24 +848,27 @@ class TopicModel(
             raise ValueError(
                 f"The file is damaged: its vectorizer cannot count words: {error}"
             ) from error
-        self._vocabulary, self.vectorizer_ = vocabulary, with_vocabulary(vectorizer, words)
-        self.lda_, self.seed_topics_ = lda, dict(zip(names, topics, strict=True))
-        if found["candidates"] is not None:
-            self._candidates = found["candidates"]
-        labels, labelled = found["labels"] or [], found["labelled"] or []
+        self._vocabulary = vocabulary
+        self.vectorizer_ = with_vocabulary(vectorizer, words)
+        self.lda_ = lda
+        self.seed_topics_ = dict(zip(names, topics, strict=True))
+        if values["candidates"] is not None:
+            self._candidates = values["candidates"]
+        labels = values["labels"] or []
+        labelled = values["labelled"] or []
         self.topic_labels_ = {}
         try:
             self.set_labels(dict(zip(labelled, labels, strict=True)))
         except ValueError as error:
             raise damaged("state.labels", "labels of topics", labels) from error
-        if found["choice"] is not None:
-            self.choice_ = found["choice"]
-        if found["topic_similarity"] is not None:
-            self.topic_similarity_ = found["topic_similarity"]
+        if values["choice"] is not None:
+            self.choice_ = values["choice"]
+        if values["topic_similarity"] is not None:
+            self.topic_similarity_ = values["topic_similarity"]
             if self.topic_similarity_.shape[1] != number_of_topics(lda):
                 raise damaged("state.topic_similarity", "of the topics", self.topic_similarity_)
-        if found["mixture"] is not None:
-            self.mixture_ = estimator_of(found["mixture"], way="state.mixture")
+        if values["mixture"] is not None:
+            self.mixture_ = estimator_of(values["mixture"], path="state.mixture")
             sizes = len(self.mixture_.weights_), self.mixture_.n_features_in_
             if sizes != (number_of_topics(lda), len(words)):
                 raise damaged("state.mixture", "clusters of the topics and words", sizes)
@@ -887,6 +916,10 @@ class TopicModel(
         with reading(self):
             return self.vectorizer_, self.lda_
 
+    def _classifier(self) -> Any:
+        """Return the model that assigns a single topic to each document."""
+        return vars(self).get("mixture_", self.lda_)
+
     def _new_vectorizer(self) -> Any:
         vectorizer = TopicVectorizer() if self.vectorizer is None else copied(self.vectorizer)
         return with_stop_words(vectorizer, self.stop_words)
@@ -896,25 +929,25 @@ class TopicModel(
     ) -> tuple[TemperedLDA, sparse.csr_matrix]:
         with writing(self):
             if words is None:
-                documents = check_texts(documents, least=2)
-            found, X = self._begin(documents, words)
-            lda = found["lda_"]
+                documents = check_texts(documents, min_documents=2)
+            attributes, X = self._begin(documents, words)
+            lda = attributes["lda_"]
             if "_skl_callbacks" in vars(self):  # scikit-learn's, from `set_callbacks`
 
                 def so_far() -> dict[str, Any]:
                     now = copy.copy(lda)
                     self._restore_parameters(now)
-                    return {**found, "lda_": now}
+                    return {**attributes, "lda_": now}
 
                 tasks = Tasks(self, self._init_callback_context, documents, y, so_far)
                 lda.set_params(callback=[*as_list(lda.callback), tasks])
 
             def learn() -> None:
                 lda.fit(X, resume=resume)
-                if self.clusters:
-                    found["mixture_"] = _clusters_of(lda, X)
+                if self.single_topic:
+                    attributes["mixture_"] = _clusters_of(lda, X)
 
-            self._show(found, learn)
+            self._show(attributes, learn)
         return lda, X
 
     def _begin(
@@ -928,53 +961,57 @@ class TopicModel(
         vectorizer = self._new_vectorizer() if words is None else of_words(self.vectorizer, words)
         seed_words = check_seeds(self.seed_words, None if auto else int(self.n_topics), vectorizer)
         if words is None:
-            kept = frozenset(word for own in seed_words.values() for word in own)
+            kept = frozenset(word for names in seed_words.values() for word in names)
             vectorizer, X, vocabulary = count_words(vectorizer, documents, kept=kept)
         else:
-            X, vocabulary = documents, Vocabulary(words, 0)
+            X = documents
+            vocabulary = Vocabulary(words, 0)
         warn_of_empty(X, f"{NOTHING_LEARNED} Their topic proportions are the mean of the prior.")
         if vocabulary.very_short:
             warn_user(vocabulary.shortness())
-        n_words, K = len(vocabulary.words), max(len(seed_words), 1) if auto else int(self.n_topics)
+        n_words = len(vocabulary.words)
+        K = max(len(seed_words), 1) if auto else int(self.n_topics)
         if n_words < K:
-            wanted = f"at most the number of words, {n_words}"
-            raise BadParameter("n_topics", wanted, K, vocabulary.note())
+            raise BadParameter(
+                "n_topics", f"at most the number of words, {n_words}", K, vocabulary.note()
+            )
         lda = TemperedLDA() if self.lda is None else clone(self.lda)
         # not the copies that `clone` makes: the user looks at the original callbacks
         lda.set_params(callback=None if self.lda is None else self.lda.callback)
         if self.random_state is not None:
             lda.set_params(random_state=self.random_state)
         seed_topics = {name: topic for topic, name in enumerate(seed_words)}
-        found = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
-        found["topic_labels_"] = {}
+        attributes = {"vectorizer_": vectorizer, "lda_": lda, "seed_topics_": seed_topics}
+        attributes["topic_labels_"] = {}
         if auto:
-            found["choice_"] = choose_for(X, lda, least=K)
-            K = found["choice_"].recommended
+            attributes["choice_"] = choose_for(X, lda, least=K)
+            K = attributes["choice_"].recommended
         lda.set_params(n_components=K)
         if seed_words:
             # a wrong type of total_samples is reported by `lda` when it is fitted
             counted = stream and isinstance(lda.total_samples, Real)
             n_each = as_float(lda.total_samples) / X.shape[0] if counted else 1.0
             plant_seeds(lda, seed_words, vocabulary.words, X, n_each)
-        return {**found, "_vocabulary": vocabulary}, X
+        return {**attributes, "_vocabulary": vocabulary}, X
 
-    def _show(self, found: dict[str, Any], fit: Callable[[], Any]) -> None:
+    def _show(self, attributes: dict[str, Any], fit: Callable[[], Any]) -> None:
         """Fit topics, and set the attributes even if an interrupt ends the fit."""
         try:
             fit()
         finally:
-            self._restore_parameters(found["lda_"])
-            if found["lda_"].__sklearn_is_fitted__():
-                if "choice_" in found:
-                    found |= matched(found["choice_"], found["lda_"].components_)
+            self._restore_parameters(attributes["lda_"])
+            if attributes["lda_"].__sklearn_is_fitted__():
+                if "choice_" in attributes:
+                    attributes |= matched(attributes["choice_"], attributes["lda_"].components_)
                 with changing(self):
                     for name in OF_BEFORE:
                         self.__dict__.pop(name, None)
-                    self.__dict__.update(found)
+                    self.__dict__.update(attributes)
 
     def _go_on(self, texts: list[str]) -> None:
         """Learn from one more block of a stream, and add its new words."""
-        vectorizer, vocabulary = self.vectorizer_, self._vocabulary
+        vectorizer = self.vectorizer_
+        vocabulary = self._vocabulary
         if not growing.grows(vectorizer, vocabulary):
             X = _counts(vectorizer, texts)
             warn_of_empty(X, NOTHING_LEARNED)
@@ -992,12 +1029,13 @@ class TopicModel(
                 self._vocabulary = replace(vocabulary, words=after.words)
         self.lda_.partial_fit(X)
         with changing(self):  # only now, because an error must not change the word counts
-            self._vocabulary, self._candidates = after, candidates
+            self._vocabulary = after
+            self._candidates = candidates
 
     def _restore_parameters(self, lda: TemperedLDA) -> None:
         """Restore parameters of `lda` that were set only for the fit."""
-        given = TemperedLDA() if self.lda is None else self.lda
-        lda.set_params(init=given.init, callback=given.callback)
+        original = TemperedLDA() if self.lda is None else self.lda
+        lda.set_params(init=original.init, callback=original.callback)
 
 
 def _reads_files(vectorizer: Any) -> bool:
@@ -1005,15 +1043,15 @@ def _reads_files(vectorizer: Any) -> bool:
     return getattr(vectorizer, "input", "content") != "content"
 
 
-def _with_texts(method: Callable) -> Callable:
-    """Make a method accept `texts` by name; scikit-learn's wrapper would name the parameter X."""
+def _with_documents(method: Callable) -> Callable:
+    """Make a method accept `documents` by name; scikit-learn's wrapper names the parameter X."""
 
     @wraps(method)
-    def call(self: TopicModel, texts: Iterable[str], *args: Any, **given: Any) -> Any:
-        return method(self, texts, *args, **given)
+    def call(self: TopicModel, documents: Iterable[str], *args: Any, **options: Any) -> Any:
+        return method(self, documents, *args, **options)
 
     return call
 
 
 for _name in ("transform", "fit_transform"):
-    setattr(TopicModel, _name, _with_texts(getattr(TopicModel, _name)))
+    setattr(TopicModel, _name, _with_documents(getattr(TopicModel, _name)))

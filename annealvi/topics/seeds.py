@@ -33,14 +33,15 @@ def check_seeds(seed_words: Any, n_topics: int | None, vectorizer: Any) -> dict[
     if not isinstance(seed_words, Mapping):
         raise BadParameter("seed_words", ALLOWED, seed_words)
     if n_topics is not None and len(seed_words) > n_topics:
-        wanted = f"a dict of at most n_topics={n_topics} topics"
-        raise BadParameter("seed_words", wanted, len(seed_words))
+        raise BadParameter(
+            "seed_words", (f"a dict of at most n_topics={n_topics} topics"), len(seed_words)
+        )
     write = vectorizer.build_preprocessor() if hasattr(vectorizer, "build_preprocessor") else str
     checked = {}
-    for name, given in seed_words.items():
-        words = list(given) if is_list(given) else []
+    for name, words_of_topic in seed_words.items():
+        words = list(words_of_topic) if is_list(words_of_topic) else []
         if not words or not all(isinstance(word, str) for word in [name, *words]):
-            raise BadParameter("seed_words", ALLOWED, {name: given})
+            raise BadParameter("seed_words", ALLOWED, {name: words_of_topic})
         checked[name] = [write(word) for word in words]
     return checked
 
@@ -57,7 +58,8 @@ def plant_seeds(
     The initial topics are not set if the user has set `init`, or asks for several runs (`n_init`).
     """
     columns = {word: column for column, word in enumerate(words.tolist())}
-    K, base = int(lda.n_components), lda.topic_word_prior
+    K = int(lda.n_components)
+    base = lda.topic_word_prior
     if base is None:
         base = 1.0 / K if lda.preset == "sklearn" else usual_prior(K)
     lda.set_params(topic_word_prior=seeded_prior(seed_words, columns, X, base, K, n_each))
@@ -82,19 +84,25 @@ def seeded_prior(
     shape = n_topics, X.shape[1]
     base = as_array(prior)
     if base.dtype.kind not in "fiu" or base.shape not in ((), shape[1:], shape):
-        wanted = f"with 'seed_words' None, a float or an array of shape {shape[1:]} or {shape}"
-        raise BadParameter("lda__topic_word_prior", wanted, prior)
+        raise BadParameter(
+            "lda__topic_word_prior",
+            f"with 'seed_words' None, a float or an array of shape {shape[1:]} or {shape}",
+            prior,
+        )
     seeded = np.array(np.broadcast_to(base, shape), dtype=np.float64)
     counts = np.asarray(X.sum(axis=0), dtype=np.float64).ravel()
     missing: list[str] = []
     for topic, (name, words) in enumerate(seed_words.items()):
         known = {columns[word] for word in words if word in columns}
-        there = sorted(column for column in known if counts[column])
-        if not there:
-            wanted = "a dict with at least one word of the corpus for each topic"
-            raise BadParameter("seed_words", wanted, {name: words})
+        seed_columns = sorted(column for column in known if counts[column])
+        if not seed_columns:
+            raise BadParameter(
+                "seed_words",
+                "a dict with at least one word of the corpus for each topic",
+                {name: words},
+            )
         missing += [word for word in words if word not in columns]
-        seeded[topic, there] += SEED_PRIOR * n_each * counts[there]
+        seeded[topic, seed_columns] += SEED_PRIOR * n_each * counts[seed_columns]
     if missing:
         warn_user(
             f"{len(missing)} seed words are not in the vocabulary and have no effect: "
@@ -124,8 +132,8 @@ def seeded_start(
     lengths = np.asarray(X.sum(axis=1)).ravel()
     present = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), X.shape)
     for topic, words in enumerate(seed_words.values()):
-        there = sorted({columns[word] for word in words if word in columns})
-        n_present = np.asarray(present[:, there].sum(axis=1)).ravel()
+        seed_columns = sorted({columns[word] for word in words if word in columns})
+        n_present = np.asarray(present[:, seed_columns].sum(axis=1)).ravel()
         chosen = np.lexsort((lengths, -n_present))[:SEED_DOCUMENTS]
         chosen = chosen[n_present[chosen] > 0]
         start[topic] += SEED_WEIGHT * np.asarray(X[chosen].sum(axis=0)).ravel()

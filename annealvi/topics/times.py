@@ -37,9 +37,10 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
         raise BadParameter(name, "a sequence with at least one time that is not missing", None)
     texts = [str(v).strip() if isinstance(v, str) else None for v in values]
     days_first = _days_first(texts, times, name)
-    found = [pandas.NaT] * len(values)
+    moments = [pandas.NaT] * len(values)
     for place in np.flatnonzero(~missing):
-        value, text = values[place], texts[place]
+        value = values[place]
+        text = texts[place]
         if text is not None:
             value = _of_text(text, days_first)
         elif isinstance(value, Real) and not isinstance(value, bool):
@@ -52,8 +53,8 @@ def read_times(times: list, pandas: Any, name: str = "times") -> Any:
             time = pandas.to_datetime(value, errors="coerce", utc=True)
         if value is None or pandas.isna(time):
             raise BadParameter(f"{name}[{place}]", WANTED, times[place])
-        found[place] = time
-    in_utc = pandas.to_datetime(pandas.Series(found), utc=True)
+        moments[place] = time
+    in_utc = pandas.to_datetime(pandas.Series(moments), utc=True)
     return pandas.DatetimeIndex(in_utc).tz_localize(None)
 
 
@@ -75,16 +76,17 @@ def are_dates(values: Any) -> bool:
 
 def _days_first(texts: list, times: list, name: str) -> bool:
     """Whether the day comes first in dates such as 03/04/2020, judging by the whole column."""
-    found = {place: _YEAR_LAST.fullmatch(text) for place, text in enumerate(texts) if text}
-    parts = {place: match for place, match in found.items() if match}
-    written = {place: (int(match[1]), int(match[3])) for place, match in parts.items()}
-    first = [place for place, (one, other) in written.items() if one > 12]
-    second = [place for place, (one, other) in written.items() if other > 12]
-    unclear = [place for place, (one, other) in written.items() if one != other]
+    matches = {place: _YEAR_LAST.fullmatch(text) for place, text in enumerate(texts) if text}
+    written = {
+        place: (int(match[1]), int(match[3]), match[4]) for place, match in matches.items() if match
+    }
+    first = [place for place, (a, b, year) in written.items() if a > 12]
+    second = [place for place, (a, b, year) in written.items() if b > 12]
+    unclear = [place for place, (a, b, year) in written.items() if a != b]
     if (first and second) or (unclear and not first and not second):
         place = first[0] if first else unclear[0]
-        one, other, year = *written[place], parts[place][4]
-        hint = f"This may mean {year}-{one:02}-{other:02} or {year}-{other:02}-{one:02}."
+        a, b, year = written[place]
+        hint = f"This may mean {year}-{a:02}-{b:02} or {year}-{b:02}-{a:02}."
         if first:
             hint = f"The day comes first here, but second in {times[second[0]]!r}."
         raise BadParameter(f"{name}[{place}]", WANTED, times[place], hint)
@@ -98,7 +100,7 @@ def _of_text(text: str, days_first: bool) -> str | None:
     if match := _YEAR_FIRST.fullmatch(text):
         return "{}-{:0>2}-{:0>2}{}".format(*match.groups())
     if match := _YEAR_LAST.fullmatch(text):
-        one, _, other, year, rest = match.groups()
-        day, month = (one, other) if days_first else (other, one)
+        a, _, b, year, rest = match.groups()
+        day, month = (a, b) if days_first else (b, a)
         return f"{year}-{month:0>2}-{day:0>2}{rest.replace(',', '')}"
     return text if _ISO.fullmatch(text) or _NAMED.fullmatch(text) else None

@@ -46,12 +46,12 @@ def are_tokens(text: Any) -> bool:
     return isinstance(text, list | tuple) or len(getattr(text, "shape", ())) == 1
 
 
-def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]:
+def check_texts(texts: Any, name: str = "documents", *, min_documents: int = 1) -> list[str]:
     """Check texts, each of which is a str or a list of words, and return them as a list."""
-    found = []
+    checked_texts = []
     for number, text in enumerate(_items(texts, name)):
         if are_tokens(text):
-            text = Tokens(check_texts(text, f"{name}[{number}]", least=0))
+            text = Tokens(check_texts(text, f"{name}[{number}]", min_documents=0))
         if not isinstance(text, str):
             missing = text is None or (isinstance(text, float) and text != text)
             missing = missing or type(text).__name__ in ("NAType", "NaTType")
@@ -60,17 +60,23 @@ def check_texts(texts: Any, name: str = "texts", *, least: int = 1) -> list[str]
                 hint = "Decode bytes, for example by text.decode('utf-8')."
             elif isinstance(text, Iterable) and not hasattr(text, "shape"):
                 hint = "Pass the words of a document as a list."
-            got = text if missing else type(text)
-            raise BadParameter(f"{name}[{number}]", "a str", got, hint)
-        found.append(text)
-    if len(found) < least:
-        raise BadParameter(name, f"at least {least} document{'s' * (least > 1)}", len(found))
-    return found
+            raise BadParameter(
+                f"{name}[{number}]", "a str", (text if missing else type(text)), hint
+            )
+        checked_texts.append(text)
+    if len(checked_texts) < min_documents:
+        raise BadParameter(
+            name,
+            f"at least {min_documents} {'documents' if min_documents > 1 else 'document'}",
+            len(checked_texts),
+        )
+    return checked_texts
 
 
 def _items(texts: Any, name: str) -> Iterable:
     """Return the texts to iterate over; raise an error for objects that are not texts."""
-    hint, kind = None, getattr(getattr(texts, "dtype", None), "kind", None)
+    hint = None
+    kind = getattr(getattr(texts, "dtype", None), "kind", None)
     if isinstance(texts, str | bytes | bytearray):
         hint = "Put a single text in a list. If this is the path of a file, read the file first."
     elif hasattr(texts, "columns"):
@@ -95,7 +101,7 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     lists of str is ambiguous.  If at most a fifth of the str contain a space, each inner list is
     read as one text.  If at least half contain a space, it is read as a block of texts.
     """
-    items = iter(_items(texts, "texts"))
+    items = iter(_items(texts, "documents"))
     first = list(islice(items, 1))
     single = str | bytes | bytearray | Mapping
     if not first or isinstance(first[0], single) or not isinstance(first[0], Iterable):
@@ -104,24 +110,32 @@ def blocks_of(texts: Any) -> Iterator[list[str]]:
     head: Any = first[0]
     if are_tokens(head):
         looked_at = [head] if iter(texts) is texts else [*islice(texts, 1000)]
-        words = [text for part in looked_at if are_tokens(part) for text in part]
+        words = [text for tokens in looked_at if are_tokens(tokens) for text in tokens]
         spaced = [" " in text.strip() for text in words if isinstance(text, str)]
         share = sum(spaced) / max(1, len(spaced))
         hint = (
             "Pass texts as str, words as a list of lists, blocks of texts as a generator of lists."
         )
         if iter(texts) is texts and spaced and not share:
-            wanted = "blocks of texts of several words, or a list of lists of words"
-            raise BadParameter("texts", wanted, f"an iterator, first {head[:4]!r}", hint)
+            raise BadParameter(
+                "documents",
+                "blocks of texts of several words, or a list of lists of words",
+                f"an iterator, first {head[:4]!r}",
+                hint,
+            )
         if spaced and share < 0.5:
             if share > 0.2:
-                wanted = "lists of words, or blocks of texts of several words"
-                raise BadParameter("texts", wanted, f"a list of lists, first {head[:4]!r}", hint)
-            warn_user(f"Each list in 'texts' is read as the words of one document. {hint}")
+                raise BadParameter(
+                    "documents",
+                    "lists of words, or blocks of texts of several words",
+                    f"a list of lists, first {head[:4]!r}",
+                    hint,
+                )
+            warn_user(f"Each list in 'documents' is read as the words of one document. {hint}")
             yield check_texts(chain(first, items))
             return
     for number, block in enumerate(chain(first, items)):
-        yield check_texts(block, f"texts[{number}]")
+        yield check_texts(block, f"documents[{number}]")
 
 
 def are_texts(documents: Any, name: str) -> bool:
@@ -131,8 +145,12 @@ def are_texts(documents: Any, name: str) -> bool:
     :func:`check_texts` raises an error if they are numbers.
     """
     if isinstance(documents, str | bytes | bytearray):
-        wanted = "a list of texts or a matrix of counts"
-        raise BadParameter(name, wanted, type(documents), "Put a single text in a list.")
+        raise BadParameter(
+            name,
+            "a list of texts or a matrix of counts",
+            type(documents),
+            "Put a single text in a list.",
+        )
     if sparse.issparse(documents) or not hasattr(documents, "__iter__"):
         return False
     if hasattr(documents, "shape"):  # an array, a Series
@@ -157,23 +175,27 @@ def of_each(values: Any, n: int, name: str, what: str = "document") -> list:
         raise BadParameter(name, f"a sequence with one entry for each {what}", values)
     items = list(values)
     if len(items) != n:
-        wanted = f"a sequence with one entry for each of the {n} {what}s"
-        raise BadParameter(name, wanted, f"{len(items)} entries")
+        raise BadParameter(
+            name,
+            f"a sequence with one entry for each of the {n} {what}s",
+            f"{len(items)} entries",
+        )
     return items
 
 
-def different_ints(values: Any, name: str, what: str, least: int, most: int) -> list[int]:
-    """Check a list of different ints in [least, most]."""
-    found = list(values) if is_list(values) else [values]
+def different_ints(values: Any, name: str, what: str, lower: int, upper: int) -> list[int]:
+    """Check a list of different ints in [lower, upper]."""
+    numbers = list(values) if is_list(values) else [values]
     wrong = [] if is_list(values) else [values]
-    for value in found:
+    for value in numbers:
         number = isinstance(value, Integral) and not isinstance(value, bool)
-        if not number or not least <= value <= most or found.count(value) > 1:
+        if not number or not lower <= value <= upper or numbers.count(value) > 1:
             wrong.append(value)
     if wrong:
-        wanted = f"a list of different ints in the range [{least}, {most}], {what}"
-        raise BadParameter(name, wanted, wrong[0])
-    return [int(value) for value in found]
+        raise BadParameter(
+            name, (f"a list of different ints in the range [{lower}, {upper}], {what}"), wrong[0]
+        )
+    return [int(value) for value in numbers]
 
 
 #: Words of at least two characters, which begin with a letter and may contain digits.  The part of
@@ -261,7 +283,8 @@ LOOKED_AT = 200
 #: The maximum number of excluded words that are stored for each reason.
 REMEMBERED = 10_000
 #: A word may occur in this share of the documents, or in this number of documents if it is larger.
-LARGEST_SHARE, ALWAYS_ALLOWED = 0.2, 50
+LARGEST_SHARE = 0.2
+ALWAYS_ALLOWED = 50
 
 
 def fewest_documents(n_documents: int) -> int:
@@ -284,7 +307,9 @@ def most_documents(n_documents: int) -> int:
 #: Texts are called short if they have fewer counted words on average than the first number (see
 #: docs/record/classes.md).  If they have fewer than the second number, a fit of at least as many
 #: texts as the third number warns.
-SHORT, VERY_SHORT, MANY = 25, 8.0, 100
+SHORT = 25
+VERY_SHORT = 8.0
+MANY = 100
 
 
 @dataclass(frozen=True)
@@ -326,9 +351,9 @@ class Vocabulary:
                 words = f"{n:,} {'word is' if n == 1 else 'words are'}"
                 sentence = sentence.format(words=words, limit=self.limits.get(name, 0))
                 words_out = self.dropped.get(name, [])[:8]
-                some = ", ".join(w if len(w) <= 40 else f"{w[:39]}…" for w in words_out)
+                examples = ", ".join(w if len(w) <= 40 else f"{w[:39]}…" for w in words_out)
                 more = ", ..." if n > 8 else ""
-                text += f" {name}: {sentence} ({some}{more})."
+                text += f" {name}: {sentence} ({examples}{more})."
         if self.cleaned:
             gone = ", ".join(f"{what} ({n:,})" for what, n in self.cleaned.items())
             text += f" clean: {gone} were removed."
@@ -434,9 +459,9 @@ class TopicVectorizer(CountVectorizer):
         dtype: DTypeLike = np.int64,
         clean: bool = False,
     ) -> None:
-        given = dict(locals())
+        parameters = dict(locals())
         names = {*self._get_param_names()} - {"clean"}
-        super().__init__(**{name: given[name] for name in names})
+        super().__init__(**{name: parameters[name] for name in names})
         self.clean = clean
 
     def __sklearn_clone__(self) -> TopicVectorizer:
@@ -506,15 +531,17 @@ def count_words(
     """Learn the vocabulary of texts, and count its words; `kept` words are never excluded."""
     counter = copied(vectorizer)
     _check_parameters(counter)
-    own = CountVectorizer.fit_transform, TopicVectorizer.fit_transform
-    limited = getattr(type(counter), "fit_transform", None) in own
+    usual = CountVectorizer.fit_transform, TopicVectorizer.fit_transform
+    limited = getattr(type(counter), "fit_transform", None) in usual
     if limited:  # words are counted without limits, to find out which words the limits exclude
         words_only = counter.analyzer == "word" and counter.tokenizer is None
         if counter.token_pattern == "auto":  # saved files contain the pattern
             counter.set_params(token_pattern=words_with_marks() if words_only else None)
         # this call checks the limits of the user, which are not used in the counting below
         CountVectorizer.fit_transform(copied(counter).set_params(vocabulary=["word"]), [])
-        given = {name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")}
+        limits_passed = {
+            name: getattr(counter, name) for name in ("min_df", "max_df", "max_features")
+        }
         counter.set_params(min_df=1, max_df=1.0, max_features=None)
         try:
             X = CountVectorizer.fit_transform(counter, readable(counter, texts))
@@ -526,7 +553,7 @@ def count_words(
                 "only stop words or no words. By default a word has at least two letters. Set "
                 f"'token_pattern' of {type(counter).__name__} or 'stop_words' to change this."
             ) from error
-        counter.set_params(**given)
+        counter.set_params(**limits_passed)
     else:
         X = sparse.csr_matrix(counter.fit_transform(readable(counter, texts)))
     words = counter.get_feature_names_out()
@@ -537,7 +564,7 @@ def count_words(
         _warn_of_sentences(words.tolist(), np.asarray(X.sum(axis=0)).ravel())
     vocabulary = Vocabulary(words, len(texts))
     if limited and not counter.fixed_vocabulary_:
-        limits, left_out = _left_out(X, given, np.isin(words, list(kept)))
+        limits, left_out = _left_out(X, limits_passed, np.isin(words, list(kept)))
         frequency = np.bincount(X.indices, minlength=len(words))
         dropped = {}
         for reason, mask in left_out.items():
@@ -545,8 +572,8 @@ def count_words(
             order = columns[np.argsort(-frequency[columns], kind="stable")]
             dropped[reason] = words[order[:REMEMBERED]].tolist()
         n_dropped = {reason: int(mask.sum()) for reason, mask in left_out.items()}
-        dropped["stop_words"] = stop_words = _stop_words_in(counter, texts)
-        n_dropped["stop_words"] = len(stop_words)
+        dropped["stop_words"] = _stop_words_in(counter, texts)
+        n_dropped["stop_words"] = len(dropped["stop_words"])
         keep = ~np.logical_or.reduce(list(left_out.values()))
         vocabulary = Vocabulary(words[keep], len(texts), limits, dropped, n_dropped)
         counter.vocabulary_ = _columns(vocabulary.words)
@@ -572,10 +599,12 @@ def warn_of_empty(X: sparse.csr_matrix, what: str) -> None:
     """Warn about texts without a counted word; `what` is the consequence for these texts."""
     empty = np.flatnonzero(np.asarray(X.sum(axis=1)).ravel() == 0)
     if len(empty):
-        some = ", ".join(str(number) for number in empty[:5]) + ", ..." * (len(empty) > 5)
+        positions = ", ".join(map(str, empty[:5]))
+        if len(empty) > 5:
+            positions += ", ..."
         warn_user(
             f"{len(empty):,} of the {X.shape[0]:,} texts contain no word of the model's vocabulary "
-            f"(positions {some}, counted from 0). {what}"
+            f"(positions {positions}, counted from 0). {what}"
         )
 
 
@@ -599,9 +628,9 @@ def _stop_words_in(counter: CountVectorizer, texts: list[str]) -> list[str]:
     if not listed or counter.analyzer != "word":
         return []
     analyze = copied(counter).set_params(stop_words=None, ngram_range=(1, 1)).build_analyzer()
-    some = readable(counter, texts[:: -(-len(texts) // LOOKED_AT)])
-    found = Counter(chain.from_iterable(listed & set(analyze(text)) for text in some))
-    return sorted(found, key=lambda word: (-found[word], word))
+    sample = readable(counter, texts[:: -(-len(texts) // LOOKED_AT)])
+    frequency = Counter(chain.from_iterable(listed & set(analyze(text)) for text in sample))
+    return sorted(frequency, key=lambda word: (-frequency[word], word))
 
 
 def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
@@ -610,8 +639,8 @@ def _warn_of_sentences(words: list[str], counts: NDArray) -> None:
     total = sum(len(word) * n for word, n in counted)
     for script, (letters, longest) in UNSPACED.items():
         has = re.compile(letters).search
-        own = [(len(word) * n, n) for word, n in counted if has(word)]
-        length, n = np.sum(own, axis=0) if own else (0, 1)
+        lengths = [(len(word) * n, n) for word, n in counted if has(word)]
+        length, n = np.sum(lengths, axis=0) if lengths else (0, 1)
         if length > ENOUGH * total and length / n > longest:
             warn_user(
                 f"Words in {script} have {length / n:.0f} characters on average. This script has "
@@ -630,8 +659,9 @@ def check_given(words: Any, n_words: int) -> NDArray:
     seen: dict[str, None] = {}
     for column, word in enumerate(of_each(words, n_words, "words", "column")):
         if not isinstance(word, str) or word in seen:
-            wanted = "a str that differs from the words of all other columns"
-            raise BadParameter(f"words[{column}]", wanted, word)
+            raise BadParameter(
+                f"words[{column}]", "a str that differs from the words of all other columns", word
+            )
         seen[str(word)] = None
     return np.array([*seen], dtype=object)
 
@@ -669,8 +699,11 @@ def with_stop_words(vectorizer: Any, stop_words: Any) -> Any:
         stop_words = [*(ENGLISH_STOP_WORDS - CONTENT), *ENDINGS]
     if isinstance(stop_words, str):
         if stop_words not in LANGUAGES:
-            wanted = f"'english', another of {sorted(LANGUAGES)}, a list of str or None"
-            raise BadParameter("stop_words", wanted, stop_words)
+            raise BadParameter(
+                "stop_words",
+                f"'english', another of {sorted(LANGUAGES)}, a list of str or None",
+                stop_words,
+            )
         package = import_optional("stop_words", f"stop_words={stop_words!r}")
         stop_words = package.get_stop_words(stop_words)
     array = as_array(stop_words)
@@ -702,10 +735,12 @@ def _check_parameters(vectorizer: Any) -> None:
     by_words = getattr(vectorizer, "analyzer", None) == "word"
     tokenizer = vectorizer.tokenizer if by_words else None
     if tokenizer is not None:
-        found = tokenizer("a word") if callable(tokenizer) else tokenizer
-        found = list(found) if isinstance(found, Iterable) and not isinstance(found, str) else found
-        if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
-            got = [type(word) for word in found] if isinstance(found, list) else found
+        tokens = tokenizer("a word") if callable(tokenizer) else tokenizer
+        tokens = (
+            list(tokens) if isinstance(tokens, Iterable) and not isinstance(tokens, str) else tokens
+        )
+        if not isinstance(tokens, list) or not all(isinstance(word, str) for word in tokens):
+            got = [type(word) for word in tokens] if isinstance(tokens, list) else tokens
             wrong = "tokenizer", "a function that returns the words of a text, a list of str", got
     pattern = vectorizer.token_pattern if by_words and tokenizer is None else ""
     try:
@@ -719,30 +754,36 @@ def _check_parameters(vectorizer: Any) -> None:
 
 
 def _left_out(
-    X: sparse.csr_matrix, given: dict[str, Any], kept: NDArray
+    X: sparse.csr_matrix, parameters: dict[str, Any], kept: NDArray
 ) -> tuple[dict[str, int], dict[str, NDArray]]:
     """Return the limits as numbers, and for each limit a mask of the words that it excludes."""
-    limits, n_words = limits_of(given, X.shape[0]), X.shape[1]
-    low, high, most = limits["min_df"], limits["max_df"], limits.get("max_features")
+    limits = limits_of(parameters, X.shape[0])
+    n_words = X.shape[1]
+    low = limits["min_df"]
+    high = limits["max_df"]
+    max_words = limits.get("max_features")
     if high < low:
         raise ValueError(
             f"max_df must not be less than min_df. A word must be in at most {high} of {X.shape[0]}"
-            f" texts (max_df={given['max_df']!r}) and at least {low} (min_df={given['min_df']!r})."
+            f" texts (max_df={parameters['max_df']!r}) and at least {low} "
+            f"(min_df={parameters['min_df']!r})."
         )
     frequency = np.bincount(X.indices, minlength=n_words)
     dropped = {"min_df": (frequency < low) & ~kept, "max_df": (frequency > high) & ~kept}
-    if most is not None:
+    if max_words is not None:
         left = np.flatnonzero(~(dropped["min_df"] | dropped["max_df"]))
         counts = np.asarray(X.sum(axis=0)).ravel()[left]
         counts = np.where(kept[left], np.inf, counts)  # these words are not excluded
-        rest = left[np.argsort(-counts, kind="stable")[most:]]
+        rest = left[np.argsort(-counts, kind="stable")[max_words:]]
         dropped["max_features"] = np.isin(np.arange(n_words), rest) & ~kept
     return limits, dropped
 
 
-def limits_of(given: Mapping[str, Any], n_documents: int) -> dict[str, int]:
+def limits_of(parameters: Mapping[str, Any], n_documents: int) -> dict[str, int]:
     """Return the limits on words, which are parameters of the vectorizer, as integers."""
-    low, high, most = given["min_df"], given["max_df"], given["max_features"]
+    low = parameters["min_df"]
+    high = parameters["max_df"]
+    max_words = parameters["max_features"]
     low = low * n_documents if isinstance(low, float) else low
     high = high * n_documents if isinstance(high, float) else high
     # a default that contradicts a parameter of the user is not used
@@ -753,4 +794,4 @@ def limits_of(given: Mapping[str, Any], n_documents: int) -> dict[str, int]:
         high = most_documents(n_documents)
         high = high if low <= high else max(low, n_documents)
     limits = {"min_df": math.ceil(low), "max_df": math.floor(high)}
-    return limits if most is None else limits | {"max_features": int(most)}
+    return limits if max_words is None else limits | {"max_features": int(max_words)}

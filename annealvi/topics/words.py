@@ -22,7 +22,8 @@ N_WORDS = 10
 LABEL_WORDS = 3
 #: Two words are similar if at least the first number of letters at their beginnings are equal, and
 #: the rest of each word has at most the second number of letters.
-_STEM, _ENDING = 4, 3
+_STEM = 4
+_ENDING = 3
 #: Minimum share of a topic, so that p(w) is positive if any topic contains the word.
 _LEAST_SHARE = 1e-12
 
@@ -44,10 +45,10 @@ def relevance_of(topic: Floats, word_shares: Floats, relevance: float) -> Floats
     .. math::
         \lambda \log p(w \mid k) + (1 - \lambda) \log \frac{p(w \mid k)}{p(w)}
     """
-    there = topic > 0
+    present = topic > 0
     result = np.full(len(topic), -np.inf)
-    common = (1 - relevance) * special.log(word_shares[there])
-    result[there] = special.log(topic[there]) - common
+    common = (1 - relevance) * special.log(word_shares[present])
+    result[present] = special.log(topic[present]) - common
     return result
 
 
@@ -68,8 +69,8 @@ def frex_of(topics: Floats, k: int, weight: float) -> Floats:
     where F is the share of the words whose value is not larger.
     """
     exclusivity = topics[k] / np.maximum(topics.sum(axis=0), np.finfo(np.float64).tiny)
-    frequency, own = (rankdata(values) / len(values) for values in (topics[k], exclusivity))
-    return 1 / (weight / frequency + (1 - weight) / own)
+    frequency, rank = (rankdata(values) / len(values) for values in (topics[k], exclusivity))
+    return 1 / (weight / frequency + (1 - weight) / rank)
 
 
 def exclusivity_of(topics: Floats, n: int = N_WORDS) -> Floats:
@@ -80,16 +81,16 @@ def exclusivity_of(topics: Floats, n: int = N_WORDS) -> Floats:
     probable in all topics.
     """
     top = top_columns(topics, n)
-    own = np.take_along_axis(topics, top, axis=1)
+    shares = np.take_along_axis(topics, top, axis=1)
     of_all = np.maximum(topics.sum(axis=0)[top], np.finfo(np.float64).tiny)  # it may be 0
-    return (own / of_all).mean(axis=1)
+    return (shares / of_all).mean(axis=1)
 
 
 def label_words(words: Sequence[str]) -> list[str]:
     """Remove words that differ from an earlier word only in their ending, such as plurals."""
     kept: list[str] = []
     for word in words:
-        if not any(_are_alike(word, other) for other in kept):
+        if not any(_are_alike(word, earlier) for earlier in kept):
             kept.append(word)
     return kept
 
@@ -101,20 +102,20 @@ def _are_alike(a: str, b: str) -> bool:
     return n_same >= _STEM and max(len(a), len(b)) - n_same <= _ENDING
 
 
-def labels_of(words: Sequence[Sequence[str]], given: Mapping[int, str]) -> list[str]:
+def labels_of(words: Sequence[Sequence[str]], fixed: Mapping[int, str]) -> list[str]:
     """Make a label for each topic from its most relevant words; all labels differ.
 
     Topics that have a label in `given` keep this label.
     """
     labels: list[str] = []
-    for topic, own in enumerate(words):
-        if topic in given:
-            labels.append(given[topic])
+    for topic, words_of_topic in enumerate(words):
+        if topic in fixed:
+            labels.append(fixed[topic])
             continue
-        kept = label_words(own)
+        kept = label_words(words_of_topic)
         names = [", ".join(kept[:n]) for n in range(LABEL_WORDS, max(len(kept), LABEL_WORDS) + 1)]
-        names += [f"{names[0]} ({number})" for number in range(2, len(words) + len(given) + 2)]
-        taken = {*labels, *given.values()}
+        names += [f"{names[0]} ({number})" for number in range(2, len(words) + len(fixed) + 2)]
+        taken = {*labels, *fixed.values()}
         labels.append(next(name for name in names if name not in taken))
     return labels
 
@@ -124,8 +125,9 @@ def check_labels(labels: Mapping[int, Any]) -> None:
     seen: list[str] = []
     for topic, label in labels.items():
         if not isinstance(label, str) or not label.strip() or label in seen:
-            wanted = "a non-empty str that differs from all other labels"
-            raise BadParameter(f"labels[{topic}]", wanted, label)
+            raise BadParameter(
+                f"labels[{topic}]", "a non-empty str that differs from all other labels", label
+            )
         seen.append(label)
 
 
@@ -153,8 +155,8 @@ class Labels(Sequence[str]):
     def __setitem__(self, topic: int, label: str) -> None:
         self.change({topic: label})
 
-    def __eq__(self, other: object) -> bool:
-        return self._labels == (list(other) if isinstance(other, Labels) else other)
+    def __eq__(self, labels: object) -> bool:
+        return self._labels == (list(labels) if isinstance(labels, Labels) else labels)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -167,17 +169,18 @@ class Labels(Sequence[str]):
             return self._labels.index(topic)
         number = isinstance(topic, Integral) and not isinstance(topic, bool)
         if not number or not 0 <= topic < len(self):
-            wanted = f"an int from 0 to {len(self) - 1} or the label of a topic"
-            raise BadParameter("topic", wanted, topic)
+            raise BadParameter(
+                "topic", (f"an int from 0 to {len(self) - 1} or the label of a topic"), topic
+            )
         return int(topic)
 
     def numbers(self, topics: Any) -> list[int]:
         """Return the numbers of one or several topics from their numbers or labels."""
-        given = [topics] if isinstance(topics, Integral | str) else topics
-        is_list = isinstance(given, Sequence | np.ndarray) and getattr(given, "ndim", 1) > 0
-        if not is_list or not len(given):
+        listed = [topics] if isinstance(topics, Integral | str) else topics
+        is_list = isinstance(listed, Sequence | np.ndarray) and getattr(listed, "ndim", 1) > 0
+        if not is_list or not len(listed):
             raise BadParameter("topics", "a list of numbers or labels of topics", topics)
-        return [self.number(topic) for topic in given]
+        return [self.number(topic) for topic in listed]
 
     def show(self, labels: Sequence[str]) -> None:
         """Replace the labels without changing the model."""
@@ -187,9 +190,9 @@ class Labels(Sequence[str]):
         """Set all labels by a sequence, or some by a dict; an error leaves all unchanged."""
         if not isinstance(labels, Mapping):
             labels = dict(enumerate(of_each(labels, len(self), "labels", "topic")))
-        given = {self.number(topic): label for topic, label in labels.items()}
-        changed = dict(enumerate(self._labels)) | given
+        changes = {self.number(topic): label for topic, label in labels.items()}
+        changed = dict(enumerate(self._labels)) | changes
         check_labels(changed)
         if self._keep is not None:
-            self._keep({topic: str(label) for topic, label in given.items()})
+            self._keep({topic: str(label) for topic, label in changes.items()})
         self._labels[:] = map(str, changed.values())

@@ -19,7 +19,8 @@ import pytest
 from annealvi._kernels.layout import padded_rows
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import PowerGrid, even_grid, exponential_grid, log_partition
+from annealvi.partition import even_grid, exponential_grid, log_partition
+from annealvi.partition.estimate import PowerGrid
 from bench.speed.pairs import run
 
 V, K, N_THETA, N_TEMPERATURES = 8_000, 500, 100, 100

@@ -109,7 +109,7 @@ def plant(size: str) -> None:
             yield X
 
     FOLDER.mkdir(parents=True, exist_ok=True)
-    corpus.write(FOLDER / size, blocks())
+    corpus.write_corpus(FOLDER / size, blocks())
     planted = np.mean(of_batch, axis=0)
     np.savez(FOLDER / f"{size}.npz", programs=planted.astype(np.float32), types=types)
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from annealvi import TemperedFMM, TemperedLDA
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.datasets import make_topic_corpus
 from bench import parser
 from bench.speed.same_bits import digest

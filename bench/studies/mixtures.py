@@ -71,7 +71,7 @@ def shape_sets() -> dict[str, NDArray[np.float64]]:
     columns = [np.outer(np.ones(4), column).ravel() for column in np.eye(4)]
     random = np.random.RandomState(5).random_sample((8, 16)) < 0.35
     return {
-        "shipped": load_shapes(),
+        "shipped": load_shapes().data,
         "bars": np.array(rows + columns),
         "random": random.astype(np.float64),
     }

@@ -44,8 +44,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from annealvi import Annealed, Fixed, LocalVariational, TemperedLDA, Variational
+from annealvi.callbacks import HeldOut
 from annealvi.datasets import load_corpus, load_images, make_shape_mixture
-from annealvi.metrics import HeldOut, component_recovery, document_completion
+from annealvi.metrics import component_recovery, document_completion
 from annealvi.model import LocalStep
 from annealvi.temperature import Temperature
 from bench import parser

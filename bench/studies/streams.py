@@ -106,7 +106,9 @@ def study(texts: list[str], n_topics: int, size: int) -> dict[str, Predictions]:
     found, steps = {}, []
     for name, vectorizer in vectorizers.items():
         lda = TemperedLDA(total_samples=len(texts))
-        model = TopicModel(n_topics, vectorizer=vectorizer, lda=lda, random_state=0, clusters=False)
+        model = TopicModel(
+            n_topics, vectorizer=vectorizer, lda=lda, random_state=0, single_topic=False
+        )
         if name == ALL:
             model.fit(texts)
         unknown, first = 0.0, None

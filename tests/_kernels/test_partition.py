@@ -11,7 +11,8 @@ from scipy.special import gammainc, gammaln, logsumexp
 from annealvi._kernels import partition
 from annealvi._kernels.layout import padded_rows
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import Draws, PowerGrid, even_grid, exponential_grid
+from annealvi.partition import even_grid, exponential_grid
+from annealvi.partition.estimate import Draws, PowerGrid
 from tests.asserts import same_bits
 from tests.marks import cases
 

@@ -79,7 +79,7 @@ def call(capsys, tmp_path, monkeypatch):
 @pytest.fixture
 def model(call, jsonl, tmp_path):
     path = tmp_path / "m.safetensors"
-    assert call("fit", jsonl, "--topics", 3, "--model", path).status == 0
+    assert call("fit", jsonl, "--n-topics", 3, "--model", path).status == 0
     return path
 
 

@@ -55,7 +55,7 @@ def test_bad_arguments(call, arguments, words):
 @pytest.mark.slow
 def test_a_reader_who_stops(jsonl, tmp_path):
     """As in ``annealvi show MODEL | head``."""
-    assert main(["fit", str(jsonl), "--topics", "3", "--model", str(tmp_path / "m")]) == 0
+    assert main(["fit", str(jsonl), "--n-topics", "3", "--model", str(tmp_path / "m")]) == 0
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as closed:

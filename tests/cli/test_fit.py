@@ -33,7 +33,7 @@ def test_texts_of_every_kind_give_the_same_topics(call, jsonl, table, folder, tm
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(row["text"] for row in rows), encoding="utf-8")
     paths = (jsonl, table, folder, lines)
-    outs = [call("fit", path, "--topics", 3, "--words", 6) for path in paths]
+    outs = [call("fit", path, "--n-topics", 3, "--words", 6) for path in paths]
     for done in outs:
         assert done.status == 0, done.err
         assert planted(done.out)
@@ -43,18 +43,18 @@ def test_texts_of_every_kind_give_the_same_topics(call, jsonl, table, folder, tm
 
 
 def test_columns_are_joined(call, table, jsonl):
-    one = call("fit", table, "--text", "title", "--text", "text", "--topics", 3, "--model", "m")
+    one = call("fit", table, "--text", "title", "--text", "text", "--n-topics", 3, "--model", "m")
     assert one.status == 0
     model = annealvi.load("m")
     assert "star" in model.feature_names_ and model.counts(["star\nstar"]).sum() == 2
     # each title repeats a word of its text
-    assert one.out != call("fit", jsonl, "--topics", 3).out
+    assert one.out != call("fit", jsonl, "--n-topics", 3).out
 
 
 def test_the_model_is_that_of_the_library(call, jsonl, rows):
-    done = call("fit", jsonl, "--topics", 3, "--model", "topics.safetensors", "--random-state", 5)
+    done = call("fit", jsonl, "--n-topics", 3, "--model", "topics.safetensors", "--random-state", 5)
     assert "wrote topics.safetensors\n" in done.err
-    model = annealvi.TopicModel.load("topics.safetensors")
+    model = annealvi.load("topics.safetensors")
     texts = [row["text"] for row in rows]
     expected = annealvi.TopicModel(3, random_state=5).fit(texts)
     np.testing.assert_array_equal(model.components_, expected.components_)
@@ -68,7 +68,7 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
     if kind == "file":
         (tmp_path / "seeds.json").write_text(given, encoding="utf-8")
         given = tmp_path / "seeds.json"
-    options = ("--topics", 3, "--random-state", 5, "--max-df", 0.5)
+    options = ("--n-topics", 3, "--random-state", 5, "--max-df", 0.5)
     done = call("fit", jsonl, *options, "--seed-words", given, "--model", "m")
     assert done.status == 0, done.err
     assert (
@@ -93,7 +93,7 @@ def test_seed_words(call, jsonl, rows, tmp_path, kind):
 def test_seed_words_and_a_number_that_is_chosen(call, jsonl):
     seeds = json.dumps({word: [word] for words in TOPICS.values() for word in words[:2]})
     options = ("--seed-words", seeds, "--second-fit", "--report", "r")
-    done = call("fit", jsonl, "--topics", "auto", *options)
+    done = call("fit", jsonl, "--n-topics", "auto", *options)
     assert done.status == 0 and "6 topics were chosen" in done.err
 
 
@@ -103,7 +103,7 @@ def test_stability_of_a_number_that_is_chosen(call, jsonl, rows, tmp_path):
     sparse.save_npz(counts, sparse.csr_matrix(X))
     (tmp_path / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
     for path in (counts, jsonl):
-        done = call("fit", path, "--topics", "auto", "--model", "m")
+        done = call("fit", path, "--n-topics", "auto", "--model", "m")
         head, *lines = [line.split() for line in done.out.splitlines()]
         assert head[:4] == ["topic", "share", "support", "stability"]
         similarity = annealvi.load(done.place / "m").topic_similarity_
@@ -115,7 +115,7 @@ def test_stability_of_a_number_that_is_chosen(call, jsonl, rows, tmp_path):
 def test_seed_words_of_counts(call, refused, tmp_path):
     counts = tmp_path / "counts.npz"
     sparse.save_npz(counts, sparse.csr_matrix(np.tile([[3, 1, 0], [0, 1, 3]], (20, 1))))
-    seeds = ("--topics", 2, "--seed-words", '{"last": ["sail"]}')
+    seeds = ("--n-topics", 2, "--seed-words", '{"last": ["sail"]}')
     assert "contains no words, so --seed-words needs --vocabulary" in refused("fit", counts, *seeds)
     (tmp_path / "vocab.txt").write_text("bread\nand\nsail\n", encoding="utf-8")
     assert re.search(r"^ +0 .*  last: sail", call("fit", counts, *seeds).out, re.MULTILINE)
@@ -131,14 +131,14 @@ def test_seed_words_of_counts(call, refused, tmp_path):
 )
 def test_wrong_seed_words(refused, jsonl, seeds, words):
     pattern = ".*".join(re.escape(part) for part in words.split(".*"))
-    assert re.search(pattern, refused("fit", jsonl, "--topics", 2, "--seed-words", seeds))
+    assert re.search(pattern, refused("fit", jsonl, "--n-topics", 2, "--seed-words", seeds))
 
 
 def test_the_report(call, jsonl):
     pytest.importorskip("pandas")
     pytest.importorskip("plotly")
     columns = ("--time", "date", "--group", "kind")
-    done = call("fit", jsonl, "--topics", 3, *columns, "--second-fit", "--report", "topics.html")
+    done = call("fit", jsonl, "--n-topics", 3, *columns, "--second-fit", "--report", "topics.html")
     assert done.status == 0, done.err
     page = (done.place / "topics.html").read_text(encoding="utf-8")
     assert "Topics of papers.jsonl" in page
@@ -151,18 +151,20 @@ def test_the_report(call, jsonl):
 def test_words(call, jsonl, tmp_path):
     stop = tmp_path / "stop.txt"
     stop.write_text("star\nbread\nship\n", encoding="utf-8")
-    done = call("fit", jsonl, "--topics", 3, "--words", 6, "--stop-words", stop)
+    done = call("fit", jsonl, "--n-topics", 3, "--words", 6, "--stop-words", stop)
     words = {word for words in TOPICS.values() for word in words}
     assert set.union(*topics_of(done.out)) == words - {"star", "bread", "ship"}
-    assert "20 words" not in call("fit", jsonl, "--topics", 3, "--stop-words", "none").err
-    assert "are in fewer than 12 documents" in call("fit", jsonl, "--topics", 2, "--min-df", 12).err
+    assert "20 words" not in call("fit", jsonl, "--n-topics", 3, "--stop-words", "none").err
+    assert (
+        "are in fewer than 12 documents" in call("fit", jsonl, "--n-topics", 2, "--min-df", 12).err
+    )
 
 
 def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tmp_path):
     lines = tmp_path / "tweets.txt"
     texts = [f"RT @me: {row['text']} &amp; nicht https://t.co" for row in rows]
     lines.write_text("\n".join(texts), encoding="utf-8")
-    options = ["fit", lines, "--topics", 3, "--words", 6, "--max-df", "1.0", "--min-df", 1]
+    options = ["fit", lines, "--n-topics", 3, "--words", 6, "--max-df", "1.0", "--min-df", 1]
     assert "clean:" not in call(*options).err
     found = "retweets (36), mentions (36), entities (36), links (36) were removed."
     assert f" clean: {found}" in call(*options, "--clean").err
@@ -173,7 +175,7 @@ def test_texts_are_cleaned_and_stop_words_are_those_of_a_language(call, rows, tm
 
 
 def test_quiet_says_nothing(call, jsonl):
-    done = call("fit", jsonl, "--topics", 3, "--words", 6, "--quiet")
+    done = call("fit", jsonl, "--n-topics", 3, "--words", 6, "--quiet")
     assert done.status == 0 and not done.err and planted(done.out)
 
 
@@ -187,8 +189,8 @@ def test_quiet_says_nothing(call, jsonl):
         "--time affects only the report. Add --report with a file name",
     ),
     (["--second-fit"], "--second-fit affects only the report"),
-    (["--topics", "19"], "at most the number of words, 18. Got 19"),
-    (["--topics", "0"], "--topics: must be an integer of at least 1. Got '0'"),
+    (["--n-topics", "19"], "at most the number of words, 18. Got 19"),
+    (["--n-topics", "0"], "--n-topics: must be an integer of at least 1. Got '0'"),
     (["--min-df", "x"], "--min-df: must be a number of documents, such as 5, a fraction"),
     (["--min-df", "12", "--max-df", "5"], "max_df must not be less than min_df"),
     (["--min-df", "0.9", "--max-df", "0.95"], "Use a smaller 'min_df' or a larger 'max_df'"),
@@ -196,7 +198,7 @@ def test_quiet_says_nothing(call, jsonl):
     (["--vocabulary", "x"], "--vocabulary can only be used with word counts"),
     (["--files", "*.txt"], "--files can only be used with a folder of texts"),
     (["--encoding", "klingon"], "--encoding: must be the name of an encoding, such as utf-8"),
-    (["--topics", "3", "--jobs", "0"], "n_jobs == 0 in Parallel has no meaning"),
+    (["--n-topics", "3", "--jobs", "0"], "n_jobs == 0 in Parallel has no meaning"),
 )
 def test_wrong_options(refused, jsonl, options, words):
     assert words in refused("fit", jsonl, *options)
@@ -216,7 +218,7 @@ def test_the_model_would_replace_the_documents(refused, jsonl):
 def test_times_that_the_report_cannot_show(refused, jsonl, monkeypatch, options, words):
     pytest.importorskip("plotly")
     monkeypatch.setattr(module, "_fitted", None)
-    assert words in refused("fit", jsonl, "--topics", 3, "--report", "x.html", *options)
+    assert words in refused("fit", jsonl, "--n-topics", 3, "--report", "x.html", *options)
 
 
 def test_without_plotly(refused, jsonl, monkeypatch):
@@ -229,6 +231,6 @@ def test_without_plotly(refused, jsonl, monkeypatch):
 
 def test_an_interrupt(call, jsonl, monkeypatch):
     monkeypatch.setattr(module.TopicModel, "fit", Mock(side_effect=KeyboardInterrupt))
-    done = call("fit", jsonl, "--topics", 3, "--model", "m")
+    done = call("fit", jsonl, "--n-topics", 3, "--model", "m")
     assert done.status == 130 and done.err.endswith("annealvi fit: interrupted\n")
     assert not list(done.place.iterdir())

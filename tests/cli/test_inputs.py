@@ -269,18 +269,18 @@ def test_arrays_of_an_archive(tmp_path):
 def test_a_fit_of_counts(call, tmp_path):
     path = written(tmp_path, "lda-c")
     (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
-    assert call("fit", path, "--topics", 2, "--model", "m").status == 0
+    assert call("fit", path, "--n-topics", 2, "--model", "m").status == 0
     # texts and counts of the same words
     (tmp_path / "t.txt").write_text("star ship star\nbread bread bread\nstar bread moon\n")
     labels = call("label", "m", path, "--shares").out.splitlines()
     assert len(labels) == 4
     assert call("label", "m", tmp_path / "t.txt", "--shares").out.splitlines()[:3] == labels[:3]
     (tmp_path / "vocab.txt").write_text("a\nb\nb\nc\n")
-    failed = call("fit", path, "--topics", 2)
+    failed = call("fit", path, "--n-topics", 2)
     assert "'--vocabulary[2]'" in failed.err and "differs from the words of all other" in failed.err
     assert "Got 'b' instead" in failed.err
     (tmp_path / "vocab.txt").unlink()
-    assert "the words are unknown" in call("fit", path, "--topics", 2, "--model", "bare").err
+    assert "the words are unknown" in call("fit", path, "--n-topics", 2, "--model", "bare").err
     assert call("label", "bare", path).status == 0
     failed = call("label", "bare", tmp_path / "t.txt")
     assert failed.status == 2 and "fitted to counts without a vocabulary" in failed.err

@@ -92,7 +92,7 @@ def test_the_difference_of_two_values(call, tmp_path):
     words = [f"word{n}" for n in range(20)]
     np.savez(tmp_path / "c.npz", vocab=words, side=["a", "b"] * 30, **arrays)
     model = tmp_path / "m.safetensors"
-    call("fit", tmp_path / "c.npz", "--topics", 2, "--model", model, "--quiet")
+    call("fit", tmp_path / "c.npz", "--n-topics", 2, "--model", model, "--quiet")
     done = call("paper", model, tmp_path / "c.npz", "--formula", "~ side", "--quiet")
     table = pd.read_csv(done.place / "paper" / "effects_side.csv")
     assert table.estimate.is_monotonic_decreasing and len(table) == 2

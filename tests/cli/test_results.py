@@ -13,7 +13,7 @@ from .conftest import TOPICS
 
 
 def test_weak_topics_have_a_star_and_a_reason(call, jsonl, tmp_path, monkeypatch):
-    path, options = tmp_path / "m.safetensors", ("--topics", 8, "--quiet")
+    path, options = tmp_path / "m.safetensors", ("--n-topics", 8, "--quiet")
     call("fit", jsonl, *options, "--model", path)
     lda = annealvi.load(path).lda_
     n, support = lda.settings_["n_init"], lda.topic_support_
@@ -84,14 +84,16 @@ def test_show(call, model):
 def test_compare(call, model, jsonl, tmp_path):
     assert call("compare", model, model).out.splitlines()[-1].endswith("same topics): 1.00")
     other = tmp_path / "other"
-    call("fit", jsonl, "--topics", 4, "--model", other, "--text", "text", "--text", "kind")
+    call("fit", jsonl, "--n-topics", 4, "--model", other, "--text", "text", "--text", "kind")
     done = call("compare", model, other)
     assert "18 of 18 and 21 words are in both models" in done.out
     assert done.out.count("only in") == 1
     rows = done.out.splitlines()[2:5]
     assert all(float(row.split()[0]) > 0.5 for row in rows)
     strange = tmp_path / "strange"
-    annealvi.TopicModel(2, random_state=0).fit(["red blue", "green yellow"] * 3).save(strange)
+    annealvi.save(
+        annealvi.TopicModel(2, random_state=0).fit(["red blue", "green yellow"] * 3), strange
+    )
     failed = call("compare", model, strange)
     assert failed.status == 2 and "have no word in common" in failed.err
 

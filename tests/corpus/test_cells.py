@@ -238,7 +238,7 @@ def test_the_command(adata, tmp_path, capsys):
     adata.layers["counts"], adata.X = adata.X, adata.layers["log"]
     adata.write_h5ad(cells)
     layer = ["--layer", "counts"]
-    assert main(["fit", str(cells), *layer, "--topics", "3", "--model", str(model)]) == 0
+    assert main(["fit", str(cells), *layer, "--n-topics", "3", "--model", str(model)]) == 0
     assert "gene" in capsys.readouterr().out
     assert main(["label", str(model), str(cells), *layer]) == 0
     rows = capsys.readouterr().out.splitlines()
@@ -247,12 +247,12 @@ def test_the_command(adata, tmp_path, capsys):
     assert main(["label", str(model), str(cells), *layer, "--output", str(out)]) == 0
     found = anndata.read_h5ad(out)
     assert found.obsm["X_topics"].shape == (40, 3) and "kind" in found.obs
-    assert main(["fit", str(cells), "--topics", "3"]) == 2
+    assert main(["fit", str(cells), "--n-topics", "3"]) == 2
     assert "integer counts" in capsys.readouterr().err
 
 
 def test_the_command_reads_a_folder_of_10x(folder, tmp_path, capsys):
     model = tmp_path / "m.safetensors"
-    assert main(["fit", str(folder), "--topics", "3", "--model", str(model)]) == 0
+    assert main(["fit", str(folder), "--n-topics", "3", "--model", str(model)]) == 0
     assert main(["label", str(model), str(folder), "--shares"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("cell39,")

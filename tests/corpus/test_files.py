@@ -116,7 +116,7 @@ def test_blocks_of_files(tmp_path, write, monkeypatch, X, stream, text, block_si
         assert_array_equal(whole(path).data.toarray(), read)
     if stream is stream_lda_c:
         assert together(stream(path, 20))[0].shape == (53, 20)
-    corpus.write(tmp_path / "X", stream(path, block_size=block_size))
+    corpus.write_corpus(tmp_path / "X", stream(path, block_size=block_size))
     assert_array_equal(corpus.open_corpus(tmp_path / "X").toarray(), X.toarray())
 
 
@@ -209,7 +209,7 @@ def stream_texts(texts):
     (
         lambda: stream_texts([5]),
         TypeError,
-        "items of 'texts' must be objects that the vectorizer accepts",
+        "items of 'documents' must be objects that the vectorizer accepts",
     ),
     (lambda: stream_texts("text"), TypeError, "Got a single text"),
     (lambda: stream_texts(5), TypeError, "documents. Got int"),

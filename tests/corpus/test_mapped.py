@@ -29,7 +29,7 @@ def blocks(X, size=70):
 @pytest.fixture(scope="module")
 def folder(X, tmp_path_factory):
     path = tmp_path_factory.mktemp("mapped") / "corpus"
-    corpus.write(path, blocks(X))
+    corpus.write_corpus(path, blocks(X))
     return path
 
 
@@ -41,7 +41,7 @@ def is_mapped(array):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_was_written_is_there(X, tmp_path, dtype):
-    corpus.write(tmp_path / "X", blocks(X), dtype=dtype)
+    corpus.write_corpus(tmp_path / "X", blocks(X), dtype=dtype)
     read = corpus.open_corpus(tmp_path / "X")
     assert type(read) is sparse.csr_matrix and read.dtype == dtype and read.shape == X.shape
     for name in ("data", "indices", "indptr"):
@@ -57,19 +57,21 @@ def test_blocks_of_all_kinds(tmp_path):
     dense = np.array([[0, 2, 0], [1, 0, 0]])
     unsorted = sparse.csr_matrix(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 3))
     empty = sparse.csr_matrix((0, 3))
-    corpus.write(tmp_path / "X", [dense, empty, unsorted, sparse.coo_array(dense), [[0, 0, 7]]])
+    corpus.write_corpus(
+        tmp_path / "X", [dense, empty, unsorted, sparse.coo_array(dense), [[0, 0, 7]]]
+    )
     expected = [[0, 2, 0], [1, 0, 0], [2, 0, 4], [0, 2, 0], [1, 0, 0], [0, 0, 7]]
     read = corpus.open_corpus(tmp_path / "X")
     assert_array_equal(read.toarray(), expected)
     assert read.has_canonical_format
-    corpus.write(tmp_path / "none", [sparse.csr_matrix((2, 3))])
+    corpus.write_corpus(tmp_path / "none", [sparse.csr_matrix((2, 3))])
     assert_array_equal(corpus.open_corpus(tmp_path / "none").toarray(), np.zeros((2, 3)))
 
 
 def test_many_entries_have_wide_indices(X, tmp_path, monkeypatch):
     monkeypatch.setattr(mapped, "_INT32_MAX", X.nnz - 1)
     monkeypatch.setattr(mapped, "CHUNK", 1000)
-    corpus.write(tmp_path / "X", blocks(X))
+    corpus.write_corpus(tmp_path / "X", blocks(X))
     read = corpus.open_corpus(tmp_path / "X")
     assert read.indices.dtype == read.indptr.dtype == np.int64 and (read != X).nnz == 0
     lda = TemperedLDA(3, max_iter=1, random_state=0).fit(read)
@@ -105,7 +107,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     X = make_topic_corpus(500, 2000, 3, random_state=0).data.astype(np.float32)
     assert X.nnz > 60 * X.shape[0]
     for times in (16, 48):  # in blocks of 4,000 documents
-        corpus.write(tmp_path / str(times), [X] * times)
+        corpus.write_corpus(tmp_path / str(times), [X] * times)
     fit = {"max_iter": 1, "batch_size": 200, "n_init": 1, "temperature": 1, "random_state": 0}
     calls = {
         "fit": lambda Z: TemperedLDA(32, **fit).fit(Z),
@@ -134,7 +136,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     (5, TypeError, "'blocks' must be an iterable of matrices. Got int"),
 )
 def test_blocks_that_are_refused(tmp_path, given, error, message):
-    refused(message, corpus.write, tmp_path / "X", given, error=error)
+    refused(message, corpus.write_corpus, tmp_path / "X", given, error=error)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -144,16 +146,16 @@ def test_an_error_of_the_blocks_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        corpus.write(tmp_path / "X", failing())
+        corpus.write_corpus(tmp_path / "X", failing())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_overwritten(X, folder, tmp_path):
     with pytest.raises(FileExistsError, match="Remove it, or write to another path"):
-        corpus.write(folder, [np.eye(3)])
+        corpus.write_corpus(folder, [np.eye(3)])
     assert corpus.open_corpus(folder).shape == X.shape
     with pytest.raises(FileNotFoundError) as raised:
-        corpus.write(tmp_path / "no" / "X", [np.eye(3)])
+        corpus.write_corpus(tmp_path / "no" / "X", [np.eye(3)])
     assert raised.value.filename == str(tmp_path / "no" / "X")
 
 
@@ -177,7 +179,7 @@ def test_folders_that_are_no_corpus(tmp_path, place):
     ({"dtype": "int8"}, "'dtype' must be one of .* Got 'int8'"),
 )
 def test_descriptions_that_are_refused(tmp_path, change, message):
-    corpus.write(tmp_path / "X", [np.eye(3)])
+    corpus.write_corpus(tmp_path / "X", [np.eye(3)])
     place = tmp_path / "X" / "corpus.json"
     if isinstance(change, dict):
         change = json.dumps(json.loads(place.read_text()) | change)
@@ -187,7 +189,7 @@ def test_descriptions_that_are_refused(tmp_path, change, message):
 
 @pytest.mark.parametrize("name", ["data.npy", "indices.npy", "indptr.npy"])
 def test_damaged_files(tmp_path, name):
-    corpus.write(tmp_path / "X", [np.eye(300)])
+    corpus.write_corpus(tmp_path / "X", [np.eye(300)])
     file = tmp_path / "X" / name
     for content in (file.read_bytes()[:-4], b""):
         file.write_bytes(content)
@@ -197,7 +199,7 @@ def test_damaged_files(tmp_path, name):
 
 
 def test_damaged_numbers_are_refused_before_they_are_read(tmp_path):
-    corpus.write(tmp_path / "X", [np.eye(300)])
+    corpus.write_corpus(tmp_path / "X", [np.eye(300)])
     indices = np.load(tmp_path / "X" / "indices.npy")
     np.save(tmp_path / "X" / "indices.npy", np.where(indices == 7, 10**6, indices))
     refused(r"indices must be < 300", TemperedLDA(2).fit, corpus.open_corpus(tmp_path / "X"))

@@ -70,7 +70,7 @@ def parts(X):
 def paths(parts, tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     for i, part in enumerate(parts):
-        corpus.write(folder / str(i), [part])
+        corpus.write_corpus(folder / str(i), [part])
     return [str(folder / str(i)) for i in range(len(parts))]
 
 
@@ -225,7 +225,7 @@ def test_counts_that_a_dtype_does_not_hold(tmp_path):
     """They are refused in the local estimator's words, for a fit and after one."""
     tiny = sparse.csr_matrix(np.array([[1e-60, 2.0], [3.0, 4.0]]))
     for name, X in (("tiny", tiny), ("large", 1e38 * tiny), ("usual", tiny.ceil())):
-        corpus.write(tmp_path / name, [X], dtype="float64")
+        corpus.write_corpus(tmp_path / name, [X], dtype="float64")
     lda = TemperedLDA(1, client=SerialEngine(), dtype="float32", max_iter=1, random_state=0)
     refused(r"float32 counts in X must be 0 or at least 1\.4e-45", lda.fit, [tmp_path / "tiny"])
     refused(
@@ -288,7 +288,7 @@ def test_completions_of_parts_add_up(workers, X, parts, local):
 
 
 def test_documents_without_a_word_to_hide(local, X, tmp_path):
-    corpus.write(tmp_path / "a", [sparse.csr_matrix(np.eye(1, X.shape[1]))])
+    corpus.write_corpus(tmp_path / "a", [sparse.csr_matrix(np.eye(1, X.shape[1]))])
     message = "X must contain documents of at least two words"
     refused(message, document_completion, local, [tmp_path / "a"], client=SerialEngine())
 

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from annealvi import Annealed, LocalVariational, Variational
+from annealvi.callbacks import ProgressBar
 from annealvi.deep import PoissonDEF, ProximityPenalty, SigmoidBeliefNetwork, VariationalAutoencoder
 from annealvi.exceptions import DivergenceError
 from annealvi.matrices import check_matrix
-from annealvi.progress import ProgressBar
 from tests import callbacks
 from tests.asserts import refused
 from tests.callbacks import stop_at

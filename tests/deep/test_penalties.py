@@ -343,7 +343,7 @@ def test_a_fit_is_continued_with_its_function(kind, tmp_path):
 @KINDS
 def test_clones_and_pickles(kind):
     fitted = model(kind, proximity=my_mean).fit(X)
-    assert fitted._training.penalty.statistic.name == "function my_mean"
+    assert fitted._trainer.penalty.statistic.name == "function my_mean"
     assert clone(fitted).proximity is my_mean
     copied = pickle.loads(pickle.dumps(fitted))
     assert copied.proximity is my_mean and copied.score(X) == fitted.score(X)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from annealvi.deep import PoissonDEF, ProximityPenalty
 from annealvi.deep.penalties import OF_UNITS
-from annealvi.deep.poisson import Counts, PoissonNetwork, _baseline, estimate
+from annealvi.deep.poisson import DocumentBatch, PoissonNetwork, _baseline, estimate
 from annealvi.deep.training import Noise
 from annealvi.metrics.held_out import split_tokens
 from tests.asserts import refused
@@ -127,7 +127,7 @@ def network():
 @pytest.fixture
 def counts():
     columns, values = torch.tensor([[1, 2, 3], [0, 0, 0]]), torch.tensor([[2.0, 1, 1], [1, 0, 0]])
-    return Counts(columns, values.double(), torch.tensor([0.5, 1.0]).double())
+    return DocumentBatch(columns, values.double(), torch.tensor([0.5, 1.0]).double())
 
 
 def exact_terms(net, log_rates, counts, most=30):
@@ -148,7 +148,7 @@ def test_the_gradient_is_unbiased(temperature, counts):
     log_q, log_prior, log_x = exact_terms(net, net.log_rates[:2], counts)
     objective = (log_q.exp() * (log_prior + log_x - temperature * log_q)).sum()
     exact = torch.autograd.grad(objective, [net.log_rates, net.weights])
-    repeat = Counts(*(part.repeat_interleave(4000, dim=0) for part in counts))
+    repeat = DocumentBatch(*(part.repeat_interleave(4000, dim=0) for part in counts))
     noise, estimates = Noise(2), []
     for _ in range(40):
         many = net.log_rates[:2].repeat_interleave(4000, dim=0)

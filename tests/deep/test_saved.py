@@ -6,7 +6,7 @@ import torch
 
 import annealvi
 from annealvi import storage
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.deep.energies import ENERGIES
 from tests.asserts import refused
 from tests.deep.fits import MODELS, X, answers, model

@@ -15,7 +15,7 @@ from torch import nn
 from annealvi.checks import checked, unchanged_on_error
 from annealvi.deep.estimator import DeepEstimator, Widths
 from annealvi.deep.penalties import ProximityPenalty
-from annealvi.deep.training import Noise, Outcome, SparseRows, Training, as_rows
+from annealvi.deep.training import Noise, Outcome, SparseRows, Trainer, as_rows
 from annealvi.exceptions import DivergenceError
 from tests.asserts import refused
 from tests.callbacks import stop_at
@@ -133,7 +133,7 @@ def test_a_diverging_fit_keeps_a_finite_average(X, tmp_path):
     model = Penalised()
     model.bad = 7
     refused("at step 8 of 60", model.fit, X, error=DivergenceError)
-    memory = model._training.penalty.memory
+    memory = model._trainer.penalty.memory
     assert bool(torch.isfinite(memory.sum).all())
     assert memory.weight == pytest.approx((1 - 0.9999**7) / (1 - 0.9999))
     model.save_state(tmp_path / "state.pt")
@@ -163,7 +163,7 @@ def test_an_interrupted_fit_is_kept(X):
 def test_every_row_is_taken_once_a_pass():
     options = dict(n_rows=10, batch_size=5)
     module = nn.Linear(1, 1)
-    training = Training(module, torch.optim.SGD(module.parameters()), Noise(0), **options)
+    training = Trainer(module, torch.optim.SGD(module.parameters()), Noise(0), **options)
     passes = [torch.cat([training._next_rows() for _ in range(2)]) for _ in range(3)]
     assert all(sorted(rows.tolist()) == list(range(10)) for rows in passes)
     assert not torch.equal(passes[0], passes[1])

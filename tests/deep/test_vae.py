@@ -202,7 +202,7 @@ def test_a_penalty_moves_the_encoder_alone(x, name):
         options = dict(proximity=penalty, max_iter=1, random_state=0)
         vae = VariationalAutoencoder(3, hidden=(7, 5), **options).fit(x)
         net = vae.network_
-        objective = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), vae._training.penalty)
+        objective = penalised(net, vae._bound(net, x, Noise(8)), Fixed(), vae._trainer.penalty)
         net.zero_grad(set_to_none=True)
         objective(torch.arange(9), 0).loss.backward()
         gradients.append({key: value.grad for key, value in net.named_parameters()})

@@ -34,12 +34,10 @@ from annealvi import (
 )
 from annealvi import corpus as corpora
 from annealvi import proximity as prox
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint, HeldOut, ProgressBar
 from annealvi.exceptions import DivergenceError
 from annealvi.files import read, write
-from annealvi.metrics import HeldOut
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.progress import ProgressBar
 from annealvi.scale.engines import SerialEngine
 from annealvi.schedules import Exponential, Linear
 from annealvi.topics import TopicVectorizer, choose_n_topics, describe
@@ -57,7 +55,7 @@ COVARIATES = {"x": np.arange(20.0), "g": ["a", "b"] * 10}
 POINT_MODELS = (TemperedFMM, TemperedGaussianMixture, prox.BernoulliFactorModel)
 DASK, DEEP = "annealvi.dask", "annealvi.deep"
 #: What the library makes or calls itself, with what it has checked; and a base class.
-EXEMPT = {"Ascent", "Bernoulli", "Choice", "Draws", "PowerGrid", "Temperature", "TopicSummary"}
+EXEMPT = {"Ascent", "Bernoulli", "Choice", "Temperature", "TopicSummary"}
 EXEMPT |= {"Effects", "Refits", "Scores", "Sheet"}
 NOT_FUZZED = {"annealvi.model", "annealvi.inference", "annealvi.deep.energies"}
 INNER = {
@@ -76,7 +74,7 @@ def all_targets(deep: bool = False) -> dict[str, Callable[[Trial], None]]:
     """All targets by name; with `deep` those of the models that need PyTorch instead."""
     targets: dict[str, Callable[[Trial], None]] = {}
     for module, name in reference():
-        needs_plotly = module in ("annealvi.plot.interactive", "annealvi.plot.report")
+        needs_plotly = module == "annealvi.plot.interactive"
         if module in NOT_FUZZED or name in EXEMPT or module.startswith(DEEP) != deep:
             continue
         if needs_plotly and find_spec("plotly") is None:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import annealvi
 from annealvi import Annealed, Fixed, TemperedLDA
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.files import read, write
 from annealvi.inference import runs
 from annealvi.models.lda import LDA

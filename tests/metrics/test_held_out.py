@@ -11,8 +11,9 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA, TopicModel
+from annealvi.callbacks import HeldOut
 from annealvi.datasets import make_topic_corpus
-from annealvi.metrics import HeldOut, document_completion, split_tokens
+from annealvi.metrics import document_completion, split_tokens
 from annealvi.metrics.held_out import usual_prior
 from tests.asserts import refused
 from tests.marks import cases

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from annealvi import Annealed, Fixed
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from tests.asserts import refused
 from tests.callbacks import stop_at
 from tests.marks import cases

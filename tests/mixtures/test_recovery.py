@@ -32,7 +32,7 @@ METHODS = {
 @cases(
     "shapes, seeds",
     pytest.param(BARS, FEW, id="bars"),
-    pytest.param(load_shapes(), SEEDS, id="shapes, 20 seeds", marks=pytest.mark.slow),
+    pytest.param(load_shapes().data, SEEDS, id="shapes, 20 seeds", marks=pytest.mark.slow),
     pytest.param(BARS, SEEDS, id="bars, 20 seeds", marks=pytest.mark.slow),
 )
 def test_tempering_finds_the_components_of_the_toy(shapes, seeds):

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 import annealvi.models.mmm as models_mmm
 from annealvi import Fixed, TemperedMultinomialMixture
 from annealvi.model import Batch, Tempering
-from annealvi.models.mmm import MMM, Counts, merged
+from annealvi.models.mmm import MMM, ComponentCounts, merged
 from tests.mixtures.fits import COUNTS, mmm
 
 
@@ -96,7 +96,9 @@ def test_a_step_may_be_damped():
 
 def test_merging_finds_the_same_components_in_all_fits():
     words, documents = np.array([[9.0, 1, 0, 0], [0, 0, 5, 5]]), np.array([3.0, 4.0])
-    found = merged([Counts(documents, words.T), Counts(documents[::-1], words[::-1].T)], 2)
+    found = merged(
+        [ComponentCounts(documents, words.T), ComponentCounts(documents[::-1], words[::-1].T)], 2
+    )
     order = np.argsort(found["documents"])
     assert_allclose(found["words"][order], words)
     assert_allclose(found["documents"][order], documents)

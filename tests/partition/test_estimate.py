@@ -16,7 +16,7 @@ from tests.partition.mixtures import B, known_mixture
 
 
 class UsersMixture(load_example("custom_model").PoissonMixture):
-    """The Poisson mixture of the examples, with the methods of annealvi.partition.Conjugate."""
+    """The Poisson mixture of the examples, with the methods that log_partition needs."""
 
     n_samples = 3
     # the example's own is at the current q
@@ -205,7 +205,7 @@ test_bad_input = refusals(
     (users_mixture(), dict(method="posterior"), "must be one that UsersMixture offers"),
     (FMM(2, 3, n_samples=5), dict(method="map"), "FMM offers: 'exact', 'posterior'. Got 'map'"),
     (LDAPrior(2, 3, [3]), dict(method="posterior"), "'exact', 'monte-carlo', 'jensen', 'map'"),
-    (Nothing(), {}, "offers: none, see annealvi.partition.Conjugate. Got 'auto'"),
+    (Nothing(), {}, "offers: none, see the notes of log_partition. Got 'auto'"),
     (users_mixture(), dict(n_jobs=0), "n_jobs == 0"),
     (FMM(2, 3), {}, "FMM must have at least one sample .* Got n_samples=0"),
 )

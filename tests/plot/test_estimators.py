@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from annealvi import TemperedLDA, plot
+from annealvi.callbacks import HeldOut
 from annealvi.datasets import make_topic_corpus
-from annealvi.metrics import HeldOut
 from annealvi.topics import choose_n_topics
 from tests.asserts import refused
 from tests.marks import cases

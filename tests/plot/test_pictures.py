@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from annealvi import plot
 from annealvi.metrics import topic_stability
 from annealvi.plot import pictures
 from tests.asserts import refused
@@ -62,13 +63,15 @@ def test_fits_of_other_words_have_no_matches(summary):
 
     refused("same vocabulary, in the same order", pictures.matches, summary, Other())
     Other.topics = np.eye(1)
-    refused("at least two topics", pictures.tree, Other())
+    refused("at least two topics", plot.plot_topic_dendrogram, Other())
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "summary", np.eye(3), dict])
 def test_what_is_no_summary(wrong):
     refused("'summary' must be a TopicSummary", pictures.bars, wrong, None, 3, 0.5, error=TypeError)
-    refused("'b' must be a TopicSummary", pictures.check_summary, wrong, "b", error=TypeError)
+    refused(
+        "'second' must be a TopicSummary", pictures.check_summary, wrong, "second", error=TypeError
+    )
 
 
 def test_names_are_cut_to_one_line():

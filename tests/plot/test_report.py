@@ -173,7 +173,7 @@ def test_documents(summary, held):
             assert document["title"] == row["title"] and document["text"] == row["text"]
             shares = dict(document["topics"])
             assert_allclose(shares[topic], row["share"], atol=1e-5)
-            assert min(shares.values()) >= module.LEAST_SHARE
+            assert min(shares.values()) >= module.SMALLEST_SHARE
 
 
 @pytest.mark.parametrize("titles", [None, ["same"] * 59 + ["another"]])

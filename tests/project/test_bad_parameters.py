@@ -17,9 +17,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.utils import _param_validation as validation
 
 from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, TemperedMultinomialMixture
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint, HeldOut
 from annealvi.datasets import make_shape_mixture, make_topic_corpus
-from annealvi.metrics import HeldOut, document_completion
+from annealvi.metrics import document_completion
 from annealvi.partition import LogPartition, even_grid, exponential_grid, log_partition
 from annealvi.proximity import BernoulliFactorModel, MovingAverage, ProximityAscent
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational

@@ -16,10 +16,10 @@ from packaging.requirements import Requirement
 import annealvi
 from annealvi import plot
 from annealvi._optional import import_optional
+from annealvi.callbacks import ProgressBar
 from annealvi.corpus import to_gensim
 from annealvi.plot.interactive import plot_topic_map
 from annealvi.plot.report import write_report
-from annealvi.progress import ProgressBar
 from annealvi.topics import describe
 from annealvi.topics.vectorizer import TopicVectorizer, with_stop_words
 from bench import CHECKOUT

@@ -20,8 +20,9 @@ import pytest
 from sklearn.base import clone
 
 from annealvi import TemperedLDA, TemperedMultinomialMixture
+from annealvi.callbacks import HeldOut
 from annealvi.corpus import to_gensim
-from annealvi.metrics import HeldOut, document_completion, split_tokens, topic_coherence
+from annealvi.metrics import document_completion, split_tokens, topic_coherence
 from annealvi.models.lda_prior import LDAPrior
 from annealvi.partition import log_partition
 from annealvi.topics import TopicModel, choose_n_topics, describe

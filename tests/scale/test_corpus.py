@@ -32,7 +32,7 @@ def X():
 def paths(X, tmp_path):
     ends = np.concatenate([[0], np.cumsum(LENGTHS)])
     for i in range(3):
-        corpus.write(tmp_path / str(i), [X[ends[i] : ends[i + 1]]], dtype="float64")
+        corpus.write_corpus(tmp_path / str(i), [X[ends[i] : ends[i + 1]]], dtype="float64")
     return [str(tmp_path / str(i)) for i in range(3)]
 
 
@@ -147,7 +147,7 @@ def test_results_that_went_with_their_worker_are_made_again(paths):
 
 def test_partitions_that_do_not_go_together(X, paths, tmp_path):
     refused("'X' parameter must be at least one partition", Partitions, SerialEngine(), [])
-    corpus.write(tmp_path / "wide", [sparse.csr_matrix(np.ones((2, 41)))])
+    corpus.write_corpus(tmp_path / "wide", [sparse.csr_matrix(np.ones((2, 41)))])
     message = r"Partition 0 has 40, and partition 3 has 41"
     refused(message, Partitions, SerialEngine(), [*paths, tmp_path / "wide"])
 

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
+import annealvi
 from annealvi import TemperedLDA, TopicModel
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
@@ -176,8 +177,8 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     again = TopicModel(5, random_state=0).fit(texts)
     assert_array_equal(again.components_, model.components_)
     assert not hasattr(again, "choice_")
-    model.save(tmp_path / "model")
-    loaded = TopicModel.load(tmp_path / "model")
+    annealvi.save(model, tmp_path / "model")
+    loaded = annealvi.load(tmp_path / "model")
     assert_array_equal(loaded.components_, model.components_)
     assert repr(loaded.choice_) == repr(model.choice_)
     pd.testing.assert_frame_equal(loaded.choice_.table, model.choice_.table)

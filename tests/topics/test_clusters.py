@@ -10,6 +10,7 @@ from sklearn.decomposition import NMF
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import normalized_mutual_info_score as nmi
 
+import annealvi
 from annealvi import TemperedMultinomialMixture, TopicModel
 from annealvi.storage import load
 from annealvi.topics import describe, drop_topics, merge_topics
@@ -50,7 +51,7 @@ def test_classes_are_those_of_a_mixture_that_starts_from_the_topics(model):
 
 def test_without_a_mixture_the_topics_predict(model):
     X = model.counts(TEXTS)
-    without = TopicModel(3, random_state=0, clusters=False).fit(TEXTS)
+    without = TopicModel(3, random_state=0, single_topic=False).fit(TEXTS)
     assert_array_equal(without.components_, model.components_)
     stream = copy.copy(model)
     assert stream.mixture_ is model.mixture_
@@ -59,15 +60,15 @@ def test_without_a_mixture_the_topics_predict(model):
         assert not hasattr(other, "mixture_")
         assert_array_equal(other.predict(TEXTS), other.lda_.predict(X))
     assert hasattr(model, "mixture_")
-    assert not hasattr(copy.copy(model).set_params(clusters=False).fit(TEXTS), "mixture_")
+    assert not hasattr(copy.copy(model).set_params(single_topic=False).fit(TEXTS), "mixture_")
 
 
 def test_classes_in_a_file(model, tmp_path):
-    model.save(tmp_path / "a")
+    annealvi.save(model, tmp_path / "a")
     again = load(tmp_path / "a")
     assert_array_equal(again.mixture_.components_, model.mixture_.components_)
     assert_array_equal(again.predict(TEXTS), model.predict(TEXTS))
-    TopicModel(3, random_state=0, clusters=False).fit(TEXTS).save(tmp_path / "b")
+    annealvi.save(TopicModel(3, random_state=0, single_topic=False).fit(TEXTS), tmp_path / "b")
     assert not hasattr(load(tmp_path / "b"), "mixture_")
     tree = model.state_dict()
     tree["mixture"] = TopicModel(2, random_state=0).fit(TEXTS).state_dict()["mixture"]

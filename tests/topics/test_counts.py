@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import annealvi
 from annealvi import TemperedLDA, TopicModel
-from annealvi.checkpoint import Checkpoint
+from annealvi.callbacks import Checkpoint
 from annealvi.exceptions import BadParameter
 from annealvi.topics import TopicVectorizer, describe, merge_topics, reduce_topics, refine_topics
 from annealvi.topics.refits import refit
@@ -61,7 +61,7 @@ def test_seeds_and_a_number_that_is_chosen():
 def test_all_given_words_are_counted_in_texts(tmp_path):
     counts = [[2, 1, 0], [0, 1, 2], [1, 0, 1]]
     model = TopicModel(1, random_state=0).fit_counts(counts, ["the", "moon", "US"])
-    model.save(tmp_path / "m")
+    annealvi.save(model, tmp_path / "m")
     for found in (model, annealvi.load(tmp_path / "m")):
         assert found.counts(["The moon of the US", "us"]).toarray().tolist() == [[1, 1, 1], [0] * 3]
     model.fit_counts(counts, ["the", "moon", "us"])
@@ -72,7 +72,7 @@ def test_all_given_words_are_counted_in_texts(tmp_path):
 
 
 def test_a_file_an_edit_and_a_summary(tmp_path):
-    COUNTED.save(tmp_path / "m")
+    annealvi.save(COUNTED, tmp_path / "m")
     loaded = annealvi.load(tmp_path / "m")
     assert_array_equal(loaded.transform(TEXTS), COUNTED.transform(TEXTS))
     assert_array_equal(loaded.predict(TEXTS), COUNTED.predict(TEXTS))

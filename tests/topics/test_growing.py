@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
+import annealvi
 from annealvi import TemperedLDA, TopicModel, Variational
 from annealvi.partition import LogPartition
 from annealvi.topics import TopicVectorizer, growing
@@ -188,8 +189,8 @@ def test_killed_between_two_calls_it_goes_on(given, tmp_path, monkeypatch):
     blocks, path = blocks_of(), tmp_path / "a"
     blocks[3] += ["hapax legomenon", "others once"]
     model = make(TopicVectorizer(clean=True), **given).partial_fit(blocks[:2])
-    model.save(path)
-    others = [TopicModel.load(path), copy.copy(model), copy.deepcopy(model)]
+    annealvi.save(model, path)
+    others = [annealvi.load(path), copy.copy(model), copy.deepcopy(model)]
     others.append(pickle.loads(pickle.dumps(model)))
     model.partial_fit(blocks[2:])
     for other in others:

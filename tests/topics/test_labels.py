@@ -36,7 +36,7 @@ def test_a_summary_names_the_topics_of_its_model(model, tmp_path):
     summary = model.describe(TEXTS)
     summary.labels[2] = "rest"
     summary.labels = {"sea": "ocean"}
-    model.save(tmp_path / "m")
+    annealvi.save(model, tmp_path / "m")
     names = ["ocean", "food", "rest", "the sky"]
     for one in (model, annealvi.load(tmp_path / "m")):
         assert describe(one, TEXTS).labels == names and one.seed_topics_ == {"sea": 0}

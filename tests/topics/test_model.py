@@ -1,6 +1,7 @@
 """TopicModel: it is a vectorizer and a TemperedLDA, under scikit-learn's conventions."""
 
 import copy
+import inspect
 import re
 import sys
 import warnings
@@ -18,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 
 import annealvi
 from annealvi import Annealed, TemperedLDA, TopicModel
-from annealvi.checkpoint import Checkpoint
-from annealvi.topics import TopicVectorizer
+from annealvi.callbacks import Checkpoint
+from annealvi.topics import TopicVectorizer, describe
 from tests.asserts import refusals, refused
 from tests.callbacks import stop_at
 from tests.marks import cases
@@ -58,9 +59,20 @@ def test_it_is_a_vectorizer_and_a_tempered_lda(model):
     assert_array_equal(model.transform(TEXTS), lda.transform(X))
     assert_array_equal(model.counts(NEW).toarray(), vectorizer.transform(NEW).toarray())
     assert model.score(TEXTS) == lda.score(X)
-    shares = TopicModel(3, random_state=0).fit_transform(texts=iter(TEXTS))
-    assert_array_equal(shares, model.transform(texts=TEXTS))
+    shares = TopicModel(3, random_state=0).fit_transform(documents=iter(TEXTS))
+    assert_array_equal(shares, model.transform(documents=TEXTS))
     assert type(model.lda_) is TemperedLDA and type(model.vectorizer_) is TopicVectorizer
+
+
+def test_methods_have_the_parameters_of_what_they_call(model):
+    X = model.counts(NEW)
+    options = dict(normalize=False, temperature=2.0)
+    assert_array_equal(model.transform(NEW, **options), model.lda_.transform(X, **options))
+    assert_array_equal(make().fit_predict(TEXTS), model.predict(TEXTS))
+    single = make(single_topic=False)
+    assert_array_equal(single.fit_predict(TEXTS), single.lda_.predict(model.counts(TEXTS)))
+    both = [list(inspect.signature(f).parameters) for f in (describe, model.describe)]
+    assert [name for name in both[0] if name not in ("model", "feature_names")] == both[1]
 
 
 def test_parameters_of_the_parts():
@@ -139,7 +151,7 @@ def test_a_stream_of_blocks():
 
 def test_a_bad_block_leaves_what_was_learned():
     stream = make()
-    message = r"'texts\[1\]\[0\]' .*TopicModel.partial_fit must be a str"
+    message = r"'documents\[1\]\[0\]' .*TopicModel.partial_fit must be a str"
     refused(message, stream.partial_fit, [TEXTS[:30], [None]], error=TypeError)
     assert_array_equal(stream.components_, make().partial_fit(TEXTS[:30]).components_)
     refused(r"at least 2 documents. Got 1", make().partial_fit, ["a star"])
@@ -165,9 +177,13 @@ def test_parameters(parameters, error, message, method):
 
 @cases(
     "texts, error, message",
-    ([], ValueError, "'texts' parameter of TopicModel.{0} must be at least {1} document"),
-    ("a text", TypeError, "'texts' parameter of TopicModel.{0} must be a list, .* Put a single"),
-    (["a", None], TypeError, r"'texts\[1\]' .*TopicModel.{0} must be a str. Got None"),
+    ([], ValueError, "'documents' parameter of TopicModel.{0} must be at least {1} document"),
+    (
+        "a text",
+        TypeError,
+        "'documents' parameter of TopicModel.{0} must be a list, .* Put a single",
+    ),
+    (["a", None], TypeError, r"'documents\[1\]' .*TopicModel.{0} must be a str. Got None"),
     (np.ones((3, 24)), TypeError, "{0} must be a list.* Pass word counts to TemperedLDA"),
 )
 def test_texts(texts, error, message, model):
@@ -289,8 +305,8 @@ def same(loaded, model):
 @pytest.mark.filterwarnings("ignore:7 of the 60 texts")
 def test_a_file_holds_the_words_too(parameters, tmp_path):
     model, path = make(**parameters).fit(TEXTS), tmp_path / "topics.safetensors"
-    model.save(path)
-    loaded = TopicModel.load(path)
+    annealvi.save(model, path)
+    loaded = annealvi.load(path)
     same(loaded, model)
     annealvi.save(loaded, path)  # in the place of the file that is mapped
     same(annealvi.load(path), model)
@@ -298,8 +314,8 @@ def test_a_file_holds_the_words_too(parameters, tmp_path):
 
 def test_a_stream_in_a_file(tmp_path):
     model = make(lda=TemperedLDA(total_samples=60)).partial_fit(TEXTS[:30])
-    model.save(tmp_path / "a")
-    same(TopicModel.load(tmp_path / "a"), model)
+    annealvi.save(model, tmp_path / "a")
+    same(annealvi.load(tmp_path / "a"), model)
 
 
 def split(text):
@@ -309,24 +325,21 @@ def split(text):
 def test_functions_are_given_again(tmp_path):
     vectorizer, path = CountVectorizer(tokenizer=split, token_pattern=None), tmp_path / "a"
     model = make(vectorizer=vectorizer, stop_words=None).fit(TEXTS)
-    model.save(path)
+    annealvi.save(model, path)
     refused(
         r"The file does not contain the parameter 'vectorizer', .*load.path, vector",
-        TopicModel.load,
+        annealvi.load,
         path,
     )
-    same(TopicModel.load(path, vectorizer=vectorizer), model)
+    same(annealvi.load(path, vectorizer=vectorizer), model)
 
 
-def test_files_of_other_estimators(model, tmp_path):
-    path = tmp_path / "a"
-    annealvi.save(model.lda_, path)
-    refused(r"contains a TemperedLDA, not a TopicModel. Read this", TopicModel.load, path)
+def test_files_of_other_estimators(tmp_path):
     for vectorizer in (TfidfVectorizer(), type("Own", (CountVectorizer,), {})()):
         other = make(vectorizer=vectorizer).fit(TEXTS)
         with pytest.raises(TypeError, match=r"'vectorizer.* parameter.* cannot be w"):
-            other.save(tmp_path / "b")
-    refused("not fitted", make().save, tmp_path / "b", error=NotFittedError)
+            annealvi.save(other, tmp_path / "b")
+    refused("not fitted", annealvi.save, make(), tmp_path / "b", error=NotFittedError)
     assert not (tmp_path / "b").exists()
 
 
@@ -337,8 +350,8 @@ def test_from_parts(model, tmp_path):
     assert_array_equal(made.components_, model.components_)
     assert made.vocabulary_note_ == model.vocabulary_note_
     assert made.n_topics == 3 and made.lda is not lda and made.vectorizer is not vectorizer
-    made.save(tmp_path / "m")
-    loaded = TopicModel.load(tmp_path / "m")
+    annealvi.save(made, tmp_path / "m")
+    loaded = annealvi.load(tmp_path / "m")
     assert_array_equal(loaded.transform(TEXTS), model.transform(TEXTS))
     # the parameters fit it again
     assert_array_equal(made.fit(TEXTS).components_, model.components_)
@@ -367,9 +380,9 @@ def test_a_file_holds_stop_words_of_a_language_and_what_was_cleaned(tmp_path, mo
     pytest.importorskip("stop_words")
     texts = [*TEXTS, "http://a.b nicht", TEXTS[0]]
     model = make(stop_words="german", vectorizer=TopicVectorizer(clean=True)).fit(texts)
-    model.save(tmp_path / "model")
+    annealvi.save(model, tmp_path / "model")
     monkeypatch.setitem(sys.modules, "stop_words", None)
-    loaded = TopicModel.load(tmp_path / "model")
+    loaded = annealvi.load(tmp_path / "model")
     assert loaded.stop_words == "german" and "nicht" in loaded.vectorizer_.stop_words
     note = loaded.vocabulary_note_
     assert " clean: links (1) were removed. 1 document repeats an earlier document exactly." in note

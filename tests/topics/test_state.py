@@ -93,5 +93,5 @@ def test_a_vectorizer_that_opens_files_is_not_written(tmp_path):
     with pytest.raises(
         TypeError, match=r"A model whose vectorizer has input='filename' cannot be saved"
     ):
-        model.fit(names).save(tmp_path / "model")
+        storage.save(model.fit(names), tmp_path / "model")
     assert not (tmp_path / "model").exists()

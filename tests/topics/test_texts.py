@@ -37,8 +37,8 @@ def test_what_is_taken(texts):
 
 
 test_what_is_refused = refusals(
-    lambda texts: check_texts(texts, least=2),
-    ("texts.csv", "'texts'.* must be a list, .* Got .*str.* in a list. If this is the path of"),
+    lambda texts: check_texts(texts, min_documents=2),
+    ("texts.csv", "'documents'.* must be a list, .* Got .*str.* in a list. If this is the path of"),
     (b"a text", "Got .*bytes.* Put"),
     (Path("texts.csv"), r"must be a list.*Path.*Read the file first\."),
     *((None, "Got .*NoneType"), (3, "Got .*int"), ({"a": "b"}, "Got .*dict")),
@@ -46,12 +46,12 @@ test_what_is_refused = refusals(
     (pd.DataFrame({"text": TEXTS}), r"DataFrame.* Choose one of its columns, \['text'\]"),
     (Frame([], columns=["a"]), r"Choose one of its columns, \['a'\]"),
     *((wrong, "counts to TemperedLDA") for wrong in (np.ones((2, 3)), np.array("a"), SPARSE)),
-    (["a", None], r"'texts\[1\]'.* must be a str. Got None .* Remove the document"),
+    (["a", None], r"'documents\[1\]'.* must be a str. Got None .* Remove the document"),
     (["a", float("nan")], "Got nan .* Remove"),
     (["a", pd.NA], r"Got <NA> instead. Remove the document, or replace it by ''"),
-    (["a", b"b"], r"'texts\[1\]'.* Got .*bytes.* Decode bytes, for example by text.dec"),
-    (["a", ["b", 1]], r"texts\[1\]\[1\].* must be a str. Got .*int"),
-    ([1.0, 2.0], r"texts\[0\].* must be a str. Got .*float"),
+    (["a", b"b"], r"'documents\[1\]'.* Got .*bytes.* Decode bytes, for example by text.dec"),
+    (["a", ["b", 1]], r"documents\[1\]\[1\].* must be a str. Got .*int"),
+    ([1.0, 2.0], r"documents\[0\].* must be a str. Got .*float"),
     *(([], "at least 2 documents. Got 0"), (iter(["a"]), "at least 2 documents. Got 1")),
 )
 
@@ -80,12 +80,12 @@ def test_blocks_are_read_one_by_one():
 
 test_blocks_that_are_refused = refusals(
     lambda texts: list(blocks_of(texts)),
-    ([], "'texts' .* must be at least 1 document"),
-    ([TEXTS, []], r"'texts\[1\]' .* must be at least 1 document. Got 0"),
-    ([TEXTS, "a text"], r"'texts\[1\]' .* must be a list.* Got .*str"),
-    ([TEXTS, ["a", None]], r"'texts\[1\]\[1\]' .* must be a str. Got None"),
-    ([None, "a"], r"'texts\[0\]' .* must be a str. Got None"),
-    ([b"a"], r"'texts\[0\]' .* must be a str. Got .*bytes"),
+    ([], "'documents' .* must be at least 1 document"),
+    ([TEXTS, []], r"'documents\[1\]' .* must be at least 1 document. Got 0"),
+    ([TEXTS, "a text"], r"'documents\[1\]' .* must be a list.* Got .*str"),
+    ([TEXTS, ["a", None]], r"'documents\[1\]\[1\]' .* must be a str. Got None"),
+    ([None, "a"], r"'documents\[0\]' .* must be a str. Got None"),
+    ([b"a"], r"'documents\[0\]' .* must be a str. Got .*bytes"),
     (np.ones((2, 3)), "ounts to TemperedLDA"),
 )
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import cosine_similarity
 
+import annealvi
 from annealvi import TemperedLDA, TopicModel, load
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
@@ -120,7 +121,7 @@ def test_auto_fills_stability_and_a_file_keeps_it(tmp_path):
     assert model.topic_similarity_.shape == (2, K) and model.choice_.topics is None
     assert_allclose(describe(model, texts).trust.stability, np.median(model.topic_similarity_, 0))
     assert (model.topic_similarity_.min(axis=0) > 0.9).sum() >= 3  # the planted themes
-    model.save(tmp_path / "m.safetensors")
+    annealvi.save(model, tmp_path / "m.safetensors")
     again = load(tmp_path / "m.safetensors")
     assert_array_equal(again.topic_similarity_, model.topic_similarity_)
     assert not hasattr(drop_topics(model, [0]), "topic_similarity_")  # of other topics

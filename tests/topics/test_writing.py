@@ -131,8 +131,8 @@ def test_functions_that_cannot_be_copied(kind, what, tmp_path):
     vectorizer = kind(**given, **({} if what == "analyzer" else {"token_pattern": None}))
     texts = ["星星行星月亮", "面包黄油牛奶"] * 6
     model = TopicModel(2, vectorizer=vectorizer, random_state=0).fit(texts)
-    model.save(tmp_path / "model")
-    again = TopicModel.load(tmp_path / "model", vectorizer=vectorizer)
+    annealvi.save(model, tmp_path / "model")
+    again = annealvi.load(tmp_path / "model", vectorizer=vectorizer)
     assert_array_equal(again.transform(texts), model.transform(texts))
     assert "星星" in model.feature_names_
 
@@ -161,7 +161,7 @@ def test_lists_of_words_are_texts():
     of_text = model.transform(["star planet new york"])
     assert model.transform(TOKENS[:1]) == pytest.approx(of_text, abs=0.2)
     assert choose_n_topics(TOKENS, [2, 3], random_state=0).recommended in (2, 3)
-    message = r"'texts\[1\]\[1\]' .* must be a str. Got .*int"
+    message = r"'documents\[1\]\[1\]' .* must be a str. Got .*int"
     refused(message, model.fit, [["a"], ["b", 1]], error=TypeError)
 
 
@@ -223,7 +223,7 @@ def test_stop_words_of_the_texts_are_shown():
 
 
 def test_a_loaded_model_keeps_its_pattern(tmp_path):
-    TopicModel(2, random_state=0).fit(TOKENS).save(tmp_path / "model")
+    annealvi.save(TopicModel(2, random_state=0).fit(TOKENS), tmp_path / "model")
     pattern = annealvi.load(tmp_path / "model").vectorizer_.token_pattern
     assert pattern != "auto"
     with warnings.catch_warnings():

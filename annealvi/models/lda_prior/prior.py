@@ -52,14 +52,18 @@ from annealvi.partition.estimate import Draws, PowerGrid, log_mean_exp
 from annealvi.partition.result import OutOfReach, check_log_c_at_1
 
 #: The largest numbers of terms that are summed, and of powers that are computed.
-MOST_TERMS, MOST_POWERS = 2e7, 2.5e8
+MOST_TERMS = 2e7
+MOST_POWERS = 2.5e8
 #: Step sizes of the quadrature.  It ends when the relative change from one step size to the next is
 #: below CHANGE.  The remaining error is at least 5 times smaller than this change.
-STEPS, CHANGE = (0.8, 0.6, 0.48, 0.4, 0.34, 0.29), 8e-9
+STEPS = (0.8, 0.6, 0.48, 0.4, 0.34, 0.29)
+CHANGE = 8e-9
 #: Prior probability that may be left out, divided by the largest value of the integrand.
-LEFT_OUT, LEAST_LEFT_OUT = 1e-11, 1e-19
+LEFT_OUT = 1e-11
+LEAST_LEFT_OUT = 1e-19
 #: Most nodes of a simplex; and how many powers are computed together, so that they stay in cache.
-MOST_NODES, CHUNK = 1 << 20, 1 << 16
+MOST_NODES = 1 << 20
+CHUNK = 1 << 16
 
 
 class Problem(NamedTuple):
@@ -80,7 +84,8 @@ class Problem(NamedTuple):
 @np.errstate(over="ignore", invalid="ignore")  # priors near the largest float may overflow
 def explicit(problem: Problem) -> NDArray[np.float64]:
     """Compute log C of the explicit form."""
-    b, K = problem.inverse, len(problem.alpha)
+    b = problem.inverse
+    K = len(problem.alpha)
     N = int(problem.lengths @ problem.copies)
     rows = 1 if np.all(problem.eta == problem.eta[0]) else K
     # logarithms are used because these numbers may be too large for doubles
@@ -99,14 +104,14 @@ def explicit(problem: Problem) -> NDArray[np.float64]:
     sums[(0,) * (K - 1)] = 0.0
     A = problem.alpha.sum()
     for length, copies in zip(problem.lengths, problem.copies, strict=True):
-        parts = np.array(list(_splits(int(length), K)))
-        log_parts = _log_moments(parts, problem.alpha, b)
-        log_parts += special.lgamma(length + 1) - log_rising(A, b * length)
+        splits = np.array(list(_splits(int(length), K)))
+        log_splits_b = _log_moments(splits, problem.alpha, b)
+        log_splits_b += special.lgamma(length + 1) - log_rising(A, b * length)
         for _ in range(copies):
             longer = np.full_like(sums, -np.inf)
-            for part, log_part in zip(parts[:, :-1], log_parts, strict=True):
-                to = longer[tuple(slice(n, None) for n in part)]
-                np.logaddexp(to, sums[tuple(slice(N + 1 - n) for n in part)] + log_part, out=to)
+            for split, log_split in zip(splits[:, :-1], log_splits_b, strict=True):
+                to = longer[tuple(slice(n, None) for n in split)]
+                np.logaddexp(to, sums[tuple(slice(N + 1 - n) for n in split)] + log_split, out=to)
             sums = longer
     counts = np.indices((N + 1,) * (K - 1)).reshape(K - 1, (N + 1) ** (K - 1))
     last = N - counts.sum(axis=0)
@@ -123,10 +128,10 @@ def _log_choose(n: NDArray, k: float) -> NDArray[np.float64]:
     return special.lgamma(n + 1) - special.lgamma(k + 1) - special.lgamma(n - k + 1)
 
 
-def _splits(n: int, parts: int):
-    """Yield all ways to write n as an ordered sum of `parts` numbers >= 0."""
-    for bars in itertools.combinations(range(n + parts - 1), parts - 1):
-        edges = (-1, *bars, n + parts - 1)
+def _splits(n: int, n_topics: int):
+    """Yield all ways to write n as an ordered sum of `n_topics` numbers >= 0."""
+    for bars in itertools.combinations(range(n + n_topics - 1), n_topics - 1):
+        edges = (-1, *bars, n + n_topics - 1)
         yield [right - left - 1 for left, right in itertools.pairwise(edges)]
 
 
@@ -139,18 +144,20 @@ def _log_moments(
 
 
 def _log_topic_moments(
-    problem: Problem, eta: NDArray[np.float64], most: int
+    problem: Problem, eta: NDArray[np.float64], n_words: int
 ) -> NDArray[np.float64]:
-    """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., most, from a product of power series."""
-    b, n = problem.inverse, np.arange(most + 1)
+    """Compute log E[(sum_v beta_v^b)^n] for n = 0, ..., n_words, from a product of power series."""
+    b = problem.inverse
+    n = np.arange(n_words + 1)
     series = [_log_moments(n[:, None], np.atleast_1d(value), b) for value in eta]
     if len(eta) == 1:
         product = _log_power(series[0], problem.n_features)
         total = eta[0] * problem.n_features
     else:
-        product, total = series[0], eta.sum()
-        for other in series[1:]:
-            product = _log_product(product, other)
+        product = series[0]
+        total = eta.sum()
+        for factor in series[1:]:
+            product = _log_product(product, factor)
     outside = special.lgamma(n + 1)[:, None] - log_rising(total, b * n[:, None])
     return product + outside
 
@@ -180,18 +187,21 @@ def _log_power(series: NDArray[np.float64], power: int) -> NDArray[np.float64]:
 
 def collapsed(problem: Problem) -> NDArray[np.float64]:
     """Compute log C of the collapsed form."""
-    V, N = problem.n_features, int(problem.lengths @ problem.copies)
+    V = problem.n_features
+    N = int(problem.lengths @ problem.copies)
     eta = np.broadcast_to(problem.eta, (len(problem.alpha), V))
     # S^N can be as large as V^((1 - b) N), and C >= 1 may be much smaller
     log_most = N * (1 - problem.inverse.min()) * math.log(V)
     left_out = LEFT_OUT * math.exp(-min(log_most, 700.0))
-    before, change = None, math.inf
+    before = None
+    change = math.inf
     for step in STEPS if left_out >= LEAST_LEFT_OUT else ():
         theta = _simplex(problem.alpha, step, left_out)
         topics = _topics(eta, step, left_out)
         if theta is None or topics is None:
             break
-        if len(theta[1]) * float(len(topics[1])) * V * len(problem.inverse) > MOST_POWERS:
+        n_nodes = float(len(theta.weights)) * len(topics.weights)
+        if n_nodes * V * len(problem.inverse) > MOST_POWERS:
             break
         values = _integral(problem, theta, topics)
         if before is not None:
@@ -206,17 +216,20 @@ def collapsed(problem: Problem) -> NDArray[np.float64]:
     )
 
 
-Nodes = tuple[NDArray[np.float64], NDArray[np.float64]]
+class Quadrature(NamedTuple):
+    """The nodes of a quadrature rule, and their weights, which sum to 1."""
+
+    nodes: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
 
-def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float64]:
+def _integral(problem: Problem, theta: Quadrature, topics: Quadrature) -> NDArray[np.float64]:
     """The logarithm of the integral over topics, of the product of integrals of documents."""
-    shares, weights = theta
-    chunk = max(1, CHUNK // (len(weights) * problem.n_features))
+    shares = theta.nodes
+    chunk = max(1, CHUNK // (len(shares) * problem.n_features))
     total = np.zeros(len(problem.inverse))
-    for first in range(0, len(topics[1]), chunk):
-        part = slice(first, first + chunk)
-        nodes = topics[0][part]
+    for first in range(0, len(topics.weights), chunk):
+        nodes = topics.nodes[first : first + chunk]
         mixed = gemm.product(np.broadcast_to(shares, (len(nodes), *shares.shape)), nodes)
         logs = special.log(mixed)
         for m, b in enumerate(problem.inverse):
@@ -224,34 +237,40 @@ def _integral(problem: Problem, theta: Nodes, topics: Nodes) -> NDArray[np.float
             documents = np.ones(len(sums))
             for length, copies in zip(problem.lengths, problem.copies, strict=True):
                 powers = special.power(sums, int(length))
-                documents *= special.power(np.sum(powers * weights, axis=1), int(copies))
-            total[m] += np.sum(topics[1][part] * documents)
+                documents *= special.power(np.sum(powers * theta.weights, axis=1), int(copies))
+            total[m] += np.sum(topics.weights[first : first + chunk] * documents)
     return special.log(total)
 
 
 def _beta_rule(a: float, c: float, step: float) -> tuple[NDArray, NDArray, NDArray]:
     """Nodes for Beta(a, c): log x, log(1 - x), and weights that sum to 1."""
     u = step * np.arange(-math.ceil(11 / step), math.ceil(11 / step) + 1)
-    up, down = special.exp(0.7 * u), special.exp(-0.7 * u)
+    up = special.exp(0.7 * u)
+    down = special.exp(-0.7 * u)
     s = up - down
-    log_x, log_y = -np.logaddexp(0, -s), -np.logaddexp(0, s)
+    log_x = -np.logaddexp(0, -s)
+    log_y = -np.logaddexp(0, s)
     log_weight = a * log_x + c * log_y + special.log(up + down)
     weight = special.exp(log_weight - log_weight.max())
     keep = weight > 0
     return log_x[keep], log_y[keep], weight[keep] / weight.sum()
 
 
-def _pruned(nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float) -> Nodes:
+def _pruned(
+    nodes: NDArray[np.float64], weights: NDArray[np.float64], left_out: float
+) -> Quadrature:
     """Leave out the nodes with the least weights, whose sum is at most `left_out`."""
     order = np.argsort(weights, kind="stable")
     first = int(np.searchsorted(np.cumsum(weights[order]), left_out))
     keep = np.sort(order[first:])
-    return nodes[keep], weights[keep] / weights[keep].sum()
+    return Quadrature(nodes[keep], weights[keep] / weights[keep].sum())
 
 
-def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
+def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Quadrature | None:
     """Nodes for a Dirichlet distribution, of shape (nodes, n), and their weights."""
-    logs, rest, weights = np.zeros((1, 0)), np.zeros(1), np.ones(1)
+    logs = np.zeros((1, 0))
+    rest = np.zeros(1)
+    weights = np.ones(1)
     for i in range(len(prior) - 1):
         log_x, log_y, weight = _beta_rule(prior[i], prior[i + 1 :].sum(), step)
         if len(weights) * len(weight) > MOST_NODES:
@@ -259,23 +278,26 @@ def _simplex(prior: NDArray[np.float64], step: float, left_out: float) -> Nodes 
         stick = np.add.outer(rest, log_x).reshape(-1, 1)
         logs = np.hstack([np.repeat(logs, len(log_x), axis=0), stick])
         rest = np.add.outer(rest, log_y).ravel()
-        nodes, products = np.hstack([logs, rest[:, None]]), np.outer(weights, weight).ravel()
+        nodes = np.hstack([logs, rest[:, None]])
+        products = np.outer(weights, weight).ravel()
         nodes, weights = _pruned(nodes, products, left_out)
-        logs, rest = nodes[:, :-1], nodes[:, -1]
-    return special.exp(np.hstack([logs, rest[:, None]])), weights
+        logs = nodes[:, :-1]
+        rest = nodes[:, -1]
+    return Quadrature(special.exp(np.hstack([logs, rest[:, None]])), weights)
 
 
-def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Nodes | None:
+def _topics(eta: NDArray[np.float64], step: float, left_out: float) -> Quadrature | None:
     """Nodes for all topics together, of shape (nodes, K, V), and their weights."""
-    nodes, weights = np.zeros((1, 0, eta.shape[1])), np.ones(1)
+    nodes = np.zeros((1, 0, eta.shape[1]))
+    weights = np.ones(1)
     for row in eta:
         simplex = _simplex(row, step, left_out)
-        if simplex is None or len(weights) * len(simplex[1]) > 4 * MOST_NODES:
+        if simplex is None or len(weights) * len(simplex.weights) > 4 * MOST_NODES:
             return None
-        own = np.tile(simplex[0], (len(weights), 1))[:, None]
-        nodes = np.concatenate([np.repeat(nodes, len(simplex[1]), axis=0), own], axis=1)
-        nodes, weights = _pruned(nodes, np.outer(weights, simplex[1]).ravel(), left_out)
-    return nodes, weights
+        topic = np.tile(simplex.nodes, (len(weights), 1))[:, None]
+        nodes = np.concatenate([np.repeat(nodes, len(simplex.weights), axis=0), topic], axis=1)
+        nodes, weights = _pruned(nodes, np.outer(weights, simplex.weights).ravel(), left_out)
+    return Quadrature(nodes, weights)
 
 
 METHODS = {"explicit": explicit, "collapsed": collapsed}
@@ -284,7 +306,9 @@ METHODS = {"explicit": explicit, "collapsed": collapsed}
 #: Limits for each draw of beta, if documents form more than one group.  GROUPS_BLOCK limits the
 #: numbers that are drawn for theta (times V in the collapsed form), SUMS_BLOCK the sums of powers
 #: of these numbers, and LENGTHS_BLOCK the powers of S for the lengths of documents.
-GROUPS_BLOCK, SUMS_BLOCK, LENGTHS_BLOCK = 500_000, 4_000_000, 20_000_000
+GROUPS_BLOCK = 500_000
+SUMS_BLOCK = 4_000_000
+LENGTHS_BLOCK = 20_000_000
 
 #: Most words.  Doubles can represent every whole number up to this.
 MOST_WORDS = 2**53
@@ -336,16 +360,21 @@ class LDAPrior:
         topic_word_prior: ArrayLike | None = None,
         form: LogPartitionForm = "explicit",
     ) -> None:
-        given = dict(n_components=n_components, n_features=n_features, form=form)
         forms = [StrOptions({"explicit", "collapsed"})]
-        constraints = {"n_components": COUNT, "n_features": COUNT, "form": forms}
-        validate_parameter_constraints(constraints, given, "LDAPrior")
-        K, V = int(n_components), int(n_features)
-        self.n_components, self.n_features = K, V
-        alpha = 1 / K if doc_topic_prior is None else doc_topic_prior
-        eta = 1 / K if topic_word_prior is None else topic_word_prior
-        priors = check_priors(alpha, eta, (K, V), np.dtype(np.float64))
-        self.doc_topic_prior, self.topic_word_prior = priors
+        validate_parameter_constraints(
+            {"n_components": COUNT, "n_features": COUNT, "form": forms},
+            {"n_components": n_components, "n_features": n_features, "form": form},
+            "LDAPrior",
+        )
+        self.n_components = int(n_components)
+        self.n_features = int(n_features)
+        symmetric = 1 / self.n_components
+        self.doc_topic_prior, self.topic_word_prior = check_priors(
+            symmetric if doc_topic_prior is None else doc_topic_prior,
+            symmetric if topic_word_prior is None else topic_word_prior,
+            (self.n_components, self.n_features),
+            np.dtype(np.float64),
+        )
         self.form = form
         self.document_lengths, self._copies = _distinct_lengths(document_lengths)
         self.n_documents = int(self._copies.sum())
@@ -418,7 +447,8 @@ class LDAPrior:
                 "log_mean_word needs an LDAPrior with form='explicit'. Got form='collapsed'."
             )
         b = check_inverses(inverse, "inverse")
-        alpha, rows = self._alpha(), self._eta_rows()
+        alpha = self._alpha()
+        rows = self._eta_rows()
         log_sums = np.stack([_log_sum_of_moments(row, self.n_features, b) for row in rows])
         log_theta = _log_beta(alpha.sum(), b) - _log_beta(alpha[:, None], b)
         return special.log_sum_exp(log_theta + log_sums, axis=0)
@@ -433,10 +463,18 @@ class LDAPrior:
         OutOfReach
             If this would take too long, or if quadrature is not accurate enough.
         """
-        b, rows = np.asarray(inverse, dtype=np.float64), self._eta_rows()
+        b = np.asarray(inverse, dtype=np.float64)
+        rows = self._eta_rows()
         eta = np.broadcast_to(rows, (self.n_components, rows.shape[1]))
-        documents = self.n_features, self.document_lengths, self._copies
-        return METHODS[self.form](Problem(b, self._alpha(), eta, *documents))
+        problem = Problem(
+            inverse=b,
+            alpha=self._alpha(),
+            eta=eta,
+            n_features=self.n_features,
+            lengths=self.document_lengths,
+            copies=self._copies,
+        )
+        return METHODS[self.form](problem)
 
     def draw_log_partition(self, inverse: NDArray[np.float64], draws: Draws) -> NDArray[np.float64]:
         """Compute log prod_d mean_theta S^{n_d} for each draw of beta (Mandt et al. 2016, Eq. 18).
@@ -448,7 +486,9 @@ class LDAPrior:
         about D (D / G - 1) / (2 n_theta) times the relative variance of S^n over theta.
         """
         grid = PowerGrid(inverse)
-        return self._draw(grid, draws, *self._groups(grid, draws.n_theta))[0]
+        lengths, shares = self._groups(grid, draws.n_theta)
+        estimates, _ = self._draw(grid, draws, lengths, shares)
+        return estimates
 
     def _groups(
         self, grid: PowerGrid, n_theta: int
@@ -475,14 +515,20 @@ class LDAPrior:
         gap between the two, and only the gap is estimated from the draws.  The gap varies less than
         E[log S], and cannot have the wrong sign.
         """
-        # one document of one word
-        one_word = np.ones(1, dtype=np.int64), np.ones((1, 1))
-        log_means, mean_logs = self._draw(PowerGrid(inverse), draws, *one_word)
-        mean_log, log_mean = mean_logs.mean(axis=0), log_mean_exp(log_means)
+        # for one document of one word
+        log_means, mean_logs = self._draw(
+            PowerGrid(inverse),
+            draws,
+            lengths=np.ones(1, dtype=np.int64),
+            shares=np.ones((1, 1)),
+        )
+        mean_log = mean_logs.mean(axis=0)
+        log_mean = log_mean_exp(log_means)
         if self.form == "explicit":
             exact = self.log_mean_word(inverse)
             exact -= inverse * exact[0]  # to remove a rounding error, which is multiplied by N
-            mean_log, log_mean = exact - (log_mean - mean_log), exact
+            mean_log = exact - (log_mean - mean_log)
+            log_mean = exact
         return self.n_words * np.stack([np.minimum(mean_log, log_mean), log_mean])
 
     def map_log_partition(self, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -532,15 +578,21 @@ class LDAPrior:
         )
         seeds = draws.seed.spawn(draws.n_samples)
         states = np.array([seed.generate_state(32, np.uint64) for seed in seeds])
-        out = np.empty((2, draws.n_samples, len(grid.inverses)))
-        for part in draws.blocks():
-            kernel.draw(states[part].reshape(-1, 4, 8), *out[:, part])
-        return out[0], out[1]
+        estimates = np.empty((draws.n_samples, len(grid.inverses)))
+        mean_logs = np.empty_like(estimates)
+        for rows in draws.blocks():
+            kernel.draw(
+                states=states[rows].reshape(-1, 4, 8),
+                out=estimates[rows],
+                means=mean_logs[rows],
+            )
+        return estimates, mean_logs
 
 
 def _distinct_lengths(lengths: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct lengths of documents, and the number of documents of each length."""
-    array, name = as_array(lengths), "document_lengths"
+    array = as_array(lengths)
+    name = "document_lengths"
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
         raise BadParameter(name, "a one-dimensional array of numbers", array)
     array = array.astype(np.float64) if array.dtype.kind == "f" else array  # float16 is too small

@@ -8,7 +8,8 @@ from scipy.special import psi
 
 from annealvi.models.dirichlet import centre
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.partition import PowerGrid, exponential_grid, log_partition
+from annealvi.partition import exponential_grid, log_partition
+from annealvi.partition.estimate import PowerGrid
 from tests.asserts import refusals, refused
 from tests.marks import quick_values
 from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
