@@ -115,8 +115,10 @@ def edited(model: TopicModel, edits: list[dict[str, Any]]) -> TopicModel:
             model.set_labels({edit["topics"][0]: edit["label"]})
         elif edit["kind"] == "merge":
             model = merge_topics(model, [edit["topics"]])
-        else:
+        elif edit["kind"] == "drop":
             model = drop_topics(model, edit["topics"])
+        else:
+            raise ValueError(f"There is no edit {edit['kind']!r}.")
     return model
 
 

@@ -43,7 +43,7 @@ HEADERS = {
 #: The media type of files that a browser saves, and does not show.
 BYTES = "application/octet-stream"
 #: Errors about the input of a person, whose message the page shows.
-REFUSED = (ValueError, TypeError, KeyError, OSError, ImportError, MemoryError)
+REFUSED = (ValueError, TypeError, LookupError, OSError, MemoryError)
 #: What a request can ask to do, and where a request may come from: this page, or the address bar.
 ACTIONS = ("fit", "resume", "cancel", "edit")
 ORIGINS = ("same-origin", "none")

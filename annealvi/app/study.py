@@ -33,6 +33,7 @@ from annealvi.app.files import (
     write_state,
     write_xlsx,
 )
+from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
 from annealvi.storage import load, save
 from annealvi.topics import describe, write_table
@@ -116,8 +117,8 @@ class Study:
                 raise ValueError(str(error).replace(str(path), name)) from error
             if len(table) < 2:
                 raise ValueError(f"{name!r} must contain at least two documents.")
-            for file in (FITTED, NEXT, CHECKPOINT, LOG):
-                (self.folder / file).unlink(missing_ok=True)
+            self._forget_fit()
+            (self.folder / FITTED).unlink(missing_ok=True)
             texts = table.where(table.notna(), "").astype(str).replace("\0", " ", regex=True)
             with replacing(self.folder / DOCUMENTS) as partial:
                 texts.to_csv(partial, index=False, lineterminator="\n", errors="replace")
@@ -134,9 +135,14 @@ class Study:
                 if settings[role] not in ("", *self.table) or not settings["text"]:
                     raise ValueError(f"The {role} must be a column. Got {settings[role]!r}.")
             if settings["time"]:
-                read_times(column(self.table, settings["time"], None), pandas, settings["time"])
-            (self.folder / CHECKPOINT).unlink(missing_ok=True)
-            shutil.rmtree(self.folder / CHOICE, ignore_errors=True)
+                try:
+                    read_times(column(self.table, settings["time"], None), pandas)
+                except BadParameter as error:
+                    raise ValueError(
+                        "The column of dates must contain dates, such as 2020-01-31, or years. "
+                        f"Got {error.got!r} in the column {settings['time']!r}. {error.hint}"
+                    ) from error
+            self._forget_fit()
             self._keep(next=settings)
             self._start()
 
@@ -167,6 +173,7 @@ class Study:
     def _wait(self) -> None:
         """Wait for the end of the fit, and show its topics or its error."""
         self.process.wait()
+        self.process.stdin.close()
         with self.lock:
             self.process = None
             self.problem = self._log().partition(PROBLEM)[2].strip()
@@ -210,7 +217,7 @@ class Study:
             try:
                 if (self.folder / NEXT).exists():
                     (self.folder / NEXT).replace(self.folder / FITTED)
-                    (self.folder / CHECKPOINT).unlink(missing_ok=True)
+                    self._forget_fit()
                     self._keep(settings=self.state["next"], next=None, edits=[])
                     self.summary = None
                 if self.summary is None and (self.folder / FITTED).exists():
@@ -233,7 +240,7 @@ class Study:
     def compare(self, role: str) -> list[Any]:
         """Return the shares of topics by group or over time, and their standard errors."""
         frames = self._shares(role)
-        return [json.loads(frame.to_json(orient="split", date_format="iso")) for frame in frames]
+        return [json.loads(frame.to_json(orient="split", date_format="iso", double_precision=15)) for frame in frames]
 
     def _shares(self, role: str) -> Any:
         values = self._column(role, None)
@@ -304,6 +311,12 @@ class Study:
         return tables
 
     # ------------------------------------------------------------------------- details
+
+    def _forget_fit(self) -> None:
+        """Remove what a fit needs to go on."""
+        for file in (NEXT, CHECKPOINT):
+            (self.folder / file).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / CHOICE, ignore_errors=True)
 
     def _keep(self, **changed: Any) -> None:
         self.state = self.state | changed
