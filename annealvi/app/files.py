@@ -24,8 +24,6 @@ NEXT = "next.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
 CHOICE = "comparison"
 LOG = "fit.log"
-#: What stands before the message of an error in the output of the fit.
-PROBLEM = "Problem: "
 #: Numbers of topics that "auto" compares, with at least this number of documents for each topic.
 NUMBERS = (5, 10, 20, 50, 100)
 DOCUMENTS_EACH = 20

@@ -18,7 +18,6 @@ from annealvi.app.files import (
     CHECKPOINT,
     CHOICE,
     NEXT,
-    PROBLEM,
     candidates,
     read_documents,
     read_state,
@@ -66,7 +65,7 @@ def main(arguments: list[str]) -> Any:
     try:
         fit(Path(arguments[0]))
     except (ImportError, OSError, ValueError, TypeError, MemoryError) as error:
-        print(f"\n{PROBLEM}{' '.join(str(error).split()) or type(error).__name__}", flush=True)
+        print(f"\n{' '.join(str(error).split()) or type(error).__name__}", flush=True)
         return 2
     return 0
 

@@ -23,7 +23,6 @@ from annealvi.app.files import (
     FITTED,
     LOG,
     NEXT,
-    PROBLEM,
     ROLES,
     column,
     edited,
@@ -172,19 +171,21 @@ class Study:
 
     def _wait(self) -> None:
         """Wait for the end of the fit, and show its topics or its error."""
-        self.process.wait()
+        status = self.process.wait()
         self.process.stdin.close()
         with self.lock:
             self.process = None
-            self.problem = self._log().partition(PROBLEM)[2].strip()
+            if status > 0:
+                self.problem = self._last_line()
             self._show_topics()
 
-    def _log(self) -> str:
-        """Return the end of what the fit has printed."""
-        return (self.folder / LOG).read_bytes()[-5000:].decode("utf-8", "replace").strip()
+    def _last_line(self) -> str:
+        """Return the last line that the fit has printed."""
+        text = (self.folder / LOG).read_bytes()[-5000:].decode("utf-8", "replace")
+        return re.split(r"[\r\n]+", text.strip())[-1]
 
     def _progress(self) -> dict[str, Any]:
-        line = re.split(r"[\r\n]+", self._log())[-1]
+        line = self._last_line()
         bar = BAR.search(line)
         if bar is not None:
             text = f"Finding topics: step {bar[2]}, time left {bar[3]}"
