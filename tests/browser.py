@@ -175,3 +175,10 @@ class Page:
         """Write a picture of the window to a .png file."""
         data = self.call("Page.captureScreenshot", captureBeyondViewport=False)["data"]
         path.write_bytes(base64.b64decode(data))
+
+    def key(self, name: str) -> None:
+        """Press a key, such as Tab or Enter."""
+        code = {"Tab": 9, "Enter": 13}[name]
+        pressed = dict(key=name, code=name, windowsVirtualKeyCode=code)
+        self.call("Input.dispatchKeyEvent", type="keyDown", text={13: "\r"}.get(code, ""), **pressed)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **pressed)
