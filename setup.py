@@ -38,7 +38,11 @@ SANITIZE = {"0": "", "1": "address,undefined"}.get(SANITIZE, SANITIZE)
 FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-psabi"]
 # The loops that matter are in kernels.c.  The modules are mostly Cython's own code.  Python's own
 # flags may ask for symbols of a debugger, which take a third of the time to compile.
-OPTIMISED, PLAIN = (["-O1", "-g"],) * 2 if DEBUG or SANITIZE else (["-O3", "-g0"], ["-O1", "-g0"])
+OPTIMISED = ["-O3", "-g0"]
+PLAIN = ["-O1", "-g0"]
+if DEBUG or SANITIZE:
+    OPTIMISED = ["-O1", "-g"]
+    PLAIN = OPTIMISED
 # The runtime comes with the C compiler, and is loaded before Python.
 SANITIZERS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
 if SANITIZE:
@@ -55,13 +59,15 @@ SERIAL = os.environ.get("ANNEALVI_NO_OPENMP", "") not in ("", "0")
 LIMITED = os.environ.get("ANNEALVI_LIMITED_API", "") not in ("", "0") and not (
     sysconfig.get_config_var("Py_GIL_DISABLED")
 )
-KINDS = (
-    "/debug" * DEBUG
-    + f"/sanitize-{SANITIZE[:7]}" * bool(SANITIZE)
-    + "/serial" * SERIAL
-    + "/limited" * LIMITED
-)
-BUILD = f"build{KINDS}"
+BUILD = "build"
+if DEBUG:
+    BUILD += "/debug"
+if SANITIZE:
+    BUILD += f"/sanitize-{SANITIZE[:7]}"
+if SERIAL:
+    BUILD += "/serial"
+if LIMITED:
+    BUILD += "/limited"
 # What Cython needs for typed memoryviews, compiled once instead of in each module.
 SHARED = "annealvi._kernels._cyutility"
 SHARED_C = f"{BUILD}/cython/_cyutility.c"
@@ -123,7 +129,8 @@ class BuildKernels(build_ext):
         super().finalize_options()
         if self.editable_mode:  # share with a later `pip install .` what is compiled
             tag = f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
-            self.build_lib, self.build_temp = f"{BUILD}/lib.{tag}", f"{BUILD}/temp.{tag}"
+            self.build_lib = f"{BUILD}/lib.{tag}"
+            self.build_temp = f"{BUILD}/temp.{tag}"
 
     def compiles(self, source: str, flags: list[str], link: bool = False) -> bool:
         with tempfile.TemporaryDirectory() as folder:
@@ -167,7 +174,9 @@ class BuildKernels(build_ext):
             extension.extra_compile_args += FLAGS + PLAIN + openmp
             extension.extra_link_args += openmp + SANITIZERS
             extension.define_macros += macros
-        self.builds, self.macros, self.openmp = builds, macros, openmp
+        self.builds = builds
+        self.macros = macros
+        self.openmp = openmp
         dispatch, *modules = self.extensions
         with ThreadPoolExecutor(self.parallel or os.cpu_count()) as pool:
             kernels = [pool.submit(self.kernels, name) for name in builds]  # the long ones first
@@ -179,7 +188,8 @@ class BuildKernels(build_ext):
 
     def translate(self) -> None:
         """Make C of the modules, where that is not done yet."""
-        declarations, written = Path(KERNELS, "kernels.pxd"), declare(Path(KERNELS, "kernels.h"))
+        declarations = Path(KERNELS, "kernels.pxd")
+        written = declare(Path(KERNELS, "kernels.h"))
         if not declarations.exists() or declarations.read_text() != written:
             declarations.write_text(written)
         modules = [each for each in self.extensions if each.name != SHARED]
@@ -202,7 +212,8 @@ class BuildKernels(build_ext):
 
     def kernels(self, name: str) -> str:
         """kernels.c for an instruction set, compiled where that is not done yet."""
-        source, folder = f"{KERNELS}/kernels.c", str(Path(self.build_temp, name))
+        source = f"{KERNELS}/kernels.c"
+        folder = str(Path(self.build_temp, name))
         (compiled,) = self.compiler.object_filenames([source], output_dir=folder)
         if newer_group([source, *DEPENDS], compiled):
             self.compiler.compile(
@@ -222,11 +233,13 @@ def declare(header: Path) -> str:
     lines = ["from libc.stdint cimport int32_t, int64_t, uint64_t", ""]
     lines.append('cdef extern from "kernels.h" nogil:')
     structs = [(name, body.split(";")[:-1], "") for body, name in re.findall(STRUCT, before)]
-    own = ["const char *name", "annealvi_table real[2]"]
-    tables = [("annealvi_table", [], of_real), ("annealvi_kernels", own, shared)]
+    named_tables = ["const char *name", "annealvi_table real[2]"]
+    tables = [("annealvi_table", [], of_real), ("annealvi_kernels", named_tables, shared)]
     for name, fields, kernels in structs + tables:
-        for result, kernel, given in re.findall(r"KERNEL\((\w+), (\w+), \(([^()]+)\)\)", kernels):
-            types = " ".join(given.split()).replace("*const *", "**")
+        for result, kernel, arguments in re.findall(
+            r"KERNEL\((\w+), (\w+), \(([^()]+)\)\)", kernels
+        ):
+            types = " ".join(arguments.split()).replace("*const *", "**")
             fields.append(f"{result} (*{kernel})({types}) noexcept nogil")
         lines += [f"    ctypedef struct {name}:", *(f"        {each.strip()}" for each in fields)]
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ inference and the annealing of :mod:`annealvi.inference`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,6 +142,8 @@ class LocalStep:
     inverse : ndarray of shape (n_samples,) or (K, n_samples) or None
         The inverse temperatures that a :class:`LocalRule` found, or that result from
         :class:`FactorLimits`.
+    unit : str, default="datum"
+        The name of a unit in messages.
     """
 
     statistics: Any
@@ -150,8 +152,7 @@ class LocalStep:
     log_partition: NDArray[np.float64] | None = None
     n_units: float | None = None
     inverse: NDArray | None = None
-    #: The name of a unit in messages.
-    unit: ClassVar[str] = "datum"
+    unit: str = "datum"
 
 
 class Model(Protocol):

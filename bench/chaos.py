@@ -35,7 +35,9 @@ from annealvi.dask import document_order
 from annealvi.datasets import load_arxiv_abstracts
 
 #: Numbers of documents in the partitions, and sizes with which a fit has about 50 steps.
-LENGTHS, SHARD, BATCH = (700, 800, 600, 900), 50, 200
+LENGTHS = (700, 800, 600, 900)
+SHARD = 50
+BATCH = 200
 FITS: dict[str, dict[str, Any]] = {
     "annealed": dict(n_components=20, max_iter=4),
     "learned": dict(
@@ -53,7 +55,8 @@ EVENTS = ("one worker", "all workers", "the fit")
 def partitions(folder: Path) -> list[str]:
     """Write the abstracts as corpora on disk, unless the files exist."""
     X = load_arxiv_abstracts().data.astype(np.float32)
-    paths, start = [], 0
+    paths = []
+    start = 0
     for number, length in enumerate(LENGTHS):
         path = folder / f"part{number}"
         if not path.exists():
@@ -80,7 +83,10 @@ class Killer:
     """A callback that kills one or more processes at a given moment of a fit."""
 
     def __init__(self, event: str, step: int, seconds: float, client: Any) -> None:
-        self.event, self.step, self.seconds, self.client = event, step, seconds, client
+        self.event = event
+        self.step = step
+        self.seconds = seconds
+        self.client = client
 
     def __call__(self, estimator: Any, monitor: Any) -> None:
         if monitor.step != self.step:
@@ -138,7 +144,8 @@ class Plan(NamedTuple):
 
 def drawn(rng: random.Random) -> Plan:
     """Draw a random plan."""
-    kind, event = rng.choice(sorted(FITS)), rng.choice(EVENTS)
+    kind = rng.choice(sorted(FITS))
+    event = rng.choice(EVENTS)
     n_workers = rng.randrange(1, 4), rng.randrange(1, 4)
     return Plan(kind, event, rng.randrange(1, 50), rng.uniform(0.0, 0.1), n_workers)
 
@@ -182,21 +189,27 @@ def main() -> None:
         order = json.loads(arguments.fit)
         print(fit(**order | {"folder": Path(order["folder"])}))
         return
-    rng, equal, hung = random.Random(arguments.seed), 0, 0
-    wanted = {kind: expected(kind) for kind in FITS}
+    rng = random.Random(arguments.seed)
+    equal = 0
+    hung = 0
+    expected_digests = {kind: expected(kind) for kind in FITS}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         partitions(folder)
         for number in range(arguments.runs):
             began = time.monotonic()
             plan = drawn(rng)
-            found = run(plan, folder, folder / f"run{number}", arguments.seconds)
-            equal += found == wanted[plan.kind]
-            hung += found == "it hangs"
+            digest = run(plan, folder, folder / f"run{number}", arguments.seconds)
+            equal += digest == expected_digests[plan.kind]
+            hung += digest == "it hangs"
             seconds = time.monotonic() - began
-            same = "equal" if found == wanted[plan.kind] else f"not {wanted[plan.kind][:12]}"
+            same = (
+                "equal"
+                if digest == expected_digests[plan.kind]
+                else f"not {expected_digests[plan.kind][:12]}"
+            )
             what = f"{plan.event} killed, {plan.kind}"
-            print(f"{number}: {what}, {found[:12]}, {same}, {seconds:.0f} s", flush=True)
+            print(f"{number}: {what}, {digest[:12]}, {same}, {seconds:.0f} s", flush=True)
     print(f"{arguments.runs} runs: {equal} equal, {hung} hung")
     sys.exit(int(equal < arguments.runs))
 

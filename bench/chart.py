@@ -14,7 +14,8 @@ from typing import Any
 from bench import CHECKOUT
 
 RECORD = CHECKOUT / "docs" / "record"
-CORPUS, K = "arxiv_100k", 100
+CORPUS = "arxiv_100k"
+K = 100
 #: The name of each method in the chart, and its colour (Okabe and Ito).
 NAMES = {
     "annealvi": ("annealvi, the default", "#0072B2"),
@@ -44,17 +45,20 @@ def points() -> dict[str, tuple[float, float]]:
     kept = json.loads((CHECKOUT / "bench" / "studies" / "rivals.json").read_text("utf-8"))
     here = [one for one in kept if one["cell"] == [CORPUS, K]]
     of_rivals = {one["method"]: float(f"{one['seconds'][0]:.3g}") for one in here}
-    found = {}
+    coordinates = {}
     for name in NAMES:
         ours = name.startswith("annealvi")
-        found[name] = (float(seconds[name]) if ours else of_rivals[name], float(held_out[name]))
+        coordinates[name] = (
+            float(seconds[name]) if ours else of_rivals[name],
+            float(held_out[name]),
+        )
     defaults = rows("defaults.md", "## What it costs")[cell]
     # the better of two results: its defaults, with ten batch passes, and its best online fit
-    found["scikit-learn"] = (
+    coordinates["scikit-learn"] = (
         float(defaults["CPU s"]) * float(defaults["scikit-learn: CPU ratio"]),
         float(defaults["scikit-learn: held out"]),
     )
-    return found
+    return coordinates
 
 
 def draw(axes: Any) -> None:

@@ -24,7 +24,8 @@ RUNS: list[list[int | None]] = [[0, 1, 2, 3], [2, 0, 0, 1], [3, 1, 2, 0], [1, No
 
 def box(ax: Any, x: float, y: float, text: str, **options: Any) -> None:
     """Draw a box around a point, with a text in the box."""
-    width, height = options.pop("width", 1.0), options.pop("height", 0.6)
+    width = options.pop("width", 1.0)
+    height = options.pop("height", 0.6)
     style = {"boxstyle": "round,pad=0,rounding_size=0.08", "ec": "0.3", "lw": 0.8, "fc": PALE}
     ax.add_patch(
         FancyBboxPatch((x - width / 2, y - height / 2), width, height, **{**style, **options})
@@ -48,7 +49,7 @@ def blank(width: float, height: float, right: float, top: float) -> Any:
 def merging() -> Any:
     """Draw four runs, and their merged topics with the support of each topic."""
     ax = blank(8, 3.6, 9.2, 5.3)
-    found: dict[int, list[tuple[int, float, float]]] = {}
+    positions: dict[int, list[tuple[int, float, float]]] = {}
     for row, run in enumerate(RUNS):
         y = 4.4 - row
         ax.text(0, y, f"run {row + 1}", va="center")
@@ -59,12 +60,12 @@ def merging() -> Any:
             colour = PALE if topic is None else COLOURS[topic]
             box(ax, x, y, name, width=0.8, height=0.62, fc=colour)
             if topic is not None:
-                found.setdefault(topic, []).append((row, x, y))
+                positions.setdefault(topic, []).append((row, x, y))
     ax.text(2.9, 5.05, "topics of each run, in any order", ha="center")
     ax.text(7.5, 5.05, "merged topics, found by", ha="center")
     arrow(ax, (5.1, 2.9), (6.2, 2.9), lw=2.5, mutation_scale=20)
     ax.text(5.65, 3.15, "merge", ha="center")
-    for topic, places in sorted(found.items()):
+    for topic, places in sorted(positions.items()):
         y = 4.4 - topic
         box(ax, 6.8, y, "ABCD"[topic], width=0.8, height=0.62, fc=COLOURS[topic])
         ax.text(7.4, y, f"{len({row for row, *_ in places})} of 4 runs", va="center")
@@ -78,7 +79,9 @@ def abstract(text: str, labels: list[str], topic_of: dict[str, int], shares: Any
     figure = ax.figure
     figure.canvas.draw()
     box_of = ax.get_window_extent()
-    x, y, size = 0.0, 0.97, 11
+    x = 0.0
+    y = 0.97
+    size = 11
     for token in text.split():
         topic = topic_of.get(re.sub(r"^\W+|\W+$", "", token).lower())
         back = {"fc": COLOURS[topic], "ec": "none", "pad": 1.5} if topic is not None else None
@@ -86,10 +89,12 @@ def abstract(text: str, labels: list[str], topic_of: dict[str, int], shares: Any
         written.set_color("black" if topic is not None else "0.45")
         width = written.get_window_extent().width / box_of.width
         if x + width > 1:
-            x, y = 0.0, y - 0.096
+            x = 0.0
+            y = y - 0.096
             written.set_position((x, y))
         x += width + 0.011
-    left, shown = 0.0, np.argsort(shares)[::-1]
+    left = 0.0
+    shown = np.argsort(shares)[::-1]
     for topic in (k for k in shown if k < len(labels)):
         ax.barh(0.09, shares[topic], left=left, height=0.17, color=COLOURS[topic])
         if shares[topic] > 0.12:
@@ -104,12 +109,12 @@ def abstract(text: str, labels: list[str], topic_of: dict[str, int], shares: Any
 
 def house() -> Any:
     """Draw the layers of the package; each part imports only from its own layer or lower ones."""
-    rows = [sorted(room or "annealvi" for room in floor) for floor in FLOORS]
+    rows = [sorted(package or "annealvi" for package in floor) for floor in FLOORS]
     ax = blank(7, 6.6, 7, len(rows))
-    for number, rooms in enumerate(rows):
-        width = 6.6 / len(rooms)
-        for column, room in enumerate(rooms):
-            fill = COLOURS[0] if room in ("lda", "models", "_kernels") else PALE
+    for number, packages in enumerate(rows):
+        width = 6.6 / len(packages)
+        for column, package in enumerate(packages):
+            fill = COLOURS[0] if package in ("lda", "models", "_kernels") else PALE
             middle = 0.2 + (column + 0.5) * width
-            box(ax, middle, number + 0.5, room, width=width - 0.08, height=0.8, fc=fill)
+            box(ax, middle, number + 0.5, package, width=width - 0.08, height=0.8, fc=fill)
     return ax

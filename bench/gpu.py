@@ -47,7 +47,9 @@ from annealvi.models.lda.workspace import LocalOptions
 from bench import parser
 from bench.markdown import table
 
-AGREEING, HELD_OUT, SEED = 2000, 1000, 0
+AGREEING = 2000
+HELD_OUT = 1000
+SEED = 0
 
 
 def corpus(n_samples: int, n_features: int = 8000, K: int = 100) -> sparse.csr_matrix:
@@ -59,7 +61,8 @@ def corpus(n_samples: int, n_features: int = 8000, K: int = 100) -> sparse.csr_m
     ends = np.cumsum(topics / topics.sum(axis=1, keepdims=True), axis=1)
     lengths = np.maximum(2, rng.lognormal(np.log(73) - 0.18, 0.6, n_samples)).astype(int)
     counts = rng.multinomial(lengths, rng.dirichlet(np.full(K, 0.05), n_samples))
-    rows, columns = [], []
+    rows = []
+    columns = []
     for k in range(K):
         rows.append(np.repeat(np.arange(n_samples), counts[:, k]))
         words = np.searchsorted(ends[k], rng.random(len(rows[-1])))
@@ -71,8 +74,8 @@ def corpus(n_samples: int, n_features: int = 8000, K: int = 100) -> sparse.csr_m
 
 def model(K: int, n_features: int, device: str, n_threads: int, **options: Any) -> LDA:
     """Make a model with random topics, which are always the same for the same K."""
-    own = LocalOptions(**options)
-    lda = LDA(K, n_features, alpha=1 / K, eta=1 / K, dtype=np.float32, options=own)
+    local_options = LocalOptions(**options)
+    lda = LDA(K, n_features, alpha=1 / K, eta=1 / K, dtype=np.float32, options=local_options)
     lda.initialize(np.random.RandomState(1))
     lda.topics.n_threads = n_threads
     lda.topics.use(device)
@@ -91,7 +94,8 @@ def agreement(X: sparse.csr_matrix, K: int, device: str, n_threads: int) -> dict
     """Measure differences after 20 iterations, and whether two fits on the GPU are identical."""
     options = {"max_iter": 20, "tolerance": 0.0, "prune": False}
     models = [model(K, X.shape[1], name, n_threads, **options) for name in ("cpu", device, device)]
-    shares, lam = [], []
+    shares = []
+    lam = []
     for lda in models:
         gamma = lda.documents.infer(X)
         shares.append(gamma / gamma.sum(axis=1, keepdims=True))
@@ -108,15 +112,16 @@ def agreement(X: sparse.csr_matrix, K: int, device: str, n_threads: int) -> dict
 
 def passes(X: sparse.csr_matrix, K: int, device: str, n_threads: int = 1) -> list[float]:
     """Measure the seconds of two passes; on a GPU, also of copying the documents before."""
-    lda, copying = model(K, X.shape[1], device, n_threads), []
+    lda = model(K, X.shape[1], device, n_threads)
+    copying = []
     with lda.buffers.used(repeated=True):
         if device != "cpu":
             one_pass(model(K, X.shape[1], device, n_threads), X[:64])  # compiles the kernels
             before = lda.topics.components.copy()
             copying = [one_pass(lda, X)]
             lda.topics.assign(before)
-        found = [one_pass(lda, X) for _ in range(2)]
-    return [*found, *(seconds - found[0] for seconds in copying)]
+        seconds_of_passes = [one_pass(lda, X) for _ in range(2)]
+    return [*seconds_of_passes, *(seconds - seconds_of_passes[0] for seconds in copying)]
 
 
 def bandwidth() -> float:
@@ -134,33 +139,38 @@ def bandwidth() -> float:
     return 10 * (source.nbytes + target.nbytes) / seconds
 
 
-def fits(X: sparse.csr_matrix, K: int, device: str, here: bool, n_jobs: int) -> dict[str, Any]:
+def fits(
+    X: sparse.csr_matrix, K: int, device: str, with_processor: bool, n_jobs: int
+) -> dict[str, Any]:
     """Make whole default fits, and measure how well they predict."""
-    training, others, found = X[:-HELD_OUT], X[-HELD_OUT:], []
-    for name in [device, device, *["cpu"] * here]:
+    training = X[:-HELD_OUT]
+    others = X[-HELD_OUT:]
+    results = []
+    for name in [device, device, *["cpu"] * with_processor]:
         begin = time.perf_counter()
         lda = TemperedLDA(K, random_state=SEED, n_jobs=n_jobs, device=name).fit(training)
         seconds = time.perf_counter() - begin
         score = document_completion(lda, others, random_state=SEED, method="cvb0")
-        found.append((seconds, float(score), lda.components_))
+        results.append((seconds, float(score), lda.components_))
     return {
-        "fit seconds": [one[0] for one in found],
-        "held out": [one[1] for one in found],
-        "same fit": bool(np.array_equal(found[0][2], found[1][2])),
+        "fit seconds": [one[0] for one in results],
+        "held out": [one[1] for one in results],
+        "same fit": bool(np.array_equal(results[0][2], results[1][2])),
     }
 
 
 def cells(row: dict[str, Any]) -> list[str]:
     """Format a row of the table."""
-    own, own_fit = row["device"][:2], row["fit seconds"][0]
+    device_seconds = row["device"][:2]
+    fit_seconds = row["fit seconds"][0]
     texts = [f"{row['K']:,}", f"{row['shares']:.0e}, {row['topics']:.0e}", str(row["same"])]
-    texts.append(", ".join(f"{1e3 * seconds:.0f}" for seconds in own))
+    texts.append(", ".join(f"{1e3 * seconds:.0f}" for seconds in device_seconds))
     for which in ("all cores", "one core"):
-        times = zip(row.get(which, ())[:2], own, strict=False)
+        times = zip(row.get(which, ())[:2], device_seconds, strict=False)
         texts.append(", ".join(f"{s:.2f} s ({s / d:.0f})" for s, d in times) or "-")
     texts.append(f"{row['of bandwidth']:.0%}")
     others = "".join(f", {seconds:.1f}" for seconds in row["fit seconds"][2:])
-    texts.append(f"{own_fit:.1f}{others} s")
+    texts.append(f"{fit_seconds:.1f}{others} s")
     texts.append(", ".join(f"{score:.4f}" for score in row["held out"][::2]))
     return [*texts, str(row["same fit"])]
 
@@ -172,30 +182,32 @@ def main() -> int:
     options.add_argument("--device", default="cuda")
     options.add_argument("--quick", action="store_true")
     options.add_argument("--output", type=Path, default=Path("gpu.json"))
-    given = options.parse_args()
-    device, cores = device_of(given.device), os.cpu_count() or 1
+    arguments = options.parse_args()
+    device = device_of(arguments.device)
+    cores = os.cpu_count() or 1
     if device is None:
         sys.exit("--device must be a GPU")
-    X, some = corpus(given.documents), max(2 * HELD_OUT, given.documents // 10)
+    X = corpus(arguments.documents)
+    n_documents = max(2 * HELD_OUT, arguments.documents // 10)
     with device.used():
-        most = bandwidth()
-    found: dict[str, Any] = {"device": device.name, "cores": cores, "entries": X.nnz, "rows": []}
-    found |= {"documents": X.shape[0], "bytes a second": most}
+        bytes_a_second = bandwidth()
+    report: dict[str, Any] = {"device": device.name, "cores": cores, "entries": X.nnz, "rows": []}
+    report |= {"documents": X.shape[0], "bytes a second": bytes_a_second}
     print(f"{device.name}, {cores} cores, {X.shape[0]:,} documents, {X.nnz:,} entries", flush=True)
-    for K in given.topics:
-        row = {"K": K, **agreement(X[:AGREEING], K, given.device, cores)}
-        row["device"] = passes(X, K, given.device)
-        row["of bandwidth"] = 4 * K * X.nnz / row["device"][1] / most
+    for K in arguments.topics:
+        row = {"K": K, **agreement(X[:AGREEING], K, arguments.device, cores)}
+        row["device"] = passes(X, K, arguments.device)
+        row["of bandwidth"] = 4 * K * X.nnz / row["device"][1] / bytes_a_second
         row["all cores"] = passes(X, K, "cpu", cores)
-        if not given.quick:
+        if not arguments.quick:
             row["one core"] = passes(X, K, "cpu")
-        row |= fits(X[:some], K, given.device, not given.quick, cores)
-        found["rows"].append(row)
-        given.output.write_text(json.dumps(found, indent=1))
+        row |= fits(X[:n_documents], K, arguments.device, not arguments.quick, cores)
+        report["rows"].append(row)
+        arguments.output.write_text(json.dumps(report, indent=1))
         print(" | ".join(cells(row)), flush=True)
     head = ["K", "shares, topics", "same bits", "device, ms: passes 1, 2", f"{cores} cores (times)"]
     head += ["one core", "bandwidth", "fit there, here", "held out there, here", "same fit"]
-    print(table(head, [cells(row) for row in found["rows"]]))
+    print(table(head, [cells(row) for row in report["rows"]]))
     return 0
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 #: The markers around the part of a document that a script writes.
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+BEGIN = "<!-- measured: begin -->"
+END = "<!-- measured: end -->"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -31,5 +32,6 @@ def between_markers(document: Path, content: str) -> None:
     text = document.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise SystemExit(f"{document} must have each of {BEGIN} and {END} once.")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    before = text.split(BEGIN)[0]
+    after = text.split(END)[1]
     document.write_text(f"{before}{BEGIN}\n\n{content}\n\n{END}{after}", "utf-8")

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from bench.markdown import table
 
-RECORD, MAINTAINERS = "record", "maintainers"
+RECORD = "record"
+MAINTAINERS = "maintainers"
 CODE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$|<!--.*?-->", re.S | re.M)
 INLINE = re.compile(r"`[^`\n]+`|\$[^$\n]+\$")
 PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
@@ -53,15 +54,15 @@ def pages(folder: Path) -> Iterator[tuple[str, Path]]:
     yield "user pages", folder / "SECURITY.md"
     yield MAINTAINERS, folder / "CONTRIBUTING.md"
     for path in sorted((folder / "docs").rglob("*.md")):
-        part = path.relative_to(folder / "docs").parts[0]
-        yield part if part in (RECORD, MAINTAINERS) else "user pages", path
+        folder_name = path.relative_to(folder / "docs").parts[0]
+        yield folder_name if folder_name in (RECORD, MAINTAINERS) else "user pages", path
 
 
 def strings(path: Path) -> str:
     """Return the docstrings and messages of a module, without examples."""
     tree = ast.parse(path.read_text("utf-8"))
-    found = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
-    text = "\n".join(one for one in found if isinstance(one, str) and " " in one)
+    constants = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    text = "\n".join(one for one in constants if isinstance(one, str) and " " in one)
     return re.sub(r"^ *(?:>>>|\.\.\.).*$", "", text.replace("``", "`"), flags=re.M)
 
 
@@ -71,8 +72,8 @@ def habits(folder: Path) -> Iterator[tuple[str, Path, str]]:
     texts += [(path, strings(path)) for path in sorted((folder / "annealvi").rglob("*.py"))]
     for path, text in texts:
         for habit, pattern in HABITS.items():
-            for found in re.finditer(pattern, " ".join(INLINE.sub("", text).split())):
-                yield habit, path, found[0]
+            for match in re.finditer(pattern, " ".join(INLINE.sub("", text).split())):
+                yield habit, path, match[0]
 
 
 def report(folder: Path, *, places: bool = False) -> str:
@@ -82,12 +83,14 @@ def report(folder: Path, *, places: bool = False) -> str:
         tables = kind not in ("README", RECORD)
         words[kind] += n_words(prose(path.read_text("utf-8"), tables=tables))
     rows: list[tuple[str, int, str]] = [
-        (f"words of {kind}", words[kind], f"{most:,}") for kind, most in TARGETS.items()
+        (f"words of {kind}", words[kind], f"{limit:,}") for kind, limit in TARGETS.items()
     ]
-    found = list(habits(folder))
-    rows += [(habit, sum(one[0] == habit for one in found), "") for habit in HABITS]
-    rows.append(("habits together", len(found), "under 20"))
+    places_of_habits = list(habits(folder))
+    rows += [(habit, sum(one[0] == habit for one in places_of_habits), "") for habit in HABITS]
+    rows.append(("habits together", len(places_of_habits), "under 20"))
     lines = [table(["", "found", "target"], rows)]
     if places:
-        lines += [f"{path.relative_to(folder)}: {habit}: {text}" for habit, path, text in found]
+        lines += [
+            f"{path.relative_to(folder)}: {habit}: {text}" for habit, path, text in places_of_habits
+        ]
     return "\n".join(lines)

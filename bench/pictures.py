@@ -99,7 +99,8 @@ def draw_support() -> None:
 
 def draw_gallery() -> None:
     """Draw each kind of picture that the library can draw of topics."""
-    texts, one = abstracts(), summary()
+    texts = abstracts()
+    one = summary()
     when = ["from 2015" if day >= "2015" else "to 2014" for day in texts.created]
     security = int(np.argmax(["security" in words for words in one.table.words]))
     largest = one.table.share.nlargest(4).index.tolist()
@@ -126,7 +127,8 @@ def draw_drawings() -> None:
 
 def draw_abstract() -> Any:
     """Draw an abstract with several topics; words have the colour of their most probable topic."""
-    texts, one = abstracts(), summary()
+    texts = abstracts()
+    one = summary()
     shares = model().transform(texts.texts)
     fits = [70 < len(text.split()) < 95 and "$" not in text for text in texts.texts]
     document = int(np.argmax(np.sort(shares, axis=1)[:, -3] * fits))  # the third share is large
@@ -151,7 +153,7 @@ def photograph_report() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "topics.html"
         groups = texts.target_names[texts.target]
-        summary().to_html(page, title="3,000 abstracts", times=texts.created, groups=groups)
+        summary().write_report(page, title="3,000 abstracts", times=texts.created, groups=groups)
         for name, (width, height, scale, is_dark) in PHOTOGRAPHS.items():
             options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
             options += ["--virtual-time-budget=4000", f"--window-size={width},{height}"]

@@ -130,8 +130,8 @@ def sources(folder: Path, *rooms: str) -> list[Path]:
 
 def modules(folder: Path) -> dict[str, Path]:
     """The file of each module; the name of a package refers to its ``__init__.py``."""
-    parts = {path: path.relative_to(folder).with_suffix("").parts for path in sources(folder)}
-    return {".".join(p[:-1] if p[-1] == "__init__" else p): path for path, p in parts.items()}
+    names = {path: path.relative_to(folder).with_suffix("").parts for path in sources(folder)}
+    return {".".join(p[:-1] if p[-1] == "__init__" else p): path for path, p in names.items()}
 
 
 # ------------------------------------------------------------------------------ lines
@@ -164,11 +164,12 @@ def persistence(folder: Path) -> int:
     """Count the code lines of files and functions that only read or write fitted state."""
     total = 0
     for path in sources(folder):
-        parts = path.relative_to(folder / PACKAGE).with_suffix("").parts
-        if parts[0] in {"corpus", "datasets", "data"}:  # these contain no fitted state
+        names = path.relative_to(folder / PACKAGE).with_suffix("").parts
+        if names[0] in {"corpus", "datasets", "data"}:  # these contain no fitted state
             continue
-        chosen = code = lines_of(path)[0]
-        if not STATE_FILES & {parts[0], parts[-1], "/".join(parts)}:
+        code = lines_of(path)[0]
+        chosen = code
+        if not STATE_FILES & {names[0], names[-1], "/".join(names)}:
             chosen = set()
             for node in nodes([path], *FUNCTIONS):
                 if STATE_FUNCTIONS.search(node.name):
@@ -209,7 +210,8 @@ def questions_of_models(folder: Path) -> int:
     home = folder / PACKAGE / "topics" / "source.py"
     total = 0
     for call in nodes(set(sources(folder, "topics", "cli", "plot")) - {home}, ast.Call):
-        name, asked = getattr(call.func, "id", None), [ast.unparse(part) for part in call.args]
+        name = getattr(call.func, "id", None)
+        asked = [ast.unparse(argument) for argument in call.args]
         if name == "isinstance":
             total += bool(re.search("TopicModel|TemperedLDA", asked[1]))
         elif name in ("hasattr", "getattr") and asked[0] != "self":
@@ -243,20 +245,21 @@ def private_uses(folder: Path) -> list[str]:
     """List imports of private names, and ``x._name`` if x is not self, cls or super()."""
     # The type of x is not known from the source.  If the file itself defines the name, only the
     # estimator's use is counted, and a name that classes of two files share may be missed.
-    known, uses = modules(folder), []
+    known = modules(folder)
+    uses = []
     for name, path in known.items():
         place = path.relative_to(folder).as_posix()
-        for line, source, part in imported(path, name):
-            file = folder.joinpath(*source.split("."), part or "")
+        for line, source, imported_name in imported(path, name):
+            file = folder.joinpath(*source.split("."), imported_name or "")
             is_module = file.is_dir() or any(file.with_suffix(s).is_file() for s in MODULES)
-            if part and PRIVATE.match(part) and not is_module:
-                uses.append(f"{place}:{line}: from {source} import {part}")
-        own = defined(path)
+            if imported_name and PRIVATE.match(imported_name) and not is_module:
+                uses.append(f"{place}:{line}: from {source} import {imported_name}")
+        defined_names = defined(path)
         for node in nodes([path], ast.Attribute):
             if not PRIVATE.match(node.attr) or node.attr in NAMEDTUPLE or is_own(node.value):
                 continue
             text = ast.unparse(node)
-            if text not in known and (node.attr not in own or OF_ESTIMATOR.match(text)):
+            if text not in known and (node.attr not in defined_names or OF_ESTIMATOR.match(text)):
                 uses.append(f"{place}:{node.lineno}: {text}")
     return sorted(uses)
 
@@ -286,8 +289,8 @@ def imports(folder: Path) -> Graph:
     graph: Graph = {}
     for name, path in known.items():
         targets = set()
-        for _, source, part in imported(path, name):
-            target = source if part is None else f"{source}.{part}"
+        for _, source, imported_name in imported(path, name):
+            target = source if imported_name is None else f"{source}.{imported_name}"
             while target not in known and "." in target:
                 target = target.rpartition(".")[0]
             targets.add(target)
@@ -297,20 +300,21 @@ def imports(folder: Path) -> Graph:
 
 def reached(graph: Graph, start: str) -> set[str]:
     """The modules that a module imports, directly or through others."""
-    found, waiting = set[str](), list(graph[start])
+    visited = set[str]()
+    waiting = list(graph[start])
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in visited:
+            visited.add(name)
             waiting += graph.get(name, ())
-    return found
+    return visited
 
 
 def circles(graph: Graph) -> list[list[str]]:
     """Groups of modules that import each other, directly or through others."""
     reach = {name: reached(graph, name) for name in graph}
     groups = {
-        tuple(sorted(other for other in reach[name] if name in reach.get(other, ())))
+        tuple(sorted(target for target in reach[name] if name in reach.get(target, ())))
         for name in graph
         if name in reach[name]
     }
@@ -370,22 +374,26 @@ def parameters_of(folder: Path, name: str = "TemperedLDA") -> int:
 
 def kernel_files(folder: Path) -> list[Path]:
     """The sources of the kernels, without files that the build makes."""
-    found = subprocess.run(
+    listed = subprocess.run(
         ["git", "ls-files", f"{PACKAGE}/_kernels"], cwd=folder, capture_output=True, text=True
     )
-    return [folder / name for name in found.stdout.split()]
+    return [folder / name for name in listed.stdout.split()]
 
 
 def longest_signature(folder: Path) -> int:
     """The largest number of arguments of a function in a .pyx, with one argument on each line."""
-    most = 0
+    longest = 0
     for path in kernel_files(folder):
         if path.suffix == ".pyx":
             text = re.sub(r"#.*", "", path.read_text("utf-8"))
-            for given in re.findall(r"^(?:cp?)?def [^(\n]*\((.*?)\)[^)\n]*:$", text, re.M | re.S):
-                outside = re.sub(r"\[[^\]]*\]", "", given)
-                most = max(most, len([part for part in outside.split(",") if part.strip()]))
-    return most
+            for arguments in re.findall(
+                r"^(?:cp?)?def [^(\n]*\((.*?)\)[^)\n]*:$", text, re.M | re.S
+            ):
+                outside = re.sub(r"\[[^\]]*\]", "", arguments)
+                longest = max(
+                    longest, len([argument for argument in outside.split(",") if argument.strip()])
+                )
+    return longest
 
 
 def places_of(folder: Path, kernel: str = "add_statistics") -> int:
@@ -401,7 +409,8 @@ def places_of(folder: Path, kernel: str = "add_statistics") -> int:
 
 def figures(folder: Path) -> dict[str, object]:
     """All rows of the table."""
-    files, graph = sources(folder), imports(folder)
+    files = sources(folder)
+    graph = imports(folder)
     heart = sources(folder, "lda", "models/lda", "inference")
     classes, frames, frame_files, calls = fit_figures(folder)
     docs = (folder / "docs").rglob("*.md")
@@ -454,9 +463,9 @@ def main() -> None:
     if chosen.pages:
         print(*(pages.report(folder, places=chosen.places) for folder in folders), sep="\n\n")
         return
-    found = [figures(folder) for folder in folders]
-    rows = [(name, *(one[name] for one in found)) for name in found[0]]
-    if len(found) == 2:
+    columns = [figures(folder) for folder in folders]
+    rows = [(name, *(one[name] for one in columns)) for name in columns[0]]
+    if len(columns) == 2:
         rows = [(*row, ratio(*row[1:])) for row in rows]
         print(table(["", "before", "after", "ratio"], rows))
     else:

@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             row.label,
             f"{row.estimate:+.3f}",
             interval(row),
-            f"{row.support:.1f}",
+            f"{row.found_again:.1f}",
         ]
         for row in change.itertuples()
     ]

@@ -51,8 +51,8 @@ def load() -> Any:
 def draw(adata: Any, summary: Any, types: Any) -> Any:
     """The cells, and their types."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
-    colours = plt.get_cmap("tab10")(summary.clusters % 10)
-    colours[:, 3] = adata.obs["topic_certainty"]
+    colours = plt.get_cmap("tab10")(summary.document_topics % 10)
+    colours[:, 3] = adata.obs["topic_share"]
     left.scatter(*adata.obsm["X_umap"].T, c=colours, s=12, linewidths=0)
     left.set(xticks=[], yticks=[], title="topic of each cell, paler the less it has of it")
     for k, label in enumerate(summary.labels):

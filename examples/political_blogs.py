@@ -41,7 +41,7 @@ def table_of_topics(summary: Any) -> str:
             str(k),
             ", ".join(summary.words(k, 6)),
             f"{summary.topic_shares[k]:.1%}",
-            f"{trust.support[k]:.1f}",
+            f"{trust.found_again[k]:.1f}",
             trust.reason[k] or "–",
         ]
         for k in summary.topic_shares.argsort()[::-1]

@@ -113,7 +113,7 @@ def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
     axes = below.subplots(1 + len(fits), len(truth))
     labels, rows = ["truth"], [truth]
     for method, fmms in fits.items():
-        n_found, _ = component_recovery(fmms[0].components_, truth, threshold=FOUND)
+        n_found, _ = component_recovery(truth, fmms[0].components_, threshold=FOUND)
         bound = f"ELBO {fmms[0].lower_bound_:.2f}"
         labels.append(f"{method}\n{n_found} of {len(truth)} found\n{bound}")
         rows.append(matched(fmms[0].components_, truth))
@@ -121,7 +121,7 @@ def draw(fits: dict[str, list[TemperedFMM]], truth: NDArray) -> Any:
     for row, label, components in zip(axes, labels, rows, strict=True):
         plot_components(components, SHAPE, axes=row, limit=limit, cmap="RdBu_r")
         row[0].set_ylabel(label, rotation=0, ha="right", va="center")
-        _, cosines = component_recovery(components, truth)
+        _, cosines = component_recovery(truth, components)
         for ax, cosine in zip(row, cosines, strict=True):
             if cosine > FOUND:
                 ax.spines[:].set_color("0.7")
@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             fmm = fit(toy.data, temperature, seed)
             fits[method].append(fmm)
             recovered[method].append(
-                component_recovery(fmm.components_, toy.components, threshold=FOUND)[0]
+                component_recovery(toy.components, fmm.components_, threshold=FOUND)[0]
             )
     print(table(fits, recovered))
     save(draw(fits, truth[0]), arguments.output)

@@ -16,7 +16,7 @@ from hypothesis import settings
 from scipy import sparse
 
 from annealvi import datasets
-from annealvi.models.lda import device
+from annealvi.models.lda import gpu as gpu_engine
 from tests.examples import load_example
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -43,9 +43,9 @@ def gpu(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "cupy", cupy_stand_in)
     monkeypatch.setattr(cupy_stand_in, "limits", SimpleNamespace(**cupy_stand_in.LIMITS))
-    device.opened.cache_clear()
+    gpu_engine.opened.cache_clear()
     yield cupy_stand_in
-    device.opened.cache_clear()
+    gpu_engine.opened.cache_clear()
 
 
 EXAMPLES = dict(database=None, deadline=None)  # tests do not set these, nor their max_examples

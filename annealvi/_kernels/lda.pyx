@@ -78,23 +78,6 @@ def digest_of_block(
     return total
 
 
-cdef class DocumentOptions:
-    """Options of the fit of documents; see annealvi_documents in kernels.h."""
-
-    cdef readonly:
-        double eps, sparsity, relaxation, tolerance, least_share
-        bint by_topic, want_statistics
-        int max_iter
-
-    def __init__(
-        self, *, double eps, double sparsity, double relaxation, double tolerance, bint by_topic,
-        int max_iter, double least_share, bint want_statistics,
-    ):
-        self.eps, self.sparsity, self.relaxation = eps, sparsity, relaxation
-        self.tolerance, self.by_topic, self.max_iter = tolerance, by_topic, max_iter
-        self.least_share, self.want_statistics = least_share, want_statistics
-
-
 def fit_documents(
     const floating[::1] data,       # IN  CSR counts
     const index_t[::1] indices,     # IN  CSR column indices
@@ -105,9 +88,9 @@ def fit_documents(
     weights,                        # IN  TopicWeights of their words
     const floating[::1] b,          # IN  (n,) inverse temperature of each document
     const floating[::1] alpha,      # IN  (K_pad,)
-    DocumentOptions rule,              # IN
+    e_step,                         # IN  EStep, with the fields of annealvi_documents
     floating[:, ::1] gamma,         # IN/OUT (n, K)
-    work,                           # OUT Workspace; t, active, n_active, ratio if wanted
+    work,                           # OUT buffers; t, active, n_active, ratio if wanted
     double[::1] log_normalizer,     # OUT (n,) sum_v n_v log norm_v, scales included; or None
     double[::1] energy,             # OUT (n,) sum_v n_v E[log theta + log beta]; or None
 ):
@@ -119,7 +102,7 @@ def fit_documents(
         floating[::1] ratio = work.ratio
         unsigned char[:, ::1] scratch = work.scratch
         const floating[:, ::1] values = weights.values
-        floating usual, least_share = <floating>rule.least_share
+        floating usual, least_share = <floating><double>e_step.least_share
         double total = 0, edge, f_edge
         Py_ssize_t k
         documents_t step
@@ -134,10 +117,11 @@ def fit_documents(
     usual = <floating>(1.001 * total / step.K)  # somewhat larger, because of rounding errors
     edge = <double>usual + <double>least_share
     kernels.real[1].digamma_array(1, &edge, &f_edge)
-    step.usual_alpha, step.edge = usual, f_edge - <floating>rule.sparsity / edge
-    step.eps, step.sparsity, step.relaxation = rule.eps, rule.sparsity, rule.relaxation
-    step.tolerance, step.by_topic, step.max_iter = rule.tolerance, rule.by_topic, rule.max_iter
-    step.least_share, step.want_statistics = rule.least_share, rule.want_statistics
+    step.sparsity = e_step.sparsity
+    step.usual_alpha, step.edge = usual, f_edge - <floating>step.sparsity / edge
+    step.eps, step.relaxation, step.tolerance = e_step.eps, e_step.relaxation, e_step.tolerance
+    step.by_topic, step.max_iter = e_step.by_topic, e_step.max_iter
+    step.least_share, step.want_statistics = e_step.least_share, e_step.want_statistics
     step.gamma, step.t, step.ratio = &gamma[0, 0], &t[0, 0], &ratio[0]
     step.active, step.n_active = &active[0, 0], &n_active[0]
     step.log_normalizer = NULL if log_normalizer is None else &log_normalizer[0]

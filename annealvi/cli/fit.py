@@ -8,7 +8,6 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from annealvi.metrics import topic_coherence
 from annealvi.storage import save
 from annealvi.topics import TopicModel, TopicVectorizer, describe
 from annealvi.topics.choice import N_WORDS
-from annealvi.topics.shares import over_time
+from annealvi.topics.shares import check_times
 from annealvi.topics.source import Source
 from annealvi.topics.vectorizer import LANGUAGES
 
@@ -35,9 +34,7 @@ def fit(chosen: argparse.Namespace) -> None:
     estimator = _estimator(chosen)
     corpus = read(chosen)
     if "time" in corpus.columns:  # checks the times before the fit
-        one = np.ones((len(corpus), 1))
-        rows: Any = SimpleNamespace(shares=one, lengths=one[:, 0], labels=["all"], index=None)
-        over_time(rows, corpus.columns["time"], chosen.freq)
+        check_times(corpus.columns["time"], chosen.freq)
     model = _fitted(estimator, corpus, chosen)
     source = Source(model)
     if chosen.model is not None:
@@ -47,20 +44,24 @@ def fit(chosen: argparse.Namespace) -> None:
     if chosen.report is not None:
         second = None
         if chosen.second_fit:
-            estimator.set_params(n_topics=len(source.sizes), random_state=chosen.random_state + 1)
+            estimator.set_params(
+                n_topics=len(source.components_), random_state=chosen.random_state + 1
+            )
             second = _fitted(estimator, corpus, chosen)
-        described(source, corpus, X, second).to_html(
+        described(source, corpus, X, second).write_report(
             chosen.report,
             title=f"Topics of {Path(chosen.path).name}",
             times=corpus.columns.get("time"),
             freq=chosen.freq,
             groups=corpus.columns.get("group"),
-            other=None if second is None else describe(second, X, source.words),
+            other=None if second is None else describe(second, X, source.topics.words),
         )
         say(chosen, f"wrote {chosen.report}")
+    coherence = None
     if X.shape[1] > 1:
-        source.coherence = topic_coherence(source.topics, X, n_words=min(N_WORDS, X.shape[1]))
-    print_topics(source, chosen.words)
+        n_words = min(N_WORDS, X.shape[1])
+        coherence = topic_coherence(source.components_, X, n_words=n_words)
+    print_topics(source.topics, chosen.words, coherence)
 
 
 def _estimator(chosen: argparse.Namespace) -> TopicModel:
@@ -158,7 +159,7 @@ def demo(chosen: argparse.Namespace) -> None:
     groups = abstracts.target_names[abstracts.target]
     summary = describe(model, abstracts.texts, titles=abstracts.titles)
     _print(summary, groups, abstracts.created)
-    summary.to_html(
+    summary.write_report(
         chosen.output,
         title="Topics of 3,000 arXiv abstracts",
         times=abstracts.created,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from annealvi._optional import import_optional
@@ -19,13 +20,14 @@ from annealvi.files import replacing
 from annealvi.metrics.topics import topic_checksum
 from annealvi.storage import load, save
 from annealvi.topics import TopicSummary, describe
+from annealvi.topics.described import Topics
 from annealvi.topics.source import Source, in_columns, lda_in
-from annealvi.topics.trust import pairs, reasons, stability_of
+from annealvi.topics.trust import pairs, reasons, similarity_of
 
 LEGENDS = {
     "support": "support: the share of the fit's runs that found the topic; a new fit may not find "
     "topics of low support again",
-    "stability": "stability: how similar the topic is to its match in other fits (cosine); these "
+    "similarity": "similarity: how similar the topic is to its match in other fits (cosine); these "
     "are the fits that were made to choose the number of topics",
 }
 WEAK = "* weak topic: read its documents before you rely on it"
@@ -42,10 +44,10 @@ def counts_of(source: Source, corpus: Corpus, origin: str) -> Any:
         return source.count(corpus.texts)
     X = corpus.counts
     if corpus.words is not None and source.count is not None:
-        X = in_columns(X, corpus.words, source.words)
-    if X.shape[1] != len(source.words):
+        X = in_columns(X, corpus.words, source.topics.words)
+    if X.shape[1] != len(source.topics.words):
         raise ValueError(
-            f"{corpus.origin} must have counts of the same {len(source.words):,} words as "
+            f"{corpus.origin} must have counts of the same {len(source.topics.words):,} words as "
             f"{origin}. Got counts of {X.shape[1]:,} words."
         )
     return X
@@ -56,36 +58,37 @@ def described(
 ) -> TopicSummary:
     """Summarise documents and their counts, with the labels that the commands show."""
     summary = describe(
-        source.given,
+        source.whole,
         X,
-        source.words,
+        source.topics.words,
         texts=corpus.texts,
         titles=corpus.columns.get("title"),
         other=other,
         refits=refits,
+        n_jobs=-1,
     )
-    summary.labels.show(source.labels)
+    summary.labels.show(source.topics.labels)
     return summary
 
 
-def print_topics(source: Source, n_words: int) -> None:
+def print_topics(topics: Topics, n_words: int, coherence: NDArray | None = None) -> None:
     """Print a table of the topics, largest first, with their numbers, shares and words.
 
-    If known, the columns support (the share of runs that found the topic) and stability (how well
+    If known, the columns support (the share of runs that found the topic) and similarity (how well
     it matches topics of other fits) are added.  Weak topics have a star; the reasons follow below.
     """
-    weak = reasons(source)
-    measures = {} if source.support is None else {"support": source.support}
-    stability = stability_of(source)
-    if np.isfinite(stability).all():
-        measures["stability"] = stability
+    weak = reasons(topics, coherence)
+    measures = {} if topics.support is None else {"support": topics.support}
+    similarity = similarity_of(topics)
+    if np.isfinite(similarity).all():
+        measures["similarity"] = similarity
     print("  ".join(["topic", "share", *measures, "words"]))
-    order = np.argsort(-source.sizes, kind="stable").tolist()
+    order = np.argsort(-topics.sizes, kind="stable").tolist()
     for k in order:
-        cells = [f"{k:>5}{'*' if weak[k] else ' '} {source.sizes[k]:>5.1%}"]
+        cells = [f"{k:>5}{'*' if weak[k] else ' '} {topics.sizes[k]:>5.1%}"]
         cells += [f"{values[k]:>{len(name)}.2f}" for name, values in measures.items()]
-        label = f"{source.named[k]}: " if k in source.named else ""
-        print("  ".join([*cells, label + " ".join(source.top(k, n_words))]))
+        label = f"{topics.named[k]}: " if k in topics.named else ""
+        print("  ".join([*cells, label + " ".join(topics.top(k, n_words))]))
     for name in measures:
         print(LEGENDS[name])
     if any(weak):
@@ -134,15 +137,15 @@ def label(chosen: argparse.Namespace) -> None:
     writer = csv.writer(table, lineterminator="\n")
     header = ["document", "topic", "label", "share"]
     if chosen.shares:
-        header += [f"share_{k}" for k in range(len(source.labels))]
+        header += [f"share_{k}" for k in range(len(source.topics.labels))]
     writer.writerow(header)
     names = corpus.columns.get("name", range(len(corpus)))
     shares = source.transform(X)
-    topics = source.clusters(X, shares).tolist()
+    topics = source.document_topics(X, shares).tolist()
     for name, row, topic, has_topic in zip(names, shares, topics, has_words.tolist(), strict=True):
         cells = [name, "", "", ""]
         if has_topic:
-            cells[1:] = [topic, source.labels[topic], f"{row[topic]:.4f}"]
+            cells[1:] = [topic, source.topics.labels[topic], f"{row[topic]:.4f}"]
         if chosen.shares:
             cells += [f"{share:.4f}" for share in row]
         writer.writerow(cells)
@@ -176,31 +179,32 @@ def _annotate(
 def show(chosen: argparse.Namespace) -> None:
     """Print the topics of a model, or one of them."""
     source = read_topics(chosen.model)
+    topics = source.topics
     if chosen.topic is not None:
         k = chosen.topic
-        n_topics = len(source.labels)
+        n_topics = len(topics.labels)
         if k >= n_topics:
             raise ValueError(
                 f"--topic must be a topic of {chosen.model!r}, from 0 to {n_topics - 1}. Got {k}."
             )
-        support = "" if source.support is None else f", support {source.support[k]:.2f}"
-        print(f"topic {k}: {source.labels[k]} ({source.sizes[k]:.1%} of the words{support})")
-        if reason := reasons(source)[k]:
+        support = "" if topics.support is None else f", support {topics.support[k]:.2f}"
+        print(f"topic {k}: {topics.labels[k]} ({topics.sizes[k]:.1%} of the words{support})")
+        if reason := reasons(topics)[k]:
             print(f"weak: {reason}")
-        probabilities = source.topics[k]
-        columns = source.columns(k, chosen.words or 20)
+        probabilities = topics.components[k]
+        columns = topics.columns(k, chosen.words or 20)
         for column in columns[np.argsort(-probabilities[columns], kind="stable")]:
-            print(f"{probabilities[column]:>8.2%}  {source.words[column]}")
+            print(f"{probabilities[column]:>8.2%}  {topics.words[column]}")
         return
-    facts = source.facts
-    kind = type(source.given).__name__
-    print(f"{kind}: {len(source.labels)} topics, {len(source.words):,} words")
+    facts = topics.facts
+    kind = type(source.whole).__name__
+    print(f"{kind}: {len(topics.labels)} topics, {len(topics.words):,} words")
     print(f"checksum of the topics: {topic_checksum(source.model)}")
     if facts["vocabulary"] is not None and facts["vocabulary"].dropped:
         print(facts["vocabulary"].note())
     if facts["bound"] is not None:
         print(f"bound: {-np.log(facts['bound']):.3f} nats per word")
-    print_topics(source, chosen.words or 8)
+    print_topics(topics, chosen.words or 8)
 
 
 def label_topics(chosen: argparse.Namespace) -> None:
@@ -218,14 +222,14 @@ def label_topics(chosen: argparse.Namespace) -> None:
                 f"A label must be passed as TOPIC=LABEL, such as 3=robots. Got {text!r}."
             )
         labels[int(topic)] = name.strip()
-    save(source.given.set_labels(labels), chosen.model)
-    print_topics(Source(source.given), chosen.words)
+    save(source.whole.set_labels(labels), chosen.model)
+    print_topics(source.topics, chosen.words)
 
 
 def compare(chosen: argparse.Namespace) -> None:
     """Match the topics of two models, and print how similar they are."""
-    first = read_topics(chosen.model)
-    second = read_topics(chosen.other)
+    first = read_topics(chosen.model).topics
+    second = read_topics(chosen.other).topics
     _, first_columns, second_columns = np.intersect1d(
         first.words, second.words, return_indices=True
     )
@@ -238,7 +242,9 @@ def compare(chosen: argparse.Namespace) -> None:
             f"{len(first_columns):,} of {len(first.words):,} and {len(second.words):,} words are "
             "in both models"
         )
-    rows, columns, cosines = pairs(first.topics[:, first_columns], second.topics[:, second_columns])
+    rows, columns, cosines = pairs(
+        first.components[:, first_columns], second.components[:, second_columns]
+    )
     first_words = [" ".join(first.top(k, chosen.words)) for k in range(len(first.sizes))]
     second_words = [" ".join(second.top(k, chosen.words)) for k in range(len(second.sizes))]
     width = max(len(first_words[k]) for k in rows)

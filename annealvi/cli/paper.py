@@ -16,7 +16,8 @@ from annealvi import plot
 from annealvi._optional import import_optional
 from annealvi.cli.models import counts_of, described, read, read_topics, say
 from annealvi.files import replacing
-from annealvi.topics import estimate_effects, write_table
+from annealvi.topics import write_table
+from annealvi.topics.effects import design_of
 
 #: Columns of the LaTeX tables of topics and of effects; the .csv files have more columns.
 SHOWN = ("label", "words", "share", "coherence", "support")
@@ -38,7 +39,7 @@ def paper(chosen: argparse.Namespace) -> None:
     corpus = read(chosen)
     covariates = _covariates(corpus.table)
     if chosen.formula is not None:  # checks the formula before the refits
-        estimate_effects(np.ones((len(corpus), 1)), chosen.formula, covariates)
+        design_of(chosen.formula, covariates, np.ones(len(corpus), bool))
     if chosen.refits:
         say(
             chosen,
@@ -111,7 +112,7 @@ def _across(shares: Any, names: Any) -> Any:
         return shares
     counts = shares["n_documents"]
     heads = [f"{name} ({n:,})" for name, n in zip(names, counts, strict=True)]
-    return shares.drop(columns="n_documents").set_axis(heads).T.rename_axis("topic")
+    return shares.drop(columns="n_documents").set_axis(heads).T.rename_axis("label")
 
 
 def _save(axes: Any, path: Path) -> None:

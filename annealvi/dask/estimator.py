@@ -229,7 +229,8 @@ class TemperedLDA(LocalLDA):
         tempering = self._state.tempering(temperature)
         with reading(self):
             documents = self._documents(X)
-            return self._state.elbo(documents, tempering, topics=self._scores_topics)
+            engine = self._engine_for(self._state, documents)
+            return self._state.elbo(engine, documents, tempering, topics=self._scores_topics)
 
     @checked
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
@@ -246,8 +247,13 @@ class TemperedLDA(LocalLDA):
         check_flag(sub_sampling, "sub_sampling")
         population = float(self.total_samples) if sub_sampling else None
         with reading(self):
-            options = {"population": population, "topics": self._scores_topics}
-            return self._state.perplexity(self._documents(X), **options)
+            documents = self._documents(X)
+            return self._state.perplexity(
+                self._engine_for(self._state, documents),
+                documents,
+                population=population,
+                topics=self._scores_topics,
+            )
 
     def to_local(self) -> LocalLDA:
         """Return an :class:`annealvi.TemperedLDA` with the same parameters and fitted topics.

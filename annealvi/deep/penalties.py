@@ -486,7 +486,7 @@ class RunningPenalty:
         if past is not None:
             if past.shape != now.shape:
                 raise ValueError(
-                    f"The statistic of a penalty has {len(now)} values now, but had {len(total)} "
+                    f"The statistic of a penalty has {len(now)} values now, but had {len(past)} "
                     "before. Keep its shape and the parameter 'average', even if you resume a fit."
                 )
             # one operation without copies, because W W^T is large

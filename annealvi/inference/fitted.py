@@ -136,7 +136,8 @@ class Fitted(Versioned, CallbackSupport):
     def __copy__(self) -> Self:
         """Return a copy that can be fitted further without changing this estimator."""
         copied = shallow(self)
-        vars(copied).pop("_runs", None)
+        for name in ("_runs", "_engine"):  # a copy has buffers of its own
+            vars(copied).pop(name, None)
         if "_state" in vars(copied):
             copied._state = copy.copy(copied._state)
         return copied

@@ -202,14 +202,24 @@ class Runs(Generic[F]):
                 if self.under_way is None:
                     self._began = copy.deepcopy(self.generator)
                     self.under_way = begin(len(self.scores))
-                fit = self._end(self.under_way, show)
+                fit = self.under_way
+                if show is not None:
+                    show(fit)
+                fit.run()
+                self._keep(fit)
+                self.under_way = None
                 self.scores.append(fit.score)
                 stopped = fit.stopped
             if follow is not None and not self.finished:
                 if self.under_way is None:
                     runs, self.ended = sorted(self.ended, key=lambda fit: fit.number), []
                     self.under_way = follow(runs)
-                self._end(self.under_way, show)
+                fit = self.under_way
+                if show is not None:
+                    show(fit)
+                fit.run()
+                self._keep(fit)
+                self.under_way = None
         except BaseException as error:
             left = self.under_way
             if isinstance(error, Exception) and not (left is not None and left.in_callback):
@@ -271,15 +281,6 @@ class Runs(Generic[F]):
             self.under_way = load(n, saved["under_way"], "under_way", ended=False)
             self._began = saved["generator_began"]
         _set(self.generator, saved["generator_now"])
-
-    def _end(self, fit: F, show: Callable[[F], None] | None) -> F:
-        """Run the current fit to its end."""
-        if show is not None:
-            show(fit)
-        fit.run()
-        self._keep(fit)
-        self.under_way = None
-        return fit
 
     def _keep(self, fit: F) -> None:
         """Store a fit that has ended, or only the best fit if not all are needed."""

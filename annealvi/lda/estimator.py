@@ -38,7 +38,8 @@ from annealvi.checks import (
 from annealvi.exceptions import BadParameter
 from annealvi.inference import Callbacks, Fingerprint, Monitor, Runs
 from annealvi.inference.fitted import Fitted, Found, reads
-from annealvi.lda.fit import Fit, MergedFit, fit_portion, plan_fit, prepare_portion
+from annealvi.lda.fit import Fit, MergedFit, fit_portion, prepare_portion
+from annealvi.lda.plan import plan_fit
 from annealvi.lda.settings import (
     CONSTRAINTS,
     Settings,
@@ -52,6 +53,8 @@ from annealvi.lda.state import LDAState
 from annealvi.matrices import check_words, csr_of
 from annealvi.metrics.topics import RELEVANCE, top_words
 from annealvi.models.lda.collapsed import METHODS, Method, infer_collapsed
+from annealvi.models.lda.engine import Engine
+from annealvi.models.lda.shards import engine_of
 from annealvi.models.mmm import MMM
 from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import Temperature
@@ -399,27 +402,34 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         with writing(self):
             # scikit-learn checks the parameters only at the first call
-            settings, callbacks = self._settings(), Callbacks(self.callback, self)
-            threads, population = n_threads(self.n_jobs), float(self.total_samples)
-            before = columns = shallow(self)  # other threads do not see this copy
+            settings = self._settings()
+            callbacks = Callbacks(self.callback, self)
+            population = float(self.total_samples)
+            before = shallow(self)  # other threads do not see the copies
+            columns = shallow(self)
             if self.__sklearn_is_fitted__():
-                state, X = self._state, self._check_X(X, "partial_fit")
+                state = self._state
+                X = self._check_X(X, "partial_fit")
             else:
-                columns = shallow(self)
                 X = check_words(columns, X, "partial_fit", reset=True)
-                shown, X = X.dtype, in_dtype(X, fit_dtype(vars(self), X, population))
+                shown = X.dtype
+                X = in_dtype(X, fit_dtype(vars(self), X, population))
                 shape = int(self.n_components), X.shape[1]
                 rng = check_random_state(self.random_state)
-                state = LDAState.begin(shape, X.dtype, settings, rng, threads, shown, X)
+                state = LDAState.begin(shape, X.dtype, settings, rng, shown, X)
             with changing(self):
-                prepare_portion(state, X, settings, population, threads)
+                engine = self._engine_for(state, kept=self.__dict__.get("_engine"))
+                prepare_portion(state, X, settings, population)
                 self._show(columns, _state=state)
+            # while a callback runs, the engine belongs to this call alone
+            self.__dict__.pop("_engine", None)
             try:
-                fit_portion(state, X, settings, population, callbacks, changing(self))
+                fit_portion(state, engine, X, settings, population, callbacks, changing(self))
             except BaseException:
                 if not state.monitor.step:
                     self._show(before)
                 raise
+            self._engine = engine
         return self
 
     @checked
@@ -456,7 +466,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 raise ValueError("Call 'add_words' after the fit, not in a callback.")
             self._state.add_words(int(n_words))
             if as_array(self.topic_word_prior).ndim:
-                self.topic_word_prior = self._state.topic_word_prior
+                self.topic_word_prior = self._state.model.eta
             self.n_features_in_ = self._state.model.n_features
             vars(self).pop("feature_names_in_", None)
         return self
@@ -469,9 +479,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         takes some milliseconds.
         """
         with writing(self):
-            state: LDAState | None = vars(self).get("_state")
-            if state is not None:
-                state.model.buffers.release()
+            self.__dict__.pop("_engine", None)
 
     def _fit(
         self,
@@ -492,10 +500,11 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         under_way = self._fit_under_way(X, y, others)
         with naming(type(self).__name__), writing(self), under_way as callbacks:
             self.release_buffers()  # buffers of a `partial_fit` that this fit replaces
-            before, columns = shallow(self), shallow(self)  # other threads do not see the copies
+            before = shallow(self)  # other threads do not see the copies
+            columns = shallow(self)
             documents, shown, parameters = (prepared or prepare)(columns, X)
-            threads, seed = n_threads(self.n_jobs), parameters["random_state"]
-            self._runs = runs = Runs[Fit](Fingerprint(self, documents), seed, resume)
+            runs = Runs[Fit](Fingerprint(self, documents), parameters["random_state"], resume)
+            self._runs = runs
             in_turn = bool(callbacks) or runs.resumed or isinstance(documents, Elsewhere)
             plan = plan_fit(
                 parameters,
@@ -504,7 +513,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 shown=shown,
                 keep_gamma=keep_gamma,
                 in_turn=in_turn,
-                n_threads=threads,
+                n_threads=n_threads(self.n_jobs),
                 callbacks=callbacks,
                 # runs in parallel are shown to other threads only when they have ended
                 changing=changing(self) if in_turn else nullcontext(),
@@ -516,14 +525,13 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 self._show(columns, _state=fit.state)
 
             try:
-                with plan.buffers.used():
-                    (best,) = runs.run(
-                        lambda number: Fit.begin(plan, number, rngs[number], runs.halt),
-                        n_runs,
-                        n_workers=plan.n_workers,
-                        show=show if in_turn else None,
-                        follow=MergedFit if plan.settings.merged else None,
-                    )
+                (best,) = runs.run(
+                    lambda number: Fit.begin(plan, number, rngs[number], runs.halt),
+                    n_runs,
+                    n_workers=plan.n_workers,
+                    show=show if in_turn else None,
+                    follow=MergedFit if plan.settings.merged else None,
+                )
                 if not runs.finished and not plan.settings.merged:
                     best.state.results["init_scores"] = np.array(runs.scores)
                 best.conclude()
@@ -583,17 +591,19 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise BadParameter("method", f"a str among {set(METHODS)}", method)
         collapsed = method == "cvb0"
         if collapsed and not (isinstance(temperature, Real) and temperature == 1):
-            wanted = "1.0 with method='cvb0', which supports only T = 1"
-            raise BadParameter("temperature", wanted, temperature)
-        state, threads = self._state, n_threads(self.n_jobs)
+            raise BadParameter(
+                "temperature", "1.0 with method='cvb0', which supports only T = 1", temperature
+            )
+        state = self._state
+        model = state.model
         tempering = state.tempering(temperature)
         counts = check_words(self, X, "transform")
-        X = in_dtype(counts, state.model.dtype)
-        state.use(self.device)
+        X = in_dtype(counts, model.dtype)
+        engine = self._engine_for(state)
         if collapsed:
-            gamma = infer_collapsed(state.model.documents, X, n_threads=threads)
+            gamma = infer_collapsed(engine, model, X)
         else:
-            gamma = state.model.documents.infer(X, tempering, n_threads=threads)
+            gamma = engine.infer(model, X, tempering)
         return _shares(gamma, normalize, counts.dtype)
 
     @reads
@@ -617,7 +627,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Topic numbers.  A document without words is assigned to the largest topic.
         """
         check_is_fitted(self)
-        X, topics = self._check_X(X, "predict"), self._state.model.topics.components
+        X = self._check_X(X, "predict")
+        topics = self._state.model.components
         sums = topics.sum(axis=1, dtype=np.float64)
         if X.nnz < X.shape[1]:  # words that do not occur have no influence
             words, places = np.unique(X.indices, return_inverse=True)
@@ -651,8 +662,8 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         tempering = self._state.tempering(temperature)
         X = self._check_X(X, "score")
-        threads = n_threads(self.n_jobs)
-        return self._state.elbo(X, tempering, topics=self._scores_topics, n_threads=threads)
+        engine = self._engine_for(self._state)
+        return self._state.elbo(engine, X, tempering, topics=self._scores_topics)
 
     @reads
     def perplexity(self, X: Any, sub_sampling: bool = False) -> float:
@@ -718,7 +729,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         check_is_fitted(self)
         X = self._check_X(X, "document_temperatures")
-        return self._state.document_temperatures(X, n_threads=n_threads(self.n_jobs))
+        return self._state.document_temperatures(self._engine_for(self._state), X)
 
     @reads
     def posterior_log_partition(self, inverse: ArrayLike, data: Any) -> NDArray[np.float64]:
@@ -744,9 +755,9 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         check_is_fitted(self)
         inverses = check_inverses(inverse, "inverse")
-        X, threads = self._check_X(data, "posterior_log_partition"), n_threads(self.n_jobs)
-        documents = self._state.model.documents
-        return documents.posterior_log_partition(inverses, X, n_threads=threads)
+        X = self._check_X(data, "posterior_log_partition")
+        engine = self._engine_for(self._state)
+        return engine.posterior_log_partition(self._state.model, inverses, X)
 
     @reads
     def top_words(
@@ -781,19 +792,19 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         if relevance is None:
             relevance = 1.0 if self.preset == "sklearn" else RELEVANCE
-        topics = self._state.model.topics.components
+        topics = self._state.model.components
         return top_words(topics, n, feature_names, self, relevance)
 
     # -------------------------------------------------------------- attributes
 
     dtype_ = Found(lambda state: state.model.dtype)
     doc_topic_prior_ = Found(
-        lambda state: state.doc_topic_prior,
-        assign=lambda state, value: state.set_priors(value, state.topic_word_prior),
+        lambda state: state.model.alpha,
+        assign=lambda state, value: state.set_priors(value, state.model.eta),
     )
     topic_word_prior_ = Found(
-        lambda state: state.topic_word_prior,
-        assign=lambda state, value: state.set_priors(state.doc_topic_prior, value),
+        lambda state: state.model.eta,
+        assign=lambda state, value: state.set_priors(state.model.alpha, value),
     )
     random_state_ = Found(lambda state: state.model.rng, assign=LDAState.set_generator)
     n_batch_iter_ = Found(lambda state: state.monitor.step + 1, assign=LDAState.set_next_step)
@@ -836,21 +847,24 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             n_features = array.shape[-1] if array.ndim and state is None else 0
             n_features = getattr(self, "n_features_in_", n_features)
             self._validate_params()
-            settings, threads = self._settings(n_topics), n_threads(self.n_jobs)
+            settings = self._settings(n_topics)
             dtype = topics_dtype(vars(self), array) if state is None else state.model.dtype
             array = check_topics(array, name, (n_topics, n_features), dtype)
-            wanted = settings.wanted_temperature()
+            temperature = settings.wanted_temperature()
             if state is not None:
-                moved = state.moved_to(array, settings, threads)
+                moved = state.moved_to(array, settings)
             else:  # as if a fit had found these topics
-                rng, shown = check_random_state(self.random_state), single_or_double(array)
+                rng = check_random_state(self.random_state)
                 start = settings._replace(init=array)
-                moved = LDAState.begin(array.shape, dtype, start, rng, threads, shown)
+                moved = LDAState.begin(array.shape, dtype, start, rng, single_or_double(array))
                 per_pass = float(self.total_samples) / settings.batch_size
-                moved.planned_for = clone(wanted)
-                moved.temperature = wanted.plan(None, per_pass, model=moved.model)
+                moved.planned_for = clone(temperature)
+                moved.temperature = temperature.plan(None, per_pass, model=moved.model)
+            self._engine_for(moved)  # raises if the device cannot fit these topics
+            self.release_buffers()
             with changing(self):
-                self.n_features_in_, self._state = n_features, moved
+                self.n_features_in_ = n_features
+                self._state = moved
 
     # ----------------------------------------------------------------- details
 
@@ -864,9 +878,21 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return tags
 
     def _check_X(self, X: Any, method: str) -> sparse.csr_matrix:
-        """Return X as a canonical CSR matrix in the dtype of the fit, and select the device."""
-        self._state.use(self.device)
+        """Return X as a canonical CSR matrix in the dtype of the fit."""
         return in_dtype(check_words(self, X, method), self._state.model.dtype)
+
+    def _engine_for(self, state: LDAState, X: Any = None, kept: Engine | None = None) -> Engine:
+        """Return an engine on the estimator's device, perhaps with the buffers of another one."""
+        model = state.model
+        return engine_of(
+            self.device,
+            n_threads(self.n_jobs),
+            model.n_topics,
+            model.dtype,
+            X=X,
+            shard_size=model.options.shard_size,
+            kept=kept,
+        )
 
     def _state_of(self, tree: Mapping[str, Any], way: str) -> LDAState:
         return LDAState.of(tree, way)
@@ -888,18 +914,19 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ) -> float:
         """Return the perplexity at a given gamma; scikit-learn's tests and some users call this."""
         X, options = self._bounded(X, doc_topic_distr, sub_sampling)
+        engine = self._engine_for(self._state)
         if not check_counts(X, options["population"] or 1.0, "total_samples"):
             raise ValueError(
                 "The 'X' parameter of perplexity must contain words. "
                 f"Got {X.shape[0]} documents without words."
             )
-        return self._state.perplexity(X, topics=self._scores_topics, **options)
+        return self._state.perplexity(engine, X, topics=self._scores_topics, **options)
 
     @reads
     def _approx_bound(self, X: Any, doc_topic_distr: NDArray, sub_sampling: bool) -> float:
         """Return the ELBO at a given gamma, in nats; code for scikit-learn's LDA calls this."""
         X, options = self._bounded(X, doc_topic_distr, sub_sampling)
-        return self._state.elbo(X, **options)
+        return self._state.elbo(self._engine_for(self._state), X, **options)
 
     @property
     def _scores_topics(self) -> bool:
@@ -920,8 +947,7 @@ class TemperedLDA(Fitted, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if sub_sampling:
             self._check_values(dict(vars(self)))  # total_samples may have been set since the fit
             population = float(self.total_samples)
-        threads = n_threads(self.n_jobs)
-        return X, {"given": doc_topic_distr, "population": population, "n_threads": threads}
+        return X, {"gamma": doc_topic_distr, "population": population}
 
 
 def generators(own: RandomState, n_runs: int) -> tuple[list[RandomState], RandomState]:

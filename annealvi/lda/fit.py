@@ -11,15 +11,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import RandomState
 from scipy import sparse
 from sklearn.base import clone
 
-from annealvi.checks import check_counts, check_total
+from annealvi.checks import check_counts
 from annealvi.files.schema import Array, Flag, Integer, Listed, Number, Schema, Tree, damaged
 from annealvi.inference import (
     Callbacks,
@@ -31,206 +30,159 @@ from annealvi.inference import (
     optimise,
 )
 from annealvi.inference.algorithm import POSITION
-from annealvi.lda.hooks import Converged, HeldOut, HeldOutDocuments, Perplexity, hold_out
-from annealvi.lda.settings import (
-    CONSTRAINTS,
-    Settings,
-    are_alike,
-    check_step,
-    extent,
-    is_open,
-    resolve,
-    words_per_entry,
-)
+from annealvi.lda.hooks import Converged, Perplexity, Validation
+from annealvi.lda.plan import LDAPlan
+from annealvi.lda.settings import Settings, are_alike, check_step
 from annealvi.lda.state import LDAState, no_results, some_documents
-from annealvi.models.lda.device import device_of
-from annealvi.models.lda.merging import Largest, support
+from annealvi.models.lda.engine import Engine
+from annealvi.models.lda.merging import Largest, merged_topics, support
 from annealvi.models.lda.starts import CorpusOfFit
-from annealvi.models.lda.workspace import Buffers
-from annealvi.scale.elsewhere import Elsewhere
-from annealvi.temperature import Temperature
 
-#: With validation, a fit makes at most this multiple of the usual number of passes.
-PROLONGED = 5
 #: The largest step size after a merge, and the minimum number of such steps.
 REFINING, REFINING_STEPS = 0.1, 10
 #: The number of documents whose perplexity is shown in a progress bar.
 FEW = 200
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The data and settings that all runs of a fit share."""
-
-    #: All documents passed to `fit`, and the documents that are not held out.
-    documents: sparse.csr_matrix | Elsewhere
-    training: sparse.csr_matrix | Elsewhere
-    held_out: HeldOutDocuments | None
-    #: The dtype in which topics are shown to the user.
-    shown: np.dtype
-    #: The parameters of the estimator, and the settings computed from them.
-    parameters: Mapping[str, Any]
-    settings: Settings
-    temperature: Temperature
-    #: Maximum number of passes, and the number of passes over which T is planned to decrease.
-    n_passes: int
-    n_planned: int
-    #: Whether to store gamma of all documents.
-    keep_gamma: bool
-    #: Number of runs at the same time, and number of threads of all runs together.
-    n_workers: int
-    n_threads: int
-    callbacks: Callbacks
-    #: The context of changes to a fit that other threads can see.
-    changing: AbstractContextManager
-    #: The corpus, and the buffers of runs that follow one another; parallel runs have their own.
-    corpus: CorpusOfFit
-    buffers: Buffers = field(default_factory=Buffers)
-
-    @property
-    def batch_size(self) -> int:
-        n_samples = self.training.shape[0]
-        batch = self.settings.learning_method == "batch"
-        return n_samples if batch else min(int(self.settings.batch_size), n_samples)
-
-    @property
-    def steps_per_pass(self) -> int:
-        return -(-self.training.shape[0] // self.batch_size)
-
-    def passes_of_run(self, number: int) -> Passes:
-        """Return the passes of a run; a run to be merged makes no batch passes at the end."""
-        n_full = 0 if self.settings.merged else int(self.settings.finish_iter)
-        steps = self.settings.step_size(self.n_planned * self.steps_per_pass)
-        if n_full:
-            steps = OverRelaxed(steps, self.n_passes * self.steps_per_pass, n_full)
-        label = f"run {number + 1}, " if self.settings.n_init > 1 else ""
-        return Passes(self.n_passes, n_full, steps, label, "max_iter: ", not self.settings.merged)
-
-    def passes_of_merged(self) -> Passes:
-        n_passes = 1 if self.steps_per_pass == 1 else -(-REFINING_STEPS // self.steps_per_pass)
-        n, n_full = n_passes * self.steps_per_pass, int(self.settings.finish_iter)
-        refining = full_step if n == 1 else LinearDecay(n, n * REFINING / 2, REFINING)
-        steps = OverRelaxed(refining, n, n_full)
-        return Passes(n_passes, n_full, steps, "merged, ", "", True)
-
-
-class Passes(NamedTuple):
-    """The passes of a run: first over minibatches, then in batch at T = 1."""
-
-    n_passes: int
-    n_full: int
-    #: The step size rho of steps 1, 2, ...
-    step_size: Callable[[int], float]
-    #: Parts of the line that is printed after a pass: the run, and the parameter that limits it.
-    label: str
-    of: str
-    #: Whether these are the last passes of the fit.
-    are_last: bool
-
-
 class Fit:
-    """The passes of one run; see :class:`annealvi.inference.FitOfRun`."""
+    """The passes of one run: first over minibatches, then in batch at T = 1.
+
+    `Runs` of :mod:`annealvi.inference.runs` makes the fits of all runs.
+    """
 
     def __init__(
-        self, plan: Plan, number: int, state: LDAState, passes: Passes, halt: threading.Event
+        self,
+        plan: LDAPlan,
+        number: int,
+        state: LDAState,
+        engine: Engine,
+        halt: threading.Event,
     ) -> None:
-        self.plan, self.number, self.state, self.passes = plan, number, state, passes
-        self.halt, self.first = halt, state.monitor.step  # number of steps before these passes
-        self.score, self.goodness = np.nan, -np.inf
-        self.stopped = self.in_callback = False
+        self.plan = plan
+        self.number = number
+        self.state = state
+        self.engine = engine
+        self.halt = halt
+        self.first = state.monitor.step  # number of steps before these passes
+        self.score = np.nan
+        self.goodness = -np.inf
+        self.stopped = False
+        self.in_callback = False
         self.position = Position()  # passes and minibatches done
         self.largest: list[Largest] = []
-        self.perplexity = Perplexity(self)
-        self.held_out: HeldOut | None = None
-        if passes.are_last and plan.held_out is not None:
-            self.held_out = HeldOut(self, plan.held_out)
-        self.hooks: list[Any] = [Converged(self)] if passes.are_last and passes.n_full else []
-        self.hooks += [self.perplexity, *([] if self.held_out is None else [self.held_out])]
+        #: Number of passes over minibatches, and the maximum number of batch passes.
+        self.n_passes = plan.n_passes
+        self.n_full = 0
+        #: The step size rho of steps 1, 2, ...
+        self.step_size: Callable[[int], float] = full_step
+        #: Whether these are the last passes of the fit.
+        self.are_last = True
+        self._plan_passes()
+        self.perplexity = Perplexity(plan, self.n_full)
+        self.validation: Validation | None = None
+        self.hooks: list[Any] = [self.perplexity]
+        if self.are_last and self.n_full:
+            self.hooks.insert(0, Converged(plan, self.n_passes))
+        if self.are_last and plan.held_out is not None:
+            self.validation = Validation(plan)
+            self.hooks.append(self.validation)
 
     @classmethod
-    def begin(cls, plan: Plan, number: int, rng: RandomState, halt: threading.Event) -> Self:
+    def begin(cls, plan: LDAPlan, number: int, rng: RandomState, halt: threading.Event) -> Self:
         """Return a run before its first step."""
-        X, settings, n_samples = plan.training, plan.settings, plan.training.shape[0]
-        shape, n_threads = (int(plan.parameters["n_components"]), X.shape[1]), plan.n_threads
-        own_threads = n_threads // plan.n_workers
-        state = LDAState.begin(shape, X.dtype, settings, rng, own_threads, plan.shown, X)
-        state.model.set_corpus(plan.corpus)
-        if plan.n_workers == 1:
-            state.model.buffers = plan.buffers
+        X = plan.training
+        settings = plan.settings
+        shape = int(plan.parameters["n_components"]), X.shape[1]
+        engine = plan.engine
+        if plan.n_workers > 1:
+            engine = plan.new_engine(plan.n_threads // plan.n_workers)
+        state = LDAState.begin(shape, X.dtype, settings, rng, plan.shown, X)
         state.planned_for = clone(plan.temperature)
-        n_steps, per_pass = plan.n_planned * plan.steps_per_pass, n_samples / plan.batch_size
-        state.temperature = plan.temperature.plan(n_steps, per_pass, model=state.model)
-        passes = plan.passes_of_run(number)
+        n_steps = plan.n_planned * plan.steps_per_pass
+        state.temperature = state.planned(
+            plan.temperature, n_steps, X.shape[0] / plan.batch_size, plan.corpus
+        )
+        fit = cls(plan, number, state, engine, halt)
         if settings.learning_method != "batch" and plan.n_passes:
-            check_step(settings, state.temperature, 0, passes.step_size(1))
-        return cls(plan, number, state, passes, halt)
+            check_step(settings, state.temperature, 0, fit.step_size(1))
+        return fit
+
+    def _plan_passes(self) -> None:
+        """Set the numbers and the step sizes of the passes; a run to be merged ends early."""
+        plan = self.plan
+        steps = plan.settings.step_size(plan.n_planned * plan.steps_per_pass)
+        self.are_last = not plan.settings.merged
+        if self.are_last and plan.settings.finish_iter:
+            self.n_full = int(plan.settings.finish_iter)
+            steps = OverRelaxed(steps, self.n_passes * plan.steps_per_pass, self.n_full)
+        self.step_size = steps
 
     @property
     def n_steps(self) -> int:
         return self.state.monitor.step
 
     def run(self) -> None:
-        """Make all passes, and evaluate the result if these passes are the last."""
+        """Make all remaining passes, and evaluate the result if these passes are the last."""
         plan = self.plan
-        plan.callbacks.begin(self._told())
-        self._make_passes()
-        if self.passes.are_last:
-            self._evaluate()
-
-    def _make_passes(self) -> None:
-        """Make all passes that remain after the position."""
-        plan, X, state, passes = self.plan, self.plan.training, self.state, self.passes
+        state = self.state
+        n_samples = plan.training.shape[0]
+        plan.callbacks.begin(self._facts())
         try:
-            n_passes = (passes.n_passes + passes.n_full) * plan.settings.n_init
-            with state.training(keep=False, repeated=n_passes > 1):
+            with state.training(self.engine):
                 optimise(
-                    state.model,
-                    X,
+                    self.engine.steps(state.model),
+                    plan.training,
                     state.temperature,
                     state.monitor,
-                    n_samples=X.shape[0],
+                    n_samples=n_samples,
                     batch_size=plan.batch_size,
-                    n_passes=passes.n_passes,
-                    n_full_passes=passes.n_full,
-                    step_size=lambda step: passes.step_size(step - self.first),
+                    n_passes=self.n_passes,
+                    n_full_passes=self.n_full,
+                    step_size=lambda step: self.step_size(step - self.first),
                     on_step=self._on_step,
                     after_pass=self._after_pass,
                     position=self.position,
                     changing=plan.changing,
                 )
         finally:
-            self.catch_up()
+            with plan.changing:
+                state.model.catch_up(self.engine.n_threads)
+            if self.engine is plan.engine:  # the next run uses its buffers
+                self.engine.release_large()
+            else:
+                self.engine.release()
+        if self.are_last:
+            self._evaluate()
 
     def _evaluate(self) -> None:
-        if self.held_out is not None:
-            self.score = self.goodness = self.held_out.finish()
+        if self.validation is not None:
+            self.score = self.validation.finish(self.state, self.engine)
+            self.goodness = self.score
         elif not self.halt.is_set():
-            self.score = self.perplexity.final()
+            self.score = self.perplexity.final(self.state, self.engine)
             self.goodness = -self.score
 
     def conclude(self) -> None:
         """Compute `bound_` and the other results of the final fit."""
-        state, X, results = self.state, self.plan.documents, self.state.results
+        state = self.state
+        results = state.results
         if results["bound"] is not None:
             return  # the fit was resumed from a checkpoint that was written after its end
-        state.model.topics.n_threads = self.plan.n_threads
-        results["bound"] = self.perplexity.final()
-        results["sample"] = some_documents(X)
+        engine = self.plan.engine
+        engine.release()
+        results["bound"] = self.perplexity.final(state, engine)
+        results["sample"] = some_documents(self.plan.documents)
         if state.temperature.per_document:
-            gamma = self.perplexity.gamma
-            results["document_temperatures"] = state.document_temperatures(X, gamma)
+            results["document_temperatures"] = state.document_temperatures(
+                engine, self.plan.documents, self.perplexity.gamma
+            )
 
     def warn(self) -> None:
         """Warn if all passes were made, and a stopping test shows that the fit did not converge."""
-        if self.position.n_passes == self.passes.n_passes + self.passes.n_full:
+        if self.position.n_passes == self.n_passes + self.n_full:
             self.perplexity.warn()
-            if self.held_out is not None:
-                self.held_out.warn()
-
-    def catch_up(self) -> None:
-        """Apply the pending steps of all words."""
-        with self.plan.changing:
-            self.state.model.topics.catch_up()
+            if self.validation is not None:
+                self.validation.warn()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the fit, after a step or at its end, as a tree; see :mod:`annealvi.files`."""
@@ -242,68 +194,96 @@ class Fit:
 
     def load_state_dict(self, tree: Mapping[str, Any], way: str, *, ended: bool) -> None:
         """Continue from the state of a fit with the same plan and the same run."""
-        plan, begun = self.plan, self.state
-        K, V, dtype = begun.model.n_topics, begun.model.n_features, begun.model.dtype
+        plan = self.plan
+        begun = self.state
+        n_topics = begun.model.n_topics
+        n_features = begun.model.n_features
         sizes: dict[str, Any] = {
             "n_samples": plan.training.shape[0],
-            "K": K,
-            "V": V,
-            "dtype": dtype,
-            "most_passes": self.passes.n_passes + self.passes.n_full,
+            "n_topics": n_topics,
+            "n_features": n_features,
+            "dtype": begun.model.dtype,
+            "most_passes": self.n_passes + self.n_full,
             "most_batches": plan.steps_per_pass,
             "n_hooks": len(self.hooks),
             "n_runs": plan.settings.n_init,
         }
-        found = FIT.load(tree, way, **sizes)
-        self.state = state = LDAState.of(found["state"], f"{way}.state")
+        saved = FIT.load(tree, way, **sizes)
+        self.state = state = LDAState.of(saved["state"], f"{way}.state")
         model = state.model
-        if (model.n_topics, model.n_features, model.dtype) != (K, V, dtype):
-            raise damaged(f"{way}.state.model", f"one of {K} topics, {V} words, {dtype}", model)
+        if model.n_topics != n_topics or model.shape != begun.model.shape:
+            raise damaged(
+                f"{way}.state.model",
+                f"one of {n_topics} topics, {n_features} words, {begun.model.dtype}",
+                model,
+            )
         if state.temperature != begun.temperature:
             raise damaged(f"{way}.state.temperature", "the fit's temperature", state.temperature)
         state.shown = plan.shown  # the same X may be in another dtype
         if model.rng is not None and begun.model.rng is not None:
             begun.model.rng.set_state(model.rng.get_state(legacy=False))
         model.rng = begun.model.rng  # all runs share this generator
-        state.resume(plan.settings, plan.n_threads)  # this completes the last step
-        for number, (hook, part) in enumerate(zip(self.hooks, found["hooks"], strict=True)):
+        state.resume(plan.settings)  # this completes the last step
+        for number, (hook, part) in enumerate(zip(self.hooks, saved["hooks"], strict=True)):
             hook.SCHEMA.restore(hook, part, f"{way}.hooks.{number}", **sizes)
         if self.perplexity.gamma is not None:
             self.perplexity.latest = None  # so that gamma is computed again
         for name in ("position", "first", "largest", "score", "goodness", "stopped"):
-            setattr(self, name, found[name])
+            setattr(self, name, saved[name])
         if self.first > self.n_steps:
             raise damaged(f"{way}.first", f"at most the {self.n_steps} steps made", self.first)
         for words, weights in self.largest:
-            if words.shape != weights.shape or np.any((words < 0) | (words >= V)):
-                raise damaged(f"{way}.largest", f"numbers of {V} words and their weights", words)
+            if words.shape != weights.shape or np.any((words < 0) | (words >= n_features)):
+                raise damaged(
+                    f"{way}.largest", f"numbers of {n_features} words and their weights", words
+                )
 
-    def _told(self) -> Run:
+    def _facts(self) -> Run:
         """Return facts for callbacks about a run, or about the passes after the merge."""
-        plan, passes, X = self.plan, self.passes, self.plan.training
-        some = X[:: -(-X.shape[0] // FEW)]
+        plan = self.plan
+        X = plan.training
+        few = X[:: -(-X.shape[0] // FEW)]
+
+        def bound() -> float:
+            engine = plan.new_engine(self.engine.n_threads)
+            return self.state.perplexity(engine, few, population=X.shape[0])
+
         return Run(
             number=self.number,
             n_runs=plan.settings.n_init
             + plan.settings.merged,  # the passes after the merge count as one more run
             n_done=self.n_steps - self.first,
-            n_steps=passes.n_passes * plan.steps_per_pass + passes.n_full,
+            n_steps=self.n_passes * plan.steps_per_pass + self.n_full,
             steps_per_pass=plan.steps_per_pass,
             bound_name="perplexity",
-            bound=lambda: self.state.perplexity(some, population=X.shape[0]),
+            bound=bound,
         )
 
+    def _line(self, index: int) -> str:
+        """The beginning of the line that is printed after a pass."""
+        settings = self.plan.settings
+        label = f"run {self.number + 1}, " if settings.n_init > 1 else ""
+        limit = "max_iter: "
+        if self.number == settings.n_init:
+            label = "merged, "
+            limit = ""
+        if index < self.n_passes:
+            return f"{label}iteration: {index + 1} of {limit}{self.n_passes}"
+        n_batch = f"{index + 1 - self.n_passes} of at most {self.n_full}"
+        return f"{label}iteration: {n_batch} batch passes at the end"
+
     def _after_pass(self, index: int) -> bool:
-        passes, n, ends = self.passes, self.passes.n_passes, False
-        line = f"{passes.label}iteration: {index + 1} of {passes.of}{n}"
-        if index >= n:
-            n_batch = f"{index + 1 - n} of at most {passes.n_full}"
-            line = f"{passes.label}iteration: {n_batch} batch passes at the end"
-        self.state.monitor.record()
-        self.state.n_passes += 1
+        state = self.state
+        with self.plan.changing:
+            self.engine.pull(state.model)
+        state.monitor.record()
+        state.n_passes += 1
+        line = self._line(index)
+        ends = False
         for hook in self.hooks:
-            end, text = hook.after_pass(index)
-            ends, line = ends or end, line + text
+            end, text = hook.after_pass(state, self.engine, index)
+            ends = ends or end
+            line += text
         if self.plan.parameters["verbose"]:
             print(line)
         return ends
@@ -311,16 +291,20 @@ class Fit:
     def _on_step(self) -> None:
         if self.halt.is_set():
             raise StopIteration
-        if not self.plan.callbacks:
+        plan = self.plan
+        if not plan.callbacks:
             return
+        with plan.changing:
+            self.engine.pull(self.state.model)
         self.in_callback = True
         try:
-            self.plan.callbacks(self.state.monitor)
+            plan.callbacks(self.state.monitor)
         except StopIteration:
-            self.stopped, self.in_callback = True, False
+            self.stopped = True
+            self.in_callback = False
             raise
         self.in_callback = False
-        with self.plan.changing:
+        with plan.changing:
             self.state.attach_again()
 
 
@@ -328,14 +312,26 @@ class MergedFit(Fit):
     """The last part of a fit, which merges the topics of all runs and continues with them."""
 
     def __init__(self, runs: list[Fit]) -> None:
-        first, plan = runs[0], runs[0].plan
-        passes = plan.passes_of_merged()
-        super().__init__(plan, plan.settings.n_init, first.state, passes, first.halt)
-        self.runs, self.stopped = runs, runs[-1].stopped
+        first = runs[0]
+        plan = first.plan
+        super().__init__(plan, plan.settings.n_init, first.state, plan.engine, first.halt)
+        self.runs = runs
+        self.stopped = runs[-1].stopped
+
+    def _plan_passes(self) -> None:
+        plan = self.plan
+        self.n_passes = -(-REFINING_STEPS // plan.steps_per_pass)
+        if plan.steps_per_pass == 1:
+            self.n_passes = 1
+        n_steps = self.n_passes * plan.steps_per_pass
+        refining: Callable[[int], float] = full_step
+        if n_steps > 1:
+            refining = LinearDecay(n_steps, n_steps * REFINING / 2, REFINING)
+        self.n_full = int(plan.settings.finish_iter)
+        self.step_size = OverRelaxed(refining, n_steps, self.n_full)
 
     def run(self) -> None:
         """Merge the topics, and improve them unless the user has stopped the runs."""
-        self.state.model.topics.n_threads = self.plan.n_threads  # all runs have ended
         if self.runs:
             self._merge()
         if self.stopped:
@@ -343,20 +339,22 @@ class MergedFit(Fit):
         else:
             super().run()
         if self.largest:
-            counts = self.state.model.topics.counts()
+            counts = self.state.model.counts()
             self.state.results["support"] = support(counts, self.largest)
 
     def _merge(self) -> None:
         """Use the merged topics of all runs that the user did not stop."""
-        counts, model = [], self.state.model
+        counts = []
+        model = self.state.model
         while self.runs:  # the memory of each run is freed once its counts are computed
             run = self.runs.pop(0)
             if not run.stopped:
-                counts.append(run.state.model.topics.counts())
+                counts.append(run.state.model.counts())
         # if a callback has assigned different priors to topics, the topics are not merged
         if counts and are_alike(model.alpha) and are_alike(model.eta, 2):
-            merged = model.topics.merged(counts)
-            self.largest = [Largest.of(some) for some in counts]
+            merged = merged_topics(counts, model.n_topics)
+            merged += model.eta_rows(model.dtype)[:, 0]
+            self.largest = [Largest.of(topics) for topics in counts]
             with self.plan.changing:
                 self.state.assign(merged)
 
@@ -366,7 +364,7 @@ class MergedFit(Fit):
         self.runs = []
 
     def _after_pass(self, index: int) -> bool:
-        if index < self.passes.n_passes:
+        if index < self.n_passes:
             self.perplexity.last = None  # small changes in small steps do not mean convergence
         return super()._after_pass(index)
 
@@ -376,7 +374,10 @@ FIT = Schema(
     position=POSITION,
     first=Integer(),
     largest=Listed(
-        Schema(Largest, words=Array(("K", None), np.int64), weights=Array(("K", None))), "n_runs"
+        Schema(
+            Largest, words=Array(("n_topics", None), np.int64), weights=Array(("n_topics", None))
+        ),
+        "n_runs",
     ),
     hooks=Listed(Tree(), "n_hooks"),
     score=Number(finite=False),
@@ -385,87 +386,39 @@ FIT = Schema(
 )
 
 
-def plan_fit(
-    parameters: Mapping[str, Any],
-    X: sparse.csr_matrix | Elsewhere,
-    rng: RandomState,
-    *,
-    keep_gamma: bool,
-    in_turn: bool,
-    n_threads: int,
-    **others: Any,
-) -> Plan:
-    """Plan a fit: hold out documents that `rng` draws, and compute values of open parameters."""
-    on_gpu = device_of(parameters["device"]) is not None
-    training, held_out, fraction = X, None, parameters["validation_fraction"]
-    if fraction is not None:
-        training, held_out = hold_out(X, float(fraction), rng)
-    n_samples = training.shape[0]
-    # the statistics of a minibatch, maybe of one document, are scaled to all documents
-    words = check_total(extent(training)[0], training.dtype, n_samples, "the number of documents")
-    if held_out is not None and not words:  # without validation the fit returns the prior
-        raise ValueError(
-            f"The training documents in X must contain words. Got {n_samples} training documents "
-            "with only zeros."
-        )
-    density = words_per_entry(training, int(parameters["n_components"]))
-    settings = resolve(parameters, n_samples, density)
-    n_passes = n_planned = int(settings.max_iter)
-    if held_out is not None and not settings.merged:
-        usual = int(resolve({**parameters, "max_iter": None}, n_samples).max_iter)
-        if parameters["max_iter"] is None:
-            n_passes, n_planned = PROLONGED * usual, usual
-        elif is_open(parameters["temperature"]):
-            # if T decreased over all passes, the fit would never stop early
-            n_planned = min(usual, n_passes)
-    temperature = settings.wanted_temperature()
-    local = temperature.per_document and not isinstance(X, Elsewhere)
-    n_workers = 1 if in_turn or on_gpu else min(n_threads, settings.n_init)
-    return Plan(
-        documents=X,
-        training=training,
-        held_out=held_out,
-        parameters={name: parameters[name] for name in CONSTRAINTS},
-        settings=settings,
-        temperature=temperature,
-        n_passes=n_passes,
-        n_planned=n_planned,
-        keep_gamma=keep_gamma or local,
-        n_workers=n_workers,
-        n_threads=n_threads,
-        corpus=CorpusOfFit(training, n_samples, float(training.sum(dtype=np.float64))),
-        **others,
-    )
-
-
 # ------------------------------------------------------------------- streams of documents
 
 
 def prepare_portion(
-    state: LDAState, X: sparse.csr_matrix, settings: Settings, population: float, n_threads: int
+    state: LDAState, X: sparse.csr_matrix, settings: Settings, population: float
 ) -> None:
     """Check the next documents for `partial_fit`, and update the settings and T of the state.
 
     `population` is the number of documents in the stream.  An error leaves the state unchanged.
     """
     check_counts(X, population, "total_samples")
-    state.model.set_corpus(CorpusOfFit(X, population))
-    wanted, planned = None, state.temperature
+    model = state.model
+    model.n_documents = population
+    model.n_words = None
+    planned = state.temperature
+    planned_for = state.planned_for
     if settings is not state.streamed_with:  # with the same settings, T is the same as well
-        wanted = settings.wanted_temperature()
-        if state.planned_for is None or wanted != state.planned_for:
+        temperature = settings.wanted_temperature()
+        if planned_for is None or temperature != planned_for:
             per_pass = population / int(settings.batch_size)
-            planned = wanted.plan(None, per_pass, model=state.model)
+            planned = state.planned(temperature, None, per_pass, CorpusOfFit(X, population))
+            planned_for = clone(temperature)
     step = state.monitor.step
     check_step(settings, planned, step, settings.step_size(None)(step + 1))
-    if wanted is not None and planned is not state.temperature:
-        state.planned_for, state.temperature = clone(wanted), planned
+    state.temperature = planned
+    state.planned_for = planned_for
     state.streamed_with = settings
-    state.resume(settings, n_threads)
+    state.resume(settings)
 
 
 def fit_portion(
     state: LDAState,
+    engine: Engine,
     X: sparse.csr_matrix,
     settings: Settings,
     population: float,
@@ -477,13 +430,15 @@ def fit_portion(
     def on_step() -> None:
         state.results = no_results()  # removes results of an earlier `fit`
         if callbacks:
+            with changing:
+                engine.pull(state.model)
             callbacks(state.monitor)
             with changing:
                 state.attach_again()
 
-    with state.training(keep=True, repeated=False):
+    with state.training(engine):
         optimise(
-            state.model,
+            engine.steps(state.model),
             X,
             state.temperature,
             state.monitor,
@@ -495,3 +450,4 @@ def fit_portion(
             on_step=on_step,
             changing=changing,
         )
+    engine.forget_documents()  # they may change before the next call

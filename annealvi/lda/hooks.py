@@ -1,8 +1,8 @@
 """Hooks, which run after each pass of a fit: evaluation, early stopping and convergence tests.
 
-A hook is created with an :class:`annealvi.lda.fit.Fit`.  After each pass a hook records values and
-returns whether the fit should end.  A hook warns if the fit ended too early.  The `SCHEMA` of a
-hook lists the attributes that are stored in a checkpoint.
+After each pass, a hook gets the state and an engine.  It records values, and returns whether the
+fit should end.  A hook warns if the fit ended too early.  The `SCHEMA` of a hook lists the
+attributes that are stored in a checkpoint.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from annealvi.exceptions import warn_user
 from annealvi.files.schema import Array, Flag, Integer, Number, Optional, Schema
-from annealvi.lda.state import ALPHA, ETA, LDAState, perplexity_of
+from annealvi.lda.state import LDAState, perplexity_of
 from annealvi.metrics.held_out import log_likelihood_per_word, split_tokens, sums_of
 from annealvi.model import Tempering
+from annealvi.models.lda.engine import Engine, sparsity
+from annealvi.models.lda.model import ALPHA, ETA
 from annealvi.temperature.base import whole_steps
 
 #: The fit ends when the score has not improved within this number of passes.
@@ -36,142 +38,9 @@ CONVERGED = 1e-3
 ROWS = 1024
 
 
-class Perplexity:
-    """Evaluates a fit on its training documents, and ends it when the perplexity has converged."""
-
-    SCHEMA = Schema(
-        last=Optional(Number(finite=False)),
-        latest=Optional(Number(finite=False)),
-        latest_step=Integer(),
-        compared=Flag(),
-    )
-
-    def __init__(self, fit: Any) -> None:
-        self.fit, plan, state = fit, fit.plan, fit.state
-        #: gamma of all documents, or None if it is not stored.
-        self.gamma: NDArray | None = None
-        if plan.keep_gamma:
-            shape = plan.documents.shape[0], state.model.n_topics
-            self.gamma = np.empty(shape, state.model.dtype)
-        self.last: float | None = None  # the last value at the final T, to compare with the next
-        self.latest: float | None = None  # the last value at any T
-        self.latest_step = 0  # the step of the last value
-        self.compared = False  # whether two values at the final T were compared
-
-    def after_pass(self, index: int) -> tuple[bool, str]:
-        """Evaluate the fit if due; return whether it should end, and a text for the user."""
-        state, parameters = self.fit.state, self.fit.plan.parameters
-        every = parameters["evaluate_every"]
-        if every <= 0 or (index + 1) % every:
-            return False, ""
-        perplexity, converged = self.evaluate(), False
-        if state.temperature.settled(state.monitor.step - 1):
-            change = np.inf if self.last is None else abs(self.last - perplexity)
-            self.compared = self.last is not None
-            converged = bool(change < parameters["perp_tol"])
-            self.last = perplexity
-        state.n_passes -= converged
-        return converged, f", perplexity: {perplexity:.4f}"
-
-    def evaluate(self) -> float:
-        """Record bounds and perplexity; return the perplexity."""
-        state, X = self.fit.state, self.fit.plan.training
-        model, monitor = state.model, state.monitor
-        temperature: Any = state.temperature
-        self.fit.catch_up()  # as at the end of the fit
-        model.buffers.release_large()
-        elbo, perplexity = self._evaluate(X)
-        monitor.record(elbo=elbo, perplexity=perplexity)
-        done = monitor.step
-        form = temperature.tempering(done - 1).form
-        tempering = Tempering(1.0 / monitor.temperature, form)
-        learns_one = temperature.learns and not temperature.per_document
-        if temperature.per_document and tempering != Tempering():
-            pass  # not defined: each document had its own temperature
-        elif model.documents.options.sparsity(tempering) > 0:
-            monitor.record(annealed_elbo=model.objective(X, tempering))
-        elif learns_one and not temperature.settled(done - 1):
-            inverse = None
-            if isinstance(temperature.partition, str) and temperature.partition == "posterior":
-                inverse = 1 / temperature.temperatures_
-            annealed, energy, log_c = model.moments(X, tempering, inverse)
-            # in Eq. 5, E_q(y)[b L - log C] - KL(q(y) || pi) replaces b L
-            change = temperature.tempered_energy(energy, log_c) - energy / monitor.temperature
-            monitor.record(annealed_elbo=annealed, tempered_elbo=annealed + change)
-        elif tempering == Tempering():
-            monitor.record(annealed_elbo=elbo)
-        else:
-            monitor.record(annealed_elbo=model.elbo(X, None, tempering))
-        self.latest, self.latest_step = perplexity, done
-        return perplexity
-
-    def _evaluate(self, X: Any) -> tuple[float, float]:
-        elbo = self.fit.state.elbo(X, out=self.gamma if X is self.fit.plan.documents else None)
-        return elbo, perplexity_of(elbo, X)
-
-    def final(self) -> float:
-        """Return the perplexity of all documents; it is computed once unless more steps follow."""
-        plan, step = self.fit.plan, self.fit.state.monitor.step
-        if plan.documents is not plan.training:
-            return self._evaluate(plan.documents)[1]
-        if self.latest is None or self.latest_step != step:
-            self.latest, self.latest_step = self._evaluate(plan.training)[1], step
-        return self.latest
-
-    def warn(self) -> None:
-        plan, parameters = self.fit.plan, self.fit.plan.parameters
-        if parameters["evaluate_every"] <= 0:
-            return
-        longer = "n_init=1 with a larger max_iter" if plan.settings.merged else "a larger max_iter"
-        n_full = self.fit.passes.n_full
-        more = f" and {n_full} batch passes at the end" if n_full else ""
-        advice = f"Use {longer}, or a larger perp_tol."
-        if not self.compared:
-            advice = (
-                "Values are compared only at T = 1, and fewer than two values were computed at "
-                f"T = 1. Use {longer}, or let the temperature reach 1 earlier, for example with "
-                "temperature='annealed'."
-            )
-        warn_user(
-            f"The training perplexity had not converged to perp_tol={parameters['perp_tol']!r} "
-            f"after max_iter={plan.n_passes} passes{more}. {advice}",
-            ConvergenceWarning,
-        )
-
-
-class HeldOutDocuments:
-    """The held-out documents, on which topics are scored; a higher score is better."""
-
-    def __init__(self, X: sparse.csr_matrix, rng: RandomState) -> None:
-        self.X = X
-        self.n_words = float(X.sum(dtype=np.float64))
-        #: The observed and the hidden half of each document's tokens.
-        self.halves: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
-        if self.n_words <= MOST_TOKENS and np.array_equal(X.data, np.floor(X.data)):
-            halves = split_tokens(X, random_state=rng)
-            if halves[1].nnz:
-                self.halves = halves
-
-    def score(self, state: LDAState) -> float:
-        """Return the log-likelihood of document completion, in nats per word.
-
-        If the documents were not split into halves, return the ELBO per word instead.
-        """
-        if self.halves is None:
-            return state.model.document_bound(self.X) / self.n_words
-        seen, hidden = self.halves
-        gamma = state.model.documents.infer(seen).astype(np.float64, copy=False)
-        theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
-        topics = state.model.topics
-        shape = topics.n_topics, topics.n_features
-        # pending steps are applied to copies of a few rows at a time, so the topics do not change
-        sums = sums_of(topics.some_rows, shape)
-        return log_likelihood_per_word(hidden, theta, topics.some_rows, sums)
-
-
 def hold_out(
     X: sparse.csr_matrix, fraction: float, rng: RandomState
-) -> tuple[sparse.csr_matrix, HeldOutDocuments]:
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
     """Split the documents into a training set, in the same order, and a held-out set."""
     n_samples = X.shape[0]
     size = whole_steps(fraction * n_samples)  # the size that scikit-learn's train_test_split uses
@@ -182,17 +51,139 @@ def hold_out(
         )
     held_out = np.zeros(n_samples, dtype=bool)
     held_out[rng.permutation(n_samples)[:size]] = True
-    some = X[held_out]
-    if some.sum(dtype=np.float64) == 0:
+    documents = X[held_out]
+    if documents.sum(dtype=np.float64) == 0:
         raise ValueError(
             f"With validation_fraction={fraction!r} the held-out documents must contain words. "
             f"Got n_samples={n_samples}, and {size} held-out documents without words. Use a larger "
             "validation_fraction, or remove documents without words."
         )
-    return X[~held_out], HeldOutDocuments(some, rng)
+    return X[~held_out], documents
 
 
-class HeldOut:
+def held_out_halves(
+    X: sparse.csr_matrix, rng: RandomState
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix] | None:
+    """Split the tokens of held-out documents in halves, or return None if that is impossible."""
+    if X.sum(dtype=np.float64) > MOST_TOKENS or not np.array_equal(X.data, np.floor(X.data)):
+        return None
+    halves = split_tokens(X, random_state=rng)
+    return halves if halves[1].nnz else None
+
+
+class Perplexity:
+    """Evaluates a fit on its training documents, and ends it when the perplexity has converged."""
+
+    SCHEMA = Schema(
+        last=Optional(Number(finite=False)),
+        latest=Optional(Number(finite=False)),
+        latest_step=Integer(),
+        compared=Flag(),
+    )
+
+    def __init__(self, plan: Any, n_full: int) -> None:
+        self.plan = plan
+        self.n_full = n_full  # the number of batch passes at the end
+        #: gamma of all documents, or None if it is not stored.
+        self.gamma: NDArray | None = None
+        if plan.keep_gamma:
+            shape = plan.documents.shape[0], int(plan.parameters["n_components"])
+            self.gamma = np.empty(shape, plan.training.dtype)
+        self.last: float | None = None  # the last value at the final T, to compare with the next
+        self.latest: float | None = None  # the last value at any T
+        self.latest_step = 0  # the step of the last value
+        self.compared = False  # whether two values at the final T were compared
+
+    def after_pass(self, state: LDAState, engine: Engine, index: int) -> tuple[bool, str]:
+        """Evaluate the fit if due; return whether it should end, and a text for the user."""
+        every = self.plan.parameters["evaluate_every"]
+        if every <= 0 or (index + 1) % every:
+            return False, ""
+        with self.plan.changing:
+            state.model.catch_up(engine.n_threads)  # as at the end of the fit
+        engine.release_large()
+        perplexity = self.evaluate(state, engine)
+        converged = False
+        if state.temperature.settled(state.monitor.step - 1):
+            self.compared = self.last is not None
+            if self.last is not None:
+                converged = bool(abs(self.last - perplexity) < self.plan.parameters["perp_tol"])
+            self.last = perplexity
+        state.n_passes -= converged
+        return converged, f", perplexity: {perplexity:.4f}"
+
+    def evaluate(self, state: LDAState, engine: Engine) -> float:
+        """Record bounds and perplexity; return the perplexity."""
+        X = self.plan.training
+        model = state.model
+        monitor = state.monitor
+        temperature: Any = state.temperature
+        elbo, perplexity = self._evaluate(state, engine, X)
+        monitor.record(elbo=elbo, perplexity=perplexity)
+        step = monitor.step - 1
+        tempering = Tempering(1.0 / monitor.temperature, temperature.tempering(step).form)
+        of_topics = tempering.of_priors
+        learns_one = temperature.learns and not temperature.per_document
+        if temperature.per_document and tempering != Tempering():
+            pass  # not defined: each document had its own temperature
+        elif sparsity(model, tempering) > 0:
+            documents = engine.objective(model, X, tempering)
+            monitor.record(annealed_elbo=documents + model.bound(of_topics))
+        elif learns_one and not temperature.settled(step):
+            at_q = isinstance(temperature.partition, str) and temperature.partition == "posterior"
+            inverse = 1 / temperature.temperatures_ if at_q else np.zeros(0)
+            bound, energy, *log_c = engine.moments(model, X, tempering, inverse)
+            annealed = float(bound + model.bound(of_topics))
+            log_partition = np.array(log_c) if at_q else None
+            # in Eq. 5, E_q(y)[b L - log C] - KL(q(y) || pi) replaces b L
+            tempered = temperature.tempered_energy(float(energy), log_partition)
+            change = tempered - float(energy) / monitor.temperature
+            monitor.record(annealed_elbo=annealed, tempered_elbo=annealed + change)
+        elif tempering == Tempering():
+            monitor.record(annealed_elbo=elbo)
+        else:
+            documents = engine.document_bound(model, X, tempering, tempering)
+            monitor.record(annealed_elbo=documents + model.bound(of_topics))
+        self.latest = perplexity
+        self.latest_step = monitor.step
+        return perplexity
+
+    def _evaluate(self, state: LDAState, engine: Engine, X: Any) -> tuple[float, float]:
+        elbo = state.elbo(engine, X, out=self.gamma if X is self.plan.documents else None)
+        return elbo, perplexity_of(elbo, X)
+
+    def final(self, state: LDAState, engine: Engine) -> float:
+        """Return the perplexity of all documents; it is computed once unless more steps follow."""
+        plan = self.plan
+        if plan.documents is not plan.training:
+            return self._evaluate(state, engine, plan.documents)[1]
+        if self.latest is None or self.latest_step != state.monitor.step:
+            self.latest = self._evaluate(state, engine, plan.training)[1]
+            self.latest_step = state.monitor.step
+        return self.latest
+
+    def warn(self) -> None:
+        plan = self.plan
+        if plan.parameters["evaluate_every"] <= 0:
+            return
+        longer = "n_init=1 with a larger max_iter" if plan.settings.merged else "a larger max_iter"
+        more = f" and {self.n_full} batch passes at the end" if self.n_full else ""
+        advice = f"Use {longer}, or a larger perp_tol."
+        if not self.compared:
+            advice = (
+                "Values are compared only at T = 1, and fewer than two values were computed at "
+                f"T = 1. Use {longer}, or let the temperature reach 1 earlier, for example with "
+                "temperature='annealed'."
+            )
+        perp_tol = plan.parameters["perp_tol"]
+        warn_user(
+            f"The training perplexity had not converged to perp_tol={perp_tol!r} "
+            f"after max_iter={plan.n_passes} passes{more}. {advice}",
+            ConvergenceWarning,
+        )
+
+
+class Validation:
     """Scores a fit on held-out documents, stores the best topics, and ends the fit after them."""
 
     SCHEMA = Schema(
@@ -205,15 +196,15 @@ class HeldOut:
             Schema(  # the topics with the highest score, and their step
                 step=Integer(),
                 n_passes=Integer(),
-                topics=Array(("K", "V"), "dtype", positive=True),
+                topics=Array(("n_topics", "n_features"), "dtype", positive=True),
                 alpha=ALPHA,
                 eta=ETA,
             )
         ),
     )
 
-    def __init__(self, fit: Any, documents: HeldOutDocuments) -> None:
-        self.fit, self.documents = fit, documents
+    def __init__(self, plan: Any) -> None:
+        self.plan = plan
         self.score = -np.inf  # the best score
         self.improving = False  # whether the last pass at the final T improved the score
         self.best: dict[str, Any] | None = None
@@ -221,40 +212,40 @@ class HeldOut:
         self.reference = -np.inf  # the score that must be improved
         self.waited = 0  # number of passes without improvement
 
-    def after_pass(self, index: int) -> tuple[bool, str]:
+    def after_pass(self, state: LDAState, engine: Engine, index: int) -> tuple[bool, str]:
         """Score the fit; return whether it should end, and a text for the user."""
-        score, state = self._score(), self.fit.state
+        score = self._score(state, engine)
         text = f", validation: {score:.4f}"
         if not state.temperature.settled(state.monitor.step - 1):
             return False, text  # scores rise merely because T falls
         self.improving = bool(score > self.reference + LEAST_GAIN)
         if self.improving:
             self.improving = bool(np.isfinite(self.reference))  # false if this is the first score
-            self.reference, self.waited = score, 0
+            self.reference = score
+            self.waited = 0
         else:
             self.waited += 1
         return self.waited >= PATIENCE, text
 
-    def finish(self) -> float:
+    def finish(self, state: LDAState, engine: Engine) -> float:
         """Restore the best topics, maybe of an unfinished last pass, and return their score."""
-        state = self.fit.state
         if state.monitor.step != self.step:
-            self._score()
+            self._score(state, engine)
         if self.best is not None:
             state.n_passes = self.best["n_passes"]
             if self.best["step"] != state.monitor.step:
-                with self.fit.plan.changing:
-                    state.model.topics.assign(self.best["topics"])
+                with self.plan.changing:
+                    state.model.assign(self.best["topics"])
                     state.set_priors(self.best["alpha"], self.best["eta"])
         self.best = None  # its arrays are no longer needed
         state.results["validation_score"] = self.score
         return self.score
 
-    def _score(self) -> float:
+    def _score(self, state: LDAState, engine: Engine) -> float:
         """Score the topics, record the score, and store the topics if they are the best so far."""
-        state = self.fit.state
-        state.model.buffers.release_large()
-        monitor, score = state.monitor, self.documents.score(state)
+        engine.release_large()
+        monitor = state.monitor
+        score = self.score_of(state, engine)
         self.step = monitor.step
         if monitor.step:
             monitor.record(validation=score)
@@ -263,15 +254,31 @@ class HeldOut:
             self.best = {
                 "step": monitor.step,
                 "n_passes": state.n_passes,
-                "topics": state.model.topics.snapshot(),
-                "alpha": state.doc_topic_prior,
-                "eta": state.topic_word_prior,
+                "topics": state.model.snapshot(),
+                "alpha": state.model.alpha,
+                "eta": state.model.eta,
             }
             self.score = score
         return score
 
+    def score_of(self, state: LDAState, engine: Engine) -> float:
+        """Return the log-likelihood of document completion, in nats per word.
+
+        If the documents were not split into halves, return the ELBO per word instead.
+        """
+        X = self.plan.held_out
+        model = state.model
+        if self.plan.halves is None:
+            return engine.document_bound(model, X) / float(X.sum(dtype=np.float64))
+        seen, hidden = self.plan.halves
+        gamma = engine.infer(model, seen).astype(np.float64, copy=False)
+        theta = gamma / gamma.sum(axis=1)[:, np.newaxis]
+        # pending steps are applied to copies of a few rows at a time, so the topics do not change
+        sums = sums_of(model.rows_of, (model.n_topics, model.n_features))
+        return log_likelihood_per_word(hidden, theta, model.rows_of, sums)
+
     def warn(self) -> None:
-        plan = self.fit.plan
+        plan = self.plan
         if self.improving and not plan.settings.merged:
             warn_user(
                 f"The validation score was still improving after max_iter={plan.n_passes} passes. "
@@ -284,33 +291,36 @@ class Converged:
     """Ends a fit when a batch pass at T = 1 hardly changes its topics."""
 
     SCHEMA = Schema(
-        topics=Optional(Array(("V", "K"), "dtype", positive=True)), change=Optional(Number(0.0))
+        topics=Optional(Array(("n_features", "n_topics"), "dtype", positive=True)),
+        change=Optional(Number(0.0)),
     )
 
-    def __init__(self, fit: Any) -> None:
-        self.fit = fit
+    def __init__(self, plan: Any, n_passes: int) -> None:
+        self.plan = plan
+        self.n_passes = n_passes  # the number of passes before the batch passes
         self.topics: NDArray | None = None  # the topics after the last pass
         #: The share of `components_` that the last pass has moved between topics.
         self.change: float | None = None
 
-    def after_pass(self, index: int) -> tuple[bool, str]:
+    def after_pass(self, state: LDAState, engine: Engine, index: int) -> tuple[bool, str]:
         """Record the change of the topics; return whether the fit should end, and no text."""
-        n_before, state = self.fit.passes.n_passes, self.fit.state
-        if index + 1 < n_before:
+        if index + 1 < self.n_passes:
             return False, ""
-        self.fit.catch_up()
-        topics = state.model.topics
-        now = topics.lam[:, : topics.n_topics]
-        if self.topics is not None and index >= n_before:
-            self.change = moved_share(self.topics, now)
+        model = state.model
+        with self.plan.changing:
+            model.catch_up(engine.n_threads)
+        topics = model.lam[:, : model.n_topics]
+        if self.topics is not None and index >= self.n_passes:
+            self.change = moved_share(self.topics, topics)
             state.monitor.record(topic_change=self.change)
-        self.topics = now.copy()
+        self.topics = topics.copy()
         return self.change is not None and self.change < CONVERGED, ""
 
 
 def moved_share(before: NDArray, after: NDArray) -> float:
     """Return half the sum of |after - before|, divided by the larger of the two arrays' sums."""
-    moved, totals = 0.0, np.zeros(2)
+    moved = 0.0
+    totals = np.zeros(2)
     for start in range(0, len(after), ROWS):
         rows = slice(start, start + ROWS)
         moved += float(np.abs(after[rows] - before[rows]).sum(dtype=np.float64))

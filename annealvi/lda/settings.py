@@ -21,9 +21,9 @@ from sklearn.utils._param_validation import Options, RealNotInt, StrOptions
 from annealvi.checks import HEADROOM, Interval, as_array, check_counts, check_total, least_positive
 from annealvi.inference import LinearDecay, RobbinsMonro, full_step
 from annealvi.matrices import csr_of
-from annealvi.metrics.held_out import usual_prior
-from annealvi.models.lda.workspace import DocumentEstimate, LocalOptions
-from annealvi.scale.elsewhere import Counted, Elsewhere
+from annealvi.models.lda.model import LocalOptions
+from annealvi.models.lda.priors import usual_prior
+from annealvi.scale.elsewhere import Elsewhere
 from annealvi.temperature import (
     Annealed,
     Fixed,
@@ -122,9 +122,9 @@ class Settings(NamedTuple):
     token_change_tol: float | None
     temperature: Any
     init: Any
-    document_init: Literal["random", "constant"]
+    exact: bool
     estimate: Literal["map", "variational"]
-    document_estimate: DocumentEstimate
+    sparse: bool
     n_init: int
     merged: bool
     learned: tuple[str, ...]
@@ -159,13 +159,14 @@ class Settings(NamedTuple):
         return LinearDecay(max(1, n_steps), self.memory_spans, largest_step(self.batch_size))
 
     def local_options(self) -> LocalOptions:
+        tolerance = self.token_change_tol
         return LocalOptions(
-            self.max_doc_update_iter,
-            self.mean_change_tol,
-            self.document_init,
-            self.token_change_tol,
-            self.inference_iter,
-            document_estimate=self.document_estimate,
+            max_iter=self.max_doc_update_iter,
+            tolerance=self.mean_change_tol if tolerance is None else tolerance,
+            by_topic=tolerance is None,
+            inference_iter=self.inference_iter,
+            exact=self.exact,
+            sparse=self.sparse,
             over_relaxed=self.over_relaxed,
             shard_size=None if self.shard_size is None else int(self.shard_size),
         )
@@ -209,7 +210,7 @@ SKLEARN: dict[str, Any] = {
     "token_change_tol": None,
     "temperature": Fixed(1.0),
     "init": "random",
-    "document_init": "random",
+    "exact": True,
     "estimate": "variational",
     "n_init": 1,
 }
@@ -228,7 +229,7 @@ RECIPE: dict[str, Any] = SKLEARN | {
     "token_change_tol": 0.01,
     "temperature": COOLING,
     "init": "kmeans++",
-    "document_init": "constant",
+    "exact": False,
     "estimate": "map",
     "n_init": lambda corpus: RUNS[corpus.plenty],
 }
@@ -274,7 +275,7 @@ def _documents(preset: Values, given: Values, corpus: CorpusSize) -> Values:
     limits = {"mean_change_tol": "token_change_tol", "max_doc_update_iter": "inference_iter"}
     replaced: Values = {own: None for name, own in limits.items() if name in given}
     return replaced | {
-        "document_estimate": "sparse" if cools and values["estimate"] == "map" else "variational",
+        "sparse": cools and values["estimate"] == "map",
         "over_relaxed": preset["over_relaxed"] and cools and not replaced,
     }
 
@@ -309,7 +310,7 @@ def _can_be_merged(values: Values) -> bool:
     alike = are_alike(values["doc_topic_prior"]) and are_alike(values["topic_word_prior"], 2)
     temperature = as_temperature(values["temperature"], TEMPERATURES)
     ends = temperature.cools or (temperature.constant and temperature.inverse(0) == 1)
-    begins = isinstance(values["init"], str) and values["document_init"] == "constant"
+    begins = isinstance(values["init"], str) and not values["exact"]
     return alike and not values["learned"] and ends and begins
 
 
@@ -424,7 +425,7 @@ def _checked(
 
 
 def fit_dtype(
-    parameters: Mapping[str, Any], X: sparse.csr_matrix | Counted, population: float
+    parameters: Mapping[str, Any], X: sparse.csr_matrix | Elsewhere, population: float
 ) -> np.dtype:
     """Return the dtype of a fit: the `dtype` parameter or, if that is ``"auto"``, float32.
 
@@ -454,9 +455,9 @@ def _wanted_dtype(parameters: Mapping[str, Any], given: np.dtype) -> np.dtype | 
     return given if alike else None
 
 
-def extent(X: sparse.csr_matrix | Counted) -> tuple[float, float]:
+def extent(X: sparse.csr_matrix | Elsewhere) -> tuple[float, float]:
     """Return the sum of word counts, and the smallest positive count (infinity if none is)."""
-    if isinstance(X, Counted):
+    if isinstance(X, Elsewhere):
         return X.n_words, X.least
     with np.errstate(over="ignore"):
         total = float(X.data.sum(dtype=np.float64))
@@ -490,7 +491,7 @@ def in_dtype(X: sparse.csr_matrix, dtype: np.dtype) -> sparse.csr_matrix:
     return converted
 
 
-def check_fits(X: Counted, dtype: np.dtype) -> None:
+def check_fits(X: Elsewhere, dtype: np.dtype) -> None:
     """Check that a dtype can represent word counts and their sum; see :func:`in_dtype`."""
     check_total(X.n_words, dtype)
     _check_least(X.least, dtype)

@@ -8,6 +8,7 @@ and objects made of these.  So a state can be copied, written to a file or sent 
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,14 +23,7 @@ from sklearn.utils import check_random_state, gen_batches
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import padded_rows
-from annealvi.checks import (
-    as_array,
-    as_float,
-    check_prior,
-    check_priors,
-    check_topics,
-    unchanged_on_error,
-)
+from annealvi.checks import as_array, as_float, check_priors, check_topics, unchanged_on_error
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.files.parameters import Parameter
 from annealvi.files.schema import (
@@ -47,33 +41,20 @@ from annealvi.files.schema import (
 from annealvi.inference import Monitor
 from annealvi.lda.settings import Settings
 from annealvi.matrices import check_csr
-from annealvi.metrics.held_out import usual_prior
 from annealvi.model import UNTEMPERED, Tempering
 from annealvi.models.lda import LDA
-from annealvi.models.lda.priors import LearnedPriors
+from annealvi.models.lda.cpu import exp_e_log
+from annealvi.models.lda.engine import Engine
+from annealvi.models.lda.model import read_only
+from annealvi.models.lda.starts import CorpusOfFit
 from annealvi.temperature import Fixed, Temperature
 from annealvi.temperature.base import restored_temperature, temperature_tree
 from annealvi.temperature.local import SCORE_GRID
 
-Prior = float | NDArray[np.float64]
 #: The number of documents over which the log partition function per word is averaged.
 CORPUS_SAMPLE = 512
 #: The number of documents that `document_temperatures` scores at a time.
 SCORE_BLOCK = 4096
-
-
-class PriorField(Field):
-    """A prior in the form that the user sees: a number, or an array of one of the `shapes`."""
-
-    def __init__(self, *shapes: str) -> None:
-        self.shapes = shapes
-
-    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Prior:
-        shapes = tuple(tuple(sizes[side] for side in shape) for shape in self.shapes)
-        try:
-            return _read_only(check_prior(value, way, shapes, sizes["dtype"], summed=True))
-        except BadParameter as error:
-            raise damaged(way, error.must_be, value) from error
 
 
 class _Counts(Field):
@@ -92,7 +73,7 @@ class _Counts(Field):
 
     def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> sparse.csr_matrix:
         parts = self.PARTS.load(value, way, sizes)
-        X = sparse.csr_matrix((parts.pop("n_samples"), sizes["V"]), dtype=sizes["dtype"])
+        X = sparse.csr_matrix((parts.pop("n_samples"), sizes["n_features"]), dtype=sizes["dtype"])
         vars(X).update(parts)
         X = check_csr(X, dtype=sizes["dtype"], name=f"{way} of the file")
         if np.any(X.data < 0):
@@ -105,15 +86,12 @@ RESULTS = Schema(
     bound=Optional(Number(finite=False)),
     validation_score=Optional(Number(finite=False)),
     init_scores=Optional(Array((None,), finite=False)),
-    support=Optional(Array(("K",))),
+    support=Optional(Array(("n_topics",))),
     document_temperatures=Optional(Array((None,), finite=False)),
     #: Some training documents, over which log C per word is averaged; None after topics change.
     sample=Optional(_Counts()),
 )
-ALPHA, ETA = PriorField("K"), PriorField("V", "KV")
 STATE = Schema(
-    alpha=ALPHA,
-    eta=ETA,
     shown=Text("float32", "float64"),
     planned_for=Parameter(),
     settings=Optional(Parameter()),
@@ -130,12 +108,9 @@ def no_results() -> dict[str, Any]:
 
 @dataclass
 class LDAState:
-    """The state of a fit of TemperedLDA, at any step."""
+    """The state of a fit of TemperedLDA, at any step: data, which engines read and change."""
 
     model: LDA
-    #: The priors in the form in which they were passed, a number or an array.
-    alpha: Prior
-    eta: Prior
     #: The dtype in which topics are shown to the user.
     shown: np.dtype
     #: The planned temperature, with its learned values.
@@ -152,22 +127,21 @@ class LDAState:
     reassigned: bool = False
     #: The settings of the last call of `partial_fit`.
     streamed_with: Settings | None = None
-    #: Arrays that the user has read, by name, with the topics and the topics' version at that time.
-    kept: dict[str, tuple[Any, int, NDArray]] = field(default_factory=dict, repr=False)
+    #: The process in which steps are being made.
+    process: int | None = None
 
     def __copy__(self) -> Self:
         """Return a copy that can be fitted further without changing this state."""
-        model = self.model.copy()
-        model.rng = copy.deepcopy(model.rng)
+        # the temperature has a reference to the model
+        model = copy.deepcopy(self.model)
         return replace(
             self,
             model=model,
-            # the temperature has a reference to the model
             temperature=copy.deepcopy(self.temperature, {id(self.model): model}),
             monitor=self.monitor.copy(),
             results=self.results.copy(),
             streamed_with=None,
-            kept={},
+            process=None,
         )
 
     # ------------------------------------------------------------------ beginning
@@ -179,76 +153,89 @@ class LDAState:
         dtype: np.dtype,
         settings: Settings,
         rng: RandomState | None,
-        n_threads: int,
         shown: np.dtype,
         X: sparse.csr_matrix | None = None,
     ) -> Self:
         """Return a state before its first step, with initial topics for X."""
-        (K, V), init = shape, settings.init
-        given = settings.doc_topic_prior, settings.topic_word_prior
-        alpha, eta = check_priors(*given, shape, dtype)
-        model = LDA(K, V, alpha=alpha, eta=eta, dtype=dtype, topic_estimate=settings.estimate)
+        n_topics, n_features = shape
+        init = settings.init
+        alpha, eta = check_priors(settings.doc_topic_prior, settings.topic_word_prior, shape, dtype)
+        model = LDA(
+            n_topics,
+            n_features,
+            alpha=read_only(alpha),
+            eta=read_only(eta),
+            dtype=dtype,
+            estimate=settings.estimate,
+        )
         model.rng = rng
         if X is None or not isinstance(init, str):
-            model.topics.assign(check_topics(init, "init", shape, dtype))
-        elif init == "documents" and X.shape[0] < K:
+            model.assign(check_topics(init, "init", shape, dtype))
+        elif init == "documents" and X.shape[0] < n_topics:
             raise ValueError(
-                f"n_components={K} must be at most n_samples={X.shape[0]} with init='documents'."
+                f"n_components={n_topics} must be at most n_samples={X.shape[0]} with "
+                "init='documents'."
             )
         else:
             assert rng is not None
             model.initialize(rng, X, init)
-        state = cls(model, _read_only(alpha), _read_only(eta), shown)
+        state = cls(model, shown)
         if X is not None:
             state.settings = settings.parameters() | {"dtype": dtype.name}
-        state.resume(settings, n_threads)
+        state.resume(settings)
         return state
 
-    def moved_to(self, components: NDArray, settings: Settings, n_threads: int) -> Self:
+    def moved_to(self, components: NDArray, settings: Settings) -> Self:
         """Return the same fit with other topics, in a new model; the old model is not changed."""
-        start, dtype = settings._replace(init=components), self.model.dtype
-        fresh = self.begin(components.shape, dtype, start, self.model.rng, n_threads, self.shown)
-        if fresh.model.n_topics == self.model.n_topics:
-            fresh.set_priors(self.doc_topic_prior, self.topic_word_prior)
+        before = self.model
+        start = settings._replace(init=components)
+        fresh = self.begin(components.shape, before.dtype, start, before.rng, self.shown)
+        if fresh.model.n_topics == before.n_topics:
+            fresh.set_priors(before.alpha, before.eta)
         results = self.results | {"sample": None, "support": None}
-        state = replace(self, model=fresh.model, alpha=fresh.alpha, eta=fresh.eta, results=results)
+        state = replace(self, model=fresh.model, results=results)
         state.temperature.attach(state.model)
-        state.resume(settings, n_threads)
+        state.resume(settings)
         return state
 
-    def resume(self, settings: Settings, n_threads: int) -> None:
+    def resume(self, settings: Settings) -> None:
+        """Use these settings from the next step on."""
         model = self.model
-        model.documents.options = settings.local_options()
-        model.topics.estimate = settings.estimate
-        model.topics.n_threads = n_threads
-        model.topics.use(settings.device)
-        if not settings.learned:
-            model.learned_priors = None
-        else:
-            if model.learned_priors is None:
-                model.learned_priors = LearnedPriors(usual_prior(model.n_topics))
-            model.learned_priors.alpha = "doc_topic_prior" in settings.learned
-            model.learned_priors.eta = "topic_word_prior" in settings.learned
+        model.options = settings.local_options()
+        model.learned = settings.learned
+        if model.estimate != settings.estimate:
+            model.estimate = settings.estimate
+            model.replaced()
         self.attach_again()
 
-    def use(self, device: str) -> None:
-        """Select the processor or a GPU for later computations, unless a fit is under way."""
-        topics = self.model.topics
-        if (device != "cpu" or topics.on_device is not None) and not self.under_way:
-            topics.use(device)
+    def planned(
+        self,
+        temperature: Temperature,
+        n_steps: int | None,
+        steps_per_pass: float,
+        corpus: CorpusOfFit,
+    ) -> Temperature:
+        """Return a temperature that is planned for a fit to the documents of a corpus."""
+        model = self.model
+        model.n_documents = corpus.n_documents
+        model.n_words = corpus.n_words
+        model.corpus = corpus
+        try:
+            return temperature.plan(n_steps, steps_per_pass, model=model)
+        finally:
+            model.corpus = None
 
     @contextmanager
-    def training(self, *, keep: bool, repeated: bool) -> Iterator[None]:
-        """Return a context manager for training; on exit it extends the history and frees buffers.
-
-        If `keep` is true, the buffers are kept for further steps unless there is an error.
-        """
+    def training(self, engine: Engine) -> Iterator[None]:
+        """Return a context manager for training; on exit it completes lambda and the history."""
+        before = self.process
+        self.process = os.getpid()
         try:
-            with self.model.buffers.used(keep=keep, repeated=repeated):
-                yield
+            yield
         finally:
-            self.kept.clear()  # these are arrays of the earlier topics
-            self.model.forget_documents()
+            self.process = before
+            engine.pull(self.model)
+            self.model.changed()  # drops arrays of the earlier topics
             if self.monitor.temperature_path:
                 self.monitor.record()
 
@@ -256,13 +243,14 @@ class LDAState:
 
     @property
     def under_way(self) -> bool:
-        return self.model.buffers.in_use
+        """Whether steps are being made in this process."""
+        return self.process == os.getpid()
 
     def components(self) -> NDArray:
         """Return lambda, of shape (K, V), read-only, and as a copy while a fit is under way."""
 
         def shown() -> NDArray:
-            array = self.model.topics.components
+            array = self.model.components
             dtype = self.shown if _holds(self.shown, array) else array.dtype
             if dtype == array.dtype and not self.under_way:
                 return array.view()
@@ -271,56 +259,38 @@ class LDAState:
         return self._once("components", shown)
 
     def exp_e_log_topics(self) -> NDArray:
-        return self._once(
-            "exp_e_log", lambda: self.model.topics.exp_e_log().astype(self.shown, copy=False)
-        )
+        return self._once("exp_e_log", lambda: exp_e_log(self.model).astype(self.shown, copy=False))
 
     def _once(self, name: str, compute: Callable[[], NDArray]) -> NDArray:
         """Return the result of `compute`, read-only and cached until the topics change."""
-        topics = self.model.topics
-        if self.kept.get(name, ())[:2] != (topics, topics.version):
+        derived = self.model.derived
+        if name not in derived:
             array = compute()
             array.flags.writeable = False
-            self.kept[name] = topics, topics.version, array
-        return self.kept[name][2]
+            derived[name] = array
+        return derived[name]
 
     def assign(self, components: NDArray) -> None:
         """Assign topics while a fit is under way."""
-        self.model.topics.assign(components)
+        self.model.assign(components)
         self.results |= {"sample": None, "support": None}
 
     def add_words(self, n: int) -> None:
         """Add words without counts to the topics, between two calls of `partial_fit`."""
-        with unchanged_on_error(self.model.topics):  # a log C(T) of the user may be for fewer words
-            self.model.topics.add_words(n)
+        with unchanged_on_error(self.model):  # a log C(T) of the user may be for fewer words
+            self.model.add_words(n)
             self.temperature.attach(self.model)
-        if self.model.eta.ndim:
-            self.eta = _read_only(self.model.eta.copy())
         self.results = no_results()
-        self.kept.clear()
-
-    @property
-    def doc_topic_prior(self) -> Prior:
-        """alpha in the form that the user sees; a learned alpha is an array."""
-        if np.any(self.model.alpha != self.alpha):
-            self.alpha = _read_only(np.array(self.model.alpha))
-        return self.alpha
-
-    @property
-    def topic_word_prior(self) -> Prior:
-        if np.any(self.model.eta != self.eta):
-            self.eta = float(self.model.eta)  # a learned eta is a number
-        return self.eta
 
     def set_priors(self, doc_topic_prior: Any, topic_word_prior: Any) -> None:
         """Check other priors, and use them from the next step on."""
         model = self.model
         shape = model.n_topics, model.n_features
-        before = self.doc_topic_prior, self.topic_word_prior
-        priors = check_priors(doc_topic_prior, topic_word_prior, shape, model.dtype, suffix="_")
-        model.set_priors(*priors)
-        self.alpha, self.eta = map(_read_only, priors)
-        self.reassigned |= not all(map(np.array_equal, before, priors))
+        alpha, eta = check_priors(doc_topic_prior, topic_word_prior, shape, model.dtype, suffix="_")
+        same = np.array_equal(model.alpha, alpha) and np.array_equal(model.eta, eta)
+        model.alpha = read_only(alpha)
+        model.set_eta(read_only(eta))
+        self.reassigned |= not same
 
     def set_generator(self, rng: Any) -> None:
         self.model.rng = check_random_state(rng)
@@ -333,12 +303,16 @@ class LDAState:
 
     def check_exp_e_log(self, value: Any) -> None:
         """Check a value that code for scikit-learn's LDA assigns to exp_dirichlet_component_."""
-        derived, value = self.exp_e_log_topics(), as_array(value)
-        wrong = value.dtype.kind not in "fiu" or value.shape != derived.shape
-        if wrong or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
-            wanted = "exp(E[log beta]), computed from 'components_'"
-            hint = "Assign only 'components_'."
-            raise BadParameter("exp_dirichlet_component_", wanted, value, hint)
+        derived = self.exp_e_log_topics()
+        value = as_array(value)
+        fits = value.dtype.kind in "fiu" and value.shape == derived.shape
+        if not fits or not np.allclose(value, derived, rtol=1e-3, atol=1e-6):
+            raise BadParameter(
+                "exp_dirichlet_component_",
+                "exp(E[log beta]), computed from 'components_'",
+                value,
+                "Assign only 'components_'.",
+            )
 
     def attach_again(self) -> None:
         """Update the temperature after priors were assigned, because log C(T) depends on them."""
@@ -361,54 +335,56 @@ class LDAState:
         number = isinstance(temperature, Real) and not isinstance(temperature, bool)
         if number and 1 <= as_float(temperature) < np.inf:
             return Tempering(1.0 / float(temperature))
-        wanted = "a float in the range [1.0, inf) or 'learned'"
-        raise BadParameter("temperature", wanted, temperature)
+        raise BadParameter(
+            "temperature", "a float in the range [1.0, inf) or 'learned'", temperature
+        )
 
     def elbo(
         self,
+        engine: Engine,
         X: Any,
         tempering: Tempering = UNTEMPERED,
         *,
-        given: NDArray | None = None,
+        gamma: NDArray | None = None,
         out: NDArray | None = None,
         population: float | None = None,
         topics: bool = True,
-        n_threads: int | None = None,
     ) -> float:
         """Return the ELBO at T = 1, in nats, of documents and (if `topics` is true) of the topics.
 
         If `population` is set, the ELBO of X is scaled to a corpus of that number of documents.
-        `given` is gamma; if None, gamma is inferred at the T of `tempering` and written to `out`.
+        If `gamma` is None, it is inferred at the T of `tempering` and written to `out`.
         """
-        if given is None:
-            elbo = self.model.document_bound(X, tempering, n_threads=n_threads, gamma=out)
+        if gamma is None:
+            elbo = engine.document_bound(self.model, X, tempering, gamma=out)
         else:
-            elbo = float(np.sum(self.model.documents.bound(X, given, n_threads=n_threads)))
+            elbo = float(np.sum(engine.bound(self.model, X, gamma)))
         if population is not None:
             elbo *= population / X.shape[0]
-        return elbo + self.model.topics.bound() if topics else elbo
+        return elbo + self.model.bound() if topics else elbo
 
-    def perplexity(self, X: Any, **options: Any) -> float:
+    def perplexity(self, engine: Engine, X: Any, **options: Any) -> float:
         """Return exp(-ELBO per word) at T = 1; the options are those of :meth:`elbo`."""
-        return perplexity_of(self.elbo(X, **options), X, options.get("population"))
+        return perplexity_of(self.elbo(engine, X, **options), X, options.get("population"))
 
     def document_temperatures(
-        self, X: Any, gamma: NDArray | None = None, *, n_threads: int | None = None
+        self, engine: Engine, X: Any, gamma: NDArray | None = None
     ) -> NDArray[np.float64]:
         """See :meth:`annealvi.TemperedLDA.document_temperatures`."""
-        sample, documents = self.results["sample"], self.model.documents
+        model = self.model
+        sample = self.results["sample"]
         if sample is None:
             sample = some_documents(X)
-        seen = documents.infer(sample, n_threads=n_threads)
-        log_c = documents.posterior_log_partition(SCORE_GRID, sample, seen, n_threads=n_threads)
-        corpus = log_c / (sample.sum(dtype=np.float64) or 1.0)  # log C per word
+        gamma_of_sample = engine.infer(model, sample)
+        log_c = engine.posterior_log_partition(model, SCORE_GRID, sample, gamma_of_sample)
+        log_c_of_word = log_c / (sample.sum(dtype=np.float64) or 1.0)
         temperatures = np.empty(X.shape[0])
         for rows in gen_batches(X.shape[0], SCORE_BLOCK):
-            some = X[rows]
-            own = documents.infer(some, n_threads=n_threads) if gamma is None else gamma[rows]
-            energy = documents.energies(some, own, n_threads=n_threads)
-            n_words = np.asarray(some.sum(axis=1, dtype=np.float64)).ravel()
-            scores = energy[:, None] * SCORE_GRID - n_words[:, None] * corpus
+            documents = X[rows]
+            fitted = engine.infer(model, documents) if gamma is None else gamma[rows]
+            energy = engine.energies(model, documents, fitted)
+            n_words = np.asarray(documents.sum(axis=1, dtype=np.float64)).ravel()
+            scores = energy[:, None] * SCORE_GRID - n_words[:, None] * log_c_of_word
             # not a matrix product: its rounding errors depend on the number of documents
             mean = np.sum(special.softmax(scores) * SCORE_GRID, axis=1)
             temperatures[rows] = np.where(n_words > 0, 1.0 / mean, np.nan)
@@ -418,7 +394,6 @@ class LDAState:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything that the next step depends on as a tree; see :mod:`annealvi.files`."""
-        _ = self.doc_topic_prior, self.topic_word_prior  # this updates learned priors
         return {
             "model": self.model.state_dict(),
             "temperature": temperature_tree(self.temperature),
@@ -430,8 +405,13 @@ class LDAState:
         parts = PARTS.load(tree, way)
         place = f"{way}." if way else ""
         model = LDA.of(parts["model"], f"{place}model")
-        sizes: dict[str, Any] = {"K": model.n_topics, "V": model.n_features, "dtype": model.dtype}
-        values = STATE.load(tree, way, **sizes)
+        values = STATE.load(
+            tree,
+            way,
+            n_topics=model.n_topics,
+            n_features=model.n_features,
+            dtype=model.dtype,
+        )
         values["shown"] = np.dtype(values["shown"])
         state = cls(model, **values)
         if state.planned_for is not None and not hasattr(state.planned_for, "plan"):
@@ -444,17 +424,11 @@ class LDAState:
         return state
 
 
-def _read_only(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value.flags.writeable = False
-    return value
-
-
 def _holds(dtype: np.dtype, array: NDArray) -> bool:
     """Whether a dtype can represent the largest and the smallest number of an array."""
     limits = np.finfo(dtype)
-    least, most = np.float64(array.min()), np.float64(array.max())
-    return bool(least >= np.float64(limits.tiny) and most <= np.float64(limits.max))
+    positive = np.float64(array.min()) >= np.float64(limits.tiny)
+    return bool(positive and np.float64(array.max()) <= np.float64(limits.max))
 
 
 def some_documents(X: Any) -> sparse.csr_matrix:

@@ -19,13 +19,9 @@ from annealvi.checks import Interval, as_array, check_flag, check_prior, checked
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, check_whole
 from annealvi.metrics.topics import check_names, check_topic_model, topic_weights
-from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda import LDA, CPUEngine, LocalOptions
 from annealvi.models.lda.collapsed import METHODS, MOST_SWEEPS, TOLERANCE, Method, infer_collapsed
-
-
-def usual_prior(n_topics: int) -> float:
-    """Return the default priors: 1/K up to ten topics, 0.1 up to thirty topics, otherwise 3/K."""
-    return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
+from annealvi.models.lda.priors import usual_prior
 
 
 def proportions(
@@ -40,12 +36,15 @@ def proportions(
     beta = np.array(topic_weights(components, "components_"), dtype=dtype)
     beta /= beta.sum(axis=1, keepdims=True)
     np.maximum(beta, np.finfo(dtype).tiny, out=beta)  # positive: the model computes logarithms
-    options = LocalOptions(MOST_SWEEPS, token_tolerance=TOLERANCE)
-    model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, topic_estimate="map")
-    model.topics.assign(beta)
-    documents = model.documents
+    options = LocalOptions(MOST_SWEEPS, TOLERANCE, by_topic=False)
+    model = LDA(n_topics, n_features, alpha=alpha, eta=1.0, options=options, estimate="map")
+    model.assign(beta)
+    engine = CPUEngine()
     words = X.astype(dtype)
-    gamma = infer_collapsed(documents, words) if method == "cvb0" else documents.infer(words)
+    if method == "cvb0":
+        gamma = infer_collapsed(engine, model, words)
+    else:
+        gamma = engine.infer(model, words)
     theta: NDArray[np.float64] = gamma / gamma.sum(axis=1, keepdims=True)
     return theta
 
@@ -161,7 +160,7 @@ def _draw_entries(
 
 @checked
 def document_completion(
-    estimator: Any,
+    model: Any,
     X: Any,
     *,
     observed: float = 0.5,
@@ -173,7 +172,7 @@ def document_completion(
 ) -> float | NDArray[np.float64]:
     r"""Compute the held-out log-likelihood per word by document completion.
 
-    Half of the tokens of each document are observed: from these tokens ``estimator.transform``
+    Half of the tokens of each document are observed: from these tokens ``model.transform``
     infers E[theta].  The other tokens are hidden, and their score is :math:`\log \sum_k
     E[\theta_{dk}] E[\beta_{kv}]`.  Unlike perplexity, this score is not a variational bound, so it
     can be used to compare different methods and libraries.
@@ -184,7 +183,7 @@ def document_completion(
 
     Parameters
     ----------
-    estimator : fitted topic model
+    model : fitted topic model
         A model with ``components_`` of shape (n_components, n_features), whose rows are
         proportional to E[beta].  Unless `method` is set, the model must also have ``transform``,
         whose rows sum to 1.  Examples are :class:`annealvi.TemperedLDA` and scikit-learn's
@@ -194,7 +193,8 @@ def document_completion(
     observed : float, default=0.5
         Share of each document's tokens that are observed.
     random_state : int, RandomState instance or None, default=0
-        Random seed of the split.
+        Random seed of the split.  It does not depend on the model, so by default all models are
+        scored on the same hidden words.
     per_document : bool, default=False
         Whether to return the log-likelihood per word of each document instead of the mean
         over all hidden words.  The value of a document without hidden words is NaN.
@@ -202,12 +202,12 @@ def document_completion(
         The `temperature` of :meth:`annealvi.TemperedLDA.transform`.  None means its default, T = 1.
         This parameter must be None if `method` is set.
     method : {"variational", "cvb0"}, default=None
-        How E[theta] is inferred.  None means ``estimator.transform`` with its defaults.  With the
+        How E[theta] is inferred.  None means ``model.transform`` with its defaults.  With the
         other methods, annealvi infers E[theta] from `components_` at T = 1, and iterates until
         fewer than 1% of a document's words change their topic.  ``"variational"`` is mean-field
         inference, and ``"cvb0"`` collapsed inference (see :meth:`annealvi.TemperedLDA.transform`).
     doc_topic_prior : float or array-like of shape (n_components,), default=None
-        The Dirichlet prior of theta if `method` is set; the prior of the estimator is not used.
+        The Dirichlet prior of theta if `method` is set; the prior of the model is not used.
         None means min(max(0.1, 1 / n_components), 3 / n_components).  This parameter must be None
         if `method` is None.
 
@@ -219,9 +219,9 @@ def document_completion(
     Raises
     ------
     NotFittedError
-        If the estimator is not fitted.
+        If the model is not fitted.
     TypeError
-        If `estimator` is not a topic model.
+        If `model` is not a topic model.
     ValueError
         If X cannot be split (see :func:`split_tokens`), if X and the topics have different numbers
         of features, if no document has two or more words, or if `temperature`, `method` and
@@ -235,20 +235,20 @@ def document_completion(
     if value is not None:
         raise BadParameter(name, f"None with method={method!r}", value)
     needed = ("transform", "components_") if method is None else ("components_",)
-    check_topic_model(estimator, "estimator", *needed)
+    check_topic_model(model, "model", *needed)
     validate_parameter_constraints(
         SPLIT, {"observed": observed, "random_state": random_state}, "document_completion"
     )
-    if temperature is not None and "temperature" not in signature(estimator.transform).parameters:
+    if temperature is not None and "temperature" not in signature(model.transform).parameters:
         raise BadParameter(
             "temperature",
-            must_be=f"None for {type(estimator).__name__}, whose transform has no temperature",
+            must_be=f"None for {type(model).__name__}, whose transform has no temperature",
             got=temperature,
         )
 
     def inferred(X: Any, seen: sparse.csr_matrix) -> tuple[NDArray, NDArray]:
         """Infer E[theta] from the observed words of documents; return it with the topics."""
-        components = as_array(estimator.components_)
+        components = as_array(model.components_)
         if (
             components.dtype.kind not in "fiu"
             or not components.size
@@ -260,14 +260,14 @@ def document_completion(
                 got=components,
             )
         if method is not None:
-            check_names(estimator, X, "estimator", "X")
+            check_names(model, X, "model", "X")
             return proportions(components, seen, method, doc_topic_prior), components
         words: Any = seen
         if hasattr(X, "iloc"):  # a DataFrame: transform checks its column names
             words = type(X)(seen.toarray(), index=X.index, columns=X.columns)
         options = {} if temperature is None else {"temperature": temperature}
         shape = seen.shape[0], len(components)
-        return transformed(estimator, words, shape, **options), components
+        return transformed(model, words, shape, **options), components
 
     rng = check_random_state(random_state)
     scores = []
@@ -317,17 +317,17 @@ def per_word(hidden: sparse.csr_matrix, log_likelihood: NDArray[np.float64]) -> 
         return np.where(lengths > 0, totals / lengths, np.nan)
 
 
-def transformed(estimator: Any, X: Any, shape: tuple[int, int], **options: Any) -> NDArray:
+def transformed(model: Any, X: Any, shape: tuple[int, int], **options: Any) -> NDArray:
     """Return the result of the `transform` of a topic model after checking it."""
     try:
-        theta = as_array(estimator.transform(X, **options))
+        theta = as_array(model.transform(X, **options))
     except (TypeError, ValueError) as error:
         if getattr(error, "name", None) != "texts":
             raise
         raise BadParameter(
-            "estimator",
+            "model",
             must_be="a model of word counts",
-            got=estimator,
+            got=model,
             hint="For a TopicModel, pass its attribute `lda_`.",
         ) from error
     if theta.shape != shape or theta.dtype.kind not in "fiu":

@@ -351,21 +351,21 @@ def topic_diversity(topics: Any, *, n_words: int = 25, relevance: float = 1.0) -
 
 
 @validated(matching=[StrOptions({"best", "one_to_one"})])
-def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
+def topic_stability(topics: Any, other_topics: Any, *, matching: str = "best") -> float:
     r"""Compute the mean cosine between each topic of a fit and its match in another fit.
 
-    With :math:`c_{kl}` the cosine of topic k of `a` and topic l of `b`, the stability is
+    With :math:`c_{kl}` the cosine of topic k of the first fit and topic l of the second, and with K
+    and L topics in the two fits, the stability is
 
     .. math::
-        \frac12 \Big( \frac1{K_a} \sum_k \max_l c_{kl}
-            + \frac1{K_b} \sum_l \max_k c_{kl} \Big).
+        \frac12 \Big( \frac1K \sum_k \max_l c_{kl} + \frac1L \sum_l \max_k c_{kl} \Big).
 
-    This is the mean cosine of the best matches in both directions.  Several topics of `a` can match
-    the same topic of `b`, but then other topics of `b` have no good match.
+    This is the mean cosine of the best matches in both directions.  Several topics of the first fit
+    can match the same topic of the second, but then other topics of the second have no good match.
 
     Parameters
     ----------
-    a, b : array-like of shape (n_topics, n_features) or fitted estimator
+    topics, other_topics : array-like of shape (n_topics, n_features) or fitted estimator
         Non-negative weights of words, on any scale, or estimators with ``components_``.
         The numbers of topics may differ.
     matching : {"best", "one_to_one"}, default="best"
@@ -376,18 +376,18 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     Returns
     -------
     float
-        A number between 0 and 1, which is the same if `a` and `b` are exchanged.  The stability is
+        A number between 0 and 1, which is the same if the two fits are exchanged.  The stability is
         1 if both fits have the same topics.
 
     Raises
     ------
     NotFittedError
-        If `a` or `b` is an estimator that is not fitted.
+        If one of the two is an estimator that is not fitted.
     TypeError
-        If `a` or `b` is an estimator without ``components_``.
+        If one of the two is an estimator without ``components_``.
     ValueError
-        If `a` or `b` contains negative numbers, NaN or infinity, if their features differ in number
-        or name, or if the weights of a topic are all 0.
+        If topics contain negative numbers, NaN or infinity, if their features differ in number or
+        name, or if the weights of a topic are all 0.
 
     Notes
     -----
@@ -402,7 +402,7 @@ def topic_stability(a: Any, b: Any, *, matching: str = "best") -> float:
     >>> topic_stability([[1, 0, 0], [0, 2, 0]], [[1, 0, 0], [0, 0, 1]])
     0.5
     """
-    first, second = _same_words(a, b, ("a", "b"))
+    first, second = _same_words(topics, other_topics, ("topics", "other_topics"))
     cosine = _cosines(first, second)
     if matching == "one_to_one":
         return float(cosine[linear_sum_assignment(-cosine)].sum() / max(cosine.shape))
@@ -513,16 +513,16 @@ def _top(weights: NDArray, n_words: int, relevance: float) -> NDArray[np.intp]:
 
 @validated(threshold=[Interval(Real, -1, 1, closed="both")])
 def component_recovery(
-    components: ArrayLike, truth: ArrayLike, *, threshold: float = 0.95
+    truth: ArrayLike, components: ArrayLike, *, threshold: float = 0.95
 ) -> tuple[int, NDArray[np.float64]]:
     """Count the true components that a fit found, matching components one to one by cosine.
 
     Parameters
     ----------
-    components : array-like of shape (n_components, n_features)
-        The components of a fit.
     truth : array-like of shape (n_true, n_features)
         The true components.
+    components : array-like of shape (n_components, n_features)
+        The components of a fit.
     threshold : float, default=0.95
         A true component counts as found if its cosine with its match exceeds this number.
 
@@ -533,12 +533,12 @@ def component_recovery(
     cosines : ndarray of shape (n_true,)
         Cosine of each true component with its match, or 0 if it has no match.
     """
-    fitted = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
     true = check_matrix(truth, dtype=np.float64, accept_sparse=False, name="truth")
+    fitted = check_matrix(components, dtype=np.float64, accept_sparse=False, name="components")
     if fitted.shape[1] != true.shape[1]:
         raise ValueError(
-            "'components' and 'truth' must have the same number of features. "
-            f"Got {fitted.shape[1]} and {true.shape[1]}."
+            "'truth' and 'components' must have the same number of features. "
+            f"Got {true.shape[1]} and {fitted.shape[1]}."
         )
     cosine = gemm.product(normalize(true), normalize(fitted).T)
     rows, columns = linear_sum_assignment(-cosine)

@@ -293,9 +293,9 @@ class FMM(Mixture):
         factors = np.logaddexp(b * special.log(pi), b * special.log1p(-pi)).sum(axis=-1)
         return self.n_samples * (factors - 0.5 * self.n_features * special.log(b[..., 0]))
 
-    def posterior_log_partition(self, inverse: NDArray, data: Any = None) -> NDArray:
+    def posterior_log_partition(self, temperatures: NDArray, data: Any = None) -> NDArray:
         """log C(T) at the current q, which equals :meth:`log_partition` for any q(mu)."""
-        return self.log_partition(inverse)
+        return self.log_partition(1.0 / temperatures)
 
     def hyperparameters(self) -> dict[str, Any]:
         return super().hyperparameters() | {"prior_probability": self.prior_probability}

@@ -357,9 +357,10 @@ class GMM(Mixture):
         self.normaliser = key, total
         return total.copy()
 
-    def posterior_log_partition(self, inverse: NDArray, data: Any = None) -> NDArray:
+    def posterior_log_partition(self, temperatures: NDArray, data: Any = None) -> NDArray:
         """Compute log C(T) at the expected logarithms of the weights under the current q."""
-        return self.n_samples * self.local_log_partition(self._expected_log_weights(), inverse)
+        log_weights = self._expected_log_weights()
+        return self.n_samples * self.local_log_partition(log_weights, 1.0 / temperatures)
 
     def sample_prior(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw log w from its prior, or return the known log w.  C(T) depends only on w."""

@@ -37,9 +37,8 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
 from annealvi.files.schema import Array, Number, Schema
 from annealvi.model import UNTEMPERED, Batch, Tempering
-from annealvi.models.lda.merging import NEIGHBOURS, groups_of
+from annealvi.models.lda.merging import LEAST_COUNT, LEAST_SHARE, NEIGHBOURS, groups_of
 from annealvi.models.lda.starts import topics_of_spread_documents
-from annealvi.models.lda.topics import LEAST_COUNT, LEAST_SHARE
 from annealvi.models.mixture import SIZES, D, K, Mixture, MixtureStep
 
 TINY = float(np.finfo(np.float64).tiny)

@@ -30,7 +30,7 @@ from annealvi._kernels import special
 from annealvi._kernels.layout import separate_rows
 from annealvi.checks import COUNT, Interval, as_array, n_threads, validated
 from annealvi.exceptions import BadParameter, warn_user
-from annealvi.partition.result import LogPartition, OutOfReach, check_inverse_temperatures, shown
+from annealvi.partition.result import LogPartition, OutOfReach, check_temperatures, shown
 
 #: How many draws a thread makes in one call of a kernel, which cannot be interrupted.
 DRAWS_AT_ONCE = 8
@@ -372,7 +372,7 @@ _LEAST_EFFECTIVE = 2.0
 )
 def log_partition(
     model: Any,
-    inverse_temperatures: ArrayLike,
+    temperatures: ArrayLike,
     method: str = "auto",
     *,
     n_samples: int = 100,
@@ -382,9 +382,9 @@ def log_partition(
     n_jobs: int | None = None,
     callback: Callable[[int, int], Any] | None = None,
 ) -> LogPartition:
-    r"""Estimate log C(T) of a model over a grid of inverse temperatures b = 1/T.
+    r"""Estimate log C(T) of a model over a grid of temperatures T.
 
-    The sum of the tempered likelihood over all values of one datum is S(beta, b) =
+    Let b = 1/T.  The sum of the tempered likelihood over all values of one datum is S(beta, b) =
     exp(a_l(b beta) - b a_l(beta)), where a_l is the log normaliser of the likelihood at T = 1.  For
     N data, log C = log E[S^N], where E is the mean over the prior of beta (Mandt et al. 2016, A.1).
 
@@ -394,8 +394,8 @@ def log_partition(
         :class:`annealvi.models.lda_prior.LDAPrior`, the factorial or Gaussian mixture of
         :mod:`annealvi.models`, a fitted :class:`annealvi.TemperedLDA` (for "posterior", with its
         documents as `data`), or a model of your own (see Notes).
-    inverse_temperatures : array-like of shape (M,)
-        Inverse temperatures that decrease from 1.  :func:`exponential_grid` and :func:`even_grid`
+    temperatures : array-like of shape (M,)
+        Temperatures that increase from 1.  :func:`exponential_grid` and :func:`even_grid`
         make such grids.
     method : {"auto", "exact", "monte-carlo", "jensen", "map", "posterior"}, default="auto"
         How log C is estimated.
@@ -443,8 +443,8 @@ def log_partition(
 
     - ``prior_centre()`` returns the mode or mean of the prior, for ``method="map"``.
     - ``log_partition(inverse)`` returns log C in closed form, for ``method="exact"``.
-    - ``posterior_log_partition(inverse, data)`` returns log C with q in place of the prior, for
-      ``method="posterior"``.
+    - ``posterior_log_partition(temperatures, data)`` returns log C with q in place of the prior,
+      for ``method="posterior"``.
     - ``hyperparameters()`` returns a dict of hyperparameters that is kept with the result.
 
     Monte Carlo estimates of C for an LDAPrior are unbiased if each of its D documents has its own
@@ -458,10 +458,11 @@ def log_partition(
     --------
     >>> from annealvi.models.lda_prior import LDAPrior
     >>> prior = LDAPrior(2, 3, [3, 3], doc_topic_prior=1.0, topic_word_prior=1.0)
-    >>> log_partition(prior, [1.0, 0.5, 0.25]).values[1:].round(3)
+    >>> log_partition(prior, [1.0, 2.0, 4.0]).values[1:].round(3)
     array([4.602, 7.412])
     """
-    b = check_inverse_temperatures(inverse_temperatures)
+    temperatures = check_temperatures(temperatures)
+    b = 1.0 / temperatures
     model_name = type(model).__name__
     of_data = ("sample_prior", "local_log_partition", "n_samples")
     source: Any = PlateOfData(model) if all(hasattr(model, name) for name in of_data) else model
@@ -493,14 +494,14 @@ def log_partition(
     elif method == "auto":
         method = "monte-carlo" if "monte-carlo" in offered else offered[0]
     if method == "monte-carlo":
-        values, details = _monte_carlo(source.draw_log_partition(b, draws), b)
+        values, details = _monte_carlo(source.draw_log_partition(b, draws), temperatures)
     elif method == "jensen":
         details["bounds"] = source.jensen_log_partition(b, draws)
         values = details["bounds"][1]
     elif method == "map":
         values = source.map_log_partition(b)
     elif method == "posterior":
-        values = source.posterior_log_partition(b, data)
+        values = source.posterior_log_partition(temperatures, data)
         values = np.asarray(values) - np.asarray(values)[..., :1]
     values = np.asarray(values, dtype=np.float64)
     if values.shape != b.shape or not np.all(np.isfinite(values)):
@@ -510,11 +511,11 @@ def log_partition(
             f"Got {shown(values) if values.shape != b.shape else values} instead."
         )
     made_for = dict(model.hyperparameters()) if hasattr(model, "hyperparameters") else {}
-    return LogPartition(b, values, method, made_for=made_for, **details)
+    return LogPartition(temperatures, values, method, made_for=made_for, **details)
 
 
 def _monte_carlo(
-    logs: NDArray[np.float64], b: NDArray[np.float64]
+    logs: NDArray[np.float64], temperatures: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """The logarithm of the mean of exp(logs) and its standard error; warn if it is unreliable."""
     n = len(logs)
@@ -526,8 +527,9 @@ def _monte_carlo(
     worst = int(np.argmin(effective))
     if effective[worst] < _LEAST_EFFECTIVE:
         warn_user(
-            f"One draw dominates the estimate of the normaliser. At T={1 / b[worst]:.4g} the "
-            f"effective sample size is {effective[worst]:.3g}, with {n} draws, so the estimate and "
-            "its standard error are unreliable. Use another 'method'."
+            "One draw dominates the estimate of the normaliser. "
+            f"At T={temperatures[worst]:.4g} the effective sample size is {effective[worst]:.3g}, "
+            f"with {n} draws, so the estimate and its standard error are unreliable. Use another "
+            "'method'."
         )
     return values, {"standard_error": error, "effective_sample_size": effective}

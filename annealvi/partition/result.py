@@ -38,7 +38,7 @@ _GRID = {
 
 @validated(**_GRID)
 def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Make the inverse temperatures of the exponential grid T_m = t_max^((m - 1) / (M - 1)).
+    """Make the exponential grid of temperatures T_m = t_max^((m - 1) / (M - 1)).
 
     Parameters
     ----------
@@ -50,19 +50,19 @@ def exponential_grid(t_max: float, size: int) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (M,)
-        The inverse temperatures b_1 = 1 > ... > b_M = 1 / t_max.
+        The temperatures T_1 = 1 < ... < T_M = t_max.
 
     Examples
     --------
     >>> exponential_grid(4, 3)
-    array([1.  , 0.5 , 0.25])
+    array([1., 2., 4.])
     """
-    return special.power(float(t_max), -np.linspace(0.0, 1.0, size))
+    return special.power(float(t_max), np.linspace(0.0, 1.0, size))
 
 
 @validated(**_GRID)
 def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
-    """Make evenly spaced inverse temperatures, from 1 down to 1 / t_max.
+    """Make a grid of temperatures from 1 to t_max whose inverses 1/T are evenly spaced.
 
     Parameters
     ----------
@@ -75,23 +75,17 @@ def even_grid(t_max: float, size: int) -> NDArray[np.float64]:
     -------
     ndarray of shape (M,)
     """
-    return np.linspace(1.0, 1.0 / t_max, size)
+    return 1.0 / np.linspace(1.0, 1.0 / t_max, size)
 
 
-def check_inverse_temperatures(value: ArrayLike) -> NDArray[np.float64]:
-    """Check that a grid of inverse temperatures starts at 1 and decreases."""
-    name = "inverse_temperatures"
-    b = check_inverses(value, name, 2)
-    if b[0] != 1:
-        raise BadParameter(name, "an array whose first number is 1, for T=1", b[0])
-    rising = np.flatnonzero(np.diff(b) >= 0)
-    if rising.size:
-        raise BadParameter(
-            name,
-            must_be="strictly decreasing, so that T increases",
-            got=b[rising[0] : rising[0] + 2].tolist(),
-        )
-    return b
+def check_temperatures(value: ArrayLike) -> NDArray[np.float64]:
+    """Check that a grid of temperatures starts at 1 and increases."""
+    temperatures = check_inverses(value, "temperatures", 2)
+    if temperatures[0] != 1:
+        raise BadParameter("temperatures", "an array whose first number is 1", temperatures[0])
+    for m in np.flatnonzero(np.diff(temperatures) <= 0):
+        raise BadParameter("temperatures", "strictly increasing", temperatures[m : m + 2].tolist())
+    return temperatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +94,10 @@ class LogPartition:
 
     Parameters
     ----------
-    inverse_temperatures : ndarray of shape (M,)
-        The inverse temperatures 1 = b_1 > ... > b_M.
+    temperatures : ndarray of shape (M,)
+        The temperatures 1 = T_1 < ... < T_M.
     values : ndarray of shape (M,)
-        log C at each inverse temperature.
+        log C at each temperature.
     method : str, default="given"
         How the values were computed.
     standard_error : ndarray of shape (M,), optional
@@ -117,7 +111,7 @@ class LogPartition:
         The hyperparameters that the values were computed for, by name: numbers, strings, arrays.
     """
 
-    inverse_temperatures: NDArray[np.float64]
+    temperatures: NDArray[np.float64]
     values: NDArray[np.float64]
     method: str = "given"
     standard_error: NDArray[np.float64] | None = None
@@ -143,14 +137,14 @@ class LogPartition:
     @checked
     def check(
         self,
-        inverse_temperatures: ArrayLike | None = None,
+        temperatures: ArrayLike | None = None,
         hyperparameters: Mapping[str, Any] | None = None,
     ) -> None:
         """Raise ValueError if the values were computed for another grid or other hyperparameters.
 
         Parameters
         ----------
-        inverse_temperatures : array-like of shape (M,), optional
+        temperatures : array-like of shape (M,), optional
             The grid on which log C is needed.
         hyperparameters : mapping, optional
             The hyperparameters for which log C is needed.  Those that the attribute `made_for` does
@@ -162,22 +156,22 @@ class LogPartition:
             If the grid or a hyperparameter differs, or if the values are not one finite number for
             each temperature.  The message names what differs.
         """
-        grid = check_inverse_temperatures(self.inverse_temperatures)
+        grid = check_temperatures(self.temperatures)
         check_numbers(self.values, "values", grid.shape)
         for name, kind in (("method", str), ("made_for", dict)):
             if not isinstance(vars(self)[name], kind):
                 raise BadParameter(name, f"a {kind.__name__}", vars(self)[name])
-        if inverse_temperatures is not None:
-            needed = as_numbers(inverse_temperatures, "inverse_temperatures")
+        if temperatures is not None:
+            needed = as_numbers(temperatures, "temperatures")
             if needed.shape != grid.shape:
                 raise ValueError(
                     "This LogPartition was computed on a different grid from that of the fit. "
-                    f"'inverse_temperatures' has {len(grid)} points, expected {needed.size}."
+                    f"'temperatures' has {len(grid)} points, expected {needed.size}."
                 )
             for m in np.flatnonzero(~(np.abs(needed - grid) <= 1e-12 * grid)):  # true for nan
                 raise ValueError(
                     "This LogPartition was computed on a different grid from that of the fit. "
-                    f"'inverse_temperatures'[{m}] is {grid[m]}, expected {needed[m]}."
+                    f"'temperatures'[{m}] is {grid[m]}, expected {needed[m]}."
                 )
         for name, expected in (hyperparameters or {}).items():
             value = self.made_for.get(name)
@@ -219,7 +213,7 @@ class LogPartition:
             else:
                 fields[name] = value
         possible = set(cls.__dataclass_fields__) - {"made_for"}
-        if not {"inverse_temperatures", "values"} <= set(fields) <= possible:
+        if not {"temperatures", "values"} <= set(fields) <= possible:
             raise ValueError(
                 f"The file {os.fspath(path)!r} does not contain any LogPartition: it contains the "
                 f"arrays {sorted(fields)}."

@@ -256,20 +256,20 @@ def plot_choice(choice: Any, *, axes: Any = None) -> NDArray[Any]:
     ValueError
         If there are too few Axes.
     """
-    attributes = ("ks", "measures", "recommended")
+    attributes = ("n_topics", "measures", "recommended")
     if isinstance(choice, type) or not all(hasattr(choice, name) for name in attributes):
         raise TypeError(
-            f"'choice' must be a Choice, the result of choose_n_topics(X, ks). Got {choice!r}."
+            f"'choice' must be a Choice, the result of choose_n_topics(documents). Got {choice!r}."
         )
     drawn = several_axes(axes, len(TITLES), "measure", len(TITLES), (3, 3))
     for ax, (name, title) in zip(drawn.flat, TITLES.items(), strict=False):
         values = choice.measures[name]
         # a single run has no standard deviation
         spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
-        ax.errorbar(choice.ks, values.mean(axis=1), yerr=spread, marker="o")
+        ax.errorbar(choice.n_topics, values.mean(axis=1), yerr=spread, marker="o")
         ax.axvline(choice.recommended, linestyle="--", color="0.6")
         ax.set_xscale("log")
-        ax.set_xticks(choice.ks, [str(k) for k in choice.ks])
+        ax.set_xticks(choice.n_topics, [str(k) for k in choice.n_topics])
         ax.minorticks_off()
         ax.set_xlabel("number of topics")
         ax.set_title(title)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics.pairwise import cosine_similarity
@@ -225,12 +225,16 @@ def _topic_grid(values: NDArray, names: list[str], rows: NDArray, columns: NDArr
     )
 
 
-def over_time(summary: Any, times: ArrayLike, freq: Any, topics: Any) -> Courses:
+def over_time(summary: Any, times: Any, freq: Any, topics: Any) -> Courses:
     """Return the shares of topics in each period, and the numbers of documents.
 
     Shares are NaN in periods with few documents, unless all periods have few documents.
     """
-    table, errors = check_summary(summary).over_time(times, freq=freq, return_std=True)
+    check_summary(summary)
+    if not hasattr(times, "__len__") and hasattr(times, "__iter__"):
+        times = list(times)  # because they are read twice
+    table = summary.over_time(times, freq)
+    errors = summary.over_time(times, freq, value="std_error")
     table.index = _beginnings(table.index)
     drawn = _courses(summary, table, errors, topics, N_CURVES)
     few = drawn.n_documents < FEW_DOCUMENTS
@@ -260,7 +264,8 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
     check_summary(summary)
     if not hasattr(groups, "__len__") and hasattr(groups, "__iter__"):
         groups = list(groups)  # because they are read twice
-    table, errors = summary.by_group(groups, return_std=True)
+    tables = [summary.by_group(groups, value=value) for value in ("share", "std_error")]
+    table = tables[0]
     n_documents = table.iloc[:, 0].to_numpy()
     small = (n_documents < FEW_DOCUMENTS) & (n_documents.max() >= FEW_DOCUMENTS)
     small[np.argsort(-n_documents, kind="stable")[N_GROUPS:]] = True
@@ -271,13 +276,12 @@ def by_group(summary: Any, groups: Any, topics: Any) -> Courses:
         marked: Any = [name if group in others else None for group in groups]
         if isinstance(groups, pandas.Series):
             marked = pandas.Series(marked, groups.index)
-        rows_of_others = summary.by_group(marked, return_std=True)
         # dtype object, because a categorical index cannot contain the new name
         large = table.index[~small].astype(object)
-        table, errors = (
-            pandas.concat([rows[~small].set_axis(large), row_of_others])
-            for rows, row_of_others in zip((table, errors), rows_of_others, strict=True)
-        )
+        for number, value in enumerate(("share", "std_error")):
+            row_of_others = summary.by_group(marked, value=value)
+            tables[number] = pandas.concat([tables[number][~small].set_axis(large), row_of_others])
+    table, errors = tables
     return _courses(summary, table, errors, topics, len(summary.topics))
 
 

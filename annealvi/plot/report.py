@@ -172,7 +172,8 @@ def _table(summary: Any) -> str:
         topic = summary.table.iloc[k]
         cells = [f"{topic['share']:.1%}", f"{topic['documents']}"]
         cells += [_short(topic[name]) for name in ("coherence", "exclusivity", "certainty")]
-        cells += [_short(trust[name][k]) for name in ("distinctness", "support", "stability")]
+        reliability = ("distinctness", "support", "found_again", "similarity")
+        cells += [_short(trust[name][k]) for name in reliability]
         numbers = "".join(f'<td class="number">{cell}</td>' for cell in cells)
         reason = escape(clean(trust["reason"][k], 400))
         weak = f'<p class="weak">Weak: {reason}.</p>' if reason else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import getitem
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from annealvi.checks import least_positive
 from annealvi.corpus.cells import open_corpus
 from annealvi.exceptions import BadParameter
 from annealvi.matrices import check_csr, csr_of, digest
-from annealvi.scale.elsewhere import Counted, Elsewhere, Shared, Task
+from annealvi.scale.elsewhere import Elsewhere
 from annealvi.scale.engines import Handle, SerialEngine, WorkersLostError
 from annealvi.scale.tree import Place, TreeSum
 
@@ -30,7 +30,7 @@ class Facts(NamedTuple):
     n_documents: int
     n_features: int
     dtype: np.dtype
-    #: See :class:`annealvi.scale.elsewhere.Counted`.
+    #: See :class:`annealvi.scale.elsewhere.Elsewhere`.
     n_words: float
     least: float
     #: A bit for each word, which is 1 if the word occurs; see :func:`numpy.packbits`.
@@ -159,7 +159,7 @@ TRIES = 20
 LONGEST_PAUSE = 5.0
 
 
-class Partitions(Counted):
+class Partitions(Elsewhere):
     """The partitions of a corpus; each partition is checked by the worker that loads it."""
 
     def __init__(self, engine: SerialEngine, sources: Sequence[Any]) -> None:
@@ -267,43 +267,61 @@ class ShardedCorpus(Elsewhere):
         back[in_order] = np.arange(len(back))
         return found if np.all(np.diff(in_order) == 1) else found[back]
 
-    def total(self, task: Task[T], model: Shared, rows: slice) -> T:
-        """Compute the sum of a task's results over the shards of some documents."""
-        engine, size = self._engine, self.shard_size
-        first, last = rows.start // size, -(-rows.stop // size)
-        n_leaves = last - first
+    def total(
+        self,
+        task: Callable[..., T],
+        merged: Callable[[T, T], T],
+        model: Any,
+        rows: slice,
+        lent_engine: Callable[[int], Any],
+    ) -> T:
+        engine = self._engine
+        first = rows.start // self.shard_size
+        n_leaves = -(-rows.stop // self.shard_size) - first
 
         def submit() -> list[Handle]:
             n_groups = max(1, min(engine.n_workers, n_leaves))
             self._mend()
             shared = engine.put(model)
             threads = engine.threads() if self._n_threads is None else self._n_threads
-            ends = [first + n_leaves * i // n_groups for i in range(n_groups + 1)]
-            parts = ((self._shards[begin:end], begin - first) for begin, end in pairwise(ends))
+            ends = [n_leaves * i // n_groups for i in range(n_groups + 1)]
             return [
-                engine.submit(sum_of_shards, shared, task, *part, n_leaves, threads, slot=i)
-                for i, part in enumerate(parts)
+                engine.submit(
+                    sum_of_shards,
+                    shared,
+                    task,
+                    merged,
+                    lent_engine,
+                    self._shards[first + begin : first + end],
+                    begin,
+                    n_leaves,
+                    threads,
+                    slot=slot,
+                )
+                for slot, (begin, end) in enumerate(pairwise(ends))
             ]
 
-        tree = TreeSum(n_leaves, task.merged)
+        tree = TreeSum(n_leaves, merged)
         for nodes in gather(engine, submit):
             tree.update(nodes)
         return tree.total()
 
 
 def sum_of_shards(
-    model: Shared,
-    task: Task[T],
+    model: Any,
+    task: Callable[..., T],
+    merged: Callable[[T, T], T],
+    lent_engine: Callable[[int], Any],
     shards: Sequence[sparse.csr_matrix],
     first: int,
     n_leaves: int,
     n_threads: int,
 ) -> dict[Place, T]:
     """Compute a task's results for consecutive shards, and sum them as far as the tree allows."""
-    tree: TreeSum[T] = TreeSum(n_leaves, task.merged)
-    with model.working(n_threads) as own:
+    tree: TreeSum[T] = TreeSum(n_leaves, merged)
+    with lent_engine(n_threads) as engine:
         for number, X in enumerate(shards, start=first):
-            tree.add(number, task(own, X, slice(0, X.shape[0]), number))
+            tree.add(number, task(engine, model, X, slice(0, X.shape[0]), number))
     return tree.nodes
 
 

@@ -342,7 +342,7 @@ class Variational(Learned):
         by_batch = isinstance(model, LocallyNormalised)
         has_values = not isinstance(self.partition, str)
         if isinstance(self.partition, LogPartition):
-            self.partition.check(self._inverses, facts)
+            self.partition.check(self.temperatures_, facts)
         elif not (has_values or by_batch or isinstance(model, Normalised)):
             raise ValueError(
                 "A Variational temperature needs a model with a 'log_partition' method, which "

@@ -11,36 +11,41 @@ from annealvi._kernels import special
 from annealvi._optional import import_optional
 from annealvi.corpus.cells import unique
 from annealvi.exceptions import BadParameter
-from annealvi.topics.described import Described
-from annealvi.topics.words import N_WORDS
+from annealvi.topics.described import DescribedDocuments, Topics
 
 #: A smaller probability of a word in a topic is treated as this number.
 _LEAST = 1e-12
 
 
-def assigned(summary: Described) -> tuple[NDArray, NDArray[np.float64]]:
-    """Return the label of each document's cluster (None without words), and the topic's share."""
-    known = summary.lengths > 0
-    labels = np.array([*summary.labels, None], dtype=object)
-    certainty = np.take_along_axis(summary.shares, summary.clusters[:, np.newaxis], axis=1)[:, 0]
-    return labels[np.where(known, summary.clusters, -1)], np.where(known, certainty, np.nan)
+def assigned(topics: Topics, documents: DescribedDocuments, pandas: Any) -> dict[str, Any]:
+    """Return each document's topic, its label and share; all are missing without words."""
+    known = documents.lengths > 0
+    numbers = documents.document_topics
+    labels = np.array([*topics.labels, None], dtype=object)
+    shares = np.take_along_axis(documents.shares, numbers[:, np.newaxis], axis=1)[:, 0]
+    return {
+        "topic": pandas.arrays.IntegerArray(numbers, mask=~known),
+        "label": labels[np.where(known, numbers, -1)],
+        "share": np.where(known, shares, np.nan),
+    }
 
 
-def document_table(summary: Described) -> Any:
+def document_table(topics: Topics, documents: DescribedDocuments) -> Any:
     """Make a table with a row for each document; see `TopicSummary.document_table`."""
     pandas = import_optional("pandas", "TopicSummary.document_table")
-    topic, certainty = assigned(summary)
-    index = summary.index if summary.index is not None else pandas.RangeIndex(len(topic))
-    columns = {"topic": topic, "certainty": certainty}
-    shares = pandas.DataFrame(summary.shares, index=index, columns=[*summary.labels])
-    return pandas.concat([pandas.DataFrame(columns, index=index), shares], axis=1)
+    index = documents.index
+    if index is None:
+        index = pandas.RangeIndex(len(documents.shares))
+    table = pandas.DataFrame(assigned(topics, documents, pandas), index=index)
+    shares = pandas.DataFrame(documents.shares, index=index, columns=list(topics.labels))
+    return pandas.concat([table, shares], axis=1)
 
 
-def word_table(summary: Described) -> Any:
+def word_table(topics: Topics) -> Any:
     """Make a table with a row for each word; see `TopicSummary.word_table`."""
     pandas = import_optional("pandas", "TopicSummary.word_table")
-    index = pandas.Index(summary.feature_names, name="word")
-    return pandas.DataFrame(summary.topics.T, index=index, columns=[*summary.labels])
+    index = pandas.Index(topics.words, name="word")
+    return pandas.DataFrame(topics.components.T, index=index, columns=list(topics.labels))
 
 
 def scores(topics: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -52,49 +57,63 @@ def scores(topics: NDArray[np.float64]) -> NDArray[np.float64]:
 def otsu(values: NDArray[np.float64]) -> float:
     """Compute Otsu's threshold, which divides values into the two groups that differ most."""
     ordered = np.sort(values)
-    n, total = np.arange(1, len(ordered)), np.cumsum(ordered)
-    below, above = total[:-1] / n, (total[-1] - total[:-1]) / (len(ordered) - n)
-    between = n * (len(ordered) - n) * (above - below) ** 2
-    return float(ordered[np.argmax(between)]) if len(n) else -np.inf
+    sums = np.cumsum(ordered)
+    n_below = np.arange(1, len(ordered))
+    n_above = len(ordered) - n_below
+    difference = (sums[-1] - sums[:-1]) / n_above - sums[:-1] / n_below
+    between = n_below * n_above * difference**2
+    return float(ordered[np.argmax(between)]) if len(n_below) else -np.inf
 
 
-def members(summary: Described, k: int, n: int | None) -> Any:
+def members(topics: Topics, k: int, n: int | None) -> Any:
     """Find the words that belong to a topic; see `TopicSummary.members`."""
     pandas = import_optional("pandas", "TopicSummary.members")
-    own = scores(summary.topics)[k]
-    order = np.argsort(-own, kind="stable")
-    order = order[own[order] > otsu(own)] if n is None else order[:n]
-    columns = {"word": summary.feature_names[order], "probability": summary.topics[k, order]}
-    return pandas.DataFrame({**columns, "score": own[order]})
+    score = scores(topics.components)[k]
+    order = np.argsort(-score, kind="stable")
+    order = order[score[order] > otsu(score)] if n is None else order[:n]
+    columns = {
+        "word": topics.words[order],
+        "probability": topics.components[k, order],
+        "score": score[order],
+    }
+    return pandas.DataFrame(columns)
 
 
-def to_anndata(summary: Any, adata: Any) -> Any:
+def to_anndata(
+    topics: Topics, documents: DescribedDocuments, measures: dict[str, Any], adata: Any
+) -> Any:
     """Write the results into an AnnData; see `TopicSummary.to_anndata`."""
     pandas = import_optional("pandas", "TopicSummary.to_anndata")
+    n_cells = len(documents.shares)
     if adata is None:
         anndata = import_optional("anndata", "TopicSummary.to_anndata without an AnnData")
-        index = range(len(summary.shares)) if summary.index is None else summary.index
-        names = [*map(str, index)], [*map(str, summary.feature_names)]
-        obs, var = (pandas.DataFrame(index=own) for own in names)
-        adata = anndata.AnnData(summary.counts, obs=obs, var=var)
-    if adata.n_obs != len(summary.shares):
-        wanted = f"an AnnData of the {len(summary.shares)} cells that were described"
-        raise BadParameter("adata", wanted, f"{adata.n_obs} cells")
-    columns = {word: column for column, word in enumerate(summary.feature_names)}
-    there = np.array([columns.get(name, -1) for name in unique(adata.var_names)], dtype=np.intp)
-    labels, (topic, certainty) = [*summary.labels], assigned(summary)
-    adata.obsm["X_topics"] = np.array(summary.shares)
-    own = scores(summary.topics)
-    inside = own > np.array([otsu(row) for row in own])[:, np.newaxis]
-    for name, values in (("topics", summary.topics), ("in_topics", inside)):
-        adata.varm[name] = np.where(there >= 0, values[:, there], 0).T.astype(values.dtype)
-    adata.obs["topic"] = pandas.Categorical(topic, categories=labels)
-    adata.obs["topic_certainty"] = certainty
+        index = range(n_cells) if documents.index is None else documents.index
+        adata = anndata.AnnData(
+            documents.counts,
+            obs=pandas.DataFrame(index=list(map(str, index))),
+            var=pandas.DataFrame(index=list(map(str, topics.words))),
+        )
+    if adata.n_obs != n_cells:
+        raise BadParameter(
+            "adata",
+            f"an AnnData of the {n_cells} cells that were described",
+            f"{adata.n_obs} cells",
+        )
+    column_of = {word: column for column, word in enumerate(topics.words)}
+    columns = np.array([column_of.get(name, -1) for name in unique(adata.var_names)], dtype=np.intp)
+    score = scores(topics.components)
+    is_member = score > np.array([otsu(row) for row in score])[:, np.newaxis]
+    adata.obsm["X_topics"] = np.array(documents.shares)
+    for name, values in (("topics", topics.components), ("in_topics", is_member)):
+        adata.varm[name] = np.where(columns >= 0, values[:, columns], 0).T.astype(values.dtype)
+    labels = list(topics.labels)
+    columns_of_cells = assigned(topics, documents, pandas)
+    adata.obs["topic"] = columns_of_cells["topic"]
+    adata.obs["topic_label"] = pandas.Categorical(columns_of_cells["label"], categories=labels)
+    adata.obs["topic_share"] = columns_of_cells["share"]
     adata.uns["topics"] = {
         "labels": np.array(labels),
-        "words": np.array([" ".join(summary.words(k, N_WORDS)) for k in range(len(labels))]),
-        "coherence": summary.coherence.copy(),
-        "certainty": summary.certainty.copy(),
-        "checksum": summary.checksum,
+        "words": np.array([" ".join(topics.top(k)) for k in range(len(labels))]),
+        **measures,
     }
     return adata

@@ -60,9 +60,9 @@ class Choice:
 
     Attributes
     ----------
-    ks : ndarray of shape (n_ks,)
+    n_topics : ndarray of shape (n_numbers,)
         The numbers of topics that were compared, in increasing order.
-    measures : dict of str to ndarray of shape (n_ks, n_runs)
+    measures : dict of str to ndarray of shape (n_numbers, n_runs)
         Each array has a row for each number of topics and a column for each run.  Higher is better.
 
         - ``held_out_log_likelihood``: log-likelihood per word of documents that were not used in
@@ -75,18 +75,19 @@ class Choice:
     criterion : {"quality", "held_out_log_likelihood"}
         The measure on which the recommendation is based.
     recommended : int
-        The recommended number of topics, one of `ks`.
+        The recommended number of topics, one of `n_topics`.
     rule : str
         An explanation of the recommendation, with other numbers of topics that are about as good,
-        and the advice to compare more numbers if the smallest or largest of `ks` is recommended.
+        and the advice to compare more numbers if the smallest or largest of
+        `n_topics` is recommended.
     n_documents : int
-        Number of documents that were used for the measures; X may contain more documents.
+        Number of documents that were used for the measures, at most `max_documents`.
     topics : ndarray of shape (n_runs, recommended, V), float32, or None
         The topics that the runs found with the recommended number of topics.  The attribute
         `topics` is None if the Choice is the `choice_` of a TopicModel.
     """
 
-    ks: NDArray[np.int64]
+    n_topics: NDArray[np.int64]
     measures: Measures
     criterion: str
     recommended: int
@@ -106,8 +107,8 @@ class Choice:
         for name, values in self.measures.items():
             columns[name] = mean_of(values)
             columns[f"{name}_sd"] = spread_of(values)
-        columns["recommended"] = self.ks == self.recommended
-        return pandas.DataFrame(columns, index=pandas.Index(self.ks, name="n_topics"))
+        columns["recommended"] = self.n_topics == self.recommended
+        return pandas.DataFrame(columns, index=pandas.Index(self.n_topics, name="n_topics"))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw each measure against the number of topics, by :func:`annealvi.plot.plot_choice`.
@@ -130,13 +131,14 @@ class Choice:
         return plot_choice(self, axes=axes)
 
     def __repr__(self) -> str:
-        return f"Choice(recommended={self.recommended}, ks={self.ks.tolist()}): {self.rule}"
+        numbers = self.n_topics.tolist()
+        return f"Choice(recommended={self.recommended}, n_topics={numbers}): {self.rule}"
 
 
 #: A Choice in a file.  With a single run, stability is NaN.
 CHOICE = Schema(
     Choice,
-    ks=Array((None,), np.int64),
+    n_topics=Array((None,), np.int64),
     measures=Schema(**{name: Array((None, None), finite=False) for name in (*MEASURES, STABILITY)}),
     criterion=Text(*CRITERIA),
     recommended=Integer(1),
@@ -156,13 +158,18 @@ def spread_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(values.std(axis=1, ddof=1))
 
 
-#: Share of the documents that are held out in each run, and the maximum number of them.
-HELD_OUT, MOST_HELD_OUT = 0.1, 1000
+#: Share of the documents that are held out in each run.
+HELD_OUT = 0.1
+#: Maximum number of documents that are held out.
+MOST_HELD_OUT = 1000
 #: With ``n_topics="auto"``: numbers of topics, minimum documents per topic, and number of runs.
-AUTO, DOCUMENTS_EACH, AUTO_RUNS = (2, 5, 10, 20, 50, 100, 200), 20, 2
-#: MB of a process without its corpus and topics, and number of documents that are fitted to
-#: estimate the time.
-PROCESS, TIMED = 200, 1000
+AUTO = (2, 5, 10, 20, 50, 100, 200)
+DOCUMENTS_EACH = 20
+AUTO_RUNS = 2
+#: MB of a process without its corpus and topics.
+PROCESS = 200
+#: Number of documents that are fitted to estimate the time.
+TIMED = 1000
 #: The number of top words for which coherence and diversity are computed.
 N_WORDS = 10
 #: A number of topics is recommended for prediction if it has this share of the largest gain.
@@ -181,8 +188,8 @@ SMOOTHING = 0.1
     verbose=["verbose"],
 )
 def choose_n_topics(
-    X: Any,
-    ks: Iterable[int] = (10, 20, 50, 100, 200),
+    documents: Any,
+    n_topics: Iterable[int] = (10, 20, 50, 100, 200),
     *,
     n_runs: int = 3,
     criterion: str = "quality",
@@ -200,9 +207,9 @@ def choose_n_topics(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features) or iterable of str
+    documents : {array-like, sparse matrix} of shape (D, V), or iterable of str
         Word counts, which must be integers, or texts, whose words are counted as in a TopicModel.
-    ks : sequence of int, default=(10, 20, 50, 100, 200)
+    n_topics : sequence of int, default=(10, 20, 50, 100, 200)
         The numbers of topics to compare.
     n_runs : int, default=3
         Number of runs.  If two numbers of topics differ in a measure by less than its standard
@@ -219,13 +226,13 @@ def choose_n_topics(
         - ``"held_out_log_likelihood"`` is for predicting words, or for topic proportions that are
           features of another model.  The gain is this log-likelihood minus that of a prediction by
           word frequencies alone.  The smallest number of topics with at least 95% of the largest
-          gain is recommended.  On large corpora it is often the largest number in `ks`.
+          gain is recommended.  On large corpora it is often the largest number in `n_topics`.
     max_documents : int, default=5000
-        If X has more documents, this number of documents is drawn at random.  None means all.
+        If there are more documents, this number of documents is drawn at random.  None means all.
     model : TemperedLDA or TopicModel, default=None
         A model whose parameters are used in all fits, except the number of topics, `random_state`,
         callbacks and `seed_words`.  Each fit uses one thread unless you set `n_jobs` of the
-        TemperedLDA.  With a TopicModel, X must be texts.
+        TemperedLDA.  With a TopicModel, `documents` must be texts.
     random_state : int, RandomState instance or None, default=None
         Random seed of the sample, of the held-out documents and of the fits.
     n_jobs : int, default=None
@@ -233,8 +240,8 @@ def choose_n_topics(
         number.  None means 1, or the setting of a :obj:`joblib.parallel_config` context, such as
         ``backend="dask"``.  -1 means all processors.
     checkpoints : path, default=None
-        A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same X,
-        parameters and `random_state` to continue: finished fits are not repeated.
+        A folder for a checkpoint of each fit.  If a call is interrupted, repeat it with the same
+        documents, parameters and `random_state` to continue: finished fits are not repeated.
     verbose : int, default=0
         If not 0, print an estimate of CPU time and memory before the first fit.
 
@@ -247,10 +254,10 @@ def choose_n_topics(
     Raises
     ------
     ValueError
-        If X has too few documents with words, or counts that are not integers, or if `ks` is empty,
-        repeats a number or contains a number that exceeds the number of words.
+        If `documents` has too few documents with words, or counts that are not integers, or if
+        `n_topics` is empty, repeats a number or contains a number that exceeds the number of words.
     TypeError
-        If `ks` is not a sequence of integers, or texts are not str.
+        If `n_topics` is not a sequence of integers, or texts are not str.
 
     See Also
     --------
@@ -264,57 +271,74 @@ def choose_n_topics(
     >>> choose_n_topics(X, [2, 5, 10], n_runs=2, random_state=0).recommended
     5
     """
-    X, template = _documents(X, model)
+    X, template = _counted(documents, model)
     check_non_negative(X, "choose_n_topics")
-    sizes = sorted(different_ints(ks, "ks", "at most the number of words of X", 1, X.shape[1]))
+    n_words = X.shape[1]
+    limits = "at most the number of words of the documents"
+    sizes = sorted(different_ints(n_topics, "n_topics", limits, 1, n_words))
     if not sizes:
-        raise BadParameter("ks", "a list of one or more ints", ks)
+        raise BadParameter("n_topics", "a list of one or more ints", n_topics)
     rng = check_random_state(random_state)
     X = X[np.asarray(X.sum(axis=1)).ravel() > 0]
     if max_documents is not None and X.shape[0] > max_documents:
         X = X[np.sort(rng.choice(X.shape[0], int(max_documents), replace=False))]
     if min(X.shape) < 2:
-        got = f"{X.shape[1]} words and {X.shape[0]} documents that contain words"
-        raise BadParameter("X", "a corpus with at least two words and two nonempty documents", got)
+        raise BadParameter(
+            "documents",
+            "a corpus with at least two words and two nonempty documents",
+            f"{X.shape[1]} words and {X.shape[0]} documents that contain words",
+        )
+    n_runs = int(n_runs)
     n_held_out = min(-(-X.shape[0] // round(1 / HELD_OUT)), MOST_HELD_OUT)
-    measures = {name: np.empty((len(sizes), int(n_runs))) for name in MEASURES}
-    topics: list[list[NDArray]] = [[] for _ in sizes]
     if verbose:
-        print(estimate(template, X, sizes, int(n_runs)), flush=True)
+        print(estimate(template, X, sizes, n_runs), flush=True)
     if checkpoints is not None:
         Path(checkpoints).mkdir(parents=True, exist_ok=True)
 
     def tasks() -> Iterator[Any]:
-        for run in range(int(n_runs)):
-            order, seed = rng.permutation(X.shape[0]), int(rng.randint(2**31 - 1))
-            train, test = X[np.sort(order[n_held_out:])], X[np.sort(order[:n_held_out])]
-            without = _without_topics(train, test, seed)
+        for run in range(n_runs):
+            order = rng.permutation(X.shape[0])
+            seed = int(rng.randint(2**31 - 1))
+            train = X[np.sort(order[n_held_out:])]
+            test = X[np.sort(order[:n_held_out])]
+            without_topics = _without_topics(train, test, seed)
             for k in sizes:
                 fit = unwatched(template, n_components=k, random_state=seed)
                 path = checkpoints and Path(checkpoints) / f"{k}_topics_run_{run}.safetensors"
-                yield delayed(_fitted)(fit, train, test, seed, without, path)
+                yield delayed(_fitted)(fit, train, test, seed, without_topics, path)
 
-    for number, (found, own) in enumerate(Parallel(n_jobs)(tasks())):
+    measures = {name: np.empty((len(sizes), n_runs)) for name in MEASURES}
+    topics: list[list[NDArray]] = [[] for _ in sizes]
+    for number, (measured, components) in enumerate(Parallel(n_jobs)(tasks())):
         run, row = divmod(number, len(sizes))
-        for name, value in found.items():
+        for name, value in measured.items():
             measures[name][row, run] = value
-        topics[row].append(own)
+        topics[row].append(components)
     measures[STABILITY] = np.array(
-        [[topic_stability(*pair) for pair in combinations(own, 2)] or [np.nan] for own in topics]
+        [[topic_stability(*pair) for pair in combinations(runs, 2)] or [np.nan] for runs in topics]
     )
     numbers = np.array(sizes)
     row, rule = RULES[criterion](numbers, measures)
-    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # numbers outside of `ks` may be better
+    if len(sizes) > 1 and row in (0, len(sizes) - 1):  # numbers outside of `n_topics` may be better
         end, beyond = ("largest", "larger") if row else ("smallest", "smaller")
         rule += f" {sizes[row]} is the {end} of the compared numbers: compare {beyond} numbers too."
-    found_topics = np.array(topics[row], dtype=np.float32)
-    return Choice(numbers, measures, criterion, sizes[row], rule, X.shape[0], found_topics)
+    return Choice(
+        n_topics=numbers,
+        measures=measures,
+        criterion=criterion,
+        recommended=sizes[row],
+        rule=rule,
+        n_documents=X.shape[0],
+        topics=np.array(topics[row], dtype=np.float32),
+    )
 
 
 def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: int) -> str:
     """Estimate the time and memory of a comparison, from the time of passes over few documents."""
-    n_documents, seconds, most = round((1 - HELD_OUT) * X.shape[0]), 0.0, 0.0
-    some = X[:: -(-X.shape[0] // TIMED)]
+    n_documents = round((1 - HELD_OUT) * X.shape[0])
+    sample = X[:: -(-X.shape[0] // TIMED)]
+    seconds = 0.0
+    bytes_of_topics = 0.0
     for k in sizes:
         spent = []
         for passes in (1, 3):
@@ -322,15 +346,16 @@ def estimate(lda: TemperedLDA, X: sparse.csr_matrix, sizes: list[int], n_runs: i
             begin = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                fit.fit(some)
+                fit.fit(sample)
             spent.append(time.process_time() - begin)
-        once = (spent[1] - spent[0]) / (2 * some.shape[0])
+        seconds_each = (spent[1] - spent[0]) / (2 * sample.shape[0])
         parameters = clone(lda).set_params(n_components=k).get_params()
         plan = resolve(parameters, n_documents, words_per_entry(X, k))
-        seconds += n_runs * once * n_documents * (plan.n_init * plan.max_iter + plan.finish_iter)
-        copies = 4 + 2 * plan.n_init * plan.merged  # copies of the topics
-        most = max(most, 4.0 * k * X.shape[1] * copies)
-    megabytes = (12 * X.nnz * (1 - HELD_OUT) + most) / 1e6 + PROCESS
+        n_passes = plan.n_init * plan.max_iter + plan.finish_iter
+        seconds += n_runs * seconds_each * n_documents * n_passes
+        n_copies = 4 + 2 * plan.n_init * plan.merged
+        bytes_of_topics = max(bytes_of_topics, 4.0 * k * X.shape[1] * n_copies)
+    megabytes = (12 * X.nnz * (1 - HELD_OUT) + bytes_of_topics) / 1e6 + PROCESS
     return (
         f"{len(sizes) * n_runs} fits of {n_documents:,} documents take about {seconds:,.0f} "
         f"seconds of CPU time, and {megabytes:,.0f} MB of memory for each simultaneous fit."
@@ -342,24 +367,37 @@ def _fitted(
     train: sparse.csr_matrix,
     test: sparse.csr_matrix,
     seed: int,
-    without: float,
+    without_topics: float,
     path: Path | None,
 ) -> tuple[dict[str, float], NDArray]:
     """Fit a model, or resume it from a checkpoint; return its measures and topics."""
-    if path is not None:
+    if path is None:
+        fit.fit(train)
+    else:
         fit.set_params(callback=Checkpoint(path))
-    begun = {"resume": path} if path is not None and path.exists() else {}
-    fit.fit(train, **begun)
-    found = _measure(fit, train, test, seed)
-    found["gain"] = found["held_out_log_likelihood"] - without
-    return found, np.array(fit.components_)
+        fit.fit(train, resume=path if path.exists() else None)
+    n_words = min(N_WORDS, train.shape[1])
+    topics = fit.components_
+    coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
+    diversity = topic_diversity(topics, n_words=n_words)
+    held_out = float(document_completion(fit, test, random_state=seed))
+    measures = {
+        "held_out_log_likelihood": held_out,
+        "gain": held_out - without_topics,
+        "coherence": coherence,
+        "diversity": diversity,
+        "quality": min(coherence, coherence * diversity),
+    }
+    return measures, np.array(topics)
 
 
 def choose_for(X: sparse.csr_matrix, lda: TemperedLDA, least: int = 1) -> Choice:
     """Choose a number of topics with few fits, for ``TopicModel(n_topics="auto")``."""
-    most = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
-    ks = [k for k in AUTO if least <= k <= most] or [max(least, min(AUTO[0], X.shape[1]))]
-    return choose_n_topics(X, ks, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
+    maximum = min(max(X.shape[0] / DOCUMENTS_EACH, AUTO[0]), X.shape[1])
+    sizes = [k for k in AUTO if least <= k <= maximum]
+    if not sizes:
+        sizes = [max(least, min(AUTO[0], X.shape[1]))]
+    return choose_n_topics(X, sizes, n_runs=AUTO_RUNS, model=lda, random_state=lda.random_state)
 
 
 def unwatched(lda: TemperedLDA, **parameters: Any) -> TemperedLDA:
@@ -377,60 +415,53 @@ def matched(choice: Choice, topics: NDArray) -> dict[str, Any]:
     return {"choice_": replace(choice, topics=None), "topic_similarity_": similarity}
 
 
-def _documents(X: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
+def _counted(documents: Any, model: Any) -> tuple[sparse.csr_matrix, TemperedLDA]:
     """Return word counts, and the TemperedLDA whose parameters are used."""
-    vectorizer, stop_words, lda = None, "english", model
+    lda = model
+    vectorizer = None
+    stop_words = "english"
     of_texts = takes_texts(model)
     if of_texts:
-        vectorizer, stop_words, lda = model.vectorizer, model.stop_words, model.lda
-    lda = TemperedLDA() if lda is None else lda
+        lda = model.lda
+        vectorizer = model.vectorizer
+        stop_words = model.stop_words
+    if lda is None:
+        lda = TemperedLDA()
     if lda_in(lda) is not lda:
         raise BadParameter("model", "a TemperedLDA, a TopicModel or None", model)
-    if not of_texts and not are_texts(X, "X"):
-        return check_csr(X), lda
+    if not of_texts and not are_texts(documents, "documents"):
+        return check_csr(documents, name="documents"), lda
     vectorizer = TopicVectorizer() if vectorizer is None else copied(vectorizer)
-    texts = check_texts(X, "X", min_documents=2)
-    counts = count_words(with_stop_words(vectorizer, stop_words), texts)[1]
+    texts = check_texts(documents, "documents", min_documents=2)
+    _, counts, _ = count_words(with_stop_words(vectorizer, stop_words), texts)
     warn_of_empty(counts, "These texts are not used.")
     return counts, lda
-
-
-def _measure(
-    fit: TemperedLDA, train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int
-) -> dict[str, float]:
-    n_words = min(N_WORDS, train.shape[1])
-    topics = fit.components_
-    coherence = float(topic_coherence(topics, train, n_words=n_words).mean())
-    diversity = topic_diversity(topics, n_words=n_words)
-    return {
-        "held_out_log_likelihood": float(document_completion(fit, test, random_state=seed)),
-        "coherence": coherence,
-        "diversity": diversity,
-        "quality": min(coherence, coherence * diversity),
-    }
 
 
 def _without_topics(train: sparse.csr_matrix, test: sparse.csr_matrix, seed: int) -> float:
     """Return the held-out log-likelihood per word if words are predicted by their frequencies."""
     counts = np.asarray(train.sum(axis=0, dtype=np.float64)).ravel() + SMOOTHING
-    hidden = split_tokens(test, random_state=seed)[1]
+    _, hidden = split_tokens(test, random_state=seed)
     if not hidden.nnz:  # half of the words of a document are predicted from the other half
-        wanted = "documents of at least two words, because some documents are held out"
-        raise BadParameter("X", wanted, "held-out documents of at most one word")
+        raise BadParameter(
+            "documents",
+            "documents of at least two words, because some documents are held out",
+            "held-out documents of at most one word",
+        )
     return float((hidden @ special.log(counts / counts.sum())).sum() / hidden.sum(dtype=np.float64))
 
 
 # ---------------------------------------------------------------- recommendations
 
 
-def _by_quality(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
+def _by_quality(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the number of topics with the highest quality."""
     quality = mean_of(measures["quality"])
     row = int(np.argmax(quality))
     spread = np.nan_to_num(spread_of(measures["quality"])[row])
-    others = [str(k) for k in ks[quality >= quality[row] - spread] if k != ks[row]]
+    others = [str(k) for k in n_topics[quality >= quality[row] - spread] if k != n_topics[row]]
     rule = (
-        f"{ks[row]} topics have the highest quality (coherence of their top words times "
+        f"{n_topics[row]} topics have the highest quality (coherence of their top words times "
         f"diversity): {_told(measures['quality'][row])}."
     )
     if others:
@@ -438,15 +469,16 @@ def _by_quality(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     return row, rule
 
 
-def _by_likelihood(ks: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
+def _by_likelihood(n_topics: NDArray[np.int64], measures: Measures) -> tuple[int, str]:
     """Recommend the smallest number of topics with nearly all of the largest gain."""
     gain = mean_of(measures["gain"])
     best = int(np.argmax(gain))
     row = int(np.flatnonzero(gain >= gain[best] - (1 - ENOUGH) * abs(gain[best]))[0])
     return row, (
-        f"{ks[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the largest "
-        f"gain in held-out log-likelihood per word over prediction without topics: {gain[best]:.3f}"
-        f" nats with {ks[best]} topics. Its gain is {_told(measures['gain'][row])} nats."
+        f"{n_topics[row]} is the smallest number of topics with at least {ENOUGH:.0%} of the "
+        f"largest gain in held-out log-likelihood per word over prediction without topics: "
+        f"{gain[best]:.3f} nats with {n_topics[best]} topics. Its gain is "
+        f"{_told(measures['gain'][row])} nats."
     )
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from annealvi._optional import import_optional
 from annealvi.exceptions import BadParameter
 from annealvi.metrics.held_out import word_probabilities
-from annealvi.topics.described import Described
+from annealvi.topics.described import DescribedDocuments, Topics
 from annealvi.topics.shares import read_groups
 
 #: Half the width of a 95% interval, in standard errors.
@@ -34,18 +34,25 @@ class _Sums(NamedTuple):
     @classmethod
     def of(cls, X: sparse.csr_matrix) -> _Sums:
         lengths = np.asarray(X.sum(axis=1)).ravel()
-        counts, squares = (np.asarray(each.sum(axis=0)).ravel() for each in (X, X.multiply(X)))
-        return cls(counts, squares, X.T @ lengths, lengths.sum(), lengths @ lengths)
+        return cls(
+            counts=np.asarray(X.sum(axis=0)).ravel(),
+            squares=np.asarray(X.multiply(X).sum(axis=0)).ravel(),
+            products=X.T @ lengths,
+            length=lengths.sum(),
+            length_squares=lengths @ lengths,
+        )
 
-    def without(self, other: _Sums) -> _Sums:
-        """The sums over the other documents."""
-        pairs: Any = zip(self, other, strict=True)
-        return _Sums(*(np.maximum(a - b, 0.0) for a, b in pairs))
+    def without(self, group: _Sums) -> _Sums:
+        """Return the sums over the documents that are not in the group."""
+        sums: Any = zip(self, group, strict=True)
+        differences = (total - of_group for total, of_group in sums)
+        return _Sums._make(np.maximum(difference, 0.0) for difference in differences)
 
     def log_odds(self, words: NDArray, prior: NDArray) -> tuple[NDArray, NDArray]:
         """Return the log-odds of words, each with a prior count, and their variance."""
-        y, total = self.counts[words], self.length + prior.sum()
+        y = self.counts[words]
         counts = y + prior
+        total = self.length + prior.sum()
         others = np.maximum(total - counts, _LEAST_OTHERS * total)
         p = y / max(self.length, _TINY)
         residuals = self.squares[words] - 2 * p * self.products[words] + p**2 * self.length_squares
@@ -53,54 +60,59 @@ class _Sums(NamedTuple):
         return np.log(counts / others), variance
 
 
-def expected_counts(summary: Described, k: int) -> sparse.csr_matrix:
+def expected_counts(topics: Topics, documents: DescribedDocuments, k: int) -> sparse.csr_matrix:
     """Return the expected number of times that each word in each document is from topic k."""
-    X, topics = summary.counts, summary.topics
-    p = word_probabilities(X, summary.shares, topics.T.__getitem__, np.ones(len(topics)))
-    own = np.repeat(summary.shares[:, k], np.diff(X.indptr)) * topics[k, X.indices]
-    counts = X.data * own / np.maximum(p, _TINY)
+    X = documents.counts
+    components = topics.components
+    p = word_probabilities(X, documents.shares, components.T.__getitem__, np.ones(len(components)))
+    of_topic = np.repeat(documents.shares[:, k], np.diff(X.indptr)) * components[k, X.indices]
+    counts = X.data * of_topic / np.maximum(p, _TINY)
     return sparse.csr_matrix((counts, X.indices, X.indptr), shape=X.shape)
 
 
 def words_by_group(
-    summary: Described, topic: int | str, groups: ArrayLike, n: int | None, prior: float
+    topics: Topics,
+    documents: DescribedDocuments,
+    k: int,
+    groups: ArrayLike,
+    n: int | None,
+    prior: float,
 ) -> Any:
     """Find the words that groups use differently; see `TopicSummary.words_by_group`."""
     pandas = import_optional("pandas", "TopicSummary.words_by_group")
-    k, keys = summary.labels.number(topic), read_groups(summary, groups, pandas)
-    X = expected_counts(summary, k)
+    keys = read_groups(documents, groups, pandas)
+    X = expected_counts(topics, documents, k)
     grouped = pandas.Series(range(len(keys))).groupby(keys, observed=True)
-    rows = {name: places.to_numpy() for name, places in grouped}
+    rows = {name: positions.to_numpy() for name, positions in grouped}
     if len(rows) < 2:
         raise BadParameter("groups", "at least two groups", list(rows))
-    everything = _Sums.of(X[np.concatenate(list(rows.values()))])
-    there = np.flatnonzero(everything.counts)
-    words = summary.feature_names[there]
-    prior_counts = prior * everything.counts / max(everything.length, _TINY)
-    frames, named = [], []
-    for name, own_rows in rows.items():
-        own = _Sums.of(X[own_rows])
-        rest = everything.without(own)
-        first, variance = own.log_odds(there, prior_counts[there])
-        second, other = rest.log_odds(there, prior_counts[there])
-        difference, std_error = first - second, np.sqrt(variance + other)
-        best = np.argsort(-difference / std_error, kind="stable")
+    all_sums = _Sums.of(X[np.concatenate(list(rows.values()))])
+    used = np.flatnonzero(all_sums.counts)
+    prior_counts = (prior * all_sums.counts / max(all_sums.length, _TINY))[used]
+    tables = []
+    for name, group_rows in rows.items():
+        in_group = _Sums.of(X[group_rows])
+        in_others = all_sums.without(in_group)
+        log_odds, variance = in_group.log_odds(used, prior_counts)
+        log_odds_of_others, variance_of_others = in_others.log_odds(used, prior_counts)
+        difference = log_odds - log_odds_of_others
+        std_error = np.sqrt(variance + variance_of_others)
+        table = pandas.DataFrame(
+            {
+                "group": [name] * len(used),
+                "word": topics.words[used],
+                "log_odds": difference,
+                "std_error": std_error,
+                "z": difference / std_error,
+                "low": difference - WIDTH * std_error,
+                "high": difference + WIDTH * std_error,
+                "count": in_group.counts[used],
+                "share": in_group.counts[used] / max(in_group.length, _TINY),
+                "others": in_others.counts[used] / max(in_others.length, _TINY),
+            }
+        ).sort_values("z", ascending=False, kind="stable")
         if n is not None:
-            more = (difference > 0) & (own.counts[there] >= LEAST_COUNT)
-            best = best[more[best]][:n]
-        columns = {
-            "word": words[best],
-            "log_odds": difference[best],
-            "std_error": std_error[best],
-            "z": (difference / std_error)[best],
-            "low": (difference - WIDTH * std_error)[best],
-            "high": (difference + WIDTH * std_error)[best],
-            "count": own.counts[there[best]],
-            "share": own.counts[there[best]] / max(own.length, _TINY),
-            "others": rest.counts[there[best]] / max(rest.length, _TINY),
-        }
-        frames.append(pandas.DataFrame(columns))
-        named += [name] * len(best)
-    table = pandas.concat(frames, ignore_index=True)
-    table.insert(0, "group", named)
-    return table
+            is_used_more = (table["log_odds"] > 0) & (table["count"] >= LEAST_COUNT)
+            table = table[is_used_more].head(n)
+        tables.append(table)
+    return pandas.concat(tables, ignore_index=True)

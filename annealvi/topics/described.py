@@ -1,39 +1,63 @@
-"""Protocols with the attributes of summaries that functions in other files use."""
+"""Plain values: the topics of a fitted model, and the documents that they describe."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import InitVar, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from annealvi.topics.words import Labels
+from annealvi.metrics.topics import RELEVANCE
+from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
 
 
-class Judged(Protocol):
-    """Topics with measures of their reliability; TopicSummary documents the attributes."""
+@dataclass(eq=False)
+class Topics:
+    """The topics of a fitted model; a source and a summary have one each."""
 
-    topics: NDArray[np.float64]
-    coherence: NDArray[np.float64]
+    #: Probabilities of words in topics, p(w | k), of shape (K, V).
+    components: NDArray[np.float64]
+    #: Share of each topic in all words.
+    sizes: NDArray[np.float64]
+    #: The words, of shape (V,).
+    words: NDArray
+    #: Labels that the user has set, and names of seed words.
+    named: dict[int, str]
+    #: Share of the runs of the fit that found each topic, if known.
     support: NDArray[np.float64] | None
+    #: Cosines of the topics to their matches in other fits, of shape (n, K).
     similarity: NDArray[np.float64]
-    refits: Any
+    #: Known facts about how the model was fitted.
     facts: dict[str, Any]
+    #: The random_state of the model, or 0 if it is not an int.
+    random_state: int
+    #: A function that sets labels in the model.
+    keep_labels: InitVar[Any] = None
 
-    @property
-    def labels(self) -> Labels: ...
+    def __post_init__(self, keep_labels: Any) -> None:
+        self.word_shares = shares_of_words(self.components, self.sizes)
+        top_words = [self.top(k) for k in range(len(self.sizes))]
+        self.labels = Labels(labels_of(top_words, self.named), keep_labels)
+
+    def columns(self, k: int, n: int, relevance: float = RELEVANCE) -> NDArray[np.intp]:
+        """Return the columns of the n most relevant words of a topic, best first."""
+        return most_relevant(self.components[k], self.word_shares, n, relevance)
+
+    def top(self, k: int, n: int = N_WORDS, relevance: float = RELEVANCE) -> list[str]:
+        """Return the n most relevant words of a topic, best first."""
+        return self.words[self.columns(k, n, relevance)].tolist()
 
 
-class Described(Judged, Protocol):
-    """Topics with documents; TopicSummary documents the attributes."""
+@dataclass(eq=False)
+class DescribedDocuments:
+    """Documents, and the shares of topics in them; TopicSummary documents the attributes."""
 
-    shares: NDArray[np.float64]
-    clusters: NDArray[np.int64]
     counts: sparse.csr_matrix
+    shares: NDArray[np.float64]
+    document_topics: NDArray[np.int64]
     lengths: NDArray[np.float64]
     concentration: NDArray[np.float64]
-    feature_names: NDArray
     index: Any
-    checksum: str
-    quality: dict[str, float]
+    refits: Any

@@ -84,8 +84,8 @@ def merge_topics(model: Model, groups: Sequence[Sequence[int]]) -> Model:
     flat = [topic for group in groups for topic in group]
     different_ints(flat, "groups", NUMBERS, 0, n_topics - 1)
     group_of = {topic: list(map(int, group)) for group in groups for topic in group}
-    parts = [group_of.get(topic, [topic]) for topic in range(n_topics)]
-    return _with_parts(model, lda, [part for k, part in enumerate(parts) if part[0] == k])
+    merged = [group_of.get(topic, [topic]) for topic in range(n_topics)]
+    return _merged(model, lda, [group for k, group in enumerate(merged) if group[0] == k])
 
 
 @checked
@@ -124,17 +124,18 @@ def drop_topics(model: Model, topics: Sequence[int]) -> Model:
     """
     lda = lda_of(model)
     n_topics = number_of_topics(lda)
-    given = [topics] if isinstance(topics, Integral) else topics
-    dropped = different_ints(given, "topics", NUMBERS, 0, n_topics - 1)
+    listed = [topics] if isinstance(topics, Integral) else topics
+    dropped = different_ints(listed, "topics", NUMBERS, 0, n_topics - 1)
     if len(dropped) == n_topics:
-        wanted = "a list that leaves at least one topic"
-        raise BadParameter("topics", wanted, f"all {n_topics} topics")
-    return _with_parts(model, lda, [[k] for k in range(n_topics) if k not in dropped])
+        raise BadParameter(
+            "topics", "a list that leaves at least one topic", f"all {n_topics} topics"
+        )
+    return _merged(model, lda, [[k] for k in range(n_topics) if k not in dropped])
 
 
 @checked
-def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
-    r"""Merge topics, two at a time, until n topics remain.
+def reduce_topics(model: Model, n_topics: int, documents: Any = None) -> Model:
+    r"""Merge topics, two at a time, until `n_topics` topics remain.
 
     Each step merges the pair of topics with the smallest loss of information about words.  Little
     information is lost if the two topics have similar words, or if one of them is small.
@@ -143,9 +144,9 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     ----------
     model : fitted TemperedLDA or TopicModel
         The model, which is not changed.
-    n : int
+    n_topics : int
         Number of topics that remain, from 1 to the number of topics of the model.
-    X : documents, default=None
+    documents : {array-like, sparse matrix} of shape (D, V), or iterable of str, default=None
         Documents in which the size of each topic is measured: word counts, or texts for a
         TopicModel.  None means the documents to which the model was fitted.
 
@@ -161,7 +162,7 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     TypeError
         If `model` is not a model of annealvi.
     ValueError
-        If n is not an integer between 1 and the number of topics.
+        If `n_topics` is not an integer between 1 and the number of topics.
 
     See Also
     --------
@@ -181,24 +182,31 @@ def reduce_topics(model: Model, n: int, X: Any = None) -> Model:
     """
     lda = lda_of(model)
     components = np.asarray(lda.components_, np.float64)
-    if isinstance(n, bool) or not isinstance(n, Integral) or not 1 <= n <= len(components):
-        wanted = f"an int in the range [1, {len(components)}], the number of topics of the model"
-        raise BadParameter("n", wanted, n)
+    is_number = isinstance(n_topics, Integral) and not isinstance(n_topics, bool)
+    if not is_number or not 1 <= n_topics <= len(components):
+        raise BadParameter(
+            "n_topics",
+            f"an int in the range [1, {len(components)}], the number of topics of the model",
+            n_topics,
+        )
     sizes = components.sum(axis=1)
-    if X is not None:
-        counts = check_words(lda, counts_of(model, X, "X"), "reduce_topics")
+    if documents is not None:
+        counts = check_words(lda, counts_of(model, documents, "documents"), "reduce_topics")
         tokens = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
         sizes = np.einsum("d,dk->k", tokens, lda.transform(counts))
         if not sizes.sum() > 0:
-            got = f"{counts.shape[0]} documents without words"
-            raise BadParameter("X", "documents that contain words", got)
+            raise BadParameter(
+                "documents",
+                "documents that contain words",
+                f"{counts.shape[0]} documents without words",
+            )
     counts = components * (sizes / components.sum(axis=1))[:, np.newaxis]
-    return _with_parts(model, lda, groups_of(counts, int(n)))
+    return _merged(model, lda, groups_of(counts, int(n_topics)))
 
 
 @validate_params({"max_iter": COUNT}, prefer_skip_nested_validation=False)
 @checked
-def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> Model:
+def refine_topics(model: Model, documents: Any, *, max_iter: int = REFINING_PASSES) -> Model:
     """Continue the fit from the current topics, at temperature 1.
 
     Use this function after `merge_topics`, `drop_topics` or `reduce_topics`, or after you have
@@ -208,10 +216,10 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     ----------
     model : fitted TemperedLDA or TopicModel
         The model, which is not changed.
-    X : documents
+    documents : {array-like, sparse matrix} of shape (D, V), or iterable of str
         Word counts, or texts for a TopicModel.
     max_iter : int, default=10
-        Number of passes over X.  Each step uses all documents.
+        Number of passes over the documents.  Each step uses all documents.
 
     Returns
     -------
@@ -225,28 +233,30 @@ def refine_topics(model: Model, X: Any, *, max_iter: int = REFINING_PASSES) -> M
     TypeError
         If `model` is not a model of annealvi.
     ValueError
-        If the words of X are not those of the model, or `max_iter` is not a positive integer.
+        If the words of the documents are not those of the model, or `max_iter` is not a positive
+        integer.
     """
     lda = lda_of(model)
-    fitted = _clone(lda)
     n_topics = number_of_topics(lda)
-    priors = {"doc_topic_prior": lda.doc_topic_prior_, "topic_word_prior": lda.topic_word_prior_}
-    start: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "init": np.array(lda.components_, lda.dtype_),  # in the dtype of the old fit
         "temperature": 1.0,
         "learning_method": "batch",
         "max_iter": int(max_iter),
         "n_init": 1,
         "validation_fraction": None,
-        # learning of a prior starts at its default
-        **{name: prior for name, prior in priors.items() if not is_learned(getattr(lda, name))},
     }
-    own = {name: getattr(fitted, name) for name in start}
-    counts = counts_of(model, X, "X")
-    check_words(lda, counts, "refine_topics")  # that X has the words of the model
-    fitted.set_params(n_components=n_topics, **start).fit(counts)
-    fitted.set_params(**own)
-    return with_topics(model, fitted, [[topic] for topic in range(n_topics)])
+    # learning of a prior starts at its default
+    if not is_learned(lda.doc_topic_prior):
+        parameters["doc_topic_prior"] = lda.doc_topic_prior_
+    if not is_learned(lda.topic_word_prior):
+        parameters["topic_word_prior"] = lda.topic_word_prior_
+    counts = counts_of(model, documents, "documents")
+    check_words(lda, counts, "refine_topics")  # that they have the words of the model
+    refined = _clone(lda).set_params(n_components=n_topics)
+    original = {name: getattr(refined, name) for name in parameters}
+    refined.set_params(**parameters).fit(counts).set_params(**original)
+    return with_topics(model, refined, [[topic] for topic in range(n_topics)])
 
 
 # --------------------------------------------------------------------------- models
@@ -257,23 +267,26 @@ def _clone(lda: TemperedLDA) -> TemperedLDA:
     return clone(lda).set_params(callback=lda.callback)
 
 
-def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) -> Any:
-    """Return a new model with one topic for each part, merged from the topics of the part."""
-    old, eta = np.asarray(lda.components_), np.asarray(lda.topic_word_prior_, np.float64)
-    rows = np.broadcast_to(eta, old.shape)
+def _merged(model: Any, lda: TemperedLDA, groups: Sequence[Sequence[int]]) -> Any:
+    """Return a new model with one topic for each group, merged from the topics of the group."""
+    components = np.asarray(lda.components_)
+    eta = np.asarray(lda.topic_word_prior_, np.float64)
+    rows = np.broadcast_to(eta, components.shape)
     # the prior of each word in a merged topic is the largest among its topics
-    priors = np.array([rows[list(part)].max(axis=0) for part in parts])
-    topics = np.empty((len(parts), old.shape[1]), old.dtype)
-    for row, prior, part in zip(topics, priors, parts, strict=True):
-        counts = np.maximum(old[list(part)] - rows[list(part)], 0.0).sum(axis=0)
-        row[:] = old[part[0]] if len(part) == 1 else prior + counts  # a single topic is copied
+    priors = np.array([rows[list(group)].max(axis=0) for group in groups])
+    topics = np.empty((len(groups), components.shape[1]), components.dtype)
+    for topic, prior, group in zip(topics, priors, groups, strict=True):
+        members = list(group)
+        counts = np.maximum(components[members] - rows[members], 0.0).sum(axis=0)
+        # a single topic is copied
+        topic[:] = components[members[0]] if len(members) == 1 else prior + counts
     if eta.ndim == 2:
         eta = priors
-    # sums over the topics of a part, scaled so that their total does not change
-    old_alpha = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(old))
-    sums = np.array([old_alpha[list(part)].sum() for part in parts])
-    alpha = sums * (old_alpha.sum() / sums.sum())
-    edited = _clone(lda).set_params(n_components=len(parts))
+    # sums over the topics of a group, scaled so that their total does not change
+    alphas = np.broadcast_to(np.asarray(lda.doc_topic_prior_, np.float64), len(components))
+    sums = np.array([alphas[list(group)].sum() for group in groups])
+    alpha = sums * (alphas.sum() / sums.sum())
+    edited = _clone(lda).set_params(n_components=len(groups))
     if not isinstance(lda.init, str):
         edited.set_params(init="auto")  # the array `init` has the old number of topics
     if as_array(lda.doc_topic_prior).ndim == 1:
@@ -286,4 +299,4 @@ def _with_parts(model: Any, lda: TemperedLDA, parts: Sequence[Sequence[int]]) ->
     edited.doc_topic_prior_ = alpha
     edited.topic_word_prior_ = eta if eta.ndim else float(eta)
     edited.n_batch_iter_ = lda.n_batch_iter_  # so that partial_fit continues with small steps
-    return with_topics(model, edited, parts)
+    return with_topics(model, edited, groups)

@@ -17,20 +17,22 @@ from sklearn.utils import check_random_state
 from annealvi._optional import import_optional
 from annealvi.checks import as_array, check_count, checked
 from annealvi.exceptions import BadParameter, warn_user
-from annealvi.topics.described import Described
+from annealvi.topics.described import DescribedDocuments
 from annealvi.topics.shares import covariance_of, in_order
 from annealvi.topics.times import are_dates, read_times
 from annealvi.topics.vectorizer import of_each
+from annealvi.topics.words import Labels
 
-#: `Effects.shares` uses at most the first number of values of a numeric covariate that has more
-#: distinct values than the second number.
-POINTS, FEW_VALUES = 25, 10
+#: `Effects.shares` uses at most this number of values of a numeric covariate.
+POINTS = 25
+#: It uses all values of a covariate that has at most this number of distinct values.
+FEW_VALUES = 10
 #: A column depends on other columns if the relative length of its orthogonal part is smaller.
 _DEPENDENT = 1e-9
 #: Standard deviation that is assumed for shares that are the same in all documents.
 _ROUNDING = 1e-12
 #: Columns of tables of effects; covariates must have other names.
-_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "support"}
+_COLUMNS = {"topic", "label", "share", "std_error", "low", "high", "p_value", "found_again"}
 _FORMULA = "a formula such as '~ party + bs(day, df=5)', or a matrix of numbers"
 
 
@@ -54,20 +56,21 @@ class Design(NamedTuple):
                 warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
                 return self.spec.get_model_matrix(data).to_numpy(np.float64)
         except (formulaic.errors.FormulaicError, formulaic.errors.DataMismatchWarning) as error:
-            wanted = "values that the covariates have in the data"
-            raise BadParameter("at", wanted, str(error)) from None
+            raise BadParameter(
+                "at", "values that the covariates have in the data", str(error)
+            ) from None
 
 
-class Part(NamedTuple):
+class ErrorSource(NamedTuple):
     """A source of error: covariances of the estimates, and their degrees of freedom."""
 
     covariance: NDArray[np.float64]  # (K, n_terms, n_terms)
     freedom: NDArray[np.float64]  # (K,)
 
     @classmethod
-    def between(cls, estimates: NDArray[np.float64], found: NDArray[np.bool_]) -> Part:
+    def between(cls, estimates: NDArray[np.float64], is_valid: NDArray[np.bool_]) -> ErrorSource:
         """Compute the covariances of estimates of shape (m, K, n_terms); see `covariance_of`."""
-        return cls(covariance_of(estimates, found), found.sum(axis=0) - 1.0)
+        return cls(covariance_of(estimates, is_valid), is_valid.sum(axis=0) - 1.0)
 
 
 class Effects:
@@ -77,11 +80,11 @@ class Effects:
     ----------
     design : Design
     estimate : ndarray of shape (K, n_terms)
-    parts : list of Part
+    errors : list of ErrorSource
         The covariances of the estimates, one for each source of error.
     labels : dict of int to str
         The numbers and labels of the K topics.
-    support : ndarray of shape (K,) or None
+    found_again : ndarray of shape (K,) or None
         For each topic, the share of refits (further fits of the model) that found a similar topic.
 
     Attributes
@@ -93,7 +96,7 @@ class Effects:
     table : pandas.DataFrame
         A row for each topic and term.  The columns are ``topic``, ``label``, ``term``,
         ``estimate``, ``std_error``, the limits ``low`` and ``high`` of the 95% interval, the
-        two-sided ``p_value`` and, with refits, ``support``: the share of refits that found a
+        two-sided ``p_value`` and, with refits, ``found_again``: the share of refits that found a
         similar topic.
     """
 
@@ -101,21 +104,25 @@ class Effects:
         self,
         design: Design,
         estimate: NDArray[np.float64],
-        parts: list[Part],
+        errors: list[ErrorSource],
         labels: dict[int, str],
-        support: NDArray[np.float64] | None = None,
+        found_again: NDArray[np.float64] | None = None,
     ) -> None:
-        self._design, self._estimate, self._parts = design, estimate, parts
-        self._labels, self._support = labels, support
-        self.terms, self.covariates = design.terms, [str(name) for name in design.data]
+        self._design = design
+        self._estimate = estimate
+        self._errors = errors
+        self._labels = labels
+        self._found_again = found_again
+        self.terms = design.terms
+        self.covariates = [str(name) for name in design.data]
         self.n_documents = len(design.matrix)
         self.table = self._frame(np.eye(len(self.terms)), {"term": self.terms})
 
     def __repr__(self) -> str:
-        held = "topics treated as known" if self._support is None else "with refits"
+        uncertainty = "topics treated as known" if self._found_again is None else "with refits"
         return (
             f"<Effects of {len(self.terms)} terms on {len(self._labels)} topics in "
-            f"{self.n_documents} documents, {held}>"
+            f"{self.n_documents} documents, {uncertainty}>"
         )
 
     @checked
@@ -139,8 +146,8 @@ class Effects:
         ValueError
             If a covariate or a value does not exist.
         """
-        rows = [self._mean_row(at, name) for at, name in ((first, "first"), (second, "second"))]
-        return self._frame((rows[0] - rows[1])[np.newaxis], {})
+        difference = self._mean_row(first, "first") - self._mean_row(second, "second")
+        return self._frame(difference[np.newaxis], {})
 
     @checked
     def shares(self, at: str | Mapping[str, Any]) -> Any:
@@ -165,18 +172,18 @@ class Effects:
         ValueError
             If a covariate or a value does not exist.
         """
-        asked: dict[str, Any] = {at: None} if isinstance(at, str) else self._checked(at, "at")
-        values = []
-        for name, given in asked.items():
-            self._checked({name: given}, "at")
-            found = self.values(name) if given is None else given
-            values.append(list(found) if isinstance(found, list | tuple | np.ndarray) else [found])
-            if not values[-1]:
-                raise BadParameter(f"at[{name!r}]", "a value or a list of values", given)
-        points = list(product(*values))
-        rows = [self._mean_row(dict(zip(asked, point, strict=True)), "at") for point in points]
-        columns = {name: [point[n] for point in points] for n, name in enumerate(asked)}
-        frame = self._frame(np.array(rows), columns).drop(columns="p_value")
+        grid = self._checked({at: None} if isinstance(at, str) else at, "at")
+        for name, values in grid.items():
+            if values is None:
+                grid[name] = self.values(name)
+            elif not isinstance(values, list | tuple | np.ndarray):
+                grid[name] = [values]
+            elif not len(values):
+                raise BadParameter(f"at[{name!r}]", "a value or a list of values", values)
+        points = [dict(zip(grid, point, strict=True)) for point in product(*grid.values())]
+        rows = np.array([self._mean_row(point, "at") for point in points])
+        columns = {name: [point[name] for point in points] for name in grid}
+        frame = self._frame(rows, columns).drop(columns="p_value")
         return frame.rename(columns={"estimate": "share"})
 
     @checked
@@ -185,20 +192,21 @@ class Effects:
         if not isinstance(covariate, str) or covariate not in self._design.data:
             raise BadParameter("covariate", f"one of {self.covariates}", covariate)
         column = self._design.data[covariate]
-        levels = column.cat.categories if hasattr(column, "cat") else column.unique()
-        found = [level.item() if isinstance(level, np.generic) else level for level in levels]
-        if hasattr(column, "cat"):
-            return found
+        is_category = hasattr(column, "cat")
+        unique = column.cat.categories if is_category else column.unique()
+        levels = [level.item() if isinstance(level, np.generic) else level for level in unique]
+        if is_category:
+            return levels
         try:
-            found.sort()
+            levels.sort()
         except TypeError:  # the values have different types
-            found.sort(key=str)
-        if column.dtype.kind in "iuf" and len(found) > FEW_VALUES:
+            levels.sort(key=str)
+        if column.dtype.kind in "iuf" and len(levels) > FEW_VALUES:
             # only values in the data, because a value between them is not a level of C(year)
-            points = np.linspace(found[0], found[-1], POINTS)
-            nearest = np.abs(np.array(found)[:, np.newaxis] - points).argmin(axis=0)
-            return [found[number] for number in np.unique(nearest)]
-        return found
+            points = np.linspace(levels[0], levels[-1], POINTS)
+            nearest = np.abs(np.array(levels)[:, np.newaxis] - points).argmin(axis=0)
+            return [levels[number] for number in np.unique(nearest)]
+        return levels
 
     def _checked(self, at: Any, name: str) -> dict[str, Any]:
         known = list(self._design.data)
@@ -213,13 +221,12 @@ class Effects:
             dtype = data[covariate].dtype
             if dtype.kind in "iuf":
                 number = as_array(value)
-                fits = number.ndim == 0 and number.dtype.kind in "iuf" and np.isfinite(number)
-                wanted = "a finite number"
-            else:
-                known = self.values(covariate)
-                fits, wanted = value in known, f"one of {known}"
-            if not fits:
-                raise BadParameter(f"{name}[{covariate!r}]", wanted, value)
+                if number.ndim or number.dtype.kind not in "iuf" or not np.isfinite(number):
+                    raise BadParameter(f"{name}[{covariate!r}]", "a finite number", value)
+            elif value not in self.values(covariate):
+                raise BadParameter(
+                    f"{name}[{covariate!r}]", f"one of {self.values(covariate)}", value
+                )
             # dtype object, so that texts such as "1" are not converted to numbers
             data[covariate] = np.full(len(data), value, object) if dtype.kind == "O" else value
         return self._design.of(data).mean(axis=0)
@@ -228,56 +235,68 @@ class Effects:
         """Make a table of linear combinations of the estimates, for each topic."""
         pandas = import_optional("pandas", "Effects")
         estimate = self._estimate @ rows.T
-        of_parts = (np.einsum("np,kpq,nq->kn", rows, part.covariance, rows) for part in self._parts)
-        variances = [np.maximum(variance, 0.0) for variance in of_parts]
+        variances = [
+            np.maximum(np.einsum("np,kpq,nq->kn", rows, source.covariance, rows), 0.0)
+            for source in self._errors
+        ]
         total = np.sum(variances, axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             # Satterthwaite's formula generalises Rubin's degrees of freedom to more sources
-            both = zip(variances, self._parts, strict=True)
-            freedom = total**2 / sum(own**2 / part.freedom[:, np.newaxis] for own, part in both)
+            divisor = sum(
+                variance**2 / source.freedom[:, np.newaxis]
+                for variance, source in zip(variances, self._errors, strict=True)
+            )
+            freedom = total**2 / divisor
             error = np.sqrt(total)
             p_value = 2 * stats.t.sf(np.abs(estimate) / error, freedom)
             half = np.where(error > 0, stats.t.ppf(0.975, freedom) * error, error)
-        K, n = estimate.shape
-        found = {
-            "topic": np.repeat(list(self._labels), n),
-            "label": np.repeat(list(self._labels.values()), n),
-            **{name: list(values) * K for name, values in columns.items()},
+        n_topics, n_rows = estimate.shape
+        frame = {
+            "topic": np.repeat(list(self._labels), n_rows),
+            "label": np.repeat(list(self._labels.values()), n_rows),
+            **{name: values * n_topics for name, values in columns.items()},
             "estimate": estimate.ravel(),
             "std_error": error.ravel(),
             "low": (estimate - half).ravel(),
             "high": (estimate + half).ravel(),
             "p_value": p_value.ravel(),
         }
-        if self._support is not None:
-            found["support"] = np.repeat(self._support, n)
-        return pandas.DataFrame(found)
+        if self._found_again is not None:
+            frame["found_again"] = np.repeat(self._found_again, n_rows)
+        return pandas.DataFrame(frame)
 
 
 # ----------------------------------------------------------------------------- designs
 
 
-def _plain(error: Exception) -> str:
-    """Return the text of an error, without the colour codes of a terminal."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+def design_of(formula: Any, data: Any, known: NDArray[np.bool_], index: Any = None) -> Design:
+    """Make the matrix of a regression, without documents with missing values, and check it."""
+    if isinstance(formula, str):
+        return _solvable(_of_formula(formula, data, known, index))
+    if data is not None:
+        raise BadParameter("data", "None if 'formula' is a matrix of numbers", type(data))
+    pandas = import_optional("pandas", "An effect")
+    formula = in_order(formula, index, "formula")
+    values = as_array(formula)
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise BadParameter("formula", _FORMULA, formula)
+    names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
+    frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])
+    frame = _of_documents(frame, known, "formula")
+    frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
+    return _solvable(
+        Design(
+            matrix=frame.to_numpy(),
+            terms=list(frame),
+            kept=frame.index.to_numpy(),
+            data=frame,
+            spec=None,
+        )
+    )
 
 
-def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
-    """Make the matrix of a regression, without documents with missing values."""
-    pandas = import_optional("pandas", "An effect", *["formulaic"] * isinstance(formula, str))
-    if not isinstance(formula, str):
-        if data is not None:
-            raise BadParameter("data", "None if 'formula' is a matrix of numbers", type(data))
-        formula = in_order(formula, index, "formula")
-        values = as_array(formula)
-        if values.ndim != 2 or values.dtype.kind not in "biuf":
-            raise BadParameter("formula", _FORMULA, formula)
-        names = getattr(formula, "columns", [f"x{number}" for number in range(values.shape[1])])
-        frame = pandas.DataFrame(values.astype(np.float64), columns=[str(name) for name in names])
-        frame = _of_documents(frame, known, "formula")
-        frame = frame[np.isfinite(frame.to_numpy()).all(axis=1)]
-        found = frame.to_numpy(), list(frame), frame.index.to_numpy(), frame, None
-        return _solvable(Design(*found))
+def _of_formula(formula: str, data: Any, known: NDArray[np.bool_], index: Any) -> Design:
+    pandas = import_optional("pandas", "An effect", "formulaic")
     formulaic = import_optional("formulaic", "A formula")
     if data is None:
         raise BadParameter("data", "a DataFrame or a dict, with a value for each document", data)
@@ -296,8 +315,14 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
             with np.errstate(invalid="ignore", divide="ignore"):  # for scale() of a constant
                 return formulaic.model_matrix(formula, frame, context={})
         except Exception as error:  # a formula is code, so it can raise any error
-            hint = f"The columns of 'data' are {[str(name) for name in data]}."
-            raise BadParameter("formula", _FORMULA, f"{formula!r}: {_plain(error)}", hint) from None
+            # without the colour codes of a terminal
+            message = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+            raise BadParameter(
+                "formula",
+                _FORMULA,
+                f"{formula!r}: {message}",
+                f"The columns of 'data' are {[str(name) for name in data]}.",
+            ) from None
 
     # formulaic treats strings of pandas as numbers
     frame = frame.astype(dict.fromkeys(frame.select_dtypes("string"), object))
@@ -311,24 +336,32 @@ def _design(formula: Any, data: Any, known: NDArray[np.bool_], index: Any) -> De
         frame[name] = frame[name].cat.remove_unused_categories()
     constant = [name for name in frame if len(frame) > 1 and _is_constant(frame[name])]
     if constant:
-        wanted = "a formula of covariates that differ between documents"
-        hint = "These covariates are constant. Remove them."
-        raise BadParameter("formula", wanted, constant, hint)
+        raise BadParameter(
+            "formula",
+            "a formula of covariates that differ between documents",
+            constant,
+            "These covariates are constant. Remove them.",
+        )
     matrix = read(frame)
     kept = matrix.index.to_numpy()
-    values = matrix.to_numpy(np.float64)
-    return _solvable(Design(values, list(matrix.columns), kept, frame.loc[kept], matrix.model_spec))
+    return Design(
+        matrix=matrix.to_numpy(np.float64),
+        terms=list(matrix.columns),
+        kept=kept,
+        data=frame.loc[kept],
+        spec=matrix.model_spec,
+    )
 
 
 def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
     """Convert columns of dates in a formula to numbers of years, or to texts within C()."""
-    found = {}
+    columns = {}
     for name in frame:
-        named = rf"(?<![\w.]){re.escape(str(name))}(?![\w.])"
-        if not re.search(named, formula) or not are_dates(frame[name]):
+        pattern = rf"(?<![\w.]){re.escape(str(name))}(?![\w.])"
+        if not re.search(pattern, formula) or not are_dates(frame[name]):
             continue
         times = pandas.Series(read_times(frame[name].tolist(), pandas, f"data[{name!r}]"))
-        if re.search(rf"\bC\(\s*{named}", formula):
+        if re.search(rf"\bC\(\s*{pattern}", formula):
             column = times.dt.strftime("%Y-%m-%d")
         else:
             days = (times - pandas.Timestamp(1970, 1, 1)) / pandas.Timedelta(days=1)
@@ -337,8 +370,8 @@ def _numbers_of_dates(formula: str, frame: Any, pandas: Any) -> dict[str, Any]:
                 f"The covariate {name!r} contains dates, which are converted to years: 2020-07-01 "
                 f"becomes 2020.5. Effects are per year. Use C({name}) to treat dates as categories."
             )
-        found[name] = column.set_axis(frame.index)
-    return found
+        columns[name] = column.set_axis(frame.index)
+    return columns
 
 
 def _is_constant(column: Any) -> bool:
@@ -353,32 +386,45 @@ def _is_constant(column: Any) -> bool:
 def _of_documents(frame: Any, known: NDArray[np.bool_], name: str) -> Any:
     """Return the rows of documents that contain words."""
     if len(frame) != len(known):
-        wanted = f"a table with one row for each of the {len(known)} documents"
-        raise BadParameter(name, wanted, f"{len(frame)} rows")
+        raise BadParameter(
+            name,
+            f"a table with one row for each of the {len(known)} documents",
+            f"{len(frame)} rows",
+        )
     return frame[known]
 
 
 def _solvable(design: Design) -> Design:
     """Check that the terms can be estimated, and that covariates have allowed names."""
     n, n_terms = design.matrix.shape
-    if taken := _COLUMNS.intersection(design.data):
-        wanted = f"a formula of covariates whose names are not in {sorted(_COLUMNS)}"
-        hint = "Tables of effects have columns with these names. Rename the covariates."
-        raise BadParameter("formula", wanted, sorted(taken), hint)
+    taken = sorted(_COLUMNS.intersection(design.data))
+    if taken:
+        raise BadParameter(
+            "formula",
+            f"a formula of covariates whose names are not in {sorted(_COLUMNS)}",
+            taken,
+            "Tables of effects have columns with these names. Rename the covariates.",
+        )
     if not 0 < n_terms < n:
-        wanted = f"a formula with fewer terms than the {n} documents with words and all covariates"
-        raise BadParameter("formula", wanted, f"{n_terms} terms")
+        raise BadParameter(
+            "formula",
+            f"a formula with fewer terms than the {n} documents with words and all covariates",
+            f"{n_terms} terms",
+        )
+    terms = np.array(design.terms)
     finite = np.isfinite(design.matrix).all(axis=0)
     if not finite.all():
-        infinite = np.array(design.terms)[~finite].tolist()
-        raise BadParameter("formula", "a formula whose terms are finite", infinite)
+        raise BadParameter("formula", "a formula whose terms are finite", terms[~finite].tolist())
     lengths = np.sqrt((design.matrix**2).sum(axis=0))
-    own = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
-    dependent = np.array(design.terms)[own <= _DEPENDENT * lengths].tolist()
+    orthogonal_lengths = np.abs(np.diagonal(np.linalg.qr(design.matrix, mode="r")))
+    dependent = terms[orthogonal_lengths <= _DEPENDENT * lengths].tolist()
     if dependent:
-        wanted = "a formula whose terms are linearly independent"
-        hint = "These terms depend on the other terms. Remove them."
-        raise BadParameter("formula", wanted, dependent, hint)
+        raise BadParameter(
+            "formula",
+            "a formula whose terms are linearly independent",
+            dependent,
+            "These terms depend on the other terms. Remove them.",
+        )
     return design
 
 
@@ -387,7 +433,7 @@ def _solvable(design: Design) -> Design:
 
 def _pooled(
     draws: Iterable[NDArray[np.float64]], design: Design, clusters: Any
-) -> tuple[NDArray[np.float64], list[Part]]:
+) -> tuple[NDArray[np.float64], list[ErrorSource]]:
     """Fit least squares to each draw of the shares, and pool the results by Rubin's rules."""
     matrix = design.matrix
     n, n_terms = matrix.shape
@@ -408,22 +454,26 @@ def _pooled(
     sum_of_covariances: Any = 0.0  # a covariance for each draw would need much memory
     for shares in draws:
         estimate = inverse @ (q.T @ shares)  # (n_terms, K)
-        errors = shares - matrix @ estimate
+        residuals = shares - matrix @ estimate
         if membership is None:
-            variances = (errors**2).sum(axis=0) / freedom
+            variances = (residuals**2).sum(axis=0) / freedom
             covariance = variances[:, np.newaxis, np.newaxis] * bread
         else:
-            sums = np.stack([membership @ (errors * column[:, np.newaxis]) for column in matrix.T])
+            sums = np.stack(
+                [membership @ (residuals * column[:, np.newaxis]) for column in matrix.T]
+            )
             meat = correction * np.einsum("pgk,qgk->kpq", sums, sums)
             covariance = bread @ meat @ bread
         covariance = covariance + _ROUNDING**2 * bread
         estimates.append(estimate.T)
         sum_of_covariances = sum_of_covariances + covariance
-    m, K = len(estimates), estimates[0].shape[0]
-    parts = [Part(sum_of_covariances / m, np.full(K, freedom))]
-    if m > 1:
-        parts.append(Part.between(np.array(estimates), np.ones((m, K), bool)))
-    return np.mean(estimates, axis=0), parts
+    n_draws = len(estimates)
+    n_topics = len(estimates[0])
+    errors = [ErrorSource(sum_of_covariances / n_draws, np.full(n_topics, freedom))]
+    if n_draws > 1:
+        is_valid = np.ones((n_draws, n_topics), bool)
+        errors.append(ErrorSource.between(np.array(estimates), is_valid))
+    return np.mean(estimates, axis=0), errors
 
 
 @checked
@@ -480,53 +530,59 @@ def estimate_effects(
     """
     draws = as_array(shares)
     if draws.dtype.kind not in "biuf" or draws.ndim not in (2, 3) or 0 in draws.shape:
-        wanted = "an array of shape (n_documents, n_topics) or (n_draws, n_documents, n_topics)"
-        raise BadParameter("shares", wanted, draws.shape if draws.size else shares)
+        raise BadParameter(
+            "shares",
+            "an array of shape (n_documents, n_topics) or (n_draws, n_documents, n_topics)",
+            draws.shape if draws.size else shares,
+        )
     draws = draws.astype(np.float64).reshape(-1, *draws.shape[-2:])
     if not np.isfinite(draws).all():
         raise BadParameter("shares", "finite numbers", "NaN or infinity")
-    n, K = draws.shape[1:]
-    design = _design(formula, data, np.ones(n, bool), None)
-    of_clusters = _clusters(clusters, n, None, design)
-    estimate, parts = _pooled((draw[design.kept] for draw in draws), design, of_clusters)
-    return Effects(design, estimate, parts, {k: str(k) for k in range(K)})
+    _, n_documents, n_topics = draws.shape
+    design = design_of(formula, data, np.ones(n_documents, bool))
+    of_clusters = _clusters(clusters, n_documents, None, design)
+    estimate, errors = _pooled((draw[design.kept] for draw in draws), design, of_clusters)
+    return Effects(design, estimate, errors, {k: str(k) for k in range(n_topics)})
 
 
-def of_summary(
-    summary: Described,
+def of_documents(
+    documents: DescribedDocuments,
+    labels: Labels,
     formula: Any,
     data: Any,
+    *,
     topics: Any,
     clusters: Any,
     n_draws: int,
     random_state: Any,
 ) -> Effects:
     """Estimate how shares depend on covariates; see `TopicSummary.effects`."""
-    n, K = summary.shares.shape
     n_draws = check_count(n_draws, "n_draws")
-    numbers = list(range(K))
+    numbers = list(range(len(labels)))
     if topics is not None:
-        numbers = summary.labels.numbers(topics)
+        numbers = labels.numbers(topics)
         if len(set(numbers)) < len(numbers):
             raise BadParameter("topics", "a list of different topics", topics)
-    design = _design(formula, data, summary.lengths > 0, summary.index)
-    of_clusters = _clusters(clusters, n, summary.index, design)
-    gamma = summary.shares[design.kept] * summary.concentration[design.kept, np.newaxis]
+    index = documents.index
+    design = design_of(formula, data, documents.lengths > 0, index)
+    of_clusters = _clusters(clusters, len(documents.lengths), index, design)
+    kept = design.kept
+    gamma = documents.shares[kept] * documents.concentration[kept, np.newaxis]
     rng = check_random_state(random_state)
 
     def draw() -> NDArray[np.float64]:
         sizes = rng.standard_gamma(gamma)
         return (sizes / sizes.sum(axis=1, keepdims=True))[:, numbers]
 
-    estimate, parts = _pooled((draw() for _ in range(n_draws)), design, of_clusters)
-    support = None
-    if summary.refits is not None:
-        support = summary.refits.support[numbers]
+    estimate, errors = _pooled((draw() for _ in range(n_draws)), design, of_clusters)
+    refits = documents.refits
+    found_again = None
+    if refits is not None:
+        found_again = refits.found_again[numbers]
         inverse = np.linalg.pinv(design.matrix)
-        kept = (shares[design.kept][:, numbers] for shares in summary.refits.shares)
-        of_refits = [(inverse @ shares).T for shares in kept]
-        parts.append(Part.between(np.array(of_refits), summary.refits.found[:, numbers]))
-    return Effects(design, estimate, parts, {k: summary.labels[k] for k in numbers}, support)
+        of_refits = [(inverse @ shares[kept][:, numbers]).T for shares in refits.shares]
+        errors.append(ErrorSource.between(np.array(of_refits), refits.found[:, numbers]))
+    return Effects(design, estimate, errors, {k: labels[k] for k in numbers}, found_again)
 
 
 def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
@@ -540,7 +596,6 @@ def _clusters(clusters: Any, n: int, index: Any, design: Design) -> Any:
     except TypeError:
         raise BadParameter("clusters", "names or numbers of clusters", clusters) from None
     numbers = numbers[design.kept]
-    if (numbers < 0).any():
-        missing = int(design.kept[numbers < 0][0])
-        raise BadParameter(f"clusters[{missing}]", "the name or number of a cluster", None)
+    for document in design.kept[numbers < 0]:
+        raise BadParameter(f"clusters[{document}]", "the name or number of a cluster", None)
     return numbers

@@ -618,6 +618,8 @@ class TopicModel(
         other: Any = None,
         refits: Any = 0,
         random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         layer: str | None = None,
     ) -> TopicSummary:
         """Summarise the topics and their documents with :func:`annealvi.topics.describe`.
@@ -626,7 +628,7 @@ class TopicModel(
         ----------
         documents : iterable of str, or {array-like, sparse matrix} of shape (D, V)
             Texts or word counts, usually those that were used in the fit.
-        texts, titles, held_out, other, refits, random_state, layer : objects
+        texts, titles, held_out, other, refits, random_state, n_jobs, verbose, layer : objects
             As in :func:`annealvi.topics.describe`.
 
         Returns
@@ -643,6 +645,8 @@ class TopicModel(
             other=other,
             refits=refits,
             random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
             layer=layer,
         )
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annealvi._optional import import_optional
 from annealvi._version import __version__
 from annealvi.checks import checked
 from annealvi.exceptions import BadParameter
 from annealvi.files import replacing
-from annealvi.topics.described import Described
+from annealvi.topics.described import DescribedDocuments, Topics
 
 #: A column with texts longer than the first number has lines of the given width in LaTeX.
-_LONG, _WIDE = 40, r"p{0.4\linewidth}"
+_LONG = 40
+_WIDE = r"p{0.4\linewidth}"
 _SPECIAL = {
     **{character: rf"\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -97,19 +99,24 @@ def write_table(frame: Any, path: str | os.PathLike) -> None:
 
 def _latex(frame: Any) -> str:
     """Make a tabular, in which numbers are aligned on the right and texts on the left."""
-    columns, cells = [], []
-    for place in range(frame.shape[1]):
-        column = frame.iloc[:, place]
+    alignment = ""
+    columns = []
+    for number in range(frame.shape[1]):
+        column = frame.iloc[:, number]
+        decimals = 2
         numeric = column.dtype.kind in "iufb"
-        known = column.dropna()
-        small = numeric and np.abs(known.to_numpy(np.float64)).max(initial=0) < 1
+        if numeric and np.abs(column.dropna().to_numpy(np.float64)).max(initial=0) < 1:
+            decimals = 3
         values = column.astype(object).where(column.notna(), None)
-        cells.append([_cell(value, 3 if small else 2) for value in values])
-        long = not numeric and max(map(len, cells[-1]), default=0) > _LONG
-        columns.append("r" if numeric else _WIDE if long else "l")
+        cells = [_cell(value, decimals) for value in values]
+        columns.append(cells)
+        if numeric:
+            alignment += "r"
+        else:
+            alignment += _WIDE if max(map(len, cells), default=0) > _LONG else "l"
     head = " & ".join(_escaped(name) for name in frame.columns)
-    rows = [" & ".join(row) + r" \\" for row in zip(*cells, strict=True)]
-    lines = [rf"\begin{{tabular}}{{{''.join(columns)}}}", r"\toprule", head + r" \\", r"\midrule"]
+    rows = [" & ".join(row) + r" \\" for row in zip(*columns, strict=True)]
+    lines = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head + r" \\", r"\midrule"]
     return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
 
 
@@ -129,141 +136,165 @@ def _cell(value: Any, decimals: int) -> str:
 def _escaped(value: Any) -> str:
     """Escape the special characters of LaTeX in a text."""
     text = " ".join(str(value).split())
-    return re.sub(r"[&%$#_{}\\~^<>|]", lambda found: _SPECIAL[found[0]], text)
+    return re.sub(r"[&%$#_{}\\~^<>|]", lambda match: _SPECIAL[match[0]], text)
 
 
 # ----------------------------------------------------------------------- the paragraph
 
 
-def methods(summary: Described) -> str:
+def methods(
+    topics: Topics, documents: DescribedDocuments, quality: dict[str, float], checksum: str
+) -> str:
     """Write a paragraph on how the topics were found; see `TopicSummary.methods`."""
-    facts = summary.facts
-    K, V = summary.topics.shape
+    facts = topics.facts
+    n_topics, n_features = topics.components.shape
     is_lda = "priors" in facts
     name = "latent Dirichlet allocation (Blei et al. 2003)" if is_lda else facts["kind"]
-    said = [f"The model is {name} with {K} topics over {V:,} words."]
-    said += _vocabulary(facts) + _fitted(facts) if is_lda else []
-    n_words, known = float(summary.lengths.sum()), int((summary.lengths > 0).sum())
-    said.append(
-        f"The topics are described on {len(summary.lengths):,} documents. Of these, {known:,} "
+    sentences = [f"The model is {name} with {n_topics} topics over {n_features:,} words."]
+    if is_lda:
+        sentences += _vocabulary(facts) + _fitted(facts)
+    n_words = float(documents.lengths.sum())
+    n_known = int((documents.lengths > 0).sum())
+    sentences.append(
+        f"The topics are described on {len(documents.lengths):,} documents. Of these, {n_known:,} "
         f"contain words of the vocabulary, with {n_words:,.0f} words in total and "
-        f"{n_words / known:.1f} words per document."
+        f"{n_words / n_known:.1f} words per document."
     )
-    said += _measured(summary)
-    said.append(
+    sentences += _measured(quality, topics.support, documents.refits)
+    sentences.append(
         f"All numbers were computed with annealvi {__version__}. The checksum of the topics is "
-        f"{summary.checksum}."
+        f"{checksum}."
     )
-    text = " ".join(said)
+    text = " ".join(sentences)
     cited = [reference for name, reference in _REFERENCES.items() if name in text]
     return "\n".join([text, "", *cited, ""])
 
 
 def _vocabulary(facts: dict[str, Any]) -> list[str]:
-    said = []
-    if (vocabulary := facts["vocabulary"]) is not None:
-        limits, n = vocabulary.limits, vocabulary.n_dropped
-        what = {
+    sentences = []
+    vocabulary = facts["vocabulary"]
+    if vocabulary is not None:
+        n_dropped = vocabulary.n_dropped
+        texts = {
             "min_df": "in fewer than {:,} documents",
             "max_df": "in more than {:,} documents",
             "max_features": "rarer than the {:,} most frequent",
         }
         left_out = [
-            f"{n[limit]:,} {text.format(limits.get(limit, 0))}"
-            for limit, text in what.items()
-            if n.get(limit)
+            f"{n_dropped[limit]:,} {text.format(vocabulary.limits.get(limit, 0))}"
+            for limit, text in texts.items()
+            if n_dropped.get(limit)
         ]
         if left_out:
-            said.append(f"These words were excluded: {_joined(left_out)}.")
-        if n.get("stop_words"):
-            said.append(f"{n['stop_words']:,} stop words were excluded.")
-        said.append(f"The vocabulary was learned from {vocabulary.n_documents:,} documents.")
-    if facts["choice"] is not None:
-        ks, by = ", ".join(map(str, facts["choice"].ks)), facts["choice"].criterion
-        of = "coherence and diversity" if by == "quality" else "held-out likelihood"
-        said.append(f"The number of topics was chosen from {ks} by {of}.")
+            sentences.append(f"These words were excluded: {_joined(left_out)}.")
+        if n_dropped.get("stop_words"):
+            sentences.append(f"{n_dropped['stop_words']:,} stop words were excluded.")
+        sentences.append(f"The vocabulary was learned from {vocabulary.n_documents:,} documents.")
+    choice = facts["choice"]
+    if choice is not None:
+        criterion = "held-out likelihood"
+        if choice.criterion == "quality":
+            criterion = "coherence and diversity"
+        compared = ", ".join(map(str, choice.n_topics))
+        sentences.append(f"The number of topics was chosen from {compared} by {criterion}.")
     if facts["seeded"]:
-        said.append(f"Seed words were used for the topics {_joined(facts['seeded'])}.")
-    return said
+        sentences.append(f"Seed words were used for the topics {_joined(facts['seeded'])}.")
+    return sentences
 
 
 def _fitted(facts: dict[str, Any]) -> list[str]:
     """Describe the priors and, if the topics are those of a single fit, how it was made."""
-    said = []
     settings = facts.get("settings", {})
-    of = ("the topics of a document", "the words of a topic")
-    for whose, prior, name in zip(of, facts["priors"], ("doc_topic", "topic_word"), strict=True):
-        values = np.asarray(prior, dtype=float)
-        same = np.all(values == values.flat[0])
-        low, high = values.min(), values.max()
-        size = f"is {low:.3g}" if same else f"is {low:.3g} to {high:.3g}"
-        learned = isinstance(settings.get(f"{name}_prior"), str)
-        how = ", learned from the data (Minka 2000)" if learned else ""
-        said.append(f"The Dirichlet prior of {whose} {size}{how}.")
+    doc_topic_prior, topic_word_prior = facts["priors"]
+    sentences = [
+        _prior("the topics of a document", doc_topic_prior, settings.get("doc_topic_prior")),
+        _prior("the words of a topic", topic_word_prior, settings.get("topic_word_prior")),
+    ]
     if not settings:
-        said.append("The topics do not come from a single fit. Describe here how they were made.")
-        return said
-    online = settings["learning_method"] == "online"
-    method = "stochastic variational inference (Hoffman et al. 2013)" if online else ""
-    said.append(f"The fit was made by {method or 'variational inference'}{_temperature(facts)}.")
-    if online:
-        said.append(f"Each step used {int(settings['batch_size']):,} documents.")
-    n = int(settings["n_init"])
-    if n > 1 and settings["merged"]:
-        said.append(f"The topics of {n} runs were merged into one fit.")
-    elif n > 1:
-        said.append(f"The best of {n} runs was kept.")
+        sentences.append(
+            "The topics do not come from a single fit. Describe here how they were made."
+        )
+        return sentences
+    method = "variational inference"
+    if settings["learning_method"] == "online":
+        method = "stochastic variational inference (Hoffman et al. 2013)"
+    sentences.append(f"The fit was made by {method}{_temperature(facts)}.")
+    if settings["learning_method"] == "online":
+        sentences.append(f"Each step used {int(settings['batch_size']):,} documents.")
+    n_runs = int(settings["n_init"])
+    if n_runs > 1 and settings["merged"]:
+        sentences.append(f"The topics of {n_runs} runs were merged into one fit.")
+    elif n_runs > 1:
+        sentences.append(f"The best of {n_runs} runs was kept.")
     seed = facts["seed"]
-    number = isinstance(seed, int | np.integer)
-    said.append(f"The random seed was {seed}." if number else "No random seed was set.")
-    return said
+    if isinstance(seed, int | np.integer):
+        sentences.append(f"The random seed was {seed}.")
+    else:
+        sentences.append("No random seed was set.")
+    return sentences
+
+
+def _prior(whose: str, prior: Any, setting: Any) -> str:
+    """Describe a prior, which was learned if its setting is a text."""
+    values = np.asarray(prior, dtype=float)
+    size = f"{values.min():.3g}"
+    if np.any(values != values.flat[0]):
+        size += f" to {values.max():.3g}"
+    if isinstance(setting, str):
+        size += ", learned from the data (Minka 2000)"
+    return f"The Dirichlet prior of {whose} is {size}."
 
 
 def _temperature(facts: dict[str, Any]) -> str:
-    path, given = facts["path"], facts["settings"]["temperature"]
-    kind = given if isinstance(given, str) else type(given).__name__
-    first, last = float(path.max()), float(path[-1])
+    path = facts["path"]
+    temperature = facts["settings"]["temperature"]
+    kind = temperature if isinstance(temperature, str) else type(temperature).__name__
+    first = float(path.max())
+    last = float(path[-1])
     if kind.lower() in ("variational", "localvariational", "local"):
         return " with a temperature learned from the data (Mandt et al. 2016)"
     if first == last:
         return "" if last == 1 else f" at the temperature {last:.3g} (Mandt et al. 2016)"
     if kind not in ("Annealed", "annealed"):
         return f" with temperatures between {first:.3g} and {path.min():.3g} ({kind})"
-    source = "Abrol" if getattr(given, "form", "") == "posterior" else "Mandt"
-    year = {"Abrol": 2014, "Mandt": 2016}[source]
-    return f", annealed from the temperature {first:.3g} to {last:.3g} ({source} et al. {year})"
+    source = "Mandt et al. 2016"
+    if getattr(temperature, "form", "") == "posterior":
+        source = "Abrol et al. 2014"
+    return f", annealed from the temperature {first:.3g} to {last:.3g} ({source})"
 
 
-def _measured(summary: Described) -> list[str]:
-    said, quality = [], summary.quality
+def _measured(
+    quality: dict[str, float], support: NDArray[np.float64] | None, refits: Any
+) -> list[str]:
+    sentences = []
     if np.isfinite(quality["coherence"]):
-        said.append(
+        sentences.append(
             f"The mean coherence of topics in these documents is {quality['coherence']:.2f} (NPMI "
             "of the ten most probable words, Lau et al. 2014)."
         )
     if "held_out_log_likelihood" in quality:
-        said.append(
+        sentences.append(
             "Held-out documents have a log-likelihood of "
             f"{quality['held_out_log_likelihood']:.3f} nats per word, measured by document "
             "completion."
         )
     if "stability" in quality:
         cosine = quality["stability"]
-        said.append(f"The mean cosine between matched topics of two fits is {cosine:.2f}.")
-    if summary.support is not None:
-        n, K = int((summary.support >= 0.5).sum()), len(summary.support)
-        said.append(f"At least half of the runs found {n} of the {K} topics.")
-    if summary.refits is not None:
-        n, K = summary.refits.similarity.shape
-        said.append(
-            f"The model was fitted {n} more times, with other random seeds and to documents drawn "
-            f"with replacement. At least half of these fits found "
-            f"{int((summary.refits.support >= 0.5).sum())} of the {K} topics again (topics were "
+        sentences.append(f"The mean cosine between matched topics of two fits is {cosine:.2f}.")
+    if support is not None:
+        n_found = int((support >= 0.5).sum())
+        sentences.append(f"At least half of the runs found {n_found} of the {len(support)} topics.")
+    if refits is not None:
+        n_refits, n_topics = refits.similarity.shape
+        sentences.append(
+            f"The model was fitted {n_refits} more times, with other random seeds and to documents "
+            f"drawn with replacement. At least half of these fits found "
+            f"{int((refits.found_again >= 0.5).sum())} of the {n_topics} topics again (topics were "
             "matched one to one, with a cosine of at least 0.7). Standard errors include the "
             "variation of estimates between the fits."
         )
-    return said
+    return sentences
 
 
-def _joined(parts: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+def _joined(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -17,8 +17,8 @@ from annealvi.lda import TemperedLDA
 from annealvi.matrices import check_words
 from annealvi.metrics import topic_checksum
 from annealvi.topics.choice import unwatched
-from annealvi.topics.source import counts_of, lda_of, number_of_topics
-from annealvi.topics.trust import LEAST_STABILITY, pairs
+from annealvi.topics.source import counts_of, lda_of, number_of_topics, seed_of
+from annealvi.topics.trust import LEAST_SIMILARITY, pairs
 
 
 class Refits:
@@ -35,7 +35,7 @@ class Refits:
         Cosine of each topic with its match in each refit.
     found : ndarray of shape (n, K) of bool
         Whether each refit found each topic: the cosine is at least 0.7.
-    support : ndarray of shape (K,)
+    found_again : ndarray of shape (K,)
         Share of the refits that found each topic.
     shares : ndarray of shape (n, D, K) of float32
         Shares of the matching topics in all documents, for each refit.
@@ -46,15 +46,17 @@ class Refits:
     def __init__(
         self, similarity: NDArray[np.float64], shares: NDArray[np.float32], checksum: str
     ) -> None:
-        self.similarity, self.shares, self.checksum = similarity, shares, checksum
-        self.found: NDArray[np.bool_] = similarity >= LEAST_STABILITY
-        self.support: NDArray[np.float64] = self.found.mean(axis=0)
+        self.similarity = similarity
+        self.shares = shares
+        self.checksum = checksum
+        self.found: NDArray[np.bool_] = similarity >= LEAST_SIMILARITY
+        self.found_again: NDArray[np.float64] = self.found.mean(axis=0)
 
     def __repr__(self) -> str:
         n, n_topics = self.similarity.shape
         return (
             f"<{n} refits of {n_topics} topics: on average a refit found "
-            f"{self.support.mean():.0%} of the topics again>"
+            f"{self.found_again.mean():.0%} of the topics again>"
         )
 
 
@@ -69,8 +71,8 @@ def refit(
     documents: Any,
     n: int = 10,
     *,
-    random_state: Any = 0,
-    n_jobs: int | None = -1,
+    random_state: Any = None,
+    n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Refits:
     """Fit the model n more times with other seeds, each time to a bootstrap sample of documents.
@@ -87,18 +89,21 @@ def refit(
         The documents to which the model was fitted: texts for a TopicModel, otherwise word counts.
     n : int, default=10
         Number of refits.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for the draws of documents and for the refits.
-    n_jobs : int, default=-1
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the draws of documents and for the refits.  None means the `random_state` of
+        the model, or 0 if that is not an int.
+    n_jobs : int, default=None
         Number of refits at the same time, each in one thread.  The number does not change the
-        result.  -1 means as many refits as there are processors.
+        result.  None means 1, or the setting of a :obj:`joblib.parallel_config` context.  -1 means
+        as many refits as there are processors, which divides the time by about that number.
     verbose : int, default=0
-        How much is printed during the fits, as in joblib.
+        How much is printed during the fits, as in joblib.  If it is not 0, and refits are made one
+        after the other, a line says how much time ``n_jobs=-1`` would save.
 
     Returns
     -------
     Refits
-        The result, with the attributes `similarity`, `support` and `shares`.
+        The result, with the attributes `similarity`, `found_again` and `shares`.
 
     Raises
     ------
@@ -126,12 +131,20 @@ def refit(
     lda = lda_of(model)
     X = check_words(lda, counts_of(model, documents, "documents"), "refit")
     check_counts(X)
-    rng = check_random_state(random_state)
+    rng = check_random_state(seed_of(lda) if random_state is None else random_state)
     # all random numbers are drawn before the first fit, so that the order of fits has no influence
     drawn = [
         (np.sort(rng.randint(X.shape[0], size=X.shape[0])), int(rng.randint(2**31 - 1)))
         for _ in range(int(n))
     ]
+    n_processors = cpu_count()
+    if verbose and effective_n_jobs(n_jobs) == 1 < n_processors:
+        rounds = -(-int(n) // n_processors)
+        print(
+            f"{n} refits are made one after the other. With n_jobs=-1, they take about as long as "
+            f"{rounds}.",
+            flush=True,
+        )
     run = Parallel(n_jobs=n_jobs, prefer="threads", verbose=int(verbose))
     with warnings.catch_warnings():  # the original fit has already warned if it was short
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
@@ -22,9 +23,9 @@ from annealvi.checks import check_counts, check_width
 from annealvi.exceptions import BadParameter, warn_user
 from annealvi.matrices import check_csr
 from annealvi.metrics.held_out import per_word, transformed, word_probabilities
-from annealvi.metrics.topics import RELEVANCE, check_topic_model, topic_weights, word_names
+from annealvi.metrics.topics import check_topic_model, topic_weights, word_names
+from annealvi.topics.described import DescribedDocuments, Topics
 from annealvi.topics.vectorizer import are_texts, check_texts, warn_of_empty
-from annealvi.topics.words import N_WORDS, Labels, labels_of, most_relevant, shares_of_words
 
 
 def takes_texts(model: Any) -> bool:
@@ -53,34 +54,39 @@ def number_of_topics(lda: Any) -> int:
     return len(lda.get_feature_names_out())
 
 
+def seed_of(model: Any) -> int:
+    """Return the random_state of a model, or 0 if it is not an int, so that results repeat."""
+    random_state = getattr(model, "random_state", None)
+    return int(random_state) if isinstance(random_state, Integral) else 0
+
+
 def counts_of(model: Any, documents: Any, name: str) -> Any:
     """Return unchecked word counts of documents, which can be texts if the model accepts texts."""
-    texts = takes_texts(model) and are_texts(documents, name)
-    if not texts:
+    if not takes_texts(model) or not are_texts(documents, name):
         return documents
     X = model.counts(documents)
     warn_of_empty(X, "Nothing is learned from these texts.")
     return X
 
 
-def with_topics(model: Any, lda: Any, parts: Sequence[Sequence[int]]) -> Any:
-    """Return the model with another TemperedLDA; `parts` lists the old topics of each topic."""
+def with_topics(model: Any, lda: Any, groups: Sequence[Sequence[int]]) -> Any:
+    """Return the model with another TemperedLDA; `groups` lists the old topics of each topic."""
     old = lda_of(model)
     if hasattr(old, "feature_names_in_"):
         lda.feature_names_in_ = old.feature_names_in_
     if old is model:
         return lda
-    place = {topic: number for number, part in enumerate(parts) for topic in part}
-    seeds = {name: place[k] for name, k in model.seed_topics_.items() if k in place}
-    kept = {part[0]: number for number, part in enumerate(parts) if len(part) == 1}
-    labels = {kept[k]: name for k, name in model.topic_labels_.items() if k in kept}
+    number_of = {topic: number for number, group in enumerate(groups) for topic in group}
+    unmerged = {group[0]: number for number, group in enumerate(groups) if len(group) == 1}
+    seeds = {name: number_of[k] for name, k in model.seed_topics_.items() if k in number_of}
+    labels = {unmerged[k]: label for k, label in model.topic_labels_.items() if k in unmerged}
     return model.with_lda(lda, seeds, labels)
 
 
-def in_columns(X: sparse.csr_matrix, words: Iterable[str], wanted: NDArray) -> sparse.csr_matrix:
-    """Return counts with a column for each of the `wanted` words instead of `words`."""
-    there = {word: column for column, word in enumerate(words)}
-    columns = [there.get(word, -1) for word in wanted.tolist()]
+def in_columns(X: sparse.csr_matrix, words: Iterable[str], vocabulary: NDArray) -> Any:
+    """Return counts with a column for each word of a vocabulary instead of `words`."""
+    column_of = {word: column for column, word in enumerate(words)}
+    columns = [column_of.get(word, -1) for word in vocabulary.tolist()]
     if columns == list(range(X.shape[1])):
         return X  # without a copy, because it may be larger than memory
     # the last, empty column is for words that do not occur in the documents
@@ -93,11 +99,11 @@ _TOLERANCE = 1e-3
 _LEAST = 1e-12
 
 
-class Documents(NamedTuple):
-    """Documents in the form that methods of a model accept."""
+class CheckedDocuments(NamedTuple):
+    """Documents whose words are counted."""
 
     #: Counts that are passed to the model's methods; a DataFrame keeps its column names.
-    given: Any
+    X: Any
     #: The same counts as a checked matrix.
     counts: sparse.csr_matrix
     #: The texts, or None if the user passed counts.
@@ -110,117 +116,114 @@ class Source:
     """A fitted topic model of any kind; see the `model` of :func:`annealvi.topics.describe`."""
 
     def __init__(self, model: Any, name: str = "model") -> None:
-        self.given = self.model = model
+        #: The model of the user, and its last step, which has the topics.
+        self.whole = model
+        self.model = model
         #: A function that counts the words of texts, or None for a model of counts.
         self.count: Any = None
-        known_names = None
+        #: The words of the model, or None.
+        self.known_names: Any = None
         if takes_texts(model):
             check_is_fitted(model)
-            self.model, self.count, known_names = model.lda_, model.counts, model.feature_names_
+            self.model = model.lda_
+            self.count = model.counts
+            self.known_names = model.feature_names_
         elif hasattr(model, "named_steps"):
-            first, self.model = model[:-1], model[-1]
-            if len(first):
-                check_is_fitted(first)
-                self.count, known_names = first.transform, first.get_feature_names_out()
+            self.model = model[-1]
+            vectorizer = model[:-1]
+            if len(vectorizer):
+                check_is_fitted(vectorizer)
+                self.count = vectorizer.transform
+                self.known_names = vectorizer.get_feature_names_out()
         check_topic_model(self.model, name, "components_", "transform")
         weights = np.asarray(topic_weights(self.model, "components_"), np.float64)
         self._sums = weights.sum(axis=1)
-        #: The probabilities of words in topics; functions of metrics use the name `components_`.
-        self.topics: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
-        self.components_ = self.topics
-        #: Shares of the topics in all fitted words.
-        self.sizes: NDArray[np.float64] = self._sums / self._sums.sum()
-        #: Labels of topics that the user has set, and names of seed words.
-        self.named: dict[int, str] = {k: name for name, k in self._of("seed_topics_", {}).items()}
-        self.named |= self._of("topic_labels_", {})
-        #: Cosines of the topics to their matches in other fits, of shape (n, K).
-        none = np.empty((0, len(weights)))
-        self.similarity: NDArray[np.float64] = self._of("topic_similarity_", none)
-        # only some models of other libraries have a prior
-        prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
-        #: The sum of the Dirichlet prior of topic shares.
-        self.prior = float(np.broadcast_to(prior, len(weights)).sum())
-        #: The words of the model, or None.
-        self.known_names = known_names
-        if known_names is None:
+        #: The probabilities of words in topics; functions of metrics use this name.
+        self.components_: NDArray[np.float64] = weights / self._sums[:, np.newaxis]
+        if self.known_names is None:
             self.known_names = getattr(self.model, "feature_names_in_", None)
-        self.support: NDArray[np.float64] | None = getattr(self.model, "topic_support_", None)
-        self.history: Any = getattr(self.model, "history_", None)
-        #: Attributes that only a summary sets: refits, and coherence in documents.
-        self.refits, self.coherence = None, np.full(len(weights), np.nan)
-        #: Known facts about how the model was fitted.
-        self.facts = self._facts()
 
-    def keep_labels(self) -> Callable[[dict[int, str]], None] | None:
+    @cached_property
+    def topics(self) -> Topics:
+        """The topics, with their sizes in the fit, and the words of the model or column numbers."""
+        return self.topics_of(self._sums / self._sums.sum(), self.names(None, None))
+
+    def topics_of(self, sizes: NDArray, words: NDArray, *similarity: NDArray) -> Topics:
+        """Return the topics with these sizes and words, and cosines to topics of other fits."""
+        support = getattr(self.model, "topic_support_", None)
+        cosines = self._of("topic_similarity_", np.empty((0, len(sizes))))
+        seeds = {topic: name for name, topic in self._of("seed_topics_", {}).items()}
+        return Topics(
+            components=self.components_,
+            sizes=sizes,
+            words=words,
+            named=seeds | self._of("topic_labels_", {}),
+            support=None if support is None else support.copy(),
+            similarity=np.vstack([cosines, *similarity]),
+            facts=self._facts(),
+            random_state=seed_of(self.model),
+            keep_labels=self._keep_labels(),
+        )
+
+    def _keep_labels(self) -> Callable[[dict[int, str]], None] | None:
         """Return a function that sets labels in the model, or None if the model has no labels."""
-        if not takes_texts(self.given):
+        if not takes_texts(self.whole):
             return None
-        of_model, of_topics = weakref.ref(self.given), weakref.ref(self.model)
+        reference = weakref.ref(self.whole)
+        reference_of_topics = weakref.ref(self.model)
 
         def keep(labels: dict[int, str]) -> None:
-            model = of_model()
-            if model is not None and lda_of(model) is of_topics():
+            model = reference()
+            if model is None:
+                return
+            if lda_of(model) is reference_of_topics():
                 model.set_labels(labels)
-            elif model is not None:
+            else:
                 warn_user("The labels are set only in this summary, as its model was fitted again.")
 
         return keep
 
     def _of(self, name: str, default: Any) -> Any:
         """Return an attribute of a TopicModel, or the default for other models."""
-        return getattr(self.given, name, default)
+        return getattr(self.whole, name, default)
 
     def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"kind": type(self.model).__name__}
-        vocabulary, lda = self._of("vocabulary_", None), lda_in(self.model)
+        vocabulary = self._of("vocabulary_", None)
         # a vocabulary of fewer than two documents was passed by the user
-        chosen = vocabulary is not None and vocabulary.n_documents > 1
-        facts["vocabulary"] = vocabulary if chosen else None
-        facts |= {"seeded": [*self._of("seed_topics_", ())], "choice": self._of("choice_", None)}
-        if lda is not None:
-            facts["priors"] = lda.doc_topic_prior_, lda.topic_word_prior_
-            settings, facts["bound"] = getattr(lda, "settings_", {}), getattr(lda, "bound_", None)
-            merged = settings.get("merged", False)
-            is_one_fit = facts["bound"] is not None and isinstance(settings.get("init"), str)
-            if is_one_fit and (not merged or self.support is not None):
-                facts |= {"settings": dict(settings), "path": lda.temperature_path_.copy()}
-                facts["seed"] = lda.random_state
+        is_learned = vocabulary is not None and vocabulary.n_documents > 1
+        facts = {
+            "kind": type(self.model).__name__,
+            "vocabulary": vocabulary if is_learned else None,
+            "seeded": list(self._of("seed_topics_", ())),
+            "choice": self._of("choice_", None),
+        }
+        lda = lda_in(self.model)
+        if lda is None:
+            return facts
+        settings = getattr(lda, "settings_", {})
+        facts["priors"] = lda.doc_topic_prior_, lda.topic_word_prior_
+        facts["bound"] = getattr(lda, "bound_", None)
+        is_one_fit = facts["bound"] is not None and isinstance(settings.get("init"), str)
+        if is_one_fit and (not settings.get("merged") or hasattr(lda, "topic_support_")):
+            facts["settings"] = dict(settings)
+            facts["path"] = lda.temperature_path_.copy()
+            facts["seed"] = lda.random_state
         return facts
 
-    @cached_property
-    def words(self) -> NDArray:
-        """The words of the model, or column numbers."""
-        return self.names(None, None)
-
-    @cached_property
-    def labels(self) -> Labels:
-        """The label of each topic; by default it consists of the topic's words."""
-        return Labels(labels_of([self.top(k) for k in range(len(self.sizes))], self.named))
-
-    @cached_property
-    def _word_shares(self) -> NDArray[np.float64]:
-        return shares_of_words(self.components_, self.sizes)
-
-    def columns(self, k: int, n: int) -> NDArray[np.intp]:
-        """Return the columns of the n most relevant words of a topic, best first."""
-        return most_relevant(self.components_[k], self._word_shares, n, RELEVANCE)
-
-    def top(self, k: int, n: int = N_WORDS) -> list[str]:
-        """Return the n most relevant words of a topic, best first."""
-        return self.words[self.columns(k, n)].tolist()
-
-    def read(self, documents: Any, name: str) -> Documents:
+    def read(self, documents: Any, name: str) -> CheckedDocuments:
         """Check documents, and count their words if they are texts."""
-        texts, kind = None, type(self.model).__name__
+        texts = None
+        kind = type(self.model).__name__
         index = documents.index if hasattr(documents, "iloc") else None
         n_features = self.components_.shape[1]
         if are_texts(documents, name):
             if self.count is None:
-                hint = (
-                    f"Pass word counts as {name!r} and the texts as 'texts', or use a TopicModel."
+                raise BadParameter(
+                    name,
+                    f"word counts, because the model is a {kind}",
+                    type(documents),
+                    f"Pass word counts as {name!r} and the texts as 'texts', or use a TopicModel.",
                 )
-                wanted = f"word counts, because the model is a {kind}"
-                raise BadParameter(name, wanted, type(documents), hint)
             texts = check_texts(documents, name)
             documents = self.count(texts)
         counts = check_csr(documents, name=name)
@@ -228,11 +231,30 @@ class Source:
         check_counts(counts)
         check_width(counts, n_features, kind, name=name)
         if not counts.data.any():
-            wanted = f"documents with words of the model's vocabulary of {n_features} words"
-            raise BadParameter(name, wanted, f"{counts.shape[0]} documents without such words")
+            raise BadParameter(
+                name,
+                f"documents with words of the model's vocabulary of {n_features} words",
+                f"{counts.shape[0]} documents without such words",
+            )
         if texts is not None:
             warn_of_empty(counts, "The topic shares of these texts do not depend on the texts.")
-        return Documents(documents, counts, texts, index)
+        return CheckedDocuments(documents, counts, texts, index)
+
+    def describe(self, documents: CheckedDocuments, refits: Any) -> DescribedDocuments:
+        """Infer the shares of topics in documents, and the topic of each document."""
+        shares = self.transform(documents.X)
+        lengths = np.asarray(documents.counts.sum(axis=1, dtype=np.float64)).ravel()
+        # only some models of other libraries have a prior
+        prior = np.asarray(getattr(self.model, "doc_topic_prior_", 0.0), np.float64)
+        return DescribedDocuments(
+            counts=documents.counts,
+            shares=shares,
+            document_topics=self.document_topics(documents.X, shares),
+            lengths=lengths,
+            concentration=lengths + float(np.broadcast_to(prior, shares.shape[1]).sum()),
+            index=documents.index,
+            refits=refits,
+        )
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Compute p(k | d) from the result of the model's `transform`.
@@ -241,37 +263,41 @@ class Source:
         W.  The number of words of topic k in document d is then W_dk times the sum of row k of H.
         """
         n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
-        found = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)
-        if found.min(initial=0) < 0:
-            raise BadParameter("transform", "a method that returns shares", found.min())
-        if np.abs(found.sum(axis=1) - 1).max() > _TOLERANCE:
-            found *= self._sums
-        found[found.sum(axis=1) == 0] = 1.0  # equal shares for documents without words
-        return found / found.sum(axis=1, keepdims=True)
+        shares = transformed(self.model, X, (n_documents, len(self._sums))).astype(np.float64)
+        if shares.min(initial=0) < 0:
+            raise BadParameter("transform", "a method that returns shares", shares.min())
+        if np.abs(shares.sum(axis=1) - 1).max() > _TOLERANCE:
+            shares *= self._sums
+        shares[shares.sum(axis=1) == 0] = 1.0  # equal shares for documents without words
+        return shares / shares.sum(axis=1, keepdims=True)
 
-    def clusters(self, X: Any, found: NDArray[np.float64]) -> NDArray[np.int64]:
+    def document_topics(self, X: Any, shares: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the model's prediction of each document's topic, or the topic of largest share."""
         predict = getattr(self._of("mixture_", self.model), "predict", None)
-        clusters = None if predict is None else np.asarray(predict(X))
-        if clusters is None or clusters.dtype.kind != "i" or clusters.shape != found.shape[:1]:
-            return found.argmax(axis=1)  # `predict` of other models need not return topics
-        inside = clusters.min() >= 0 and clusters.max() < found.shape[1]
-        return clusters if inside else found.argmax(axis=1)
+        if predict is not None:
+            topics = np.asarray(predict(X))
+            # `predict` of other models need not return topics
+            is_topic = topics.dtype.kind == "i" and topics.shape == shares.shape[:1]
+            if is_topic and topics.min() >= 0 and topics.max() < shares.shape[1]:
+                return topics
+        return shares.argmax(axis=1)
 
-    def names(self, given: Any, documents: Any) -> NDArray:
+    def names(self, feature_names: ArrayLike | None, X: Any) -> NDArray:
         """Return the words of the user, the model or the documents, or otherwise column numbers."""
         n_features = self.components_.shape[1]
-        known = given, self.known_names, getattr(documents, "columns", None), range(n_features)
-        names = next(found for found in known if found is not None)
+        sources = feature_names, self.known_names, getattr(X, "columns", None), range(n_features)
+        names = next(names for names in sources if names is not None)
         return word_names(names, n_features).astype(str)
 
-    def unusual(
-        self, documents: Documents, found: NDArray[np.float64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def unusual(self, X: Any, documents: DescribedDocuments) -> tuple[str, NDArray[np.float64]]:
         """Measure how well topics with these shares explain each document."""
         if lda_in(self.model) is not None:
-            return "temperature", self.model.document_temperatures(documents.given)
-        topics, ones = self.components_.T.__getitem__, np.ones(len(self.components_))
-        p = word_probabilities(documents.counts, found, topics, ones)
+            return "temperature", self.model.document_temperatures(X)
+        p = word_probabilities(
+            documents.counts,
+            documents.shares,
+            self.components_.T.__getitem__,
+            np.ones(len(self.components_)),
+        )
         log_likelihood = special.log(np.maximum(p, _LEAST)) * documents.counts.data
         return "log_likelihood", per_word(documents.counts, log_likelihood)

@@ -15,12 +15,12 @@ from annealvi.corpus import read_cells
 from annealvi.exceptions import BadParameter
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.metrics.topics import RELEVANCE, top_columns, topic_checksum
-from annealvi.topics import cells as outward
-from annealvi.topics import contrasts, effects, paper, shares, trust
+from annealvi.topics import cells, contrasts, effects, paper, shares, trust
 from annealvi.topics import words as ranking
+from annealvi.topics.described import DescribedDocuments, Topics
 from annealvi.topics.effects import Effects
 from annealvi.topics.refits import Refits, refit
-from annealvi.topics.source import Documents, Source, in_columns
+from annealvi.topics.source import Source, in_columns, seed_of
 from annealvi.topics.vectorizer import check_texts, of_each
 from annealvi.topics.words import N_WORDS, Labels
 
@@ -57,10 +57,10 @@ def places(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     start = _classical(distances)
     if len(distances) < 3 or not distances.any():
         return start
-    found, _ = smacof(
+    positions, _ = smacof(
         distances, init=start, n_init=1, max_iter=_ITERATIONS, eps=1e-6, normalized_stress=False
     )
-    return found - found.mean(axis=0)
+    return positions - positions.mean(axis=0)
 
 
 def _classical(distances: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,14 +93,15 @@ class TopicSummary:
 
     Parameters
     ----------
-    source : Source
-        The model.
-    documents : Documents
-    feature_names : ndarray of shape (V,)
+    topics : Topics
+    documents : DescribedDocuments
     texts, titles : list of str or None
+    outlier_measure : (str, ndarray of shape (D,))
+        The name of a measure of how unusual documents are, and its values.
+    history : dict or None
+    checksum : str
     quality : dict of str to float
         Measures in addition to coherence and diversity.
-    refits : Refits, optional
 
     Attributes
     ----------
@@ -108,9 +109,9 @@ class TopicSummary:
         The probabilities of words in topics, p(w | k).
     shares : ndarray of shape (D, K)
         The shares of topics in documents, p(k | d).
-    clusters : ndarray of shape (D,)
-        The cluster of each document, as the number of a topic: the result of the model's `predict`
-        or, if the model has no such method, the topic with the largest share.
+    document_topics : ndarray of shape (D,)
+        The number of the topic to which each document is assigned: the result of the model's
+        `predict` or, if the model has no such method, the topic with the largest share.
     counts : CSR matrix of shape (D, V)
         The word counts of the documents.  A CSR matrix that was passed to `describe` is not copied.
     lengths : ndarray of shape (D,)
@@ -144,6 +145,9 @@ class TopicSummary:
         `held_out` or `other`, ``"held_out_log_likelihood"`` or ``"stability"``.
     facts : dict
         Facts about the fit that `methods` reports.
+    random_state : int
+        The `random_state` of the model, or 0 if that is not an int.  It is the default of
+        functions that draw random numbers for a summary.
     history : dict of str to ndarray, or None
         The `history_` of the model, which contains records of the fit.
     relevance : float
@@ -154,50 +158,53 @@ class TopicSummary:
 
     def __init__(
         self,
-        source: Source,
-        documents: Documents,
-        feature_names: NDArray,
+        topics: Topics,
+        documents: DescribedDocuments,
+        *,
         texts: list[str] | None,
         titles: list[str] | None,
+        outlier_measure: tuple[str, NDArray[np.float64]],
+        history: dict[str, Any] | None,
+        checksum: str,
         quality: dict[str, float],
-        refits: Refits | None = None,
     ) -> None:
-        self.counts = counts = documents.counts
-        self.topics = source.topics
-        self.shares = source.transform(documents.given)
-        self.clusters = source.clusters(documents.given, self.shares)
-        self.lengths = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
-        self.concentration = self.lengths + source.prior
-        self.feature_names, self.texts, self.titles = feature_names, texts, titles
+        self._topics = topics
+        self.topics = topics.components
+        self.topic_shares = topics.sizes
+        self.word_shares = topics.word_shares
+        self.feature_names = topics.words
+        self.support = topics.support
+        self.similarity = topics.similarity
+        self.facts = topics.facts
+        self.random_state = topics.random_state
+        self._documents = documents
+        self.counts = documents.counts
+        self.shares = documents.shares
+        self.document_topics = documents.document_topics
+        self.lengths = documents.lengths
+        self.concentration = documents.concentration
         self.index = documents.index
-        words = np.einsum("d,dk->k", self.lengths, self.shares)
-        self.topic_shares = words / words.sum()
-        self.word_shares = ranking.shares_of_words(self.topics, self.topic_shares)
-        n_features = self.topics.shape[1]
-        self.coherence = np.full(len(self.topics), np.nan)  # undefined for a single word
+        self.refits: Refits | None = documents.refits
+        self.texts = texts
+        self.titles = titles
+        self._outlier_measure, self._outlier_values = outlier_measure
+        self.history = history
+        self.checksum = checksum
+        n_topics, n_features = self.topics.shape
+        self.coherence = np.full(n_topics, np.nan)  # undefined for a single word
         if n_features > 1:
             n_words = min(_COHERENCE_WORDS, n_features)
-            self.coherence = topic_coherence(self.topics, counts, n_words=n_words)
+            self.coherence = topic_coherence(self.topics, self.counts, n_words=n_words)
         self.exclusivity = ranking.exclusivity_of(self.topics)
         self.certainty = shares.certainty_of(self.shares, self.lengths)
-        self._measure, self._unusual = source.unusual(documents, self.shares)
         self.quality = {
             "coherence": float(self.coherence.mean()),
             "diversity": topic_diversity(self.topics, n_words=min(_DIVERSITY_WORDS, n_features)),
             **quality,
         }
-        self.history = None if source.history is None else dict(source.history)
-        self.support = None if source.support is None else source.support.copy()
-        self.refits = refits
-        self.similarity = source.similarity.copy()
-        self.checksum: str = topic_checksum(source.model)
-        self.facts = source.facts
         for value in vars(self).values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-        columns = [self._columns(k, N_WORDS, RELEVANCE) for k in range(len(self.topics))]
-        words_of = [feature_names[own].tolist() for own in columns]
-        self._labels = Labels(ranking.labels_of(words_of, source.named), source.keep_labels())
 
     def __repr__(self) -> str:
         n_topics, n_features = self.topics.shape
@@ -218,11 +225,11 @@ class TopicSummary:
         set in the :class:`TopicModel` that was described, so that later summaries and saved files
         of the model contain the label.
         """
-        return self._labels
+        return self._topics.labels
 
     @labels.setter
     def labels(self, labels: Any) -> None:
-        self._labels.change(labels)
+        self._topics.labels.change(labels)
 
     @property
     def table(self) -> Any:
@@ -249,8 +256,10 @@ class TopicSummary:
         numbers = range(len(self.topics))
         columns = {
             "share": self.topic_shares,
-            "documents": np.bincount(self.clusters[self.lengths > 0], minlength=len(self.topics)),
-            "label": list(self._labels),
+            "documents": np.bincount(
+                self.document_topics[self.lengths > 0], minlength=len(self.topics)
+            ),
+            "label": list(self.labels),
             "words": [", ".join(self.words(k)) for k in numbers],
             "coherence": self.coherence,
             "exclusivity": self.exclusivity,
@@ -281,8 +290,7 @@ class TopicSummary:
         -------
         list of str
         """
-        columns = self._columns(self._labels.number(topic), n, relevance)
-        return self.feature_names[columns].tolist()
+        return self._topics.top(self.labels.number(topic), int(n), float(relevance))
 
     @validated(**_WORDS)
     def weights(self, topic: int | str, n: int = N_WORDS, relevance: float = RELEVANCE) -> Any:
@@ -300,19 +308,19 @@ class TopicSummary:
             p(w | k) / p(w), and ``relevance``.
         """
         pandas = import_optional("pandas", "TopicSummary.weights")
-        k = self._labels.number(topic)
-        columns = self._columns(k, n, relevance)
+        k = self.labels.number(topic)
+        columns = self._topics.columns(k, int(n), float(relevance))
         probability = self.topics[k, columns]
-        result = {
-            "word": self.feature_names[columns],
-            "probability": probability,
-            "lift": probability / self.word_shares[columns],
-            "relevance": ranking.relevance_of(self.topics[k], self.word_shares, relevance)[columns],
-        }
-        return pandas.DataFrame(result)
-
-    def _columns(self, k: int, n: int, relevance: float) -> NDArray[np.intp]:
-        return ranking.most_relevant(self.topics[k], self.word_shares, int(n), float(relevance))
+        return pandas.DataFrame(
+            {
+                "word": self.feature_names[columns],
+                "probability": probability,
+                "lift": probability / self.word_shares[columns],
+                "relevance": ranking.relevance_of(self.topics[k], self.word_shares, relevance)[
+                    columns
+                ],
+            }
+        )
 
     @validated(n=COUNT, weight=SHARE)
     def frex(self, topic: int | str, n: int = N_WORDS, weight: float = 0.5) -> list[str]:
@@ -335,7 +343,7 @@ class TopicSummary:
         -------
         list of str
         """
-        k = self._labels.number(topic)
+        k = self.labels.number(topic)
         (columns,) = top_columns(ranking.frex_of(self.topics, k, float(weight))[np.newaxis], int(n))
         return self.feature_names[columns[self.topics[k, columns] > 0]].tolist()
 
@@ -353,7 +361,8 @@ class TopicSummary:
         from scipy.cluster import hierarchy
         from scipy.spatial.distance import squareform
 
-        distances, linkage = trust.hellinger(self.topics), np.empty((0, 4))
+        distances = trust.hellinger(self.topics)
+        linkage = np.empty((0, 4))
         if len(distances) > 1:
             pairs = squareform(distances, checks=False)
             linkage = hierarchy.linkage(pairs, "average", optimal_ordering=True)
@@ -373,22 +382,21 @@ class TopicSummary:
         -------
         pandas.DataFrame
             Every row has ``x`` and ``y``.  Topics also have ``share`` and ``label``.  Documents
-            also have ``topic``, the topic with the largest share, and its ``share``.  Repeated
+            also have ``topic``, the topic to which they are assigned, and its ``share``.  Repeated
             calls return the same places.
         """
         pandas = import_optional("pandas", "TopicSummary.map")
         check_flag(documents, "documents")
-        place = places(trust.hellinger(self.topics))
-        columns: dict[str, Any]
-        if not documents:
-            columns = {"share": self.topic_shares, "label": list(self._labels)}
-            index = pandas.RangeIndex(len(self.topics), name="topic")
-        else:
-            place = self.shares @ place
-            largest = self.shares.argmax(axis=1)
-            columns = {"topic": largest, "share": self.shares.max(axis=1)}
-            index = pandas.RangeIndex(len(self.shares), name="document")
-        return pandas.DataFrame({"x": place[:, 0], "y": place[:, 1], **columns}, index=index)
+        positions = places(trust.hellinger(self.topics))
+        if documents:
+            x, y = (self.shares @ positions).T
+            topics = self.document_topics
+            share = np.take_along_axis(self.shares, topics[:, np.newaxis], axis=1)[:, 0]
+            columns = {"x": x, "y": y, "topic": topics, "share": share}
+            return pandas.DataFrame(columns).rename_axis("document")
+        x, y = positions.T
+        columns = {"x": x, "y": y, "share": self.topic_shares, "label": list(self.labels)}
+        return pandas.DataFrame(columns).rename_axis("topic")
 
     # --------------------------------------------------------------------- documents
 
@@ -412,17 +420,17 @@ class TopicSummary:
             ``tokens`` (the number of words) and, if known, ``title`` and ``text``.  Documents
             without words are excluded.
         """
-        k = self._labels.number(topic)
+        k = self.labels.number(topic)
         known = np.flatnonzero(self.lengths > 0)
         # of documents with equal shares, longer documents come first
         order = known[np.lexsort((-self.lengths[known], -self.shares[known, k]))]
         shown = [values for values in (self.titles, self.texts) if values is not None]
-        found: dict[Any, int] = {}
+        distinct: dict[Any, int] = {}
         for document in order.tolist():
-            found.setdefault(tuple(values[document] for values in shown) or document, document)
-            if len(found) >= n:
+            distinct.setdefault(tuple(values[document] for values in shown) or document, document)
+            if len(distinct) >= n:
                 break
-        first = np.array(list(found.values()), dtype=np.intp)
+        first = np.array(list(distinct.values()), dtype=np.intp)
         return self._rows(first, share=self.shares[first, k])
 
     @validated(n=COUNT, min_tokens=[None, Interval(Real, 0, None, closed="left")])
@@ -449,19 +457,20 @@ class TopicSummary:
         if min_tokens is None:
             min_tokens = min(_ODD_WORDS, float(np.median(self.lengths[self.lengths > 0])))
         known = np.flatnonzero((self.lengths >= min_tokens) & (self.lengths > 0))
-        sign = -1.0 if self._measure == "temperature" else 1.0
-        order = known[np.argsort(sign * self._unusual[known], kind="stable")][: int(n)]
-        return self._rows(order, **{self._measure: self._unusual[order]})
+        sign = -1.0 if self._outlier_measure == "temperature" else 1.0
+        order = known[np.argsort(sign * self._outlier_values[known], kind="stable")][: int(n)]
+        return self._rows(order, **{self._outlier_measure: self._outlier_values[order]})
 
     def _rows(self, order: NDArray[np.intp], **columns: NDArray) -> Any:
         pandas = import_optional("pandas", "A table of documents")
         tokens = self.lengths[order]
         whole = np.all(self.lengths == np.floor(self.lengths)) and self.lengths.max() < _MOST_WHOLE
-        found: dict[str, Any] = {**columns, "tokens": tokens.astype(np.int64) if whole else tokens}
+        table = pandas.DataFrame(columns, index=pandas.Index(order, name="document"))
+        table["tokens"] = tokens.astype(np.int64) if whole else tokens
         for name, values in (("title", self.titles), ("text", self.texts)):
             if values is not None:
-                found[name] = [values[document] for document in order]
-        return pandas.DataFrame(found, index=pandas.Index(order, name="document"))
+                table[name] = [values[document] for document in order]
+        return table
 
     @property
     def document_table(self) -> Any:
@@ -471,11 +480,12 @@ class TopicSummary:
         -------
         pandas.DataFrame
             A row for each document, indexed by the names of documents if they have names.
-            ``topic`` is the label of the topic to which the document is assigned, or None for a
-            document without words.  ``certainty`` is the share of that topic in the document.  The
-            other columns are the shares of all topics, named by their labels.
+            ``topic`` is the number of the topic to which the document is assigned
+            (`document_topics`), ``label`` is its label, and ``share`` is its share in the document.
+            These three are missing for a document without words.  The other columns are the shares
+            of all topics, named by their labels.
         """
-        return outward.document_table(self)
+        return cells.document_table(self._topics, self._documents)
 
     @property
     def word_table(self) -> Any:
@@ -487,7 +497,7 @@ class TopicSummary:
             A row for each word, and a column for each topic, named by its label.  The values are
             the probabilities p(w | k).
         """
-        return outward.word_table(self)
+        return cells.word_table(self._topics)
 
     @validated(n=[*COUNT, None])
     def members(self, topic: int | str, n: int | None = None) -> Any:
@@ -517,17 +527,18 @@ class TopicSummary:
         N. Otsu, "A threshold selection method from gray-level histograms", IEEE Transactions on
         Systems, Man, and Cybernetics 9, 1979.
         """
-        return outward.members(self, self._labels.number(topic), n)
+        return cells.members(self._topics, self.labels.number(topic), n)
 
     @checked
     def to_anndata(self, adata: Any = None) -> Any:
-        """Write shares, topics, assignments and certainty into an AnnData.
+        """Write shares, topics and assignments into an AnnData.
 
         - ``obsm["X_topics"]``: shares of the topics in each cell;
         - ``varm["topics"]``: probabilities of genes or genomic regions in topics, or 0 if a gene or
           region is not in the model;
         - ``varm["in_topics"]``: whether a gene or region is one of the topic's :meth:`members`;
-        - ``obs["topic"]`` and ``obs["topic_certainty"]``: columns of `document_table`;
+        - ``obs["topic"]``, ``obs["topic_label"]`` and ``obs["topic_share"]``: the first columns of
+          `document_table`;
         - ``uns["topics"]``: a dict with the ``labels``, ten ``words`` of each topic, ``coherence``
           and ``certainty`` (see `table`), and the ``checksum`` of the topics.
 
@@ -548,12 +559,17 @@ class TopicSummary:
         ValueError
             If `adata` does not have the same number of cells as the summary.
         """
-        return outward.to_anndata(self, adata)
+        measures = {
+            "coherence": self.coherence.copy(),
+            "certainty": self.certainty.copy(),
+            "checksum": self.checksum,
+        }
+        return cells.to_anndata(self._topics, self._documents, measures, adata)
 
     # ------------------------------------------------------------- groups and covariates
 
     @checked
-    def by_group(self, groups: ArrayLike, *, return_std: bool = False) -> Any:
+    def by_group(self, groups: ArrayLike, *, value: str = "share") -> Any:
         r"""Compute the share of each topic in each group of documents.
 
         Parameters
@@ -562,23 +578,22 @@ class TopicSummary:
             The group of each document, such as its section or its author.  Documents whose group is
             None or NaN are excluded.  If the documents have a pandas index, a Series of groups is
             aligned with this index.  Otherwise groups must be in the order of the documents.
-        return_std : bool, default=False
-            Whether to also return the standard errors of the shares.
+        value : {"share", "std_error"}, default="share"
+            Whether the table contains shares or their standard errors.
 
         Returns
         -------
-        shares : pandas.DataFrame
+        pandas.DataFrame
             A row for each group.  ``n_documents`` is the number of documents of the group that
             contain words.  The other columns, named by the labels of topics, are the shares of the
-            topics in all words of the group.
-        errors : pandas.DataFrame
-            Standard errors of the shares, if `return_std` is true.  They are NaN for a group of one
-            document and, in a summary with refits, for topics that only one refit or none found.
+            topics in all words of the group, or their standard errors.  Standard errors are NaN for
+            a group of one document and, in a summary with refits, for topics that only one refit or
+            none found.
 
         Raises
         ------
         ValueError
-            If the number of groups is not the number of documents.
+            If the number of groups is not the number of documents, or `value` is unknown.
 
         Notes
         -----
@@ -595,10 +610,10 @@ class TopicSummary:
         allows for the uncertainty of the topics.  :meth:`effects` estimates the second term from
         random draws of the shares.
         """
-        return shares.by_group(self, groups, return_std=return_std)
+        return shares.by_group(self._documents, self.labels, groups, value=value)
 
     @checked
-    def over_time(self, times: ArrayLike, freq: Any = "year", *, return_std: bool = False) -> Any:
+    def over_time(self, times: ArrayLike, freq: Any = "year", *, value: str = "share") -> Any:
         """Compute the share of each topic in each period of time.
 
         Parameters
@@ -612,27 +627,26 @@ class TopicSummary:
             years".  You can also pass a frequency of pandas, such as "5YE", or a pandas offset.
             With a generic offset, such as ``pandas.DateOffset(months=30)``, the first period starts
             on the day of the first document.
-        return_std : bool, default=False
-            Whether to also return the standard errors of the shares, as in `by_group`.
+        value : {"share", "std_error"}, default="share"
+            Whether the table contains shares or their standard errors, as in `by_group`.
 
         Returns
         -------
-        shares : pandas.DataFrame
+        pandas.DataFrame
             A row for each period from the first to the last.  The index is the end of each period
             for years, quarters, months and weeks.  For shorter periods and generic offsets, it is
             the beginning.  ``n_documents`` is the number of documents of the period that contain
             words.  The other columns, named by the labels of topics, are the shares of the topics
-            in all words of the period, or NaN if there are no words.
-        errors : pandas.DataFrame
-            Standard errors, in the same shape; only if `return_std` is true.
+            in all words of the period, or their standard errors.  They are NaN if there are no
+            words.
 
         Raises
         ------
         ValueError
-            If the number of times is not the number of documents, if a time cannot be read, or if
-            `freq` is not a period.
+            If the number of times is not the number of documents, if a time cannot be read, if
+            `freq` is not a period, or if `value` is unknown.
         """
-        return shares.over_time(self, times, freq, return_std=return_std)
+        return shares.over_time(self._documents, self.labels, times, freq, value=value)
 
     @checked
     def effects(
@@ -643,7 +657,7 @@ class TopicSummary:
         topics: Any = None,
         clusters: Any = None,
         n_draws: int = 25,
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> Effects:
         r"""Estimate how the shares of topics depend on covariates of the documents.
 
@@ -672,8 +686,9 @@ class TopicSummary:
             document is its own cluster, they are robust to heteroscedasticity.
         n_draws : int, default=25
             Number of draws of the shares of each document.
-        random_state : int, RandomState instance or None, default=0
-            Random seed of these draws.
+        random_state : int, RandomState instance or None, default=None
+            Random seed of these draws.  None means the `random_state` of the model, or 0 if that is
+            not an int.
 
         Returns
         -------
@@ -711,7 +726,16 @@ class TopicSummary:
         >>> summary.effects("~ half", {"half": [0] * 150 + [1] * 150})
         <Effects of 2 terms on 4 topics in 300 documents, with refits>
         """
-        return effects.of_summary(self, formula, data, topics, clusters, n_draws, random_state)
+        return effects.of_documents(
+            self._documents,
+            self.labels,
+            formula,
+            data,
+            topics=topics,
+            clusters=clusters,
+            n_draws=n_draws,
+            random_state=self.random_state if random_state is None else random_state,
+        )
 
     @validated(n=[*COUNT, None], prior=[Interval(Real, 1e-6, 1e12, closed="both")])
     def words_by_group(
@@ -793,7 +817,8 @@ class TopicSummary:
         >>> sorted(words)[:3]
         ['count', 'group', 'high']
         """
-        return contrasts.words_by_group(self, topic, groups, n, prior)
+        k = self.labels.number(topic)
+        return contrasts.words_by_group(self._topics, self._documents, k, groups, n, prior)
 
     # --------------------------------------------------------------- trust and a paper
 
@@ -812,13 +837,15 @@ class TopicSummary:
             A row for each topic, with the columns
 
             - ``label``: the label of the topic;
-            - ``support``: the share of `refits` that found a similar topic.  Without refits,
-              the runs of the fit are used (`topic_support_`), and support is NaN if unknown.  A
-              topic with a share of runs below 1/3 is weak, unless its stability is at least 0.7;
-            - ``stability``: the median cosine similarity of the topic and its matches in the
+            - ``support``: the share of the runs of the fit that found the topic
+              (`topic_support_`), or NaN if unknown.  Without refits, a support below 1/3 is weak,
+              unless the similarity is at least 0.7;
+            - ``found_again``: the share of `refits` that found a similar topic, or NaN without
+              refits;
+            - ``similarity``: the median cosine similarity of the topic and its matches in the
               `refits`.  Without refits, the matches come from the fits of ``TopicModel("auto")``
-              and from the model `other` of :func:`describe`.  If there are no such fits, stability
-              is NaN.  Topics of two fits are matched one to one.  A stability below 0.7 is weak;
+              and from the model `other` of :func:`describe`.  If there are no such fits, similarity
+              is NaN.  Topics of two fits are matched one to one.  A similarity below 0.7 is weak;
             - ``coherence``: how often the most probable words of the topic occur in the same
               documents, as NPMI.  A coherence below 0.08 is weak if the vocabulary has at least ten
               words per topic.  Ten words drawn at random from documents rarely reach 0.08;
@@ -828,7 +855,7 @@ class TopicSummary:
             - ``weak``: whether the topic is weak;
             - ``reason``: the reason in words, or an empty string if the topic is not weak.
         """
-        return trust.trust(self)
+        return trust.trust(self._topics, self.coherence, self.refits)
 
     def methods(self) -> str:
         """Describe how the topics were found, in a paragraph for a paper, with references.
@@ -848,11 +875,11 @@ class TopicSummary:
         If topics were merged, dropped or fitted further, or come from another library, the
         paragraph does not describe the fit, because the model lacks that information.
         """
-        return paper.methods(self)
+        return paper.methods(self._topics, self._documents, self.quality, self.checksum)
 
     # ------------------------------------------------------------------------ report
 
-    def to_html(
+    def write_report(
         self,
         path: str | os.PathLike,
         *,
@@ -867,7 +894,7 @@ class TopicSummary:
     ) -> None:
         """Write a report on the topics to an HTML file, which a browser can open offline.
 
-        This method calls :func:`annealvi.plot.report.write_report`, and requires plotly and pandas.
+        This method requires plotly and pandas.
 
         Parameters
         ----------
@@ -927,7 +954,9 @@ def describe(
     held_out: Any = None,
     other: Any = None,
     refits: Any = 0,
-    random_state: Any = 0,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
     layer: str | None = None,
 ) -> TopicSummary:
     """Summarise a fitted topic model: its topics, its documents, and how reliable each topic is.
@@ -961,8 +990,14 @@ def describe(
         enough.  You can also pass a result of `refit` for this model and these documents.  With
         refits, `trust` reports how often each topic was found again, and the intervals of `effects`
         allow for the uncertainty of the topics.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for the split of `held_out` and for the refits.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the split of `held_out` and for the refits.  None means the `random_state`
+        of the model, or 0 if that is not an int.
+    n_jobs : int, default=None
+        Number of refits at the same time, as in :func:`annealvi.topics.refit`.  -1 means as many as
+        there are processors.
+    verbose : int, default=0
+        How much is printed during the refits.
     layer : str, default=None
         The layer of an AnnData that contains the counts; see :func:`annealvi.corpus.read_cells`.
 
@@ -989,46 +1024,71 @@ def describe(
     >>> summary
     <TopicSummary of 20 topics in 3000 documents, 3000 words>
     """
-    source, index = Source(model), None
+    source = Source(model)
+    if random_state is None:
+        random_state = seed_of(source.model)
+    index = None
     if hasattr(documents, "obs_names"):
-        cells, index = read_cells(documents, layer=layer), documents.obs_names
-        documents = cells.data
+        annotated = read_cells(documents, layer=layer)
+        index = documents.obs_names
+        documents = annotated.data
         if source.known_names is not None:
-            documents = in_columns(documents, cells.feature_names, source.words)
+            documents = in_columns(documents, annotated.feature_names, source.names(None, None))
         elif feature_names is None:
-            feature_names = cells.feature_names
+            feature_names = annotated.feature_names
     elif layer is not None:
         raise BadParameter("layer", "None unless 'documents' is an AnnData", layer)
-    read = source.read(documents, "documents")
-    read = read if index is None else read._replace(index=index)
-    names = source.names(feature_names, read.given)
-    n_documents = read.counts.shape[0]
-    texts, titles = (
-        None if given is None else of_each(check_texts(given, name), n_documents, name)
-        for name, given in (("texts", texts), ("titles", titles))
-    )
+    counted = source.read(documents, "documents")
+    if index is not None:
+        counted = counted._replace(index=index)
+    n_documents = counted.counts.shape[0]
+    names = source.names(feature_names, counted.X)
+    if texts is None:
+        texts = counted.texts
+    else:
+        texts = of_each(check_texts(texts, "texts"), n_documents, "texts")
+    if titles is not None:
+        titles = of_each(check_texts(titles, "titles"), n_documents, "titles")
     quality = {}
     if held_out is not None:
-        X = source.read(held_out, "held_out").given
+        X = source.read(held_out, "held_out").X
         score = document_completion(source, X, random_state=random_state)
         quality["held_out_log_likelihood"] = float(score)
+    similarity = []
     if other is not None:
         second = Source(other, "other")
-        one, two = source.known_names, second.known_names
-        if one is not None and two is not None and not np.array_equal(one, two):
+        names_known = source.known_names is not None and second.known_names is not None
+        if names_known and not np.array_equal(source.known_names, second.known_names):
             raise BadParameter("other", "a fitted model with the same words", other)
         quality["stability"] = topic_stability(source.components_, second.components_)
-        found = trust.match(source.components_, second.components_)
-        source.similarity = np.vstack([source.similarity, found])
-    texts = read.texts if texts is None else texts
+        similarity.append(trust.match(source.components_, second.components_))
+    checksum = topic_checksum(source.model)
     if isinstance(refits, Refits):
-        made = refits.checksum == topic_checksum(source.model)
-        if not made or refits.shares.shape[1] != n_documents:
+        if refits.checksum != checksum or refits.shares.shape[1] != n_documents:
             raise BadParameter("refits", "refits of this model and these documents", refits)
     elif isinstance(refits, bool) or not isinstance(refits, Integral) or refits < 0:
         raise BadParameter("refits", "an int in the range [0, inf), or Refits", refits)
     elif refits:
-        refits = refit(model, read.given, int(refits), random_state=random_state)
+        refits = refit(
+            model,
+            counted.X,
+            int(refits),
+            random_state=random_state,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
     else:
         refits = None
-    return TopicSummary(source, read, names, texts, titles, quality, refits)
+    described = source.describe(counted, refits)
+    words = np.einsum("d,dk->k", described.lengths, described.shares)
+    history = getattr(source.model, "history_", None)
+    return TopicSummary(
+        source.topics_of(words / words.sum(), names, *similarity),
+        described,
+        texts=texts,
+        titles=titles,
+        outlier_measure=source.unusual(counted.X, described),
+        history=None if history is None else dict(history),
+        checksum=checksum,
+        quality=quality,
+    )

@@ -11,13 +11,13 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from annealvi._kernels import gemm
 from annealvi._optional import import_optional
-from annealvi.topics.described import Described, Judged
+from annealvi.topics.described import Topics
 
 #: A topic is weak if a smaller share of runs found it.  A new fit finds a topic of smaller support
 #: in 24% to 60% of cases, and one of larger support in 59% to 100% (docs/record/runs.md).
 LEAST_SUPPORT = 1 / 3
 #: A topic of another fit is considered the same topic if the cosine is at least this number.
-LEAST_STABILITY = 0.7
+LEAST_SIMILARITY = 0.7
 #: A topic of lower coherence is weak.  In 99 of 100 draws, ten words drawn by their frequency from
 #: blog posts have a lower NPMI; words drawn from shorter documents have a lower NPMI still.
 LEAST_COHERENCE = 0.08
@@ -41,80 +41,90 @@ def nearest(topics: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     """Return the distance from each topic to the nearest other topic (or NaN), and its number."""
     distances = hellinger(topics)
     np.fill_diagonal(distances, np.inf)
-    least = distances.min(axis=1)
-    return np.where(np.isfinite(least), least, np.nan), distances.argmin(axis=1)
+    smallest = distances.min(axis=1)
+    return np.where(np.isfinite(smallest), smallest, np.nan), distances.argmin(axis=1)
 
 
-def pairs(topics: NDArray, other: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+def pairs(first: NDArray, second: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Match topics of two fits one to one; return their numbers in both fits and the cosines."""
-    cosines = cosine_similarity(topics, other)
+    cosines = cosine_similarity(first, second)
     rows, columns = linear_sum_assignment(-cosines)
     return rows, columns, cosines[rows, columns]
 
 
-def match(topics: NDArray, other: NDArray) -> NDArray[np.float64]:
-    """Return the cosine of each topic to its match in another fit, or 0 if it has no match."""
-    found = np.zeros(len(topics))
-    rows, _, cosines = pairs(topics, other)
-    found[rows] = cosines
-    return found
+def match(topics: NDArray, second: NDArray) -> NDArray[np.float64]:
+    """Return the cosine of each topic to its match in a second fit, or 0 if it has no match."""
+    similarity = np.zeros(len(topics))
+    rows, _, cosines = pairs(topics, second)
+    similarity[rows] = cosines
+    return similarity
 
 
-def stability_of(found: Judged) -> NDArray[np.float64]:
+def similarity_of(topics: Topics, refits: Any = None) -> NDArray[np.float64]:
     """Return the median cosine of each topic to its matches in other fits; NaN without fits."""
-    similarity = found.similarity if found.refits is None else found.refits.similarity
-    return np.median(similarity, axis=0) if len(similarity) else np.full(len(found.topics), np.nan)
+    similarity = topics.similarity if refits is None else refits.similarity
+    if len(similarity):
+        return np.median(similarity, axis=0)
+    return np.full(len(topics.components), np.nan)
 
 
-def support_of(found: Judged) -> tuple[str, int | None, NDArray | None]:
-    """Return "refits" or "runs", the number of these fits, and the share that found each topic."""
-    if found.refits is not None:
-        return "refits", len(found.refits.similarity), found.refits.support
-    settings = found.facts.get("settings")
-    return "runs", int(settings["n_init"]) if settings else None, found.support
-
-
-def reasons(found: Judged) -> list[str]:
+def reasons(
+    topics: Topics, coherence: NDArray[np.float64] | None = None, refits: Any = None
+) -> list[str]:
     """State in words why each topic is weak; an empty string for a topic that is not."""
-    topics, labels, coherence = found.topics, found.labels, found.coherence
-    (what, n, support), stability = support_of(found), stability_of(found)
-    distances, others = nearest(topics)
-    few_words = topics.shape[1] < LEAST_WORDS * len(topics)
-    said: list[list[str]] = [[] for _ in topics]
-    for k, own in enumerate(said):
-        unstable, of_refits = stability[k] < LEAST_STABILITY, what == "refits"
-        if support is not None and (
-            unstable
-            if of_refits  # runs are short, so other fits are better evidence
-            else support[k] < LEAST_SUPPORT and not stability[k] >= LEAST_STABILITY
-        ):
-            of = f"{support[k]:.0%} of the {what}"
-            if n is not None:
-                of = f"{round(support[k] * n) or 'none'} of {n} {what}"
-            exactly_half = of_refits and bool(
-                support[k] >= 0.5
-            )  # the median is between two of them
-            own.append(f"found by {of}" + f" (stability {stability[k]:.3f})" * exactly_half)
-        if unstable and not of_refits:
-            own.append(f"other fits found no similar topic (cosine {stability[k]:.2f})")
-        if coherence[k] < LEAST_COHERENCE and not few_words:
-            own.append("its words occur together hardly more often than by chance")
+    n_topics, n_words = topics.components.shape
+    similarity = similarity_of(topics, refits)
+    distances, neighbours = nearest(topics.components)
+    listed = []
+    for k in range(n_topics):
+        of_topic = []
+        if refits is not None:
+            if similarity[k] < LEAST_SIMILARITY:
+                text = _found_by(refits.found_again[k], len(refits.similarity), "refits")
+                if refits.found_again[k] >= 0.5:  # exactly half: the median is between two of them
+                    text += f" (similarity {similarity[k]:.3f})"
+                of_topic.append(text)
+        else:
+            # runs are short, so other fits are better evidence
+            is_in_other_fits = similarity[k] >= LEAST_SIMILARITY
+            if (
+                topics.support is not None
+                and topics.support[k] < LEAST_SUPPORT
+                and not is_in_other_fits
+            ):
+                n_runs = topics.facts.get("settings", {}).get("n_init")
+                of_topic.append(_found_by(topics.support[k], n_runs, "runs"))
+            if similarity[k] < LEAST_SIMILARITY:
+                of_topic.append(f"other fits found no similar topic (cosine {similarity[k]:.2f})")
+        is_incoherent = coherence is not None and coherence[k] < LEAST_COHERENCE
+        if is_incoherent and n_words >= LEAST_WORDS * n_topics:
+            of_topic.append("its words occur together hardly more often than by chance")
         if distances[k] < LEAST_DISTINCTNESS:
-            own.append(f"nearly the same words as topic {others[k]} ({labels[others[k]]})")
-    return ["; ".join(own) for own in said]
+            label = topics.labels[neighbours[k]]
+            of_topic.append(f"nearly the same words as topic {neighbours[k]} ({label})")
+        listed.append("; ".join(of_topic))
+    return listed
 
 
-def trust(summary: Described) -> Any:
+def _found_by(share: float, n_fits: int | None, kind: str) -> str:
+    if n_fits is None:
+        return f"found by {share:.0%} of the {kind}"
+    return f"found by {round(share * n_fits) or 'none'} of {n_fits} {kind}"
+
+
+def trust(topics: Topics, coherence: NDArray[np.float64], refits: Any) -> Any:
     """Make a table of the reliability of topics; see `TopicSummary.trust`."""
     pandas = import_optional("pandas", "TopicSummary.trust")
-    K, (*_, support), said = len(summary.topics), support_of(summary), reasons(summary)
+    unknown = np.full(len(coherence), np.nan)
+    weaknesses = reasons(topics, coherence, refits)
     columns = {
-        "label": list(summary.labels),
-        "support": np.full(K, np.nan) if support is None else support,
-        "stability": stability_of(summary),
-        "coherence": summary.coherence,
-        "distinctness": nearest(summary.topics)[0],
-        "weak": [bool(reason) for reason in said],
-        "reason": said,
+        "label": list(topics.labels),
+        "support": unknown if topics.support is None else topics.support,
+        "found_again": unknown if refits is None else refits.found_again,
+        "similarity": similarity_of(topics, refits),
+        "coherence": coherence,
+        "distinctness": nearest(topics.components)[0],
+        "weak": [bool(reason) for reason in weaknesses],
+        "reason": weaknesses,
     }
-    return pandas.DataFrame(columns, index=pandas.RangeIndex(K, name="topic"))
+    return pandas.DataFrame(columns, index=pandas.RangeIndex(len(coherence), name="topic"))

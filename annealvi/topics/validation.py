@@ -19,8 +19,6 @@ from annealvi.topics.words import most_relevant
 
 #: The number of topics of a document that are shown with the intruder.
 N_SHOWN = 3
-#: A question: what it shows, its options (the intruder is the last), and what it hides.
-Row = tuple[dict[str, Any], list[str], dict[str, Any]]
 _SEED = {"random_state": ["random_state"]}
 _SAMPLED = {"n": COUNT, "n_words": COUNT, "n_characters": COUNT, **_SEED}
 
@@ -50,7 +48,7 @@ class Scores(NamedTuple):
 
 @validated(n_questions=COUNT, n_words=COUNT, **_SEED)
 def word_intrusion(
-    summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = 0
+    summary: TopicSummary, n_questions: int = 2, *, n_words: int = 5, random_state: Any = None
 ) -> Sheet:
     """Make a sheet of word-intrusion questions: which of six words does not fit the other five?
 
@@ -67,8 +65,9 @@ def word_intrusion(
         second question the next words, and so on.
     n_words : int, default=5
         Number of words of the topic in a question, without the intruder.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for the choice of intruders and the order of questions and options.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the choice of intruders and the order of questions and options.  None means
+        the `random_state` of the summary's model.
 
     Returns
     -------
@@ -101,24 +100,33 @@ def word_intrusion(
     1.0
     """
     _check_summary(summary)
-    rng = check_random_state(random_state)
-    rows: list[Row] = []
+    rng = _generator(summary, random_state)
+    rows: list[Any] = []
     n_top = n_questions * n_words
-    given = summary.word_shares, n_top, summary.relevance
-    tops = [most_relevant(topic, *given) for topic in summary.topics]
+    tops = [
+        most_relevant(topic, summary.word_shares, n_top, summary.relevance)
+        for topic in summary.topics
+    ]
     for k, top in enumerate(tops):
         if len(top) < n_top:
-            wanted = f"at most {len(top) // n_words}, because topic {k} has {len(top)} words"
-            raise BadParameter("n_questions", f"{wanted}, {n_words} per question", n_questions)
-        others = [found[:n_words] for other, found in enumerate(tops) if other != k]
-        pool = np.setdiff1d(np.concatenate(others), top) if others else top[:0]
+            raise BadParameter(
+                "n_questions",
+                f"at most {len(top) // n_words}, because topic {k} has {len(top)} words, "
+                f"{n_words} per question",
+                n_questions,
+            )
+        top_of_others = [columns[:n_words] for topic, columns in enumerate(tops) if topic != k]
+        pool = np.setdiff1d(np.concatenate([top[:0], *top_of_others]), top)
         if not len(pool):
-            wanted = f"a summary in which other topics' top words differ from those of topic {k}"
-            raise BadParameter("summary", wanted, summary)
+            raise BadParameter(
+                "summary",
+                f"a summary in which other topics' top words differ from those of topic {k}",
+                summary,
+            )
         pool = pool[np.argsort(summary.topics[k, pool], kind="stable")]
         intruders = rng.choice(pool[: (len(pool) + 1) // 2], n_questions)
-        for own, intruder in zip(top.reshape(n_questions, n_words), intruders, strict=True):
-            words = summary.feature_names[[*own, intruder]].tolist()
+        for columns, intruder in zip(top.reshape(-1, n_words), intruders, strict=True):
+            words = summary.feature_names[[*columns, intruder]].tolist()
             hidden = {"topic": k, "label": summary.labels[k], "intruder": words[-1]}
             rows.append(({}, words, hidden))
     return _sheet(rows, rng)
@@ -131,7 +139,7 @@ def topic_intrusion(
     *,
     n_words: int = 8,
     n_characters: int = 600,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> Sheet:
     """Make a sheet of topic-intrusion questions: which of four topics is not in the document?
 
@@ -150,8 +158,9 @@ def topic_intrusion(
         Number of words that describe a topic.
     n_characters : int, default=600
         Number of characters of each document that are shown.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for documents, intruders and the order of questions and options.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for documents, intruders and the order of questions and options.  None means the
+        `random_state` of the summary's model.
 
     Returns
     -------
@@ -175,8 +184,8 @@ def topic_intrusion(
     n_topics = len(summary.topics)
     if n_topics <= N_SHOWN:
         raise BadParameter("summary", f"a summary of at least {N_SHOWN + 1} topics", summary)
-    rng = check_random_state(random_state)
-    rows: list[Row] = []
+    rng = _generator(summary, random_state)
+    rows: list[Any] = []
     words = [", ".join(summary.words(k, n_words)) for k in range(n_topics)]
     order = np.argsort(-summary.shares, axis=1, kind="stable")
     for k in range(n_topics):
@@ -198,7 +207,7 @@ def document_sample(
     bounds: Sequence[float] = (0.1, 0.5),
     n_words: int = 8,
     n_characters: int = 600,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> Sheet:
     """Draw documents for coders: for each topic, documents with small, medium and large shares.
 
@@ -218,8 +227,9 @@ def document_sample(
         Number of words that describe a topic.
     n_characters : int, default=600
         Number of characters of each document that are shown.
-    random_state : int, RandomState instance or None, default=0
-        Random seed for the documents and the order of questions.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the documents and the order of questions.  None means the `random_state` of
+        the summary's model.
 
     Returns
     -------
@@ -237,16 +247,21 @@ def document_sample(
     limits = [0.0, *(value for value in bounds if isinstance(value, Real)), 1.0]
     if len(limits) != len(bounds) + 2 or not all(np.diff(limits) > 0):
         raise BadParameter("bounds", "increasing numbers between 0 and 1", bounds)
-    rng = check_random_state(random_state)
-    rows: list[Row] = []
+    rng = _generator(summary, random_state)
+    rows: list[Any] = []
     strata = np.searchsorted(limits[1:-1], summary.shares, side="right")
     for k in range(len(summary.topics)):
         words = ", ".join(summary.words(k, n_words))
         for stratum in range(len(limits) - 1):
             name = f"{limits[stratum]:g} to {limits[stratum + 1]:g}"
             for document in _drawn((strata[:, k] == stratum) & (summary.lengths > 0), n, rng):
-                hidden = {"topic": k, "label": summary.labels[k], "document": document}
-                hidden |= {"share": summary.shares[document, k], "stratum": name}
+                hidden = {
+                    "topic": k,
+                    "label": summary.labels[k],
+                    "document": document,
+                    "share": summary.shares[document, k],
+                    "stratum": name,
+                }
                 shown = {**_shown(summary, document, n_characters), "words": words}
                 rows.append((shown, [], hidden))
     return _sheet(rows, rng)
@@ -296,27 +311,26 @@ def score_answers(key: Any, answers: Any) -> Scores:
     coders = answers if isinstance(answers, list | tuple) else [answers]
     if not coders:
         raise BadParameter("answers", "a table, or a list of tables", answers)
-    given = np.full((len(coders), len(right)), np.nan)
+    values = np.full((len(coders), len(right)), np.nan)
     for coder, table in enumerate(coders):
         name = f"answers[{coder}]" if isinstance(answers, list | tuple) else "answers"
-        given[coder] = _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
-    there = ~np.isnan(given)
-    if not there.any():
+        values[coder] = _answers(_table(table, name, ("answer",), pandas), right, name, pandas)
+    answered = ~np.isnan(values)
+    if not answered.any():
         raise BadParameter("answers", "tables with at least one answer", "none")
-    hits = given == right["answer"].to_numpy(np.float64) if intrusions else given == 1
+    hits = answered & (values == (right["answer"].to_numpy(np.float64) if intrusions else 1))
     by = ["topic"] if intrusions else ["topic", "stratum"]
-    columns = {"label": right["label"], **{name: right[name] for name in by}}
-    frame = pandas.DataFrame({**columns, "answers": there.sum(0), "hits": (hits & there).sum(0)})
+    frame = right[[*by, "label"]].assign(answers=answered.sum(0), hits=hits.sum(0))
     if intrusions:
-        frame["chance"] = there.sum(0) / right["options"].to_numpy(np.float64)
+        frame["chance"] = answered.sum(0) / right["options"].to_numpy(np.float64)
     table = frame.groupby([*by, "label"]).sum().reset_index("label")
-    n, what = table["answers"], "precision" if intrusions else "yes"
-    table[what] = table["hits"] / n.where(n > 0)
+    n = table["answers"]
+    table["precision" if intrusions else "yes"] = table["hits"] / n.where(n > 0)
     table["low"], table["high"] = _wilson(table["hits"].to_numpy(), n.to_numpy())
     if intrusions:
         table["chance"] = table.pop("chance") / n.where(n > 0)
-    overall = float((hits & there).sum() / there.sum())
-    return Scores(table.drop(columns="hits"), overall, _alpha(given), len(coders))
+    overall = float(hits.sum() / answered.sum())
+    return Scores(table.drop(columns="hits"), overall, _alpha(values), len(coders))
 
 
 # ---------------------------------------------------------------------------- details
@@ -326,13 +340,20 @@ def _check_summary(summary: Any, *, texts: bool = False) -> None:
     if not isinstance(summary, TopicSummary):
         raise BadParameter("summary", "a TopicSummary, the result of describe", type(summary))
     if texts and summary.texts is None:
-        hint = "Pass the texts to describe, as its parameter 'texts'."
-        raise BadParameter("summary", "a TopicSummary with texts", summary, hint)
+        raise BadParameter(
+            "summary",
+            "a TopicSummary with texts",
+            summary,
+            "Pass the texts to describe, as its parameter 'texts'.",
+        )
+
+
+def _generator(summary: TopicSummary, random_state: Any) -> np.random.RandomState:
+    return check_random_state(summary.random_state if random_state is None else random_state)
 
 
 def _drawn(among: NDArray[np.bool_], n: int, rng: np.random.RandomState) -> list[int]:
-    found = rng.permutation(np.flatnonzero(among))[: int(n)]
-    return found.tolist()
+    return rng.permutation(np.flatnonzero(among))[: int(n)].tolist()
 
 
 def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str, str]:
@@ -343,17 +364,23 @@ def _shown(summary: TopicSummary, document: int, n_characters: int) -> dict[str,
     return shown if summary.titles is None else {"title": summary.titles[document], **shown}
 
 
-def _sheet(rows: list[Row], rng: np.random.RandomState) -> Sheet:
-    """Shuffle the questions and their options; before, the intruder is the last option."""
+def _sheet(
+    rows: Sequence[tuple[dict[str, Any], list[str], dict[str, Any]]], rng: np.random.RandomState
+) -> Sheet:
+    """Shuffle questions, each with what it shows, its options, and what it hides.
+
+    The options are shuffled too; before, the intruder is the last option.
+    """
     pandas = import_optional("pandas", "A sheet of questions")
-    questions, key = [], []
+    questions = []
+    key = []
     for row in rng.permutation(len(rows)):
         shown, options, hidden = rows[row]
         if options:
-            places = rng.permutation(len(options))
-            answer = int(np.flatnonzero(places == len(options) - 1)[0]) + 1
+            order = rng.permutation(len(options)).tolist()
+            answer = order.index(len(options) - 1) + 1
             hidden = {**hidden, "answer": answer, "options": len(options)}
-            names = {f"option_{n}": options[place] for n, place in enumerate(places, 1)}
+            names = {f"option_{n}": options[position] for n, position in enumerate(order, 1)}
             shown = {**shown, **names}
         questions.append({**shown, "answer": ""})
         key.append(hidden)
@@ -361,19 +388,26 @@ def _sheet(rows: list[Row], rng: np.random.RandomState) -> Sheet:
     return Sheet(pandas.DataFrame(questions, index=index), pandas.DataFrame(key, index=index))
 
 
-def _table(given: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
+def _table(table: Any, name: str, needed: Sequence[str], pandas: Any) -> Any:
     """Check a table, or read it from a file, and return it indexed by question."""
-    table = pandas.read_csv(given) if isinstance(given, str | os.PathLike) else given
+    if isinstance(table, str | os.PathLike):
+        table = pandas.read_csv(table)
     if not isinstance(table, pandas.DataFrame):
-        raise BadParameter(name, "a DataFrame or the path of a .csv file", type(given))
+        raise BadParameter(name, "a DataFrame or the path of a .csv file", type(table))
     if "question" not in table.columns and table.index.name == "question":
         table = table.reset_index()
-    if missing := {"question", *needed} - set(table.columns):
-        wanted = f"a table with the columns {', '.join(('question', *needed))}"
-        raise BadParameter(name, wanted, f"a table without {', '.join(sorted(missing))}")
-    if table["question"].duplicated().any():
-        twice = table["question"][table["question"].duplicated()].iloc[0]
-        raise BadParameter(name, "a table with each question once", f"question {twice} twice")
+    missing = {"question", *needed} - set(table.columns)
+    if missing:
+        raise BadParameter(
+            name,
+            f"a table with the columns {', '.join(('question', *needed))}",
+            f"a table without {', '.join(sorted(missing))}",
+        )
+    repeated = table["question"][table["question"].duplicated()]
+    if len(repeated):
+        raise BadParameter(
+            name, "a table with each question once", f"question {repeated.iloc[0]} twice"
+        )
     return table.set_index("question")
 
 
@@ -384,32 +418,35 @@ def _answers(table: Any, right: Any, name: str, pandas: Any) -> NDArray[np.float
         raise BadParameter(name, "answers only to questions of the key", f"question {unknown[0]}")
     text = table["answer"].map(lambda value: value.strip() if isinstance(value, str) else value)
     text = text.where(text != "")
-    found = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
+    answers = pandas.to_numeric(text, errors="coerce").astype(np.float64).reindex(right.index)
     text = text.reindex(right.index)
-    least, most = (1, right["options"]) if "options" in right.columns else (0, 1)
-    bad = text.notna() & ~((found >= least) & (found <= most) & (found % 1 == 0))
-    if bad.any():
-        question = bad.idxmax()
-        options = most if isinstance(most, int) else int(most[question])
-        wanted = f"an integer from {least} to {options}, or empty"
-        raise BadParameter(f"{name}[{question}]", wanted, text[question])
-    return found.to_numpy()
+    lowest = int("options" in right)
+    highest = (right if lowest else right.assign(options=1))["options"]
+    is_allowed = (answers >= lowest) & (answers <= highest) & (answers % 1 == 0)
+    bad = text[text.notna() & ~is_allowed]
+    for question, answer in bad.items():
+        raise BadParameter(
+            f"{name}[{question}]",
+            f"an integer from {lowest} to {int(highest[question])}, or empty",
+            answer,
+        )
+    return answers.to_numpy()
 
 
 def _wilson(hits: NDArray, n: NDArray) -> NDArray[np.float64]:
     """Compute Wilson's 95% intervals of shares; without answers they are NaN."""
     from scipy.stats import binomtest
 
-    found = np.full((2, len(n)), np.nan)
-    for place in np.flatnonzero(n):
-        test = binomtest(int(hits[place]), int(n[place]))
-        found[:, place] = test.proportion_ci(method="wilson")
-    return found
+    limits = np.full((2, len(n)), np.nan)
+    for row in np.flatnonzero(n):
+        test = binomtest(int(hits[row]), int(n[row]))
+        limits[:, row] = test.proportion_ci(method="wilson")
+    return limits
 
 
-def _alpha(given: NDArray[np.float64]) -> float | None:
+def _alpha(answers: NDArray[np.float64]) -> float | None:
     """Compute Krippendorff's alpha of answers, with a row for each coder."""
-    common = given[:, (~np.isnan(given)).sum(axis=0) > 1]  # questions with several answers
+    common = answers[:, (~np.isnan(answers)).sum(axis=0) > 1]  # questions with several answers
     if len(np.unique(common[~np.isnan(common)])) < 2:
         return None
     krippendorff = import_optional("krippendorff", "The agreement of coders")

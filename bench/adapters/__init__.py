@@ -49,8 +49,9 @@ class Library(NamedTuple):
         except ImportError:
             raise
         except Exception as error:  # compiled libraries fail to load in various ways
-            message = str(error).splitlines()[0]
-            raise ImportError(f"{self.distribution} fails to import: {message}") from error
+            raise ImportError(
+                f"{self.distribution} fails to import: {str(error).splitlines()[0]}"
+            ) from error
 
     def version(self) -> str | None:
         """The installed version, or None if the library is not installed."""

@@ -19,15 +19,15 @@ def estimator(
     problem, X, n_threads=1, same_trajectory=False, seed=0, **options: Any
 ) -> TemperedLDA:
     """Make an estimator for online mean-field steps at T = 1, in the dtype of X, by default."""
-    own = {"preset": "sklearn"} if same_trajectory else mean_field(problem.n_topics)
-    own |= {"doc_topic_prior": problem.alpha, "topic_word_prior": problem.eta}
+    parameters = {"preset": "sklearn"} if same_trajectory else mean_field(problem.n_topics)
+    parameters |= {"doc_topic_prior": problem.alpha, "topic_word_prior": problem.eta}
     return TemperedLDA(
         problem.n_topics,
         total_samples=X.shape[0],
         batch_size=problem.batch_size,
         random_state=seed,
         n_jobs=n_threads,
-        **{**own, "learning_method": "online", "dtype": X.dtype.name, **options},
+        **{**parameters, "learning_method": "online", "dtype": X.dtype.name, **options},
     )
 
 
@@ -63,7 +63,8 @@ def start_portions(problem, X, *, n_threads=1, same_trajectory=False, seed=0):
 
 def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1):
     """Return `transform` of documents that were not used in the fit."""
-    X, new = X.astype(dtype), new.astype(dtype)
+    X = X.astype(dtype)
+    new = new.astype(dtype)
     lda = estimator(problem, X, n_threads).partial_fit(X)
 
     def transform():
@@ -75,7 +76,8 @@ def start_transform(problem, X, new, *, n_threads=1, dtype=np.float64, repeats=1
 
 def fit(problem, X, dtype=np.float64, **options: Any):
     """Yield the CPU seconds of a fit and its E[beta], after each quarter of a pass."""
-    path, spent = [], 0.0
+    path = []
+    spent = 0.0
     interval = max(1, X.shape[0] // problem.batch_size // 4)
 
     def record(lda, monitor):

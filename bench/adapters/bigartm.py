@@ -80,7 +80,8 @@ def start(problem, X, *, n_threads=1, smooth=False, seed=0):
         for first in range(0, n_documents, size)
     ]
     model.master.import_batches(batches)
-    names, weights = [batch.id for batch in batches], [1.0] * len(batches)
+    names = [batch.id for batch in batches]
+    weights = [1.0] * len(batches)
 
     def topics():
         phi, rows, _ = model.get_phi_dense()

@@ -26,8 +26,8 @@ def start(problem, X):
         line = "| " + " ".join(f"{word}:{count:g}" for word, count in entries)
         examples.append(workspace.parse(line, LabelType.SIMPLE))
 
-    def learn(some):
-        for example in some:
+    def learn(examples):
+        for example in examples:
             workspace.learn(example)
 
     def topics():

@@ -22,10 +22,13 @@ sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in str(f).lower()
 CHECK = """
 import annealvi
 if not annealvi.__file__.startswith({site!r}):
-    sys.exit("The build in {site} was wanted, but " + annealvi.__file__ + " was imported.")
+    sys.exit("The build in {site} was not imported, but " + annealvi.__file__)
 """
+#: The modules of `bench` use the present public names, which an older build may lack.
 RUN_MODULE = """
 import runpy
+from bench.speed.renames import adapt
+adapt()
 runpy.run_module({module!r}, run_name="__main__")
 """
 TIME_IMPORT = """
@@ -38,7 +41,8 @@ print(time.process_time() - began)
 
 def install(revision: str, folder: Path) -> Path:
     """Build a commit, or the checkout in a folder; return the folder of the installation."""
-    site, tree = folder / "site", folder / "tree"
+    site = folder / "site"
+    tree = folder / "tree"
     if (Path(revision) / "pyproject.toml").is_file():
         _copy(Path(revision), tree)
     else:
@@ -69,7 +73,7 @@ def _copy(checkout: Path, tree: Path) -> None:
 
 def _start(site: Path, *code: str, arguments: tuple[str, ...] = ()) -> subprocess.Popen[str]:
     names = {"site": str(site), "checkout": str(CHECKOUT)}
-    text = "".join(part.format(**names) for part in (BEGIN, *code))
+    text = "".join(lines.format(**names) for lines in (BEGIN, *code))
     return subprocess.Popen(
         [sys.executable, "-c", text, *arguments],
         stdin=subprocess.PIPE,

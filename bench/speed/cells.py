@@ -26,7 +26,10 @@ import numpy as np
 from bench import CHECKOUT, parser
 from bench.speed.memory import resident
 
-N_REGIONS, OPEN, PROGRAMS, BLOCK = 20_000, 1_000, 20, 1_000
+N_REGIONS = 20_000
+OPEN = 1_000
+PROGRAMS = 20
+BLOCK = 1_000
 
 
 def write(path: Path, gigabytes: float) -> int:
@@ -44,8 +47,8 @@ def write(path: Path, gigabytes: float) -> int:
         shares = rng.dirichlet(np.full(PROGRAMS, 0.2), size=BLOCK)
         drawn = rng.poisson(OPEN * shares)
         columns = [
-            np.searchsorted(own, rng.random(n.sum()))
-            for own, n in zip(programs, drawn.T, strict=True)
+            np.searchsorted(cumulated_program, rng.random(n.sum()))
+            for cumulated_program, n in zip(programs, drawn.T, strict=True)
         ]
         rows = [np.repeat(np.arange(BLOCK), n) for n in drawn.T]
         places = np.concatenate(rows), np.minimum(np.concatenate(columns), N_REGIONS - 1)
@@ -75,7 +78,9 @@ def fit(path: str, n_topics: int) -> dict[str, float]:
     from annealvi import TemperedLDA, TopicModel
 
     model = TopicModel(n_topics, lda=TemperedLDA(n_init=1, max_iter=2), random_state=0)
-    before, peaks, ended = resident("RssAnon"), [0.0], threading.Event()
+    before = resident("RssAnon")
+    peaks = [0.0]
+    ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.05):
@@ -114,12 +119,12 @@ def main() -> None:
             stdout=subprocess.PIPE,
             check=True,
         )
-        found = json.loads(done.stdout.decode().splitlines()[-1])
+        measured = json.loads(done.stdout.decode().splitlines()[-1])
     print("| entries | file, MB | RssAnon before, MB | peak, MB | file / peak | CPU s |")
     print("|---|---|---|---|---|---|")
     print(
-        f"| {n_entries:,} | {size:,.0f} | {found['before']:.0f} | {found['peak']:.0f} | "
-        f"{size / found['peak']:.1f} | {found['cpu']:.0f} |"
+        f"| {n_entries:,} | {size:,.0f} | {measured['before']:.0f} | {measured['peak']:.0f} | "
+        f"{size / measured['peak']:.1f} | {measured['cpu']:.0f} |"
     )
 
 

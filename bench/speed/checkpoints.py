@@ -34,12 +34,14 @@ TIMES = 5
 
 def seconds_of(act: Callable[[], Any], times: int = TIMES) -> tuple[float, float]:
     """The median elapsed time and the median CPU time of a function."""
-    wall, processor = [], []
+    wall = []
+    processor = []
     for _ in range(times):
-        before = time.perf_counter(), time.process_time()
+        wall_before = time.perf_counter()
+        processor_before = time.process_time()
         act()
-        wall.append(time.perf_counter() - before[0])
-        processor.append(time.process_time() - before[1])
+        wall.append(time.perf_counter() - wall_before)
+        processor.append(time.process_time() - processor_before)
     return median(wall), median(processor)
 
 
@@ -47,23 +49,27 @@ def measure(n_topics: int, n_words: int) -> str:
     """Measure and format a row of the table."""
     X = sparse.random(DOCUMENTS, n_words, 60 / n_words, "csr", random_state=0)
     X.data = np.ceil(3 * X.data)
-    found: list[tuple[float, float]] = []
+    seconds_and_errors: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a")
 
         def write_and_stop(estimator: Any, monitor: Any) -> None:
-            found.append(seconds_of(lambda: estimator.save_state(path), 1))
-            found.append(seconds_of(lambda: estimator.save_state(path)))
+            seconds_and_errors.append(seconds_of(lambda: estimator.save_state(path), 1))
+            seconds_and_errors.append(seconds_of(lambda: estimator.save_state(path)))
             raise StopIteration
 
         lda = TemperedLDA(
-            *(n_topics,), max_iter=1, init="random", temperature=2, callback=write_and_stop,
+            n_topics,
+            max_iter=1,
+            init="random",
+            temperature=2,
+            callback=write_and_stop,
             dtype="float64",
-        ).fit(X)  # fmt: skip
+        ).fit(X)
         size = path.stat().st_size
         annealvi.save(lda, path)
         reading = seconds_of(lambda: annealvi.load(path))
-    first, write = found
+    first, write = seconds_and_errors
     return (
         f"| {n_topics} | {n_words:,} | {size / 1e6:.1f} | {first[0]:.3f} ({first[1]:.3f}) | "
         f"{write[0]:.3f} ({write[1]:.3f}) | {write[0] / 60:.2%} ({write[1] / 60:.2%}) | "

@@ -115,9 +115,9 @@ def time_ours(sites: dict[str, Path], row: Row, rounds: int) -> None:
     """Fit with both builds in each round; base and head take turns in being first."""
     for seed in range(rounds):
         for build in BUILDS if seed % 2 == 0 else BUILDS[::-1]:
-            found = fit(sites[build], OURS, row, seed)
-            row.seconds[build].append(found["seconds"])
-            row.megabytes[build].append(found["megabytes"])
+            measured = fit(sites[build], OURS, row, seed)
+            row.seconds[build].append(measured["seconds"])
+            row.megabytes[build].append(measured["megabytes"])
 
 
 def score_ours(sites: dict[str, Path], row: Row, documents: splits.Split) -> None:
@@ -132,30 +132,32 @@ def measure_rival(site: Path, name: str, row: Row, documents: splits.Split) -> R
     """Fit once, and score the topics during the fit until the score of head is reached."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "topics")
-        found = fit(site, name, row, 0, folder)
-        looks = found["looks"]
+        measured = fit(site, name, row, 0, folder)
+        looks = measured["looks"]
         chosen, final = held_out(folder, len(looks), documents)
         scores = (chosen.score(topics(folder, look), documents.test) for look in range(len(looks)))
         reached = first(looks, scores, row.held_out["head"])
-    return Rival(found["seconds"], final, reached)
+    return Rival(measured["seconds"], final, reached)
 
 
-def first(seconds: list[float], scores: Any, wanted: float) -> float | None:
+def first(seconds: list[float], scores: Any, least_score: float) -> float | None:
     """The seconds at the first score of at least `wanted`; later scores are not computed."""
-    return next((at for at, score in zip(seconds, scores, strict=False) if score >= wanted), None)
+    return next(
+        (at for at, score in zip(seconds, scores, strict=False) if score >= least_score), None
+    )
 
 
 def usable(names: list[str]) -> list[str]:
     """The libraries that are installed and work; print why other libraries are skipped."""
-    found = []
+    installed = []
     for name in names:
         try:
             LIBRARIES[name].adapter()
         except ImportError as error:
             print(f"{name} is skipped: {error}", file=sys.stderr)
         else:
-            found.append(name)
-    return found
+            installed.append(name)
+    return installed
 
 
 def report(rows: list[Row]) -> str:
@@ -172,7 +174,7 @@ def report(rows: list[Row]) -> str:
     ]
     header = ["corpus, K", "CPU s, base", "head", "times as fast"]
     header += ["peak MB, base", "head", "held out, base", "head"]
-    parts = [table(header, ours), average(rows)]
+    paragraphs = [table(header, ours), average(rows)]
     theirs = [
         [
             str(row),
@@ -193,8 +195,8 @@ def report(rows: list[Row]) -> str:
     if theirs:
         header = ["corpus, K", "library", "CPU s", "times ours", "held out", "ours"]
         header += ["CPU s to ours", "times ours"]
-        parts.append(table(header, theirs))
-    return "\n\n".join(parts)
+        paragraphs.append(table(header, theirs))
+    return "\n\n".join(paragraphs)
 
 
 def average(rows: list[Row]) -> str:
@@ -233,29 +235,33 @@ def main() -> None:
     options.add_argument("--rivals", nargs="*", default=COMPARED, choices=COMPARED)
     options.add_argument("--slow-rivals", action="store_true", help=f"also at K >= {SLOW}")
     options.add_argument("--json", type=Path)
-    given = options.parse_args()
-    if given.rounds < 1:
+    arguments = options.parse_args()
+    if arguments.rounds < 1:
         options.error("--rounds must be at least 1")
     # the processes run in other folders
     place = Path(os.environ[datasets.DATA_VARIABLE]).resolve()
     os.environ[datasets.DATA_VARIABLE] = str(place)
     # the evaluator fits a model to one document, which causes this warning
     warnings.filterwarnings("ignore", "The perplexity of X", RuntimeWarning)
-    rivals, rows, worked = usable(given.rivals), [], True
+    rivals = usable(arguments.rivals)
+    rows = []
+    worked = True
     with tempfile.TemporaryDirectory() as folder:
-        sites = {name: install(getattr(given, name), Path(folder, name)) for name in BUILDS}
-        for row in (Row(corpus, size) for corpus in given.corpora for size in given.topics):
-            wanted = rivals if given.slow_rivals or row.n_topics < SLOW else []
+        sites = {name: install(getattr(arguments, name), Path(folder, name)) for name in BUILDS}
+        for row in (Row(corpus, size) for corpus in arguments.corpora for size in arguments.topics):
+            compared = rivals if arguments.slow_rivals or row.n_topics < SLOW else []
             try:
-                worked &= measure(row, sites, given.rounds, wanted)
+                worked &= measure(row, sites, arguments.rounds, compared)
             except (FileNotFoundError, RuntimeError) as error:
                 print(f"{row} is left out: {error}", file=sys.stderr)
                 worked = False
                 continue
             rows.append(row)
             print(json.dumps(row.save()), file=sys.stderr, flush=True)
-            if given.json:
-                given.json.write_text(json.dumps([row.save() for row in rows], indent=1), "utf-8")
+            if arguments.json:
+                arguments.json.write_text(
+                    json.dumps([row.save() for row in rows], indent=1), "utf-8"
+                )
     if rows:
         about = machine.describe()
         print(f"{about['processor']}, {about['cores']} cores, kernels {about['instruction_set']}\n")

@@ -32,8 +32,6 @@ from annealvi.metrics import (
 )
 from bench.parameters import estimate
 
-#: Functions that make fits, by name.
-Fits = dict[str, Callable[[], Any]]
 #: Whether a fit can have another dtype than X, which is not possible with older commits.
 HAS_DTYPE = "dtype" in TemperedLDA().get_params()
 
@@ -52,7 +50,7 @@ ONLINE: dict[str, Any] = {"learning_method": "online", "batch_size": 64, "max_it
 BATCH: dict[str, Any] = {"learning_method": "batch", "max_iter": 6}
 
 
-def portable_fits() -> Fits:
+def portable_fits() -> dict[str, Callable[[], Any]]:
     """The fits whose results are identical on every machine."""
     return lda_fits() | mixture_fits() | proximity_fits()
 
@@ -176,12 +174,13 @@ def called_back_lda(X: Any) -> Any:
     return seen, answers_of_lda(lda, X)
 
 
-def lda_fits() -> Fits:
+def lda_fits() -> dict[str, Callable[[], Any]]:
     """Fits with several starts, threads, modes, streams, temperatures, dtypes and priors."""
     X = corpus()
     single = X.astype(np.float32)
     # fit(X, n_jobs=2) does not fit: it returns the function that does
-    fit, stream = partial(partial, fit_lda), partial(partial, stream_lda)
+    fit = partial(partial, fit_lda)
+    stream = partial(partial, stream_lda)
     vt = {"temperature": "variational"}
     lvt = {"temperature": "local"}
     posterior = {"temperature": Annealed(2.0, 0.5, form="posterior")}
@@ -299,13 +298,14 @@ def fit_mmm(X: Any, **parameters: Any) -> Any:
     }
 
 
-def mixture_fits() -> Fits:
+def mixture_fits() -> dict[str, Callable[[], Any]]:
     """Fits of factorial, Gaussian and multinomial mixtures."""
     shapes = make_shape_mixture(150, random_state=0).data
     rng = np.random.RandomState(0)
     points = np.concatenate([rng.randn(60, 3) - 2, rng.randn(80, 3) + 2])
-    fmm, gmm = partial(partial, fit_fmm, shapes), partial(partial, fit_gmm, points)
-    fits: Fits = {}
+    fmm = partial(partial, fit_fmm, shapes)
+    gmm = partial(partial, fit_gmm, points)
+    fits: dict[str, Callable[[], Any]] = {}
     if hasattr(annealvi, "TemperedMultinomialMixture"):
         mmm = partial(partial, fit_mmm, corpus(150, 200))
         fits |= {"MMM: default": mmm(), "MMM: VT": mmm(temperature="variational", init="kmeans++")}
@@ -341,7 +341,8 @@ def ascend() -> Any:
 
     rng = np.random.RandomState(0)
     X = rng.standard_normal((30, 1)) + 5.0
-    model, starts = BernoulliFactorModel(X), rng.standard_normal((4, 2, 1))
+    model = BernoulliFactorModel(X)
+    starts = rng.standard_normal((4, 2, 1))
     result = ProximityAscent(n_steps=200).ascend(model, starts)
     return {"means": result.means, "elbo": result.elbo}
 
@@ -352,29 +353,29 @@ def estimate_partition(method: str) -> Any:
     from annealvi.partition import exponential_grid, log_partition
 
     prior = LDAPrior(3, 20, [8, 12], doc_topic_prior=0.3, topic_word_prior=0.2)
-    inverse = exponential_grid(5, 6)
+    temperatures = exponential_grid(5, 6)
     result = log_partition(
-        prior, inverse, method, n_samples=10, n_theta=10, random_state=0, n_jobs=2
+        prior, temperatures, method, n_samples=10, n_theta=10, random_state=0, n_jobs=2
     )
     return {"values": result.values, "error": result.standard_error}
 
 
-def proximity_fits() -> Fits:
+def proximity_fits() -> dict[str, Callable[[], Any]]:
     """Fits by gradients with a proximity penalty, and estimates of log C(T)."""
-    fits: Fits = {"proximity: ascent": ascend}
+    fits: dict[str, Callable[[], Any]] = {"proximity: ascent": ascend}
     methods = ("monte-carlo", "jensen", "map")
     return fits | {f"log C(T): {name}": partial(estimate_partition, name) for name in methods}
 
 
 def fit_deep(make: Callable[[], Any], X: Any, *answers: str) -> Any:
-    given = [] if X is None else [X]
-    estimator = make().fit(*given)
+    data = [] if X is None else [X]
+    estimator = make().fit(*data)
     weights = [p.detach().numpy() for p in estimator.network_.parameters()]
-    said = {name: getattr(estimator, name)(*given) for name in answers}
+    said = {name: getattr(estimator, name)(*data) for name in answers}
     return weights, estimator.history_, estimator.temperature_path_, said
 
 
-def deep_fits() -> Fits:
+def deep_fits() -> dict[str, Callable[[], Any]]:
     """Fits of the estimators of annealvi.deep, or none if PyTorch is not installed."""
     try:
         import torch

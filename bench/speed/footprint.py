@@ -28,7 +28,8 @@ from bench import CHECKOUT, parser
 from bench.speed.memory import forget_peak, resident
 
 #: The number of tokens in a document, and of tokens in all documents per word of the vocabulary.
-N_TOKENS, TOKENS_PER_WORD = 100, 2
+N_TOKENS = 100
+TOKENS_PER_WORD = 2
 
 
 def documents(n_words: int, dtype: Any) -> sparse.csr_matrix:
@@ -122,13 +123,18 @@ def main() -> None:
     options.add_argument("--topics", type=int, default=96, help="K")
     options.add_argument("--dtype", choices=["float32", "float64"], default="float32")
     options.add_argument("--only", choices=[*FITS, *QUESTIONS], help="one row, in this process")
-    given = options.parse_args()
-    if given.only:
-        print(peak(given.only, given.words, given.topics, given.dtype))
+    arguments = options.parse_args()
+    if arguments.only:
+        print(peak(arguments.only, arguments.words, arguments.topics, arguments.dtype))
         return
-    print(f"| V = {given.words:,}, K = {given.topics}, {given.dtype} | peak / lambda |\n|---|---|")
+    print(
+        f"| V = {arguments.words:,}, K = {arguments.topics}, {arguments.dtype} | peak / lambda |\n"
+        "|---|---|"
+    )
     for name in (*FITS, *QUESTIONS):
-        print(f"| {name} | {measured(name, given.words, given.topics, given.dtype):.2f} |")
+        print(
+            f"| {name} | {measured(name, arguments.words, arguments.topics, arguments.dtype):.2f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ def describe() -> dict[str, str | int]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the installed libraries."""
-    found = {
+    numbers = {
         "Python": platform.python_version(),
         "annealvi": annealvi.__version__,
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
     }
     libraries = {library.name: library.version() for library in (SCIKIT_LEARN, *RIVALS)}
-    return found | {name: version for name, version in libraries.items() if version}
+    return numbers | {name: version for name, version in libraries.items() if version}
 
 
 def _processor() -> str:

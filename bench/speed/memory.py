@@ -54,10 +54,12 @@ def main() -> None:
     name = options.parse_args().name
     X = WIDE_PROBLEM.load()
     if name in OWN:
-        adapter, options = annealvi_lda, {"dtype": OWN[name]}
+        adapter = annealvi_lda
+        options = {"dtype": OWN[name]}
     else:
         try:
-            adapter, options = libraries[name].adapter(), {}
+            adapter = libraries[name].adapter()
+            options = {}
         except ImportError as error:
             raise SystemExit(str(error)) from None
     forget_peak()

@@ -34,9 +34,11 @@ from bench.speed.memory import forget_peak, resident
 from bench.studies import splits
 
 #: The number of sweeps of tomotopy, and of sweeps between two readings of its topics.
-SWEEPS, INTERVAL = 200, 25
+SWEEPS = 200
+INTERVAL = 25
 #: The default priors of tomotopy.
-ALPHA, ETA = 0.1, 0.01
+ALPHA = 0.1
+ETA = 0.01
 #: Number of documents of the small fit that comes first.
 WARM_UP = 100
 
@@ -136,9 +138,11 @@ def main() -> None:
     options.add_argument("n_topics", type=int)
     options.add_argument("seed", type=int)
     options.add_argument("--topics", type=Path)
-    given = options.parse_args()
-    X = splits.load(given.corpus).train
-    print(json.dumps(measure(given.name, X, given.n_topics, given.seed, given.topics)))
+    arguments = options.parse_args()
+    X = splits.load(arguments.corpus).train
+    print(
+        json.dumps(measure(arguments.name, X, arguments.n_topics, arguments.seed, arguments.topics))
+    )
 
 
 if __name__ == "__main__":

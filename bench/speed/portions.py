@@ -38,7 +38,9 @@ from bench.adapters import annealvi_lda, scikit_learn
 from bench.markdown import table
 from bench.problems import Problem
 
-CORPORA, SIZES, PORTION = ("bbc_news", "debian_desc"), (20, 100, 500), 256
+CORPORA = ("bbc_news", "debian_desc")
+SIZES = (20, 100, 500)
+PORTION = 256
 #: Number of documents of a corpus in the stream.
 N_DOCUMENTS = 10_000
 #: The compiled functions that a call uses, and the name for the draws of gamma.
@@ -53,16 +55,15 @@ KERNELS = (
 )
 DRAWS = "draws of gamma"
 
-Portions = list[sparse.csr_matrix]
 Call = Callable[[sparse.csr_matrix], Any]
 
 
-def cut(X: sparse.csr_matrix, size: int) -> Portions:
+def cut(X: sparse.csr_matrix, size: int) -> list[sparse.csr_matrix]:
     """Cut documents into the portions of a stream; the last portion may be smaller."""
     return [X[first : first + size] for first in range(0, X.shape[0], size)]
 
 
-def seconds(call: Call, portions: Portions) -> float:
+def seconds(call: Call, portions: list[sparse.csr_matrix]) -> float:
     """Measure the CPU seconds of the process for the whole stream."""
     began = time.process_time()
     for portion in portions:
@@ -78,10 +79,11 @@ def turns(problem: Problem, rounds: int) -> tuple[list[float], list[float]]:
         lambda: annealvi_lda.start_portions(problem, X, same_trajectory=True),
         lambda: scikit_learn.start_portions(problem, X),
     )
-    ours, theirs = times = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for _ in range(rounds):
-        for start, spent in zip(starts, times, strict=True):
-            spent.append(1e3 * seconds(start(), portions) / len(portions))
+        for start, times in zip(starts, (ours, theirs), strict=True):
+            times.append(1e3 * seconds(start(), portions) / len(portions))
     return ours, theirs
 
 
@@ -102,8 +104,8 @@ def _timed(spent: dict[str, float]) -> Iterator[None]:
     plain += [(documents, "gamma_draws", DRAWS)]
     before = [(module, name, getattr(module, name)) for module, name, _ in plain]
     try:
-        for (module, name, part), (_, _, function) in zip(plain, before, strict=True):
-            setattr(module, name, timed(part, function))
+        for (module, name, portion), (_, _, function) in zip(plain, before, strict=True):
+            setattr(module, name, timed(portion, function))
         yield
     finally:
         for module, name, function in before:
@@ -131,10 +133,10 @@ def parts(problem: Problem) -> tuple[float, dict[str, float]]:
             spent.clear()
             total = seconds(call, [portion])
             rests.append(1e3 * (total - sum(spent.values())))
-            for name, part in (*spent.items(), ("rest", total - sum(spent.values()))):
-                totals[name] += part
+            for name, spent_seconds in (*spent.items(), ("rest", total - sum(spent.values()))):
+                totals[name] += spent_seconds
     everything = sum(totals.values())
-    return median(rests), {name: part / everything for name, part in totals.items()}
+    return median(rests), {name: total / everything for name, total in totals.items()}
 
 
 def main() -> None:
@@ -147,7 +149,8 @@ def main() -> None:
     arguments = options.parse_args()
     if arguments.rounds < 2:
         options.error("--rounds must be at least 2")
-    rows, shares = [], {}
+    rows = []
+    shares = {}
     for corpus in arguments.corpus:
         for n_topics in arguments.topics:
             problem = Problem(corpus, N_DOCUMENTS, n_topics, batch_size=arguments.portion)
@@ -157,7 +160,7 @@ def main() -> None:
                 except FileNotFoundError as error:
                     raise SystemExit(str(error)) from None
                 rest, shares[corpus, n_topics] = parts(problem)
-                least = one_word(problem)
+                seconds_of_one_word = one_word(problem)
             low, middle, high = quantiles(np.divide(theirs, ours), n=4, method="inclusive")
             rows.append(
                 [
@@ -166,17 +169,17 @@ def main() -> None:
                     f"{median(theirs):.3g}",
                     f"{middle:.1f}",
                     f"{low:.1f} to {high:.1f}",
-                    f"{least:.2f}",
+                    f"{seconds_of_one_word:.2f}",
                     f"{rest:.2f}",
                 ]
             )
     head = ["corpus, K", "annealvi, ms a call", "scikit-learn", "times as fast", "quartiles"]
     print(table([*head, "one word, ms", "Python in a call, ms"], rows))
     if arguments.parts:
-        names = list(dict.fromkeys(name for found in shares.values() for name in found))
+        names = list(dict.fromkeys(name for of_problem in shares.values() for name in of_problem))
         body = [
-            [f"{corpus}, {K}", *(f"{100 * found.get(name, 0.0):.0f}%" for name in names)]
-            for (corpus, K), found in shares.items()
+            [f"{corpus}, {K}", *(f"{100 * of_problem.get(name, 0.0):.0f}%" for name in names)]
+            for (corpus, K), of_problem in shares.items()
         ]
         print("\n" + table(["corpus, K", *names], body))
 

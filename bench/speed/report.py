@@ -22,14 +22,14 @@ from bench.speed.pairs import ratio
 DOCS = CHECKOUT / "docs" / "record" / "benchmarks.md"
 LIBRARIES = [library.name for library in (SCIKIT_LEARN, *RIVALS)]
 #: The library and the priors whose final score is the score to reach.
-TARGET, TARGET_PRIOR = "tomotopy", (0.1, 0.01)
+TARGET = "tomotopy"
+TARGET_PRIOR = (0.1, 0.01)
 
-Bench = dict[str, Any]
 
-
-def ratios(bench: Bench, *names: str) -> str:
+def ratios(bench: dict[str, Any], *names: str) -> str:
     """The medians of how many times as fast as the baseline some methods are."""
-    baseline, methods = bench["baseline"], bench["methods"]
+    baseline = bench["baseline"]
+    methods = bench["methods"]
     return " / ".join(f"{ratio(baseline, methods[name]):.3g}" for name in names)
 
 
@@ -37,21 +37,25 @@ def seconds(times: Sequence[float]) -> str:
     return f"{median(times):.3g}"
 
 
-def rows_of(benches: list[Bench]) -> list[str]:
+def rows_of(benches: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(bench["row"] for bench in benches))
 
 
-def passes(benches: list[Bench]) -> str:
+def passes(benches: list[dict[str, Any]]) -> str:
     """The table of CPU seconds, and of how many times as fast as each library annealvi is."""
-    found = {(bench["row"], bench["library"]): bench for bench in benches}
+    by_row_and_library = {(bench["row"], bench["library"]): bench for bench in benches}
     rows = rows_of(benches)
-    libraries = [name for name in LIBRARIES if any((row, name) in found for row in rows)]
+    libraries = [
+        name for name in LIBRARIES if any((row, name) in by_row_and_library for row in rows)
+    ]
     body = []
     for row in rows:
-        here = [found[row, name] for name in libraries if (row, name) in found]
+        here = [
+            by_row_and_library[row, name] for name in libraries if (row, name) in by_row_and_library
+        ]
         cells = [row, seconds([t for bench in here for t in bench["methods"]["float64"]])]
         for name in libraries:
-            bench = found.get((row, name))
+            bench = by_row_and_library.get((row, name))
             if name == "scikit-learn":
                 cells.append("–" if bench is None else ratios(bench, "same trajectory"))
             cells.append("–" if bench is None else ratios(bench, "float64", "float32"))
@@ -64,30 +68,26 @@ def passes(benches: list[Bench]) -> str:
     )
 
 
-def pairs_table(*header: str) -> Callable[[list[Bench]], str]:
-    """Return a function that makes a table with the ratios and seconds of each benchmark."""
-
-    def write(benches: list[Bench]) -> str:
-        body = []
-        for bench in benches:
-            name, *_ = methods = list(bench["methods"])
-            body.append(
-                [
-                    bench.get("row", bench["role"]),
-                    ratios(bench, *methods),
-                    seconds(bench["methods"][name]),
-                    seconds(bench["baseline"]),
-                ]
-            )
-        return table(header, body)
-
-    return write
+def pairs_table(benches: list[dict[str, Any]]) -> str:
+    """Make a table with the ratios and seconds of each benchmark."""
+    body = []
+    for bench in benches:
+        methods = list(bench["methods"])
+        body.append(
+            [
+                bench.get("row", bench["role"]),
+                ratios(bench, *methods),
+                seconds(bench["methods"][methods[0]]),
+                seconds(bench["baseline"]),
+            ]
+        )
+    return table(["", "times as fast", "seconds", "baseline, seconds"], body)
 
 
-def memory(benches: list[Bench]) -> str:
-    least = benches[0]["megabytes"]
+def memory(benches: list[dict[str, Any]]) -> str:
+    smallest = benches[0]["megabytes"]
     body = [
-        [bench["row"], f"{bench['megabytes']:.0f}", f"{bench['megabytes'] / least:.2f}"]
+        [bench["row"], f"{bench['megabytes']:.0f}", f"{bench['megabytes'] / smallest:.2f}"]
         for bench in benches
     ]
     return f"{benches[0]['problem']}:\n\n" + table(
@@ -95,9 +95,9 @@ def memory(benches: list[Bench]) -> str:
     )
 
 
-def quality(benches: list[Bench]) -> str:
+def quality(benches: list[dict[str, Any]]) -> str:
     """The table of final scores and times to the target, for each library's better priors."""
-    parts = []
+    tables = []
     for corpus in dict.fromkeys(bench["corpus"] for bench in benches):
         here = [bench for bench in benches if bench["corpus"] == corpus]
         goal = next(
@@ -108,12 +108,14 @@ def quality(benches: list[Bench]) -> str:
             ),
             None,
         )
-        body, shown = [], set()
+        body = []
+        shown = set()
         for bench in sorted(here, key=lambda bench: -bench["curve"][-1][2]):
             if bench["library"] in shown:
                 continue
             shown.add(bench["library"])
-            last, priors = bench["curve"][-1], (bench["alpha"], bench["eta"])
+            last = bench["curve"][-1]
+            priors = (bench["alpha"], bench["eta"])
             plain = None in priors or bench["library"].endswith("PLSA")
             reached = next((t for t, _, s in bench["curve"] if goal and s >= goal[2]), None)
             body.append(
@@ -134,11 +136,11 @@ def quality(benches: list[Bench]) -> str:
         if goal is not None:
             header += f" The score to reach is {goal[2]:.3f}."
         columns = ["library", "α, η", "final score", "CPU s", "CPU s to reach", "times sooner"]
-        parts.append(f"{header}\n\n" + table(columns, body))
-    return "\n\n".join(parts)
+        tables.append(f"{header}\n\n" + table(columns, body))
+    return "\n\n".join(tables)
 
 
-def stream(benches: list[Bench]) -> str:
+def stream(benches: list[dict[str, Any]]) -> str:
     records = benches[0]["records"]
     body = [
         [
@@ -154,7 +156,7 @@ def stream(benches: list[Bench]) -> str:
     return table(header, body)
 
 
-def roofline(benches: list[Bench]) -> str:
+def roofline(benches: list[dict[str, Any]]) -> str:
     limits = benches[0]["limits"]
     body = []
     for bench in benches:
@@ -174,21 +176,20 @@ def roofline(benches: list[Bench]) -> str:
     )
 
 
-PAIR = ("", "times as fast", "seconds", "baseline, seconds")
 #: The groups in order: heading, a sentence about the figures, and the function for the table.
-GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
+GROUPS: dict[str, tuple[str, str, Callable[[list[dict[str, Any]]], str]]] = {
     "pass": ("One pass of `partial_fit`, one thread", "", passes),
     "two threads": (
         "Two threads against one",
         "The table contains wall seconds of the same pass with two threads. The baseline is one "
         "thread.",
-        pairs_table(*PAIR),
+        pairs_table,
     ),
     "parts": (
         "M-step and `transform` against scikit-learn's",
         "The table contains CPU seconds on one thread, in float64, of annealvi and of scikit-learn "
         "(the baseline). Ratios are float64 / float32. The rows of M-steps contain ten M-steps.",
-        pairs_table(*PAIR),
+        pairs_table,
     ),
     "memory": (
         "Peak memory of one pass",
@@ -201,7 +202,7 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
         "A stream in small portions against scikit-learn's",
         "The table contains CPU seconds on one thread, in float64, of calls of `partial_fit` with "
         "256 documents each, which compute the same numbers as scikit-learn (the baseline).",
-        pairs_table(*PAIR),
+        pairs_table,
     ),
     "stream": ("A stream of half a million documents", "", stream),
     "roofline": ("The local step beside the machine's limits", "", roofline),
@@ -210,7 +211,7 @@ GROUPS: dict[str, tuple[str, str, Callable[[list[Bench]], str]]] = {
         "The table contains CPU seconds of a pass with one learned temperature (VT), and with one "
         "for each document (LVT). The baseline is a planned temperature (AVI). A ratio below 1 "
         "means that learning is slower.",
-        pairs_table(*PAIR),
+        pairs_table,
     ),
 }
 
@@ -219,19 +220,19 @@ def write(measured: dict[str, Any]) -> str:
     """Return the text between the markers."""
     about = measured["machine_info"]
     versions = ", ".join(f"{name} {value}" for name, value in measured["versions"].items())
-    parts = [
+    paragraphs = [
         f"Measured on {measured['datetime'][:10]}: {about['processor']}, {about['cores']} cores, "
         f"kernels of instruction set `{about['instruction_set']}`, {about['system']}. {versions}."
     ]
     if measured["skipped"]:
-        parts.append("Skipped: " + "; ".join(measured["skipped"]) + ".")
-    benches: dict[str, list[Bench]] = {}
+        paragraphs.append("Skipped: " + "; ".join(measured["skipped"]) + ".")
+    benches: dict[str, list[dict[str, Any]]] = {}
     for bench in measured["benchmarks"]:
         benches.setdefault(bench["group"], []).append(bench["extra_info"])
     for group, (heading, text, make) in GROUPS.items():
         if group in benches:
-            parts += [f"### {heading}", *([text] if text else []), make(benches[group])]
-    return "\n\n".join(parts)
+            paragraphs += [f"### {heading}", *([text] if text else []), make(benches[group])]
+    return "\n\n".join(paragraphs)
 
 
 def main() -> None:

@@ -33,7 +33,9 @@ from bench import parser
 SOURCE = Path(__file__).with_name("roofline.c")
 #: The share of a cache that the buffers fill.  With half a cache, other data do not evict them.
 SHARE = 0.5
-N_DOCUMENTS, N_ITERATIONS, N_REPEATS = 2225, 20, 15
+N_DOCUMENTS = 2225
+N_ITERATIONS = 20
+N_REPEATS = 15
 FLOPS = 4  # a fused multiply-add to sum a word's topics, and another one to add to gamma
 #: Sizes of the caches in bytes, if the system does not report them.
 SIZES = {"L1": 32 << 10, "L2": 512 << 10}

@@ -88,15 +88,15 @@ def main() -> int:
     options.add_argument("--corpus", default="bundled", help="bundled, or a file of texts")
     options.add_argument("--topics", type=int, default=20)
     options.add_argument("--only", type=Path, help="serve this file, in this process")
-    given = options.parse_args()
-    texts = texts_of(given.corpus)
-    if given.only:
-        print(table(["", given.corpus], serve(given.only, texts[:N_TEXTS])))
+    arguments = options.parse_args()
+    texts = texts_of(arguments.corpus)
+    if arguments.only:
+        print(table(["", arguments.corpus], serve(arguments.only, texts[:N_TEXTS])))
         return 0
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "topics.safetensors")
-        annealvi.save(TopicModel(given.topics, random_state=0).fit(texts), path)
-        command = [sys.executable, "-m", "bench.speed.serving", "--corpus", given.corpus]
+        annealvi.save(TopicModel(arguments.topics, random_state=0).fit(texts), path)
+        command = [sys.executable, "-m", "bench.speed.serving", "--corpus", arguments.corpus]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         return subprocess.run(
             [*command, "--only", str(path)], cwd=CHECKOUT, env=environment, check=False

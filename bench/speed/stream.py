@@ -31,16 +31,19 @@ COOLING = 0.2
 def stream(every: int, n_held_out: int, n_jobs: int, plain: bool) -> list[dict[str, float]]:
     """Measure speed, score and peak memory after every `every` documents."""
     X = STREAM_PROBLEM.load()
-    held_out, X = X[-n_held_out:], X[:-n_held_out]
+    held_out = X[-n_held_out:]
+    X = X[:-n_held_out]
     cooling = 1 if plain else Annealed(passes=COOLING)
     lda = annealvi_lda.estimator(STREAM_PROBLEM, X, n_jobs, temperature=cooling, learning_offset=64)
     records = []
     for first in range(0, X.shape[0], every):
         last = min(first + every, X.shape[0])
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall = time.perf_counter()
+        cpu = time.process_time()
         for begin in range(first, last, PORTION):
             lda.partial_fit(X[begin : min(begin + PORTION, last)])
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        wall = time.perf_counter() - wall
+        cpu = time.process_time() - cpu
         record = {
             "documents": last,
             "documents_per_second": (last - first) / wall,

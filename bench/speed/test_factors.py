@@ -24,7 +24,8 @@ from annealvi.models.fmm import FMM
 from bench.speed.pairs import run
 
 SWEEPS = 50
-PI, NOISE = 0.3, 0.1
+PI = 0.3
+NOISE = 0.1
 
 
 class Toy:
@@ -35,12 +36,14 @@ class Toy:
         means = rng.standard_normal((n_components, n_features)) / 2
         X = (rng.random_sample((n_samples, n_components)) < PI) @ means
         X += np.sqrt(NOISE) * rng.standard_normal(X.shape)
-        self.dtype, self.n_samples = np.dtype(dtype), n_samples
+        self.dtype = np.dtype(dtype)
+        self.n_samples = n_samples
         self.gram = (means @ means.T).astype(dtype)
         self.projection = (X @ means.T).astype(dtype)
         width = -(-n_samples // kernels.BLOCK) * kernels.BLOCK
         self.rows = aligned_empty((n_components, width), dtype)
-        self.rows[:, :n_samples], self.rows[:, n_samples:] = self.projection.T, 0
+        self.rows[:, :n_samples] = self.projection.T
+        self.rows[:, n_samples:] = 0
         diagonal = np.diag(self.gram)
         self.coupling = (self.gram - np.diag(diagonal)) / self.dtype.type(NOISE)
         logit = np.log(PI / (1 - PI))
@@ -49,8 +52,10 @@ class Toy:
     def numpy_sweeps(self):
         """Set logit nu_nk to logit pi + [P_nk - sum_{j != k} nu_nj G_kj - G_kk/2] / sigma_n."""
         nu = np.full(self.projection.shape, PI, dtype=self.dtype)
-        P, G, logit, noise = self.projection, self.gram, np.log(PI / (1 - PI)), NOISE
-        logit, noise = self.dtype.type(logit), self.dtype.type(noise)
+        P = self.projection
+        G = self.gram
+        logit = self.dtype.type(np.log(PI / (1 - PI)))
+        noise = self.dtype.type(NOISE)
 
         def sweeps():
             for _ in range(SWEEPS):
@@ -133,13 +138,16 @@ def test_sweep(benchmark, dtype, n_threads, baseline):
 @pytest.mark.benchmark(timer=time.perf_counter, group="FMM")
 def test_iteration_at_the_size_of_images(benchmark, n_threads):
     """Compare a whole iteration with its two products; the ratio is products to iteration."""
-    N, D, K = 2_000, 8_064, 40
+    N = 2_000
+    D = 8_064
+    K = 40
     rng = np.random.RandomState(0)
     X = rng.standard_normal((N, D)).astype(np.float32)
     model = FMM(K, D, prior_probability=PI, dtype=np.float32, n_threads=n_threads)
     model.start(X, rng.standard_normal((K, D)))
     batch = Batch(X, slice(0, N))
-    nu, means = rng.random_sample((N, K)).astype(np.float32), model.means.astype(np.float32)
+    nu = rng.random_sample((N, K)).astype(np.float32)
+    means = model.means.astype(np.float32)
 
     def products():
         return X @ means.T, nu.T @ X

@@ -23,11 +23,15 @@ from annealvi.partition import even_grid, exponential_grid, log_partition
 from annealvi.partition.estimate import PowerGrid
 from bench.speed.pairs import run
 
-V, K, N_THETA, N_TEMPERATURES = 8_000, 500, 100, 100
+V = 8_000
+K = 500
+N_THETA = 100
+N_TEMPERATURES = 100
 N_BETA = 4
 GRIDS = {"even in 1/T": even_grid, "exponential": exponential_grid}
 ALPHA = 0.1
-DOCUMENTS, WORDS = 1_000, 80
+DOCUMENTS = 1_000
+WORDS = 80
 
 threads = pytest.mark.parametrize("n_threads", [1, 2])
 
@@ -38,8 +42,9 @@ threads = pytest.mark.parametrize("n_threads", [1, 2])
 def test_sums_of_powers(benchmark, kind, n_threads):
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.full(K, ALPHA), N_THETA) @ rng.dirichlet(np.full(V, 0.1), K)
-    b = GRIDS[kind](10, N_TEMPERATURES)
-    grid, padded = PowerGrid(b), padded_rows(np.log(P), np.float64, -np.inf)
+    b = 1 / GRIDS[kind](10, N_TEMPERATURES)
+    grid = PowerGrid(b)
+    padded = padded_rows(np.log(P), np.float64, -np.inf)
 
     def by_numpy():
         return np.stack([(P**x).sum(axis=1) for x in b], axis=1)
@@ -65,10 +70,10 @@ def estimate(rng, b, eta):
         theta = rng.dirichlet(np.full(K, ALPHA), N_THETA)
         P = theta @ beta
         logs = WORDS * np.log(np.stack([(P**x).sum(axis=1) for x in b], axis=1))
-        most = logs.max(axis=0)
-        estimates[s] = DOCUMENTS * (most + np.log(np.exp(logs - most).mean(axis=0)))
-    most = estimates.max(axis=0)
-    return most + np.log(np.exp(estimates - most).mean(axis=0))
+        largest = logs.max(axis=0)
+        estimates[s] = DOCUMENTS * (largest + np.log(np.exp(logs - largest).mean(axis=0)))
+    largest = estimates.max(axis=0)
+    return largest + np.log(np.exp(estimates - largest).mean(axis=0))
 
 
 @pytest.mark.parametrize("eta", [0.1, 0.01, 1 / 500])
@@ -77,14 +82,14 @@ def estimate(rng, b, eta):
 @pytest.mark.benchmark(timer=time.perf_counter, group="log C")
 def test_monte_carlo(benchmark, eta, n_threads):
     """Time the collapsed form, which the NumPy program computes too."""
-    b = exponential_grid(10, N_TEMPERATURES)
+    temperatures = exponential_grid(10, N_TEMPERATURES)
     lengths = np.full(DOCUMENTS, WORDS)
     prior = LDAPrior(K, V, lengths, doc_topic_prior=ALPHA, topic_word_prior=eta, form="collapsed")
 
     def by_annealvi():
         return log_partition(
             prior,
-            b,
+            temperatures,
             "monte-carlo",
             n_samples=N_BETA,
             n_theta=N_THETA,
@@ -94,13 +99,15 @@ def test_monte_carlo(benchmark, eta, n_threads):
 
     rng = np.random.default_rng(0)
     # the draws differ, so log C per word is compared, which varies far less
-    theirs, ours = (x / (DOCUMENTS * WORDS) for x in (estimate(rng, b, eta), by_annealvi()))
+    theirs, ours = (
+        x / (DOCUMENTS * WORDS) for x in (estimate(rng, 1 / temperatures, eta), by_annealvi())
+    )
     np.testing.assert_allclose(ours, theirs, atol=0.05)
     run(
         benchmark,
         f"log C, eta={eta:g}, {n_threads} thread(s): NumPy",
         time.perf_counter,
-        lambda: lambda: estimate(rng, b, eta),
+        lambda: lambda: estimate(rng, 1 / temperatures, eta),
         lambda: by_annealvi,
     )
 
@@ -115,10 +122,10 @@ def test_two_threads(benchmark, form, K, eta, n_documents):
     prior = LDAPrior.from_counts(X, K, topic_word_prior=eta, form=form)
 
     def estimates(n_threads):
-        b = exponential_grid(10, N_TEMPERATURES)
+        temperatures = exponential_grid(10, N_TEMPERATURES)
         return lambda: (
             log_partition(
-                prior, b, "monte-carlo", n_samples=20, random_state=0, n_jobs=n_threads
+                prior, temperatures, "monte-carlo", n_samples=20, random_state=0, n_jobs=n_threads
             ).values
         )
 

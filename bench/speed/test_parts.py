@@ -32,8 +32,10 @@ def many(m_step):
 @pytest.mark.benchmark(timer=time.process_time, group="parts")
 def test_m_step(benchmark, load, adapter, n_words):
     """Time the M-step for a minibatch in which all words, or only some words, occur."""
-    X, theirs = load(WIDE_PROBLEM), adapter(SCIKIT_LEARN)
-    K, V = WIDE_PROBLEM.n_topics, X.shape[1]
+    X = load(WIDE_PROBLEM)
+    theirs = adapter(SCIKIT_LEARN)
+    K = WIDE_PROBLEM.n_topics
+    V = X.shape[1]
     n_words = V if n_words is None else n_words
     methods = {
         dtype: lambda dtype=dtype: many(annealvi_lda.start_m_step(K, V, n_words, dtype=dtype))
@@ -53,8 +55,10 @@ def test_m_step(benchmark, load, adapter, n_words):
 @pytest.mark.benchmark(timer=time.process_time, group="parts")
 def test_transform(benchmark, load, adapter):
     """Compare `transform` with scikit-learn's, for topics learned from the same documents."""
-    X, theirs = load(TRANSFORM_PROBLEM), adapter(SCIKIT_LEARN)
-    problem, fitted = TRANSFORM_PROBLEM, X[:1_000]
+    X = load(TRANSFORM_PROBLEM)
+    theirs = adapter(SCIKIT_LEARN)
+    problem = TRANSFORM_PROBLEM
+    fitted = X[:1_000]
     methods = {
         dtype: lambda dtype=dtype: annealvi_lda.start_transform(problem, fitted, X, dtype=dtype)
         for dtype in (np.float64, np.float32)

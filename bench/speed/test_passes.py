@@ -76,7 +76,8 @@ def test_two_threads(benchmark, load, problem):
 @pytest.mark.benchmark(timer=time.process_time, group="pass")
 def test_scikit_learn(benchmark, load, adapter, problem):
     """Compare with scikit-learn: with the same steps, and with constant gamma in both dtypes."""
-    X, theirs = load(problem), adapter(SCIKIT_LEARN)
+    X = load(problem)
+    theirs = adapter(SCIKIT_LEARN)
     run(
         benchmark,
         f"{problem}: scikit-learn",
@@ -99,7 +100,8 @@ def test_scikit_learn(benchmark, load, adapter, problem):
 @pytest.mark.benchmark(timer=time.process_time, group="pass")
 def test_rival(benchmark, load, adapter, problem, library):
     """Compare passes with constant gamma, in both dtypes, with another library."""
-    X, theirs = load(problem), adapter(library)
+    X = load(problem)
+    theirs = adapter(library)
     run(
         benchmark,
         f"{problem}: {library.name}",

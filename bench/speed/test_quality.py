@@ -48,7 +48,8 @@ def split(X):
 
 def watched(one_pass, n_passes, interval):
     """Yield the seconds so far and the topics, after every `interval` passes."""
-    path, spent = [], 0.0
+    path = []
+    spent = 0.0
     for done in range(1, n_passes + 1):
         began = time.process_time()
         one_pass()
@@ -97,7 +98,8 @@ priors = pytest.mark.parametrize(
 @pytest.mark.parametrize("library", [SCIKIT_LEARN, *RIVALS], ids=lambda library: library.name)
 @pytest.mark.benchmark(timer=time.process_time, group="quality")
 def test_rival(benchmark, load, adapter, problem, library):
-    X, theirs = load(problem), adapter(library)
+    X = load(problem)
+    theirs = adapter(library)
     options = {"smooth": True} if library.name == "BigARTM" else {}
     n_passes, interval = PASSES[library.name]
 
@@ -112,7 +114,8 @@ def test_rival(benchmark, load, adapter, problem, library):
 def test_plsa(benchmark, load, adapter, problem):
     """Fit BigARTM without priors."""
     library = next(library for library in RIVALS if library.name == "BigARTM")
-    X, theirs = load(problem), adapter(library)
+    X = load(problem)
+    theirs = adapter(library)
     n_passes, interval = PASSES[library.name]
 
     def fit(train):

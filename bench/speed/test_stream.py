@@ -27,7 +27,8 @@ PORTIONS_PROBLEMS = [p for p in PROBLEMS if p.corpus in CORPORA and p.n_topics i
 @pytest.mark.benchmark(timer=time.process_time, group="portions")
 def test_small_portions(benchmark, load, adapter, problem):
     """Time one call of partial_fit for each minibatch, with the same steps as scikit-learn."""
-    X, theirs = load(problem), adapter(SCIKIT_LEARN)
+    X = load(problem)
+    theirs = adapter(SCIKIT_LEARN)
     portions = cut(X, problem.batch_size)
 
     def start(library, **options):

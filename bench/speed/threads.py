@@ -37,10 +37,14 @@ from bench.speed.pairs import ratio
 from bench.speed.stream import PORTION
 from bench.studies import splits
 
-CORPORA, SIZES = ("bbc_news", "debian_desc"), (20, 100, 500)
+CORPORA = ("bbc_news", "debian_desc")
+SIZES = (20, 100, 500)
 #: The corpus, the numbers of topics and the number of documents for tokens per second.
-LARGE_CORPUS, LARGE_SIZES, N_DOCUMENTS = "arxiv_100k", (100, 1_000, 5_000), 3_000
-ONE, TWO = 1, 2
+LARGE_CORPUS = "arxiv_100k"
+LARGE_SIZES = (100, 1_000, 5_000)
+N_DOCUMENTS = 3_000
+ONE = 1
+TWO = 2
 
 
 class Times(NamedTuple):
@@ -70,7 +74,8 @@ WORK = {"one start": fit, "default": default, "stream": stream}
 
 
 def timed(work: Callable[..., TemperedLDA], *args: object) -> tuple[Times, TemperedLDA]:
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
     lda = work(*args)
     return Times(time.perf_counter() - wall, time.process_time() - cpu), lda
 
@@ -120,8 +125,15 @@ def print_tokens(sizes: list[int], n_documents: int) -> None:
     for n_topics in sizes:
         times, lda = timed(fit, X, n_topics, ONE)
         tokens = X.sum() * lda.n_iter_
-        cells = (f"{tokens / times.cpu:,.0f}", f"{1e6 * times.cpu / tokens:.3f}")
-        rows.append([f"{n_topics:,}", f"{times.cpu:.2f}", f"{lda.n_iter_}", *cells])
+        rows.append(
+            [
+                f"{n_topics:,}",
+                f"{times.cpu:.2f}",
+                f"{lda.n_iter_}",
+                f"{tokens / times.cpu:,.0f}",
+                f"{1e6 * times.cpu / tokens:.3f}",
+            ]
+        )
         print(*rows[-1], file=sys.stderr, flush=True)
     print(
         f"{LARGE_CORPUS}: {X.shape[0]:,} documents, {X.sum():,.0f} tokens in {X.nnz:,} entries.\n"
@@ -136,16 +148,16 @@ def main() -> None:
     options.add_argument("--topics", nargs="+", type=int)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--documents", type=int, default=N_DOCUMENTS)
-    given = options.parse_args()
-    if given.rounds < 1:
+    arguments = options.parse_args()
+    if arguments.rounds < 1:
         options.error("--rounds must be at least 1")
     try:
         with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
             warnings.simplefilter("ignore", ConvergenceWarning)
-            if given.what == "threads":
-                print_threads(given.corpora, given.topics or SIZES, given.rounds)
+            if arguments.what == "threads":
+                print_threads(arguments.corpora, arguments.topics or SIZES, arguments.rounds)
             else:
-                print_tokens(given.topics or LARGE_SIZES, given.documents)
+                print_tokens(arguments.topics or LARGE_SIZES, arguments.documents)
     except FileNotFoundError as error:
         raise SystemExit(str(error)) from None
 

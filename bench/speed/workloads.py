@@ -75,7 +75,7 @@ def problems() -> dict[str, Problem]:
     """The problems that this commit supports."""
     long = load_arxiv_abstracts().data[:1500]
     short = make_topic_corpus(4000, 4000, 20, document_length=25, random_state=0).data
-    found: dict[str, Problem] = {
+    supported: dict[str, Problem] = {
         "abstracts, K=20": lambda: passes(long, 20),
         "abstracts, K=100": lambda: passes(long, 100),
         "abstracts, K=100, float32": lambda: passes(long.astype(np.float32), 100),
@@ -85,15 +85,15 @@ def problems() -> dict[str, Problem]:
         "small minibatches, K=100": lambda: small_steps(long, 100),
     }
     if "preset" in NAMES:
-        found["default fit of abstracts, K=20"] = lambda: (
+        supported["default fit of abstracts, K=20"] = lambda: (
             lambda: TemperedLDA(20, random_state=0).fit(long[:500])
         )
-        found["default stream of abstracts, K=50"] = lambda: stream(long, 50)
+        supported["default stream of abstracts, K=50"] = lambda: stream(long, 50)
     if hasattr(annealvi, "TemperedFMM"):
-        found["factorial mixture, K=8"] = lambda: factors(
+        supported["factorial mixture, K=8"] = lambda: factors(
             make_shape_mixture(1000, random_state=0).data
         )
-    return found
+    return supported
 
 
 def main() -> None:

@@ -94,10 +94,12 @@ def load(name: str) -> Images:
 
 def posteriors(n_transitions: int, shares: Sequence[float]) -> dict[str, dict[str, Any]]:
     """The parameters of the posteriors that are compared, by name."""
-    found: dict[str, dict[str, Any]] = {"T = 0": dict(n_transitions=0)} if 0 in shares else {}
+    parameters: dict[str, dict[str, Any]] = {"T = 0": dict(n_transitions=0)} if 0 in shares else {}
     for a in shares:
-        found[f"T = {n_transitions}, a = {a:g}"] = dict(n_transitions=n_transitions, calibration=a)
-    return found
+        parameters[f"T = {n_transitions}, a = {a:g}"] = dict(
+            n_transitions=n_transitions, calibration=a
+        )
+    return parameters
 
 
 def estimator(options: argparse.Namespace, seed: int, **others: Any) -> VariationalAutoencoder:
@@ -186,12 +188,15 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
 
 # ------------------------------------------------------------- all fits side by side
 
-BATCH, WARM_UP, CHECKS = 128, 0.3125, 32
+BATCH = 128
+WARM_UP = 0.3125
+CHECKS = 32
 
 
 def terms(path: Any, log_f: Any, *, beta: Any = 1.0, prior_weight: Any = 1.0) -> Any:
     """J_1, ..., J_T as in `annealvi.deep.objectives`, for a beta that is computed on the device."""
-    z, n = path.z[1:], len(path.log_forward)
+    z = path.z[1:]
+    n = len(path.log_forward)
     alpha = (torch.arange(1, n + 1, dtype=z.dtype, device=z.device) / n)[:, None, None]
     target = alpha * log_f + prior_weight * (1 - alpha) * standard_log_density(z)
     return target + beta * (path.log_reverse - path.log_forward)
@@ -206,7 +211,8 @@ class DeviceNoise:
     """Random numbers that are drawn on a device, and coins that are tossed before the step."""
 
     def __init__(self, seed: int, device: torch.device) -> None:
-        self.device, self.heads = device, False
+        self.device = device
+        self.heads = False
         self.generator = torch.Generator(device).manual_seed(seed)
 
     def normal(self, *shape: int) -> torch.Tensor:
@@ -220,8 +226,11 @@ class Running:
     """One of several fits that are computed in parallel, step by step."""
 
     def __init__(self, key: dict[str, Any], kind: dict[str, Any], X: torch.Tensor) -> None:
-        self.key, self.X, device = key, X, X.device
-        self.a, self.warm_up = kind.get("calibration", 0.0), WARM_UP * key["steps"]
+        self.key = key
+        self.X = X
+        device = X.device
+        self.a = kind.get("calibration", 0.0)
+        self.warm_up = WARM_UP * key["steps"]
         torch.manual_seed(key["seed"])
         self.net = AutoencoderNetwork(
             X.shape[1],
@@ -236,7 +245,8 @@ class Running:
         self.adam = torch.optim.Adam(parameters, lr=key["learning_rate"], **on_device)
         self.noise = DeviceNoise(key["seed"], device)
         self.coins = np.random.default_rng(key["seed"])
-        self.step, self.graphs = torch.zeros((), device=device), {}
+        self.step = torch.zeros((), device=device)
+        self.graphs = {}
         self.best: tuple[float, int, dict[str, Any]] = (-np.inf, 0, {})
         for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter)
@@ -247,9 +257,11 @@ class Running:
         for parameter in self.net.parameters():
             parameter.grad.zero_()
         beta = torch.clamp(0.01 + 0.99 * self.step / self.warm_up, max=1.0)
-        noise, net = self.noise, self.net
+        noise = self.noise
+        net = self.net
         rows = torch.randint(len(self.X), (BATCH,), device=noise.device, generator=noise.generator)
-        x, noise.heads = self.X[rows], heads
+        x = self.X[rows]
+        noise.heads = heads
         context = net.encoder(x)
         if net.chain is None:
             mean, sd = net.head.moments(context)
@@ -284,12 +296,14 @@ class Running:
     @torch.no_grad()
     def score(self, X: torch.Tensor, draws: int, size: int, log_p: bool = False) -> float:
         """Estimate the mean ELBO, or log p by importance sampling."""
-        found = []
+        estimates = []
         for x in X.split(size):
-            parts = [min(250, draws - i) for i in range(0, draws, 250)]
-            log_w = torch.cat([self.net.log_weights(x, n, self.noise)[1] for n in parts])
-            found.append(torch.logsumexp(log_w, 0) - np.log(draws) if log_p else log_w.mean(0))
-        return float(torch.cat(found).mean())
+            n_draws_of_blocks = [min(250, draws - i) for i in range(0, draws, 250)]
+            log_w = torch.cat(
+                [self.net.log_weights(x, n, self.noise)[1] for n in n_draws_of_blocks]
+            )
+            estimates.append(torch.logsumexp(log_w, 0) - np.log(draws) if log_p else log_w.mean(0))
+        return float(torch.cat(estimates).mean())
 
     def check(self, step: int, validation: torch.Tensor) -> None:
         """Keep the weights if they have the best ELBO of validation images so far."""
@@ -301,10 +315,11 @@ class Running:
 
 def together(options: argparse.Namespace, kept: Kept) -> None:
     """Make all fits in parallel, and print the scores of each fit."""
-    found, device = load_images(options.data), torch.device(options.device)
-    X = (found.data > 0.5).astype(np.float32)
+    data = load_images(options.data)
+    device = torch.device(options.device)
+    X = (data.data > 0.5).astype(np.float32)
     n = len(X) // 6
-    test = (found.data_test > 0.5).astype(np.float32) if "data_test" in found else X[-n:]
+    test = (data.data_test > 0.5).astype(np.float32) if "data_test" in data else X[-n:]
     train, validation, test = (torch.as_tensor(a, device=device) for a in (X[:-n], X[-n:], test))
     about_all = about(options) | {"together": True, "steps": options.steps}
     about_all["start_free"] = options.start_free
@@ -330,13 +345,22 @@ def together(options: argparse.Namespace, kept: Kept) -> None:
     rows = []
     for one in fits:
         one.net.load_state_dict(one.best[2] or one.net.state_dict())
-        bounds = [one.score(part, 4, 5000) for part in (train[: len(test)], validation, test)]
+        bounds = [one.score(images, 4, 5000) for images in (train[: len(test)], validation, test)]
         run = one.key | dict(zip(("train", "validation", "test"), bounds, strict=True))
         run["log_p"] = one.score(test[: options.scored], options.draws, 100, log_p=True)
         kept.add(run | {"best_step": one.best[1], "scored": options.scored})
-        numbers = (-run["test"], -run["log_p"], run["log_p"] - run["test"], bounds[0] - bounds[2])
-        names = (one.key["name"], f"{one.key['learning_rate']:g}", one.key["seed"], one.best[1])
-        rows.append([*names, *(f"{number:.2f}" for number in numbers)])
+        rows.append(
+            [
+                one.key["name"],
+                f"{one.key['learning_rate']:g}",
+                one.key["seed"],
+                one.best[1],
+                f"{-run['test']:.2f}",
+                f"{-run['log_p']:.2f}",
+                f"{run['log_p'] - run['test']:.2f}",
+                f"{run['train'] - run['test']:.2f}",
+            ]
+        )
     gaps = ["variational gap", "generalisation gap"]
     header = ["posterior", "learning rate", "seed", "best at", "test -ELBO", "test -log p", *gaps]
     print(table(header, rows))
@@ -353,7 +377,7 @@ def rows_of(name: str, setting: dict[str, Any], runs: list[dict[str, Any]]) -> l
     )
     return [
         name,
-        *(f"{setting[part]:g}" for part in NAMES),
+        *(f"{setting[name_of_setting]:g}" for name_of_setting in NAMES),
         *(spread(values, digits=2) for values in numbers),
     ]
 
@@ -385,15 +409,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.together:
         return together(options, kept)
     images = load(options.data)
-    tried, rows = [], []
+    tried = []
+    rows = []
     for name, kind in posteriors(options.transitions, options.shares).items():
         setting = USUAL
         if options.search_steps:
-            setting, found = search(name, kind, images, kept, options)
-            tried += [
-                [name, *(f"{run[part]:g}" for part in NAMES), f"{-run['validation']:.2f}"]
-                for run in found
-            ]
+            setting, searched = search(name, kind, images, kept, options)
+            for run in searched:
+                settings = [f"{run[name_of_setting]:g}" for name_of_setting in NAMES]
+                tried.append([name, *settings, f"{-run['validation']:.2f}"])
         runs = []
         for seed in range(options.seeds):
             key = about(options) | {"name": name, "seed": seed, "steps": options.steps, **setting}

@@ -25,7 +25,9 @@ from annealvi.datasets import load_corpus
 from annealvi.topics import describe, estimate_effects
 from bench import parser
 
-K, FORMULA, TERM = 20, "~ rating + bs(day, df=5)", "rating[T.Liberal]"
+K = 20
+FORMULA = "~ rating + bs(day, df=5)"
+TERM = "rating[T.Liberal]"
 
 
 def ours(posts: Any, data: Any, seed: int, n_refits: int) -> tuple[np.ndarray, Any]:
@@ -66,29 +68,30 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--without-topica", action="store_true")
-    given = options.parse_args()
+    arguments = options.parse_args()
     posts = load_corpus("poliblog5k")
     data = pd.DataFrame({"rating": posts.rating, "day": posts.day})
     methods = {
         "annealvi, topics as given": lambda seed: ours(posts, data, seed, 0),
         "annealvi, ten refits": lambda seed: ours(posts, data, seed, 10),
     }
-    if not given.without_topica:
+    if not arguments.without_topica:
         methods["topica's STM, random starts"] = lambda seed: of_topica(posts, data, seed, "random")
     print("| fits | seconds | same topics of 20 | same conclusion | clear effects |")
     print("|---|---|---|---|---|")
     for name, method in methods.items():
         begin = time.perf_counter()
-        fits = [method(seed) for seed in range(given.seeds)]
-        seconds = (time.perf_counter() - begin) / given.seeds
+        fits = [method(seed) for seed in range(arguments.seeds)]
+        seconds = (time.perf_counter() - begin) / arguments.seeds
         told = [conclusions(table) for _, table in fits]
-        same, agree = [], []
-        for a, b in combinations(range(given.seeds), 2):
+        same = []
+        agree = []
+        for a, b in combinations(range(arguments.seeds), 2):
             cosines = cosine_similarity(fits[a][0], fits[b][0])
             rows, columns = linear_sum_assignment(-cosines)
-            there = cosines[rows, columns] > 0.7
-            same.append(there.sum())
-            agree.append((told[a][rows] == told[b][columns])[there].sum())
+            matched = cosines[rows, columns] > 0.7
+            same.append(matched.sum())
+            agree.append((told[a][rows] == told[b][columns])[matched].sum())
         clear = np.mean([np.count_nonzero(one) for one in told])
         means = f"{np.mean(same):.1f} | {np.mean(agree):.1f} | {clear:.1f}"
         print(f"| {name} | {seconds:.0f} | {means} |", flush=True)

@@ -52,12 +52,15 @@ SIZES = {
     "middle": (12_000, 80_000, 30, 2_000),
     "large": (40_000, 200_000, 60, 2_700),
 }
-BATCHES, RARE_SHARE, LINEAGE = 3, 0.005, 3
+BATCHES = 3
+RARE_SHARE = 0.005
+LINEAGE = 3
 #: The two rare types, which belong to different lineages.
 RARE = (0, 3)
 #: Number of cells that are drawn together.
 CHUNK = 1_000
-FOLDER, RESULTS = CHECKOUT / "build" / "cells", Path(__file__).with_suffix(".json")
+FOLDER = CHECKOUT / "build" / "cells"
+RESULTS = Path(__file__).with_suffix(".json")
 
 
 # ------------------------------------------------------------------------------- planted
@@ -70,9 +73,9 @@ def plant(size: str) -> None:
     n_lineages = -(-n_types // LINEAGE)
     n_programs = n_types + n_lineages + 1
     programs = np.zeros((n_programs, n_regions))
-    for k, own in enumerate(programs):
+    for k, program in enumerate(programs):
         n = n_regions // (4 if k == n_programs - 1 else 25)
-        own[rng.choice(n_regions, n, replace=False)] = rng.gamma(1.0, size=n)
+        program[rng.choice(n_regions, n, replace=False)] = rng.gamma(1.0, size=n)
     programs /= programs.sum(axis=1, keepdims=True)
     weights = np.zeros((n_types, n_programs))
     weights[np.arange(n_types), np.arange(n_types)] = 0.35
@@ -83,24 +86,26 @@ def plant(size: str) -> None:
     types = rng.choice(n_types, n_cells, p=sizes)
     shares = np.zeros((n_cells, n_programs))
     for t in range(n_types):
-        here, of = types == t, weights[t] > 0
+        here = types == t
+        of = weights[t] > 0
         shares[np.ix_(here, of)] = rng.dirichlet(5 * weights[t, of], here.sum())
     batches = rng.integers(BATCHES, size=n_cells)
     n_open = depth * np.array([0.7, 1.1, 1.3])[batches] * rng.lognormal(0, 0.3, n_cells)
     factors = rng.lognormal(0, 0.3, (BATCHES, n_regions))
-    of_batch = [programs * own / (programs @ own)[:, np.newaxis] for own in factors]
-    cumulated = [np.cumsum(own, axis=1) for own in of_batch]
+    of_batch = [programs * factor / (programs @ factor)[:, np.newaxis] for factor in factors]
+    cumulated = [np.cumsum(programs_of_batch, axis=1) for programs_of_batch in of_batch]
 
     def blocks() -> Any:
         for first in range(0, n_cells, CHUNK):
             rows = np.arange(first, min(first + CHUNK, n_cells))
-            places, columns = [], []
+            places = []
+            columns = []
             for k in range(n_programs):
                 drawn = rng.poisson(1.2 * n_open[rows] * shares[rows, k])
                 for batch in range(BATCHES):
                     of = np.where(batches[rows] == batch, drawn, 0)
-                    found = np.searchsorted(cumulated[batch][k], rng.random(of.sum()))
-                    columns.append(np.minimum(found, n_regions - 1))
+                    regions = np.searchsorted(cumulated[batch][k], rng.random(of.sum()))
+                    columns.append(np.minimum(regions, n_regions - 1))
                     places.append(np.repeat(rows - first, of))
             ones = np.ones(sum(map(len, columns)), dtype=np.float32)
             shape = len(rows), n_regions
@@ -184,10 +189,10 @@ def lsi(X: sparse.csr_matrix, n_topics: int) -> tuple[Any, Any]:
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
 
-    found = TruncatedSVD(n_topics, random_state=0).fit_transform(
+    embedding = TruncatedSVD(n_topics, random_state=0).fit_transform(
         TfidfTransformer().fit_transform(X)
     )
-    return None, found
+    return None, embedding
 
 
 FITS = {
@@ -208,22 +213,25 @@ def measure(size: str, name: str) -> dict[str, Any]:
     from sklearn.preprocessing import normalize
 
     X, programs, types = load(size)
-    before, begin = resident("VmRSS"), time.process_time()
+    before = resident("VmRSS")
+    begin = time.process_time()
     forget_peak()
     topics, shares = FITS[name](X, len(programs))
-    found = {"cpu": time.process_time() - begin, "mb": resident("VmHWM") - before}
+    results = {"cpu": time.process_time() - begin, "mb": resident("VmHWM") - before}
     if topics is None:
-        place, found["recovered"], found["rare"] = normalize(shares[:, 1:]), None, None
+        place = normalize(shares[:, 1:])
+        results["recovered"] = None
+        results["rare"] = None
     else:
         cosines = normalize(np.asarray(topics, np.float64)) @ normalize(programs.astype(float)).T
         rows, columns = linear_sum_assignment(-cosines)
         good = {int(k) for k in columns[cosines[rows, columns] > 0.9]}
-        found["recovered"] = len(good) / len(programs)
-        found["rare"] = len(good & set(RARE)) / len(RARE)
+        results["recovered"] = len(good) / len(programs)
+        results["rare"] = len(good & set(RARE)) / len(RARE)
         place = np.sqrt(np.maximum(shares, 0))
     clusters = KMeans(int(types.max()) + 1, n_init=10, random_state=0).fit_predict(place)
-    found["ari"] = float(adjusted_rand_score(types, clusters))
-    return found | {"entries": int(X.nnz), "programs": len(programs)}
+    results["ari"] = float(adjusted_rand_score(types, clusters))
+    return results | {"entries": int(X.nnz), "programs": len(programs)}
 
 
 def fit(size: str, only: list[str]) -> None:
@@ -247,7 +255,8 @@ def fit(size: str, only: list[str]) -> None:
 
 def report() -> None:
     """Write the table into the page, between its markers."""
-    known, rows = json.loads(RESULTS.read_text()), []
+    known = json.loads(RESULTS.read_text())
+    rows = []
     for size in SIZES:
         for name in FITS:
             of = known.get(size, {}).get(name)
@@ -255,14 +264,14 @@ def report() -> None:
                 command = f'`python -m bench.studies.cells fit {size} --only "{name}"`'
                 rows.append([size, name, "not run", command, "", "", ""])
                 continue
-            parts = [
+            numbers = [
                 f"{of[key]:.2f}" if of[key] is not None else "–" for key in ("recovered", "rare")
             ]
             rows.append(
-                [size, name, *parts, f"{of['ari']:.2f}", f"{of['cpu']:,.0f}", f"{of['mb']:,.0f}"]
+                [size, name, *numbers, f"{of['ari']:.2f}", f"{of['cpu']:,.0f}", f"{of['mb']:,.0f}"]
             )
-    found = table(["size", "library", "recovered", "rare", "ARI", "CPU s", "MB"], rows)
-    between_markers(CHECKOUT / "docs" / "do" / "cells.md", found)
+    text = table(["size", "library", "recovered", "rare", "ARI", "CPU s", "MB"], rows)
+    between_markers(CHECKOUT / "docs" / "do" / "cells.md", text)
 
 
 def main() -> None:

@@ -87,20 +87,22 @@ def corpus(name: str) -> Corpus:
     """Read the corpus with this name."""
     if name == "titles":
         return _titles()
-    found = load_corpus(name.partition(",")[0])
-    X = sparse.csr_matrix(found.data)
+    data = load_corpus(name.partition(",")[0])
+    X = sparse.csr_matrix(data.data)
     if name.startswith("labelled"):
-        parts = found.test_data.astype(float), found.test_indices, found.test_indptr
-        test = sparse.csr_matrix(parts, shape=tuple(found.test_shape))
-        return Corpus(X, test, found.test_labels)
+        csr = data.test_data.astype(float), data.test_indices, data.test_indptr
+        test = sparse.csr_matrix(csr, shape=tuple(data.test_shape))
+        return Corpus(X, test, data.test_labels)
     key = {"bbc_news": "label", "reuters21578": "topics"}.get(name, "primary_cat")
-    labels = np.asarray(found[key])
+    labels = np.asarray(data[key])
     if name == "reuters21578":  # only articles with one topic
         one = np.array([len(topics.replace(",", " ").split()) == 1 for topics in labels])
-        X, labels = X[one], labels[one]
+        X = X[one]
+        labels = labels[one]
     if "," in name:
-        rng, wanted = np.random.default_rng(0), int(name.split()[1])
-        X.data = rng.binomial(X.data.astype(int), wanted * X.shape[0] / X.sum()).astype(float)
+        rng = np.random.default_rng(0)
+        length = int(name.split()[1])
+        X.data = rng.binomial(X.data.astype(int), length * X.shape[0] / X.sum()).astype(float)
         X.eliminate_zeros()
     return _of_large_labels(X, labels, LEAST.get(name, 1))
 
@@ -116,10 +118,11 @@ def _titles() -> Corpus:
     return _of_large_labels(X, labels, LEAST["titles"])
 
 
-def _of_large_labels(X: sparse.csr_matrix, labels: NDArray, least: int) -> Corpus:
+def _of_large_labels(X: sparse.csr_matrix, labels: NDArray, min_documents: int) -> Corpus:
     known = np.diff(X.indptr) > 0
-    X, (names, number) = X[known], np.unique(labels[known], return_inverse=True)
-    large = np.isin(number, np.flatnonzero(np.bincount(number) >= least))
+    X = X[known]
+    names, number = np.unique(labels[known], return_inverse=True)
+    large = np.isin(number, np.flatnonzero(np.bincount(number) >= min_documents))
     return Corpus(X[large], X[large], names[number[large]])
 
 
@@ -127,7 +130,9 @@ def _of_large_labels(X: sparse.csr_matrix, labels: NDArray, least: int) -> Corpu
 
 #: A method yields its name, the clusters of the scored documents, and CPU seconds.
 Found = Iterator[tuple[str, NDArray, float]]
-OURS, FROM_TOPICS, MIXTURE = "`TemperedLDA`", "mixture from the topics", "mixture, merged runs"
+OURS = "`TemperedLDA`"
+FROM_TOPICS = "mixture from the topics"
+MIXTURE = "mixture, merged runs"
 
 
 def lda(c: Corpus, K: int, seed: int) -> Found:
@@ -227,8 +232,6 @@ ROWS = [
     *(f"{OURS}, {how}" for how in ("largest share", "`predict`", FROM_TOPICS)),
     *list(METHODS)[1:],
 ]
-#: The purity, NMI and seconds for each method, corpus, K and seed.
-Results = dict[tuple[str, str, int, int], tuple[float, float, float]]
 
 
 def fit(names: list[str], corpora: list[str], sizes: list[int] | None, n_seeds: int, to: Path):
@@ -243,12 +246,14 @@ def fit(names: list[str], corpora: list[str], sizes: list[int] | None, n_seeds: 
                     if path.exists():
                         continue
                     try:
-                        found = list(run(name, c, K, seed))
+                        scores = list(run(name, c, K, seed))
                     except ImportError as error:
                         print(f"{name} is skipped: {error}")
                         continue
-                    path.write_text(json.dumps([[row, of, K, seed, *all_] for row, *all_ in found]))
-                    for row, *numbers in found:
+                    path.write_text(
+                        json.dumps([[row, of, K, seed, *all_] for row, *all_ in scores])
+                    )
+                    for row, *numbers in scores:
                         print(
                             of, K, seed, row, *(f"{number:.3f}" for number in numbers), flush=True
                         )
@@ -260,41 +265,46 @@ def run(name: str, c: Corpus, K: int, seed: int) -> Iterator[tuple[str, float, f
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if name == "lda":
-            found = list(lda(c, K, seed))
+            predictions = list(lda(c, K, seed))
         else:
-            found = [(name, METHODS[name](c, K, seed), time.process_time() - start)]
-    for row, classes, seconds in found:
+            predictions = [(name, METHODS[name](c, K, seed), time.process_time() - start)]
+    for row, classes, seconds in predictions:
         nmi = normalized_mutual_info_score(c.labels, classes)
         yield row, purity(c.labels, classes), float(nmi), seconds
 
 
-def kept(folder: Path) -> Results:
-    """Read all results, from the file and the folder; results in the folder have priority."""
+def kept(folder: Path) -> dict[tuple, tuple]:
+    """Read the purity, NMI and seconds for each method, corpus, K and seed.
+
+    Results in the folder have priority over those in the file.
+    """
     rows = json.loads(KEPT.read_text()) if KEPT.exists() else []
     for path in sorted(folder.glob("*.json")):
         rows += json.loads(path.read_text())
     return {tuple(row[:4]): tuple(row[4:]) for row in rows}
 
 
-def cell(results: Results, row: str, of: str, K: int) -> NDArray | None:
+def cell(results: dict[tuple, tuple], row: str, of: str, K: int) -> NDArray | None:
     """The purity, NMI and seconds of a row, as means over seeds."""
-    found = [value for key, value in results.items() if key[:3] == (row, of, K)]
-    return np.mean(found, axis=0) if found else None
+    values = [value for key, value in results.items() if key[:3] == (row, of, K)]
+    return np.mean(values, axis=0) if values else None
 
 
-def score_table(results: Results, corpora: dict[str, tuple[int, ...]], rows: list[str]) -> str:
+def score_table(
+    results: dict[tuple, tuple], corpora: dict[str, tuple[int, ...]], rows: list[str]
+) -> str:
     """Make the table of purity, NMI and seconds."""
     columns = [(of, K) for of, sizes in corpora.items() for K in sizes]
     lines = []
     for row in rows:
         cells = []
         for of, K in columns:
-            found = cell(results, row, of, K)
-            if found is None:
+            means = cell(results, row, of, K)
+            if means is None:
                 published = PUBLISHED.get(row, {}).get(of) if K == 50 else None
                 cells.append(f"{published[0]:.3f} / {published[1]:.3f}" if published else "–")
             else:
-                cells.append(f"{found[0]:.3f} / {found[1]:.3f} ({found[2]:.1f} s)")
+                cells.append(f"{means[0]:.3f} / {means[1]:.3f} ({means[2]:.1f} s)")
         lines.append([row, *cells])
     header = [f"{of.removeprefix('labelled_')}, {K}" for of, K in columns]
     return table(["", *header], lines)
@@ -306,7 +316,9 @@ DIFFERENCES = (
 )
 
 
-def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str) -> list[str]:
+def gains(
+    results: dict[tuple, tuple], of: dict[str, tuple[int, ...]], row: str, over: str
+) -> list[str]:
     """The mean and the least gain in purity and NMI of one row over another row."""
     pairs = [
         (a[:2], b[:2])
@@ -316,8 +328,9 @@ def gains(results: Results, of: dict[str, tuple[int, ...]], row: str, over: str)
         and (b := cell(results, over, name, K)) is not None
     ]
     change = np.array([a - b for a, b in pairs])
-    mean, least = change.mean(axis=0), change.min(axis=0)
-    numbers = [f"{number:+.3f}" for pair in zip(mean, least, strict=True) for number in pair]
+    mean = change.mean(axis=0)
+    lowest = change.min(axis=0)
+    numbers = [f"{number:+.3f}" for pair in zip(mean, lowest, strict=True) for number in pair]
     return [row, over, str(len(pairs)), *numbers]
 
 
@@ -328,8 +341,10 @@ def report(folder: Path) -> None:
         [*key, *(round(number, 4) for number in value)] for key, value in results.items()
     )
     KEPT.write_text("[\n" + ",\n".join(json.dumps(row) for row in listed) + "\n]\n")
-    topics, gsdmm = f"{OURS}, {FROM_TOPICS}", "topica, GSDMM, 30 sweeps"
-    share, short = f"{OURS}, largest share", {name: SHORT[name][:1] for name in SHORT}
+    topics = f"{OURS}, {FROM_TOPICS}"
+    gsdmm = "topica, GSDMM, 30 sweeps"
+    share = f"{OURS}, largest share"
+    short = {name: SHORT[name][:1] for name in SHORT}
     first = ROWS[:7]
     differences = [
         gains(results, LONG | SHORT, topics, share),
@@ -338,7 +353,7 @@ def report(folder: Path) -> None:
         gains(results, short, MIXTURE, "mixture, one run"),
         gains(results, short, MIXTURE, "mixture, best of 12 runs"),
     ]
-    parts = [
+    paragraphs = [
         "### Long texts",
         score_table(results, LONG, [*ROWS[:4], *ROWS[7:], *PUBLISHED]),
         "### Short texts",
@@ -350,21 +365,23 @@ def report(folder: Path) -> None:
         "### Abstracts with fewer words",
         score_table(results, THINNED, first[:4]),
     ]
-    between_markers(DOCS, "\n\n".join(parts))
+    between_markers(DOCS, "\n\n".join(paragraphs))
 
 
 def choose() -> None:
     """Print purity, NMI and CPU seconds of the mixture with other numbers of merged starts."""
     settings = [(12, 6, 3.0), (8, 10, 3.0), (5, 15, 3.0), *((12, 6, T) for T in (1.5, 5.0, 10.0))]
-    before, lines = (ours.RUNS, ours.PASSES, ours.COOLING), []
+    before = (ours.RUNS, ours.PASSES, ours.COOLING)
+    lines = []
     for n_starts, n_passes, hottest in settings:
-        ours.RUNS, ours.PASSES = n_starts, n_passes
+        ours.RUNS = n_starts
+        ours.PASSES = n_passes
         ours.COOLING = Annealed(hottest, length=1.0)
         cells = []
         for of, sizes in CHOSEN_ON.items():
             c = corpus(of)
-            found = [next(run(MIXTURE, c, K, seed))[1:] for K in sizes for seed in (0, 1)]
-            cells.append("{:.3f} / {:.3f} ({:.1f} s)".format(*np.mean(found, axis=0)))
+            scores = [next(run(MIXTURE, c, K, seed))[1:] for K in sizes for seed in (0, 1)]
+            cells.append("{:.3f} / {:.3f} ({:.1f} s)".format(*np.mean(scores, axis=0)))
         lines.append([n_starts, n_passes, hottest, *cells])
     ours.RUNS, ours.PASSES, ours.COOLING = before
     print(table(["starts", "passes", "T0", *CHOSEN_ON], lines))
@@ -376,11 +393,12 @@ def top_words() -> None:
     for of, (K, *_) in (CHOSEN_ON | SHORT).items():
         X = corpus(of).X
         X = X[np.random.default_rng(0).permutation(X.shape[0])]
-        fitted, other = X[: X.shape[0] // 2], X[X.shape[0] // 2 :]
+        fitted = X[: X.shape[0] // 2]
+        held_out = X[X.shape[0] // 2 :]
         cells = []
         for kind in (TemperedLDA, TemperedMultinomialMixture):
             ones = [kind(K, random_state=seed).fit(fitted) for seed in (0, 1)]
-            npmi = np.mean([topic_coherence(one, other, relevance=0.7) for one in ones])
+            npmi = np.mean([topic_coherence(one, held_out, relevance=0.7) for one in ones])
             diverse = np.mean([topic_diversity(one, n_words=10, relevance=0.7) for one in ones])
             cells.append(f"{npmi:.3f}, {diverse:.2f}")
         lines.append([of, K, *cells])
@@ -389,7 +407,8 @@ def top_words() -> None:
 
 def topics() -> None:
     """Print the gain in held-out log-likelihood per word if LDA starts from the mixture."""
-    lines, rng = [], np.random.default_rng(0)
+    lines = []
+    rng = np.random.default_rng(0)
     for of in ("arxiv_100k", "kos", "reuters21578", "imdb_100k"):
         X = sparse.csr_matrix(load_corpus(of).data, dtype=int)
         X = X[rng.permutation(X.shape[0])[:8000]]
@@ -399,7 +418,8 @@ def topics() -> None:
             Z.eliminate_zeros()
             Z = Z[:, np.bincount(Z.indices, minlength=Z.shape[1]) >= 5].astype(float)
             Z = Z[np.diff(Z.indptr) > 1]
-            fitted, held_out = Z[: Z.shape[0] * 4 // 5], Z[Z.shape[0] * 4 // 5 :]
+            fitted = Z[: Z.shape[0] * 4 // 5]
+            held_out = Z[Z.shape[0] * 4 // 5 :]
             for K in (20, 100):
                 plain = TemperedLDA(K, random_state=0).fit(fitted)
                 one = TemperedMultinomialMixture(K, random_state=0).fit(fitted)

@@ -32,8 +32,11 @@ from annealvi import TemperedLDA
 from annealvi.topics import describe
 from bench import parser
 
-DOCUMENTS, WORDS, TOPICS = 1500, 600, 10
-FORMULA, TERMS = "~ group * trend", ("group", "trend", "group:trend")
+DOCUMENTS = 1500
+WORDS = 600
+TOPICS = 10
+FORMULA = "~ group * trend"
+TERMS = ("group", "trend", "group:trend")
 
 
 def corpus(length: int, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
@@ -42,9 +45,11 @@ def corpus(length: int, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
     data = pd.DataFrame({"group": np.arange(DOCUMENTS) % 2, "trend": rng.uniform(0, 1, DOCUMENTS)})
     # mean shares at four points: both groups at both ends of the trend
     corners = rng.dirichlet(np.ones(TOPICS), 4).reshape(2, 2, TOPICS)
-    start, slope = corners[:, 0], corners[:, 1] - corners[:, 0]
+    start = corners[:, 0]
+    slope = corners[:, 1] - corners[:, 0]
     effects = np.array([start[1] - start[0], slope[0], slope[1] - slope[0]])
-    group, trend = data.group.to_numpy(), data.trend.to_numpy()[:, np.newaxis]
+    group = data.group.to_numpy()
+    trend = data.trend.to_numpy()[:, np.newaxis]
     means = start[group] + trend * slope[group]
     shares = np.array([rng.dirichlet(mean) for mean in means])
     topics = rng.dirichlet(np.full(WORDS, 0.05), TOPICS)
@@ -53,19 +58,19 @@ def corpus(length: int, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
     return sparse.csr_matrix(np.array(counts, np.float64)), data, effects, topics
 
 
-def outcome(table: Any, found: np.ndarray, topics: np.ndarray, effects: np.ndarray) -> dict:
+def outcome(table: Any, fitted_topics: np.ndarray, topics: np.ndarray, effects: np.ndarray) -> dict:
     """Sums over terms and topics: intervals, hits, widths, squared errors, missing intervals."""
-    own, match = linear_sum_assignment(-cosine_similarity(topics, found))
+    matched, match = linear_sum_assignment(-cosine_similarity(topics, fitted_topics))
     sums = dict.fromkeys(("n", "hits", "width", "squares", "missing"), 0.0)
     for term, truth in zip(TERMS, effects, strict=True):
         rows = table[table.term == term].set_index("topic").loc[match]
-        there = rows.low.notna().to_numpy()
+        is_estimated = rows.low.notna().to_numpy()
         low, high, middle = (rows[name].to_numpy() for name in ("low", "high", "estimate"))
-        sums["n"] += there.sum()
-        sums["missing"] += (~there).sum()
-        sums["hits"] += ((low <= truth[own]) & (truth[own] <= high)).sum()
-        sums["width"] += (high - low)[there].sum()
-        sums["squares"] += ((middle - truth[own]) ** 2)[there].sum()
+        sums["n"] += is_estimated.sum()
+        sums["missing"] += (~is_estimated).sum()
+        sums["hits"] += ((low <= truth[matched]) & (truth[matched] <= high)).sum()
+        sums["width"] += (high - low)[is_estimated].sum()
+        sums["squares"] += ((middle - truth[matched]) ** 2)[is_estimated].sum()
     return sums
 
 
@@ -74,14 +79,14 @@ def one(length: int, seed: int, with_topica: bool) -> dict[str, dict]:
     X, data, effects, topics = corpus(length, seed)
     lda = TemperedLDA(TOPICS, random_state=seed).fit(X)
     summaries = {"composition": describe(lda, X), "refits": describe(lda, X, refits=10)}
-    found = {
+    outcomes = {
         name: outcome(summary.effects(FORMULA, data).table, summary.topics, topics, effects)
         for name, summary in summaries.items()
     }
     if with_topica:
         table, words = topica_effects(X, data, seed)
-        found["topica"] = outcome(table, words, topics, effects)
-    return found
+        outcomes["topica"] = outcome(table, words, topics, effects)
+    return outcomes
 
 
 def topica_effects(X: Any, data: Any, seed: int) -> tuple[Any, np.ndarray]:
@@ -91,16 +96,16 @@ def topica_effects(X: Any, data: Any, seed: int) -> tuple[Any, np.ndarray]:
     documents = [
         [f"w{word:03d}" for word in row.indices for _ in range(int(row[0, word]))] for row in X
     ]
-    given = topica.Corpus.from_documents(documents)
+    documents_of_topica = topica.Corpus.from_documents(documents)
     model = topica.LDA(TOPICS, seed=seed)
-    model.fit(given)
+    model.fit(documents_of_topica)
     design = np.column_stack([data.group, data.trend, data.group * data.trend]).astype(float)
     table = topica.estimate_effect(
-        model, design, feature_names=list(TERMS), corpus=given, nsims=25, seed=seed
+        model, design, feature_names=list(TERMS), corpus=documents_of_topica, nsims=25, seed=seed
     ).to_frame()
     names = {"feature": "term", "coef": "estimate", "ci_low": "low", "ci_high": "high"}
     topics = np.zeros((TOPICS, WORDS))
-    topics[:, [int(word[1:]) for word in given.vocabulary]] = model.topic_word
+    topics[:, [int(word[1:]) for word in documents_of_topica.vocabulary]] = model.topic_word
     return table.rename(columns=names), topics
 
 
@@ -109,13 +114,13 @@ def main() -> None:
     options.add_argument("--corpora", type=int, default=40)
     options.add_argument("--lengths", type=int, nargs="+", default=[10, 40, 150])
     options.add_argument("--jobs", type=int, default=2)
-    given = options.parse_args()
+    arguments = options.parse_args()
     with_topica = find_spec("topica") is not None
     print("| L | intervals | coverage | mean width | root mean square error | none |")
     print("|---|---|---|---|---|---|")
-    for length in given.lengths:
-        results = Parallel(n_jobs=given.jobs)(
-            delayed(one)(length, seed, with_topica) for seed in range(given.corpora)
+    for length in arguments.lengths:
+        results = Parallel(n_jobs=arguments.jobs)(
+            delayed(one)(length, seed, with_topica) for seed in range(arguments.corpora)
         )
         for name in results[0]:
             sums = pd.DataFrame([result[name] for result in results]).sum()

@@ -97,12 +97,14 @@ def killed(kind: str, path: Path, n_steps: int, seconds: float) -> bool:
 def study(kind: str, runs: int, rng: random.Random) -> tuple[int, int]:
     """Count the fits that were killed before their end, and those with identical results."""
     steps: list[int] = []
-    whole, n_killed, n_same = fit(kind, callback=[lambda estimator, _: steps.append(1)]), 0, 0
+    whole = fit(kind, callback=[lambda estimator, _: steps.append(1)])
+    n_killed = 0
+    n_same = 0
     with tempfile.TemporaryDirectory() as name:
         for number in range(runs):
             path = Path(name, str(number))
-            at = rng.randrange(1, len(steps)), rng.uniform(0, 3 * PAUSE)
-            n_killed += killed(kind, path, *at)
+            n_steps = rng.randrange(1, len(steps))
+            n_killed += killed(kind, path, n_steps, seconds=rng.uniform(0, 3 * PAUSE))
             n_same += fit(kind, path if path.exists() else None) == whole
     return n_killed, n_same
 
@@ -117,7 +119,8 @@ def main() -> int:
         kind, path, seconds = arguments.child
         child(kind, Path(path), float(seconds))
         return 0
-    rng, same = random.Random(arguments.seed), True
+    rng = random.Random(arguments.seed)
+    same = True
     print("| fit | runs | killed before the end | same SHA-256 as never stopped |")
     print("|---|---|---|---|")
     for kind in KINDS:

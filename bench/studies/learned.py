@@ -73,7 +73,7 @@ SPLITS = {
 }
 
 
-class Problem(NamedTuple):
+class SplitCorpus(NamedTuple):
     """A corpus, and the settings of its fits."""
 
     train: sparse.csr_matrix
@@ -86,7 +86,7 @@ class Problem(NamedTuple):
         return self.settings["max_iter"] * -(-self.train.shape[0] // self.settings["batch_size"])
 
 
-class Fit(NamedTuple):
+class FitScores(NamedTuple):
     """The scores per word of one fit, and its seconds."""
 
     elbo: float
@@ -97,14 +97,14 @@ class Fit(NamedTuple):
     warned: bool
 
 
-def load(corpus: str, changes: dict) -> Problem:
+def load(corpus: str, changes: dict) -> SplitCorpus:
     """Read and split a corpus."""
     try:
         X = load_corpus(corpus).data
     except FileNotFoundError as error:
         raise SystemExit(str(error)) from None
     first, second, third = SPLITS[corpus]
-    return Problem(X[:first], X[first:second], X[second:third], SETTINGS[corpus] | changes)
+    return SplitCorpus(X[:first], X[first:second], X[second:third], SETTINGS[corpus] | changes)
 
 
 def families() -> dict[str, dict[str, Temperature]]:
@@ -135,7 +135,9 @@ def families() -> dict[str, dict[str, Temperature]]:
     }
 
 
-def fit(problem: Problem, temperature: Temperature, seed: int, prior: dict, jobs: int) -> Fit:
+def fit(
+    problem: SplitCorpus, temperature: Temperature, seed: int, prior: dict, jobs: int
+) -> FitScores:
     """Make one fit, and score it."""
     lda = TemperedLDA(
         **problem.settings,
@@ -149,7 +151,7 @@ def fit(problem: Problem, temperature: Temperature, seed: int, prior: dict, jobs
         lda.fit(problem.train)
     final = getattr(temperature, "final_fraction", 0.0)
     learned = max(1, int(problem.n_steps * (1 - final)))
-    return Fit(
+    return FitScores(
         elbo=-float(np.log(lda.bound_)),
         validation=document_completion(lda, problem.validation),
         test=document_completion(lda, problem.test),
@@ -159,24 +161,23 @@ def fit(problem: Problem, temperature: Temperature, seed: int, prior: dict, jobs
     )
 
 
-Results = dict[str, dict[str, dict[str, list[Fit]]]]  # by corpus, family and variant
-
-
-def each(fits: Sequence[Fit], name: str) -> list[float]:
+def each(fits: Sequence[FitScores], name: str) -> list[float]:
     return [getattr(one, name) for one in fits]
 
 
-def mean(fits: Sequence[Fit], name: str) -> float:
+def mean(fits: Sequence[FitScores], name: str) -> float:
     return float(np.mean(each(fits, name)))
 
 
-def gain(fits: Sequence[Fit], by_family: dict[str, dict[str, list[Fit]]], name: str) -> str:
+def gain(
+    fits: Sequence[FitScores], by_family: dict[str, dict[str, list[FitScores]]], name: str
+) -> str:
     """Format the gain of a score over plain inference."""
     (baseline,) = by_family["SVI"].values()
     return f"{mean(fits, name) - mean(baseline, name):+.3f}"
 
 
-def chosen_table(results: Results) -> str:
+def chosen_table(results: dict[str, dict[str, dict[str, list[FitScores]]]]) -> str:
     """Make the table with the variant of each family that predicts validation documents best."""
     header = ["corpus", "method", "variant chosen", "ELBO per word, T = 1", "against SVI"]
     header += ["held out per word, test", "against SVI", "seconds"]
@@ -192,7 +193,7 @@ def chosen_table(results: Results) -> str:
     return table(header, rows)
 
 
-def full_table(results: Results) -> str:
+def full_table(results: dict[str, dict[str, dict[str, list[FitScores]]]]) -> str:
     """Make the table of every variant."""
     header = ["corpus", "method", "variant", "ELBO per word, T = 1", "against SVI"]
     header += ["held out, validation", "held out, test", "against SVI"]
@@ -219,25 +220,26 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--sparse", action="store_true", help="alpha = eta = 1/K")
     options.add_argument("--jobs", type=int, default=os.cpu_count())
-    for option, (name, least) in OPTIONS.items():
-        options.add_argument(f"--{option}", type=type(least), help=f"{name} for all corpora")
+    for option, (name, smallest) in OPTIONS.items():
+        options.add_argument(f"--{option}", type=type(smallest), help=f"{name} for all corpora")
     arguments = options.parse_args()
     changes = {}
-    for option, (name, least) in {"seeds": ("", 1), **OPTIONS}.items():
+    for option, (name, smallest) in {"seeds": ("", 1), **OPTIONS}.items():
         value = getattr(arguments, option)
-        if value is not None and value < least:
-            options.error(f"--{option} must be at least {least}")
+        if value is not None and value < smallest:
+            options.error(f"--{option} must be at least {smallest}")
         if value is not None and name:
             changes[name] = value
     prior = {} if arguments.sparse else dict(doc_topic_prior=0.1, topic_word_prior=0.01)
-    results: Results = {}
+    results: dict[str, dict[str, dict[str, list[FitScores]]]] = {}
     for corpus in arguments.corpus or SETTINGS:
         problem = load(corpus, changes)
         results[corpus] = {}
         for family, variants in families().items():
             results[corpus][family] = {}
             for variant, temperature in variants.items():
-                fits = results[corpus][family][variant] = []
+                fits: list[FitScores] = []
+                results[corpus][family][variant] = fits
                 for seed in range(arguments.seeds):
                     fits.append(fit(problem, temperature, seed, prior, arguments.jobs))
                     print(

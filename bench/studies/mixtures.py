@@ -84,7 +84,9 @@ def factors(n_seeds: int) -> None:
         toys = [make_shape_mixture(1000, shapes=shapes, random_state=s) for s in range(n_seeds)]
         best = np.full(n_seeds, -np.inf)
         for method, options in FMM_METHODS.items():
-            bounds, found, began = [], [], time.perf_counter()
+            bounds = []
+            n_recovered = []
+            began = time.perf_counter()
             for seed, toy in enumerate(toys):
                 fmm = TemperedFMM(
                     8,
@@ -98,12 +100,12 @@ def factors(n_seeds: int) -> None:
                     **options,
                 ).fit(toy.data)
                 bounds.append(fmm.lower_bound_)
-                found.append(component_recovery(fmm.components_, toy.components)[0])
+                n_recovered.append(component_recovery(toy.components, fmm.components_)[0])
             seconds = (time.perf_counter() - began) / n_seeds
             best = np.maximum(best, bounds)
             print(
-                f"{method:28s} ELBO/N {np.mean(bounds):8.2f}   found {np.mean(found):4.2f} of 8"
-                f"   {seconds:.2f} s"
+                f"{method:28s} ELBO/N {np.mean(bounds):8.2f}   "
+                f"found {np.mean(n_recovered):4.2f} of 8   {seconds:.2f} s"
             )
         print(f"{'best of all':28s} ELBO/N {np.mean(best):8.2f}")
 
@@ -120,16 +122,17 @@ def dimensions(n_seeds: int) -> None:
     for n_features, n_samples in ((64, 200), (64, 1000), (512, 200), (512, 1000)):
         patterns = 0.3 * np.random.RandomState(7).standard_normal((8, n_features))
         for method, options in methods.items():
-            bounds, found = [], []
+            bounds = []
+            n_recovered = []
             for seed in range(n_seeds):
                 toy = make_shape_mixture(n_samples, shapes=patterns, random_state=seed)
                 fmm = TemperedFMM(8, random_state=seed, **options).fit(toy.data)
                 bounds.append(fmm.lower_bound_)
-                found.append(component_recovery(fmm.components_, toy.components)[0])
+                n_recovered.append(component_recovery(toy.components, fmm.components_)[0])
             print(
                 f"D={n_features:4d} N={n_samples:5d} {method:20s}"
                 f" T from {fmm.temperature_path_[0]:5.2f}   ELBO/N {np.mean(bounds):8.1f}"
-                f"   found {np.mean(found):4.1f} of 8"
+                f"   found {np.mean(n_recovered):4.1f} of 8"
             )
 
 
@@ -142,7 +145,8 @@ def inference(n_seeds: int) -> None:
     for cooling in (0, 10):
         module.COOLING_SWEEPS = cooling or 1
         module.COOLING_START = 10.0 if cooling else 1.0
-        scores, predictions = [], []
+        scores = []
+        predictions = []
         for seed in range(n_seeds):
             toy = make_shape_mixture(1500, random_state=seed).data
             fmm = TemperedFMM(8, noise_variance=0.1, random_state=seed).fit(toy[:1000])
@@ -229,8 +233,8 @@ def main() -> None:
     options.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     arguments = options.parse_args()
     ignore_warnings()
-    for part in arguments.parts:
-        PARTS[part](arguments)
+    for study in arguments.parts:
+        PARTS[study](arguments)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,9 @@ def main() -> None:
         for method, temperature in METHODS.items():
             if getattr(temperature, "passes", None) and temperature.passes >= arguments.passes:
                 continue  # because no pass would have T = 1
-            elbo, score, seconds = [], [], []
+            elbo = []
+            score = []
+            seconds = []
             for seed in range(arguments.seeds):
                 lda = TemperedLDA(
                     **settings, temperature=temperature, random_state=seed, n_jobs=os.cpu_count()

@@ -98,48 +98,61 @@ def score(n: int, temperature: Temperature, seed: int, **options: Any) -> float:
 
 def statistics(X: Any, weights: NDArray, alpha: float, b: float) -> NDArray:
     """Compute b times the expected counts of a minibatch by the updates of the paper."""
-    found = np.zeros_like(weights)
+    expected_counts = np.zeros_like(weights)
     for row in range(X.shape[0]):
-        ids, n = X[row].indices, X[row].data
-        gamma, beta = np.full(len(weights), 1.0), weights[:, ids]
+        ids = X[row].indices
+        n = X[row].data
+        gamma = np.full(len(weights), 1.0)
+        beta = weights[:, ids]
         for _ in range(60):
             phi = np.exp(b * psi(gamma))[:, None] * beta
             phi /= phi.sum(axis=0) + 1e-300
-            new = alpha + b * phi @ n
-            gamma, moved = new, np.abs(new - gamma).mean()
-            if moved < 1e-3:
+            before = gamma
+            gamma = alpha + b * phi @ n
+            if np.abs(gamma - before).mean() < 1e-3:
                 break
-        found[:, ids] += b * phi * n
-    return found
+        expected_counts[:, ids] += b * phi * n
+    return expected_counts
 
 
 def noise(seed: int, n: int = 10_000) -> dict[str, Any]:
     X = load_corpus("arxiv_100k").data[:n].tocsr().astype(np.float64)
     lda, _ = fit(n, Fixed(1), seed, 50, max_iter=3)
-    rng, found = np.random.RandomState(seed), {}
+    rng = np.random.RandomState(seed)
+    variances = {}
     random = rng.gamma(100.0, 0.01, lda.components_.shape)
     batches = [rng.choice(n, 100, replace=False) for _ in range(60)]
     for name, topics in (("random topics", random), ("after 3 passes", lda.components_)):
         log_beta = psi(topics) - psi(topics.sum(axis=1, keepdims=True))
         for T in (1.0, 2.0, 3.9, 10.0):
-            weights, total, square = np.exp(log_beta / T), 0.0, 0.0
+            weights = np.exp(log_beta / T)
+            total = 0.0
+            square = 0.0
             for batch in batches:
                 s = statistics(X[batch], weights, 1 / 50, 1 / T)
-                total, square = total + s, square + float((s * s).sum())
+                total = total + s
+                square = square + float((s * s).sum())
             mean = total / len(batches)
-            found[f"{name}, T = {T:g}"] = square / len(batches) - float((mean * mean).sum())
-    return {k: v / found[f"{k.split(', T')[0]}, T = 1"] for k, v in found.items()}
+            variances[f"{name}, T = {T:g}"] = square / len(batches) - float((mean * mean).sum())
+    return {k: v / variances[f"{k.split(', T')[0]}, T = 1"] for k, v in variances.items()}
 
 
 def shapes(seed: int, local: bool, of_globals: bool) -> int:
     """Count how many of eight shapes are found if T falls from 10 to 1 over half of 200 sweeps."""
-    toy, rng = make_shape_mixture(1000, random_state=seed), np.random.RandomState(seed)
-    X, logit, noise_variance, prior = toy.data, np.log(0.3 / 0.7), 0.1, 0.35
+    toy = make_shape_mixture(1000, random_state=seed)
+    rng = np.random.RandomState(seed)
+    X = toy.data
+    logit = np.log(0.3 / 0.7)
+    noise_variance = 0.1
+    prior = 0.35
     D = X.shape[1]
-    m, s, nu = rng.normal(0, prior**0.5, (8, D)), np.zeros(8), np.full((len(X), 8), 0.3)
+    m = rng.normal(0, prior**0.5, (8, D))
+    s = np.zeros(8)
+    nu = np.full((len(X), 8), 0.3)
     for sweep in range(200):
         b = min(1.0, 10 ** (sweep / 100 - 1))
-        b_local, b_global = (b if local else 1.0), (b if of_globals else 1.0)
+        b_local = b if local else 1.0
+        b_global = b if of_globals else 1.0
         for k in range(8):
             rest = X - nu @ m + np.outer(nu[:, k], m[k])
             fit_of_k = rest @ m[k] - (m[k] @ m[k] + D * s[k]) / 2
@@ -148,7 +161,7 @@ def shapes(seed: int, local: bool, of_globals: bool) -> int:
             rest = X - nu @ m + np.outer(nu[:, k], m[k])
             s[k] = 1 / (1 / prior + b_global / noise_variance * nu[:, k].sum())
             m[k] = s[k] * b_global / noise_variance * (nu[:, k] @ rest)
-    return component_recovery(m, toy.components)[0]
+    return component_recovery(toy.components, m)[0]
 
 
 def tempered_parts(seed: int, n: int = 0) -> dict[str, Any]:
@@ -157,7 +170,7 @@ def tempered_parts(seed: int, n: int = 0) -> dict[str, Any]:
 
 
 def printed(seed: int, n: int = 30_000) -> dict[str, Any]:
-    found: dict[str, Any] = {"SVI": score(n, Fixed(1), seed)}
+    scores: dict[str, Any] = {"SVI": score(n, Fixed(1), seed)}
     undamped = dict(undamped=True, final_fraction=0.0)
     for name, temperature in {
         "VT, each step": Variational.as_printed(),
@@ -166,75 +179,80 @@ def printed(seed: int, n: int = 30_000) -> dict[str, Any]:
         "LVT, every 1,000": every(LocalVariational)(**undamped),
     }.items():
         lda, held_out = fit(n, temperature, seed)
-        found[name] = float(document_completion(lda, held_out))
+        scores[name] = float(document_completion(lda, held_out))
         if name.startswith("VT"):
             at_end = float(lda.temperature_path_[-1])
-            found[f"{name}, last T"] = at_end
+            scores[f"{name}, last T"] = at_end
             learned = document_completion(lda, held_out, temperature="learned")
-            found[f"{name}, predicted at the learned T"] = float(learned)
-    return found
+            scores[f"{name}, predicted at the learned T"] = float(learned)
+    return scores
 
 
 def hot(seed: int, n: int = 30_000) -> dict[str, Any]:
-    found = {"SVI": score(n, Fixed(1), seed)}
+    scores = {"SVI": score(n, Fixed(1), seed)}
     for t in (0.1, 1.0):
         for T in (2, START, 5, 6, 8, 10):
             annealed = Annealed(T, passes=t, shape="linear")
-            found[f"t_A = {t:g}, T0 = {T:.3g}"] = score(n, annealed, seed)
-    return found
+            scores[f"t_A = {t:g}, T0 = {T:.3g}"] = score(n, annealed, seed)
+    return scores
 
 
 def low(seed: int, n: int = 98_000) -> dict[str, Any]:
-    found = {}
+    curves = {}
     priors = dict(doc_topic_prior=0.01, topic_word_prior=1.0)
     for T in (1, 1.1, 1.25, 1.5, 2, 3, 5):
         cooled = Annealed(T, passes=0.1, shape="exponential", form="posterior")
         annealed = cooled if T > 1 else Fixed(1)
         lda, _ = fit(n, annealed, seed, max_iter=1, learning_offset=1000, curve=0.1, **priors)
         curve = lda.history_["held_out_log_likelihood"]
-        found[f"T0 = {T:g}"] = [float(curve[i]) for i in (0, 1, 4, -1)]
-    return found
+        curves[f"T0 = {T:g}"] = [float(curve[i]) for i in (0, 1, 4, -1)]
+    return curves
 
 
 def passes(seed: int, n: int = 30_000) -> dict[str, Any]:
-    found, options = {}, dict(doc_topic_prior=0.01, topic_word_prior=1.0, learning_offset=64)
+    curves = {}
+    options = dict(doc_topic_prior=0.01, topic_word_prior=1.0, learning_offset=64)
     annealed = Annealed(2, passes=0.1, shape="exponential", form="posterior")
     for name, temperature in (("SVI", Fixed(1)), ("annealed", annealed)):
         lda, _ = fit(n, temperature, seed, curve=1.0, **options)
-        found[name] = lda.history_["held_out_log_likelihood"].tolist()
-    return found
+        curves[name] = lda.history_["held_out_log_likelihood"].tolist()
+    return curves
 
 
 def growth(seed: int, n: int = 60_000) -> dict[str, Any]:
-    found = {}
+    gains = {}
     for K in (25, 50, 100, 200, 500):
         slow = Annealed(START, passes=1.0, shape="linear")
         ends = [score(n, t, seed, n_topics=K, max_iter=3) for t in (Fixed(1), slow)]
-        found[f"K = {K}"] = ends[1] - ends[0]
-    return found
+        gains[f"K = {K}"] = ends[1] - ends[0]
+    return gains
 
 
 def gaussians(seed: int, n: int = 100) -> dict[str, Any]:
-    found = {"plain": better_optima(1, n, seed)}
+    proportions = {"plain": better_optima(1, n, seed)}
     for T, shape in ((100, "linear"), (20, "exponential")):
         for form in ("likelihood", "posterior"):
             annealed = Annealed(T, length=0.5, shape=shape, form=form)
             name = f"{shape} from {T}, {form} tempered"
-            found[name] = better_optima(annealed, n, seed)
+            proportions[name] = better_optima(annealed, n, seed)
             # the library moves means at random while T falls, which the paper does not
             with patch("annealvi.models.gmm.SMALL_PERTURBATION", 0.0):
-                found[f"{name}, nothing moved at random"] = better_optima(annealed, n, seed)
-    return found
+                proportions[f"{name}, nothing moved at random"] = better_optima(annealed, n, seed)
+    return proportions
 
 
 def eq_10(lda: Any, X: Any) -> NDArray:
     """The temperature of each document by Eq. 10, with the document's own normaliser."""
-    topics, alpha, inverses = lda.components_, lda.doc_topic_prior_, np.arange(1, 101) / 100
+    topics = lda.components_
+    alpha = lda.doc_topic_prior_
+    inverses = np.arange(1, 101) / 100
     log_beta = psi(topics) - psi(topics.sum(axis=1, keepdims=True))
     log_sums = np.array([logsumexp(b * log_beta, axis=1) for b in inverses])
-    found = []
+    temperatures = []
     for row in range(X.shape[0]):
-        n, words, b = X[row].data, log_beta[:, X[row].indices], 1.0
+        n = X[row].data
+        words = log_beta[:, X[row].indices]
+        b = 1.0
         for _ in range(3):
             gamma = np.full(len(topics), 1.0)
             for _ in range(60):
@@ -246,18 +264,20 @@ def eq_10(lda: Any, X: Any) -> NDArray:
             energy = float(np.sum(n * phi * (log_theta[:, None] + words)))
             log_c = n.sum() * logsumexp(inverses[:, None] * log_theta + log_sums, axis=1)
             b = float(softmax(inverses * energy - log_c) @ inverses)
-        found.append(1 / b)
-    return np.array(found)
+        temperatures.append(1 / b)
+    return np.array(temperatures)
 
 
 def outliers(seed: int, n: int = 1500) -> dict[str, Any]:
-    X, rng = load_corpus("arxiv_100k").data[:n].astype(np.float64), np.random.RandomState(seed)
+    X = load_corpus("arxiv_100k").data[:n].astype(np.float64)
+    rng = np.random.RandomState(seed)
     frequencies = np.asarray(X.sum(axis=0)).ravel()
     planted = rng.permutation(n)[: n // 20]
     mixed = X.tolil()
     for row in planted:
         mixed[row] = rng.multinomial(int(X[row].sum()), frequencies / frequencies.sum())
-    X, odd = mixed.tocsr(), np.isin(np.arange(n), planted)
+    X = mixed.tocsr()
+    odd = np.isin(np.arange(n), planted)
     options = dict(doc_topic_prior=0.1, topic_word_prior=0.01, learning_offset=64, batch_size=100)
     options |= dict(temperature=1, preset="sklearn", learning_method="online", max_iter=10)
     lda = TemperedLDA(50, random_state=seed, **options).fit(X)
@@ -274,7 +294,9 @@ def heat(seed: int, n: int = 20_000) -> dict[str, Any]:
     from annealvi.deep import VariationalAutoencoder  # needs PyTorch
 
     images = load_images("mnist_static_bin").data.astype(np.float32)
-    train, test, found = images[:-10_000], images[-10_000:], {}
+    train = images[:-10_000]
+    test = images[-10_000:]
+    scores = {}
     for T in (1, 2, 5, 10):
         vae = VariationalAutoencoder(
             40,
@@ -285,8 +307,8 @@ def heat(seed: int, n: int = 20_000) -> dict[str, Any]:
             random_state=seed,
         ).fit(train)
         log_p = float(np.mean(vae.score_samples(test[:500], n_draws=500)))
-        found[f"T0 = {T}"] = {"-ELBO": -float(vae.score(test)), "-log p": -log_p}
-    return found
+        scores[f"T0 = {T}"] = {"-ELBO": -float(vae.score(test)), "-log p": -log_p}
+    return scores
 
 
 def layers(seed: int, n: int = 2000) -> dict[str, Any]:
@@ -294,7 +316,9 @@ def layers(seed: int, n: int = 2000) -> dict[str, Any]:
     from annealvi.deep.energies import ENERGIES, modes_found
     from annealvi.deep.training import Noise
 
-    energy, found, runs = ENERGIES["d"], {}, 5
+    energy = ENERGIES["d"]
+    results = {}
+    runs = 5
     edges = np.linspace(-energy.extent, energy.extent, 41)
     for name, objective, transition, beta in (
         ("ELBO", "elbo", "gaussian", 0.0),
@@ -314,7 +338,7 @@ def layers(seed: int, n: int = 2000) -> dict[str, Any]:
             random_state=seed,
         ).fit()
         draws = posterior.network_.layers(20_000, Noise(1))
-        found[name] = {"modes": modes_found(draws[-1], energy).tolist()}
+        results[name] = {"modes": modes_found(draws[-1], energy).tolist()}
         if transition == "flow":
             continue
         counts = [
@@ -324,11 +348,11 @@ def layers(seed: int, n: int = 2000) -> dict[str, Any]:
         q = np.array(counts).reshape(11, runs, -1)
         q /= q.sum(axis=-1, keepdims=True)
         kl = np.sum(q[1:] * np.log(q[1:] / q[:-1]), axis=-1).mean(axis=1)
-        found[name]["KL of z_t from z_(t-1), t = 1 to 10"] = kl.tolist()
+        results[name]["KL of z_t from z_(t-1), t = 1 to 10"] = kl.tolist()
         for k in (10, 100, 2000):
             below, above = posterior.evidence_bounds(n_draws=200, n_reverse=k)
-            found[name][f"bounds of -KL apart, {k} draws"] = float(np.mean(above - below))
-    return found
+            results[name][f"bounds of -KL apart, {k} draws"] = float(np.mean(above - below))
+    return results
 
 
 PARTS: dict[str, Callable[..., dict[str, Any]]] = dict(
@@ -344,9 +368,13 @@ def summary(runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
         return {}
     names = [name for name, value in first.items() if isinstance(value, (int, float))]
     columns = np.array([[run[name] for name in names] for run in runs.values()], dtype=float)
-    parts = columns.mean(axis=0), columns.std(axis=0, ddof=1) / len(columns) ** 0.5
-    both = (dict(zip(names, part.tolist(), strict=True)) for part in parts)
-    return dict(zip(("mean", "standard error"), both, strict=True)) if names else {}
+    if not names:
+        return {}
+    errors = columns.std(axis=0, ddof=1) / len(columns) ** 0.5
+    return {
+        "mean": dict(zip(names, columns.mean(axis=0).tolist(), strict=True)),
+        "standard error": dict(zip(names, errors.tolist(), strict=True)),
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -358,17 +386,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = options.parse_args(argv)
     kept = json.loads(arguments.results.read_text()) if arguments.results.exists() else {}
     size = {} if arguments.documents is None else {"n": arguments.documents}
-    for part in arguments.parts:
+    for study in arguments.parts:
         for seed in range(arguments.seeds):
-            sized = f"{part}, {arguments.documents} documents" if size else part
+            sized = f"{study}, {arguments.documents} documents" if size else study
             if f"seed {seed}" in kept.get(sized, {}):
                 continue
-            found = PARTS[part](seed, **size)
+            result = PARTS[study](seed, **size)
             runs = {name: run for name, run in kept.get(sized, {}).items() if "seed" in name}
-            runs[f"seed {seed}"] = found
+            runs[f"seed {seed}"] = result
             kept[sized] = runs | summary(runs)
             arguments.results.write_text(json.dumps(kept, indent=1) + "\n")
-            print(part, seed, json.dumps(found), flush=True)
+            print(study, seed, json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

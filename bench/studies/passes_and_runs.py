@@ -36,29 +36,32 @@ MOST = 20_000
 
 
 def fit(corpora: list[str], topics: list[int], n_seeds: int, output: Path) -> None:
-    there = set()
+    done = set()
     if output.exists():
         for line in output.read_text().splitlines():
-            there.add(json.dumps(json.loads(line)["key"]))
+            done.add(json.dumps(json.loads(line)["key"]))
     for name in corpora:
         X = load_corpus(name).data[:MOST]
         n = min(2000, X.shape[0] // 10)
         order = np.random.RandomState(0).permutation(X.shape[0])
-        train, held_out = X[order[n:]], X[order[:n]]
+        train = X[order[n:]]
+        held_out = X[order[:n]]
         for K in topics:
             for seed in range(n_seeds):
-                for given in SETTINGS:
-                    key = [name, K, given, seed]
-                    if json.dumps(key) not in there:
+                for parameters in SETTINGS:
+                    key = [name, K, parameters, seed]
+                    if json.dumps(key) not in done:
                         with output.open("a") as file:
                             file.write(
-                                json.dumps({"key": key, **one(train, held_out, K, given, seed)})
+                                json.dumps(
+                                    {"key": key, **one(train, held_out, K, parameters, seed)}
+                                )
                                 + "\n"
                             )
 
 
-def one(train: Any, held_out: Any, K: int, given: dict[str, Any], seed: int) -> dict[str, Any]:
-    lda = TemperedLDA(K, random_state=seed, **given)
+def one(train: Any, held_out: Any, K: int, parameters: dict[str, Any], seed: int) -> dict[str, Any]:
+    lda = TemperedLDA(K, random_state=seed, **parameters)
     begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -74,27 +77,29 @@ def one(train: Any, held_out: Any, K: int, given: dict[str, Any], seed: int) -> 
 
 
 def compare(before: Path, after: Path) -> None:
-    found: list[dict[str, list[dict[str, Any]]]] = []
+    runs_of_files: list[dict[str, list[dict[str, Any]]]] = []
     for path in (before, after):
         cells: dict[str, list[dict[str, Any]]] = {}
         for line in path.read_text().splitlines():
             row = json.loads(line)
             cells.setdefault(json.dumps(row["key"][:3]), []).append(row)
-        found.append(cells)
+        runs_of_files.append(cells)
     lines = []
-    for key in found[0]:
-        pairs = [sorted(cells.get(key, []), key=lambda row: row["key"][3]) for cells in found]
+    for key in runs_of_files[0]:
+        pairs = [
+            sorted(cells.get(key, []), key=lambda row: row["key"][3]) for cells in runs_of_files
+        ]
         if len(pairs[0]) != len(pairs[1]):
             continue
         scores = [np.array([row["held_out"] for row in rows]) for rows in pairs]
         gain = scores[1] - scores[0]
         error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
-        name, K, given = json.loads(key)
+        name, K, parameters = json.loads(key)
         kept = [", one kept" * (not rows[0]["support"]) for rows in pairs]
         runs = [f"{rows[0]['n_init']} x {rows[0]['max_iter']}" for rows in pairs]
         cells_of = [run + which for run, which in zip(runs, kept, strict=True)]
         seconds = [np.mean([row["seconds"] for row in rows]) for rows in pairs]
-        what = " ".join(f"{k}={v}" for k, v in given.items())
+        what = " ".join(f"{k}={v}" for k, v in parameters.items())
         lines.append(
             [
                 *(name, K, what, *cells_of, f"{seconds[0]:.1f}", f"{seconds[1]:.1f}"),
@@ -113,11 +118,11 @@ def main() -> int:
     options.add_argument("--topics", nargs="+", type=int, default=[20, 100])
     options.add_argument("--seeds", type=int, default=6)
     options.add_argument("--output", type=Path, default=Path("passes_and_runs.jsonl"))
-    given = options.parse_args()
-    if given.command == "table":
-        compare(*given.files)
+    arguments = options.parse_args()
+    if arguments.command == "table":
+        compare(*arguments.files)
     else:
-        fit(given.corpora, given.topics, given.seeds, given.output)
+        fit(arguments.corpora, arguments.topics, arguments.seeds, arguments.output)
     return 0
 
 

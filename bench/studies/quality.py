@@ -65,13 +65,13 @@ def report(store: Store, results: tables.Results, docs: Path) -> None:
     """Write the tables into the document, and the figure into the same folder."""
     about = machine.describe()
     versions = ", ".join(f"{name} {value}" for name, value in machine.versions().items())
-    parts = [
+    paragraphs = [
         f"{about['processor']}, {about['cores']} cores, {about['system']}. {versions}.",
         f"![Held-out log-likelihood against CPU seconds]({docs.stem}.png)",
     ]
     for heading, text, table in tables.sections(results):
-        parts += [f"### {heading}", text, table]
-    between_markers(docs, "\n\n".join(parts))
+        paragraphs += [f"### {heading}", text, table]
+    between_markers(docs, "\n\n".join(paragraphs))
     figure.draw(results, docs.with_suffix(".png"))
 
 
@@ -83,15 +83,15 @@ def main() -> None:
         fit(store, cells, options.methods or EVERYTHING, options.seeds)
         return
     results = {cell: summary.score(store, cell, options.again) for cell in cells}
-    results = {cell: found for cell, found in results.items() if found}
+    results = {cell: of_cell for cell, of_cell in results.items() if of_cell}
     if options.stage == "report":
-        for cell, found in kept.read(RIVALS).items():
-            results[cell] = found | results.get(cell, {})
+        for cell, of_cell in kept.read(RIVALS).items():
+            results[cell] = of_cell | results.get(cell, {})
         kept.write(RIVALS, results)
         report(store, results, options.docs)
     else:
-        for found in results.values():
-            print(*found.values(), sep="\n")
+        for of_cell in results.values():
+            print(*of_cell.values(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--topics", type=int, default=40)
     options.add_argument("--refits", type=int, default=10)
-    given = options.parse_args()
+    arguments = options.parse_args()
     path = Path(os.environ.get(DATA_VARIABLE, "../shared/data")) / "arxiv_texts20k.jsonl.gz"
     papers = pd.read_json(path, lines=True, dtype=False)
     texts = papers.title + " " + papers.abstract
@@ -33,9 +33,9 @@ def main() -> None:
         "year": papers.created.str[:4].astype(int),
     }
     begin = time.perf_counter()
-    model = TopicModel(given.topics, random_state=0).fit(texts)
+    model = TopicModel(arguments.topics, random_state=0).fit(texts)
     fitted = time.perf_counter()
-    refits = refit(model, texts, given.refits, verbose=1)
+    refits = refit(model, texts, arguments.refits, verbose=1)
     effects = describe(model, texts, refits=refits).effects("~ field + bs(year, df=4)", data)
     print(effects)
     print(f"fit {fitted - begin:.1f} s, effects {time.perf_counter() - fitted:.1f} s")

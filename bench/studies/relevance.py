@@ -65,7 +65,7 @@ def halves(corpus: str) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
 
 def score(corpus: str, n_topics: int, seed: int) -> dict[float, Scores]:
     """Fit one half, and score the top words at each lambda."""
-    fitted, other = halves(corpus)
+    fitted, held_out = halves(corpus)
     summary = describe(TemperedLDA(n_topics, random_state=seed).fit(fitted), fitted)
     frequencies = np.bincount(fitted.indices, minlength=fitted.shape[1]) / fitted.shape[0]
     scores = {}
@@ -75,7 +75,7 @@ def score(corpus: str, n_topics: int, seed: int) -> dict[float, Scores]:
             [relevance_of(topic, summary.word_shares, weight) for topic in summary.topics]
         )
         scores[weight] = Scores(
-            float(topic_coherence(ranks, other, n_words=N_WORDS).mean()),
+            float(topic_coherence(ranks, held_out, n_words=N_WORDS).mean()),
             float(topic_coherence(ranks, fitted, n_words=N_WORDS).mean()),
             topic_diversity(ranks, n_words=N_WORDS),
             float(np.median(frequencies[top_columns(ranks, N_WORDS)])),
@@ -86,8 +86,8 @@ def score(corpus: str, n_topics: int, seed: int) -> dict[float, Scores]:
 def by_corpus(scores: dict[str, dict[float, Scores]]) -> str:
     """Make the table of NPMI on other documents and of diversity, with a row for each corpus."""
     rows = [
-        [name, *(f"{s.other:.3f}, {s.diversity:.2f}" for s in found.values())]
-        for name, found in scores.items()
+        [name, *(f"{s.other:.3f}, {s.diversity:.2f}" for s in of_corpus.values())]
+        for name, of_corpus in scores.items()
     ]
     return table(["corpus", *(f"λ = {weight:g}" for weight in LAMBDAS)], rows)
 
@@ -96,14 +96,17 @@ def means(scores: dict[str, dict[float, Scores]]) -> str:
     """Make the table of means over corpora, with a row for each lambda."""
     rows = []
     for weight in LAMBDAS:
-        found = [of_corpus[weight] for of_corpus in scores.values()]
-        mean = Scores(*np.mean(found, axis=0))
-        best = sum(s.other >= of[1.0].other for s, of in zip(found, scores.values(), strict=True))
+        scores_of_weight = [of_corpus[weight] for of_corpus in scores.values()]
+        mean = Scores(*np.mean(scores_of_weight, axis=0))
+        best = sum(
+            s.other >= of[1.0].other
+            for s, of in zip(scores_of_weight, scores.values(), strict=True)
+        )
         rows.append(
             [
                 f"{weight:g}",
                 f"{mean.other:.3f}",
-                f"{best} of {len(found)}",
+                f"{best} of {len(scores_of_weight)}",
                 f"{mean.fitted:.3f}",
                 f"{mean.diversity:.2f}",
                 f"{100 * mean.frequency:.1f} %",
@@ -128,7 +131,7 @@ def main() -> None:
     options.add_argument("--write", action="store_true", help="write the tables to the document")
     arguments = options.parse_args()
     start = time.process_time()
-    parts = []
+    paragraphs = []
     for n_topics in arguments.topics:
         scores = {}
         for corpus in arguments.corpora:
@@ -137,14 +140,14 @@ def main() -> None:
                 weight: Scores(*np.mean([run[weight] for run in runs], axis=0))
                 for weight in LAMBDAS
             }
-        parts += [f"Means over the corpora with K = {n_topics}:", means(scores)]
+        paragraphs += [f"Means over the corpora with K = {n_topics}:", means(scores)]
         if n_topics == arguments.topics[0]:
-            parts += [f"NPMI on the other documents and diversity, with K = {n_topics}:"]
-            parts += [by_corpus(scores)]
-    parts.append(f"All fits and scores took {time.process_time() - start:.0f} s of CPU time.")
-    print(*parts, sep="\n\n")
+            paragraphs += [f"NPMI on the other documents and diversity, with K = {n_topics}:"]
+            paragraphs += [by_corpus(scores)]
+    paragraphs.append(f"All fits and scores took {time.process_time() - start:.0f} s of CPU time.")
+    print(*paragraphs, sep="\n\n")
     if arguments.write:
-        between_markers(DOCS, "\n\n".join(parts))
+        between_markers(DOCS, "\n\n".join(paragraphs))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ OTHERS = ("us_addresses", "ap", "reuters395")
 #: The random seed of the split, which is the same for all methods and all seeds of fits.
 SEED = 20_251
 #: The share of documents for validation and the same for the test, and the largest number of each.
-HELD_OUT, MOST = 0.1, 2_000
+HELD_OUT = 0.1
+MOST = 2_000
 
 
 class Split(NamedTuple):

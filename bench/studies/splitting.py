@@ -36,15 +36,19 @@ def main() -> None:
     parser(__doc__).parse_args()
     english = " ".join(load_arxiv_abstracts(texts=True).texts[:600]).lower()
     plain = re.compile(r"\b[^\W\d_]\w+\b").findall
-    ways = {r"`\w` alone": plain, "here": TopicVectorizer().build_tokenizer()}
+    splitters = {r"`\w` alone": plain, "here": TopicVectorizer().build_tokenizer()}
     if find_spec("regex"):
         import regex
 
-        ways["`regex`"] = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}\u200c\u200d]+").findall
-    print("| texts |", " | ".join(ways), "|")
-    print("|---" * (len(ways) + 1) + "|")
+        splitters["`regex`"] = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}\u200c\u200d]+").findall
+    print("| texts |", " | ".join(splitters), "|")
+    print("|---" * (len(splitters) + 1) + "|")
     for name, text in {"English": english, **{k: v * 4000 for k, v in TEXTS.items()}}.items():
-        print(f"| {name} |", " | ".join(f"{speed(way, text):.1f}" for way in ways.values()), "|")
+        print(
+            f"| {name} |",
+            " | ".join(f"{speed(splitter, text):.1f}" for splitter in splitters.values()),
+            "|",
+        )
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ SAME = 0.8
 SUPPORTED = {"bbc_news": 20, "reuters21578": 20, "20ng_etm": 50, "kos": 50, "debian_desc": 100}
 
 
-class Fitted(NamedTuple):
+class Solution(NamedTuple):
     """The topics E[beta], the bound and the CPU seconds of a fit."""
 
     topics: NDArray[np.float64]
@@ -52,18 +52,18 @@ class Fitted(NamedTuple):
     seconds: float
 
 
-def fit(X: sparse.csr_matrix, n_topics: int, **parameters: Any) -> tuple[TemperedLDA, Fitted]:
+def fit(X: sparse.csr_matrix, n_topics: int, **parameters: Any) -> tuple[TemperedLDA, Solution]:
     began = time.process_time()
     lda = TemperedLDA(n_topics, **parameters).fit(X)
     seconds = time.process_time() - began
     topics = lda.components_ / lda.components_.sum(axis=1, keepdims=True, dtype=np.float64)
-    return lda, Fitted(topics, lda.bound_, seconds)
+    return lda, Solution(topics, lda.bound_, seconds)
 
 
 # ------------------------------------------------------------------------------ curves
 
 
-def ours(X: sparse.csr_matrix, n_topics: int, seed: int) -> Iterator[tuple[str, Fitted]]:
+def ours(X: sparse.csr_matrix, n_topics: int, seed: int) -> Iterator[tuple[str, Solution]]:
     """Yield fits with one run, with the best of several runs, and with several merged runs."""
     singles = [
         fit(X, n_topics, n_init=1, random_state=1000 * seed + n)[1] for n in range(max(NUMBERS))
@@ -76,7 +76,7 @@ def ours(X: sparse.csr_matrix, n_topics: int, seed: int) -> Iterator[tuple[str, 
         yield f"{n} merged", fit(X, n_topics, n_init=n, random_state=seed)[1]
 
 
-def rivals(X: sparse.csr_matrix, n_topics: int) -> Iterator[tuple[str, Fitted]]:
+def rivals(X: sparse.csr_matrix, n_topics: int) -> Iterator[tuple[str, Solution]]:
     """Yield fits by Gibbs sampling of several lengths: tomotopy's last sample, topica's average."""
     for library in RIVALS:
         if library.name not in SWEEPS or library.version() is None:
@@ -87,15 +87,15 @@ def rivals(X: sparse.csr_matrix, n_topics: int) -> Iterator[tuple[str, Fitted]]:
             began = time.process_time()
             sampler.one_pass(sweeps)
             seconds = time.process_time() - began
-            yield f"{library.name}, {sweeps}", Fitted(sampler.topics(), np.nan, seconds)
+            yield f"{library.name}, {sweeps}", Solution(sampler.topics(), np.nan, seconds)
 
 
 def curves(corpora: list[str], sizes: list[int], seeds: int) -> None:
-    found: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {}
+    points_of_corpora: dict[tuple[str, int], dict[str, tuple[float, float, float]]] = {}
     for name in corpora:
         corpus = splits.load(name)
         for n_topics in sizes:
-            fits: dict[str, list[Fitted]] = defaultdict(list)
+            fits: dict[str, list[Solution]] = defaultdict(list)
             for seed in range(seeds):
                 for method, one in ours(corpus.train, n_topics, seed):
                     fits[method].append(one)
@@ -103,14 +103,15 @@ def curves(corpora: list[str], sizes: list[int], seeds: int) -> None:
                 fits[method].append(one)
             chosen = fold_in.choose(fits["one start"][0].topics, corpus.validation[:500])
             rows = []
-            points = found[name, n_topics] = {}
+            points: dict[str, tuple[float, float, float]] = {}
+            points_of_corpora[name, n_topics] = points
             for method, several in fits.items():
                 held_out = [chosen.score(one.topics, corpus.validation) for one in several]
                 bound, seconds = (float(np.mean([one[i] for one in several])) for i in (1, 2))
                 points[method] = seconds, bound, float(np.mean(held_out))
                 rows.append([method, *_row(several, held_out, corpus.train, bound, seconds)])
             print(f"\n**{name}, K = {n_topics}**\n\n{table(HEADINGS, rows)}", flush=True)
-    _draw(found)
+    _draw(points_of_corpora)
 
 
 def _stabilities(topics: list[NDArray[np.float64]]) -> list[float]:
@@ -118,7 +119,11 @@ def _stabilities(topics: list[NDArray[np.float64]]) -> list[float]:
 
 
 def _row(
-    several: list[Fitted], held_out: list[float], X: sparse.csr_matrix, bound: float, seconds: float
+    several: list[Solution],
+    held_out: list[float],
+    X: sparse.csr_matrix,
+    bound: float,
+    seconds: float,
 ) -> list[str]:
     topics = [one.topics for one in several]
     pairs = _stabilities(topics)
@@ -135,7 +140,7 @@ def _row(
     ]
 
 
-def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -> None:
+def _draw(points_of_corpora: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -> None:
     """Draw the bound and the held-out likelihood against CPU seconds, a column for each corpus."""
     import matplotlib
 
@@ -150,18 +155,25 @@ def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -
         "tomotopy": ("#009e73", "^"),
         "topica": ("#cc79a7", "*"),
     }
-    corpora, sizes = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
-    shape = 2 * len(sizes), len(corpora)
+    corpora = list(dict.fromkeys(name for name, _ in points_of_corpora))
+    sizes = list(dict.fromkeys(n_topics for _, n_topics in points_of_corpora))
+    n_rows = 2 * len(sizes)
     fig, axes = plt.subplots(
-        *shape, figsize=(3 * shape[1], 2.1 * shape[0]), squeeze=False, layout="constrained"
+        n_rows,
+        len(corpora),
+        figsize=(3 * len(corpora), 2.1 * n_rows),
+        squeeze=False,
+        layout="constrained",
     )
-    for (name, n_topics), points in found.items():
-        row, column = 2 * sizes.index(n_topics), corpora.index(name)
+    for (name, n_topics), points in points_of_corpora.items():
+        row = 2 * sizes.index(n_topics)
+        column = corpora.index(name)
         for value, label in ((1, "bound"), (2, "held out")):
             ax = axes[row + value - 1, column]
             for kind, (colour, marker) in styles.items():
                 line = [point for method, point in points.items() if kind in method]
-                seconds, values = [point[0] for point in line], [point[value] for point in line]
+                seconds = [point[0] for point in line]
+                values = [point[value] for point in line]
                 ax.plot(seconds, values, marker=marker, color=colour, label=kind, ms=4, lw=1)
             ax.set_xscale("log")
             ax.xaxis.set_major_locator(FixedLocator([0.3, 1, 3, 10, 30, 100]))
@@ -174,7 +186,7 @@ def _draw(found: dict[tuple[str, int], dict[str, tuple[float, float, float]]]) -
             ax.set_title(f"{name}, K = {n_topics}", fontsize=9)
             if not column:
                 ax.set_ylabel(f"{label}, nats a word" if value == 2 else "bound (perplexity)")
-            if row + value == shape[0]:
+            if row + value == n_rows:
                 ax.set_xlabel("CPU seconds")
     handles, labels = axes[1, 0].get_legend_handles_labels()
     fig.legend(handles, labels, ncols=len(styles), loc="outside lower center")
@@ -189,7 +201,8 @@ def spread(corpora: list[str], sizes: list[int], seeds: int) -> None:
     for name in corpora:
         corpus = splits.load(name)
         for n_topics in sizes:
-            cells, chosen = [], None
+            cells = []
+            chosen = None
             for n_init in (1, "auto"):
                 fits = [
                     fit(corpus.train, n_topics, n_init=n_init, random_state=seed)[1]
@@ -216,22 +229,27 @@ def spread(corpora: list[str], sizes: list[int], seeds: int) -> None:
 
 def support(seeds: int) -> None:
     """Print how often topics come back, by their support."""
-    rows, everything = [], defaultdict(list)
+    rows = []
+    everything = defaultdict(list)
     for name, n_topics in SUPPORTED.items():
         X = sparse.csr_matrix(splits.load(name).train)
-        for what, one, other in (("a new fit", X, X), ("the other half", X[::2], X[1::2])):
-            others = [fit(other, n_topics, random_state=1000 + s)[1].topics for s in range(seeds)]
-            values, back = [], []
+        for what, first, second in (("a new fit", X, X), ("the other half", X[::2], X[1::2])):
+            refits = [fit(second, n_topics, random_state=1000 + s)[1].topics for s in range(seeds)]
+            values = []
+            back = []
             for seed in range(seeds):
-                lda, fitted = fit(one, n_topics, random_state=seed)
-                for topics in others:
+                lda, fitted = fit(first, n_topics, random_state=seed)
+                for topics in refits:
                     values.append(lda.topic_support_)
                     back.append(cosine_similarity(fitted.topics, topics).max(axis=1) >= SAME)
-            value, returned = np.concatenate(values), np.concatenate(back)
+            value = np.concatenate(values)
+            returned = np.concatenate(back)
             area = roc_auc_score(returned, value)
             everything[what].append(area)
-            parts = [value < 1 / 3, (value >= 1 / 3) & (value < 2 / 3), value >= 2 / 3]
-            shares = [f"{returned[part].mean():.2f} ({part.mean():.0%})" for part in parts]
+            thirds = [value < 1 / 3, (value >= 1 / 3) & (value < 2 / 3), value >= 2 / 3]
+            shares = [
+                f"{returned[in_third].mean():.2f} ({in_third.mean():.0%})" for in_third in thirds
+            ]
             rows.append([f"{name}, {n_topics}", what, *shares, f"{area:.3f}"])
     headings = ["corpus, K", "comes back in", "below 1/3", "1/3 to 2/3", "above 2/3", "area"]
     print(table(headings, rows))
@@ -262,13 +280,13 @@ def main() -> None:
     options.add_argument("--corpora", nargs="+", default=CORPORA, choices=list(splits.CORPORA))
     options.add_argument("--topics", nargs="+", type=int)
     options.add_argument("--seeds", type=int)
-    given = options.parse_args()
-    if given.what == "curves":
-        curves(given.corpora, given.topics or [20, 100], given.seeds or 3)
-    elif given.what == "spread":
-        spread(given.corpora, given.topics or [20], given.seeds or 10)
+    arguments = options.parse_args()
+    if arguments.what == "curves":
+        curves(arguments.corpora, arguments.topics or [20, 100], arguments.seeds or 3)
+    elif arguments.what == "spread":
+        spread(arguments.corpora, arguments.topics or [20], arguments.seeds or 10)
     else:
-        support(given.seeds or 3)
+        support(arguments.seeds or 3)
 
 
 if __name__ == "__main__":

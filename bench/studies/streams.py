@@ -40,15 +40,18 @@ from annealvi.topics import TopicVectorizer
 from annealvi.topics.vectorizer import with_stop_words
 from bench import CHECKOUT, parser
 
-FIXED, TEN, GROWING, ALL = "first block", "first ten", "growing", "fit on all"
+FIXED = "first block"
+TEN = "first ten"
+GROWING = "growing"
+ALL = "fit on all"
 
 
 def abstracts(n: int) -> list[str]:
     """Read n evenly spaced abstracts, in the order of their dates."""
     path = Path(os.environ[DATA_VARIABLE], "arxiv_texts20k.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        found = sorted(map(json.loads, file), key=lambda row: row["created"])
-    return [f"{row['title']}. {row['abstract']}" for row in found[:: len(found) // n]][:n]
+        records = sorted(map(json.loads, file), key=lambda row: row["created"])
+    return [f"{row['title']}. {row['abstract']}" for row in records[:: len(records) // n]][:n]
 
 
 def counts(model: TopicModel, words: list[list[str]]) -> sparse.csr_matrix:
@@ -60,22 +63,27 @@ class Predictions:
     """The scores of a method, one number for each block."""
 
     def __init__(self, n_words: int, unknown: float) -> None:
-        self.n_words, self.unknown = n_words, unknown
+        self.n_words = n_words
+        self.unknown = unknown
         self.scores: list[float] = []
         self.shares: list[float] = []
         self.seconds: list[float] = []
 
     def predict(self, model: TopicModel, words: list[list[str]]) -> None:
         known = model.vectorizer_.vocabulary_
-        shares = model.lda_.transform(counts(model, [own[::2] for own in words]))
+        shares = model.lda_.transform(counts(model, [tokens[::2] for tokens in words]))
         topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
         of_unknown = np.log(self.unknown / max(1, self.n_words - len(known)))
-        total, n, n_unknown = 0.0, 0, 0
-        for own, theta in zip(words, shares, strict=True):
-            columns = [known[word] for word in own[1::2] if word in known]
+        total = 0.0
+        n = 0
+        n_unknown = 0
+        for tokens, theta in zip(words, shares, strict=True):
+            columns = [known[word] for word in tokens[1::2] if word in known]
             total += np.log((1 - self.unknown) * (theta @ topics[:, columns])).sum()
-            rest = len(own[1::2]) - len(columns)
-            total, n, n_unknown = total + rest * of_unknown, n + len(own[1::2]), n_unknown + rest
+            rest = len(tokens[1::2]) - len(columns)
+            total = total + rest * of_unknown
+            n = n + len(tokens[1::2])
+            n_unknown = n_unknown + rest
         self.scores.append(total / n)
         self.shares.append(n_unknown / n)
         self.unknown = max(n_unknown, 1) / n
@@ -94,7 +102,7 @@ def moved(model: TopicModel, first: sparse.csr_matrix, n_new: int) -> float:
 def study(texts: list[str], n_topics: int, size: int) -> dict[str, Predictions]:
     plain = with_stop_words(TopicVectorizer(), "english")  # the vectorizer of TopicModel
     words = [*map(plain.build_analyzer(), texts)]
-    n_words = len({word for own in words for word in own})
+    n_words = len({word for tokens in words for word in tokens})
     blocks = [slice(start, start + size) for start in range(0, len(texts), size)]
     one, ten = (clone(plain).fit(texts[:n]).vocabulary_ for n in (size, 10 * size))
     vectorizers = {
@@ -103,7 +111,8 @@ def study(texts: list[str], n_topics: int, size: int) -> dict[str, Predictions]:
         GROWING: None,
         ALL: None,
     }
-    found, steps = {}, []
+    predictions = {}
+    steps = []
     for name, vectorizer in vectorizers.items():
         lda = TemperedLDA(total_samples=len(texts))
         model = TopicModel(
@@ -111,46 +120,49 @@ def study(texts: list[str], n_topics: int, size: int) -> dict[str, Predictions]:
         )
         if name == ALL:
             model.fit(texts)
-        unknown, first = 0.0, None
+        unknown = 0.0
+        first = None
         for number, rows in enumerate(blocks):
             if number:
-                found[name].predict(model, words[rows])
-            begin, n_before = time.process_time(), 0
+                predictions[name].predict(model, words[rows])
+            begin = time.process_time()
+            n_before = 0
             if name != ALL:
                 if number:
-                    n_before, before = len(model.feature_names_), copy.copy(model)
+                    n_before = len(model.feature_names_)
+                    before = copy.copy(model)
                     begin = time.process_time()
                 model.partial_fit(texts[rows])
             seconds = time.process_time() - begin
             if not number:
                 known = model.vectorizer_.vocabulary_
-                unknown = np.mean([word not in known for own in words[rows] for word in own])
-                found[name] = Predictions(n_words, float(unknown))
+                unknown = np.mean([word not in known for tokens in words[rows] for word in tokens])
+                predictions[name] = Predictions(n_words, float(unknown))
             elif name == GROWING and len(model.feature_names_) > n_before:
                 first = counts(before, words[blocks[0]])
                 n_new = len(model.feature_names_) - n_before
                 steps.append((number + 1, n_new, moved(before, first, n_new)))
-            found[name].seconds.append(seconds)
+            predictions[name].seconds.append(seconds)
         print(f"{name}: {len(model.feature_names_):,} words at the end", flush=True)
     number, n_new, change = max(steps, key=lambda step: step[-1])
     print(f"\nlargest change of a share in the first block by added words: {change:.1e}")
     print(f"(the {n_new} words of block {number}; median of the blocks ", end="")
     print(f"{np.median([step[-1] for step in steps]):.1e})")
-    return found
+    return predictions
 
 
-def table(found: dict[str, Predictions]) -> None:
-    n = len(found[FIXED].scores)
+def table(predictions: dict[str, Predictions]) -> None:
+    n = len(predictions[FIXED].scores)
     spans = {f"blocks {a + 2} to {b + 1}": slice(a, b) for a, b in ((0, 10), (10, n), (n - 10, n))}
     print(f"\n| vocabulary | {' | '.join(spans)} | unknown at the end | ms a block |")
     print("|---|" + "---|" * (len(spans) + 2))
-    for name, own in found.items():
-        means = " | ".join(f"{np.mean(own.scores[span]):.3f}" for span in spans.values())
-        time_each = "" if name == ALL else f"{1000 * np.median(own.seconds[1:]):.0f}"
-        print(f"| {name} | {means} | {100 * np.mean(own.shares[-10:]):.1f}% | {time_each} |")
+    for name, of_method in predictions.items():
+        means = " | ".join(f"{np.mean(of_method.scores[span]):.3f}" for span in spans.values())
+        time_each = "" if name == ALL else f"{1000 * np.median(of_method.seconds[1:]):.0f}"
+        print(f"| {name} | {means} | {100 * np.mean(of_method.shares[-10:]):.1f}% | {time_each} |")
 
 
-def draw(found: dict[str, Predictions], path: Path) -> None:
+def draw(predictions: dict[str, Predictions], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -158,12 +170,12 @@ def draw(found: dict[str, Predictions], path: Path) -> None:
 
     colours = {FIXED: "#0072b2", TEN: "#56b4e9", GROWING: "#d55e00", ALL: "#444444"}
     fig, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
-    base = np.array(found[FIXED].scores)
-    for name, own in found.items():
+    base = np.array(predictions[FIXED].scores)
+    for name, of_method in predictions.items():
         style = {"color": colours[name], "label": name, "ls": "--" if name == ALL else "-"}
         blocks = np.arange(2, len(base) + 2)
-        axes[0].plot(blocks, np.array(own.scores) - base, **style)
-        axes[1].plot(blocks, 100 * np.array(own.shares), **style)
+        axes[0].plot(blocks, np.array(of_method.scores) - base, **style)
+        axes[1].plot(blocks, 100 * np.array(of_method.shares), **style)
     axes[0].set_ylabel("gain, nats a token")
     axes[1].set_ylabel("unknown tokens, %")
     axes[1].set_ylim(0)
@@ -176,16 +188,18 @@ def draw(found: dict[str, Predictions], path: Path) -> None:
 
 def random_words(n: int) -> None:
     """Stream random words together with texts, and print the memory in use."""
-    rng, texts = np.random.RandomState(0), abstracts(1000)
+    rng = np.random.RandomState(0)
+    texts = abstracts(1000)
     model = TopicModel(20, lda=TemperedLDA(total_samples=n // 200), random_state=0)
     model.partial_fit(texts)
-    size, done = 100_000, 0
+    size = 100_000
+    done = 0
     while done < n:
-        own = rng.randint(26, size=(size, 10), dtype=np.uint8) + ord("a")
-        letters = own.tobytes().decode()
+        codes = rng.randint(26, size=(size, 10), dtype=np.uint8) + ord("a")
+        letters = codes.tobytes().decode()
         strange = [letters[10 * i : 10 * i + 10] for i in range(size)]
-        parts = zip(texts[:500], range(0, size, size // 500), strict=True)
-        block = [" ".join([text, *strange[i : i + size // 500]]) for text, i in parts]
+        starts = zip(texts[:500], range(0, size, size // 500), strict=True)
+        block = [" ".join([text, *strange[i : i + size // 500]]) for text, i in starts]
         model.partial_fit(block)
         done += size
         if done % (n // 10) < size:
@@ -205,13 +219,13 @@ def main() -> None:
     options.add_argument(
         "--figure", type=Path, default=CHECKOUT / "docs" / "record" / "streams.png"
     )
-    given = options.parse_args()
-    if given.random:
-        random_words(given.random)
+    arguments = options.parse_args()
+    if arguments.random:
+        random_words(arguments.random)
         return
-    found = study(abstracts(given.texts), given.topics, given.block)
-    table(found)
-    draw(found, given.figure)
+    predictions = study(abstracts(arguments.texts), arguments.topics, arguments.block)
+    table(predictions)
+    draw(predictions, arguments.figure)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ class Failures:
 
 def main() -> None:
     parser(__doc__).parse_args()
-    source, failures = Path(test_text.__file__).read_text(encoding="utf-8"), Failures()
+    source = Path(test_text.__file__).read_text(encoding="utf-8")
+    failures = Failures()
     before, after = source.split("    CountVectorizer,\n", maxsplit=1)
     end = after.index(")\n") + 2
     with tempfile.TemporaryDirectory() as folder:

@@ -27,7 +27,7 @@ def _on_build_finished(app: Any, exception: Exception | None) -> None:
     summary = model.fit(texts.texts).describe(texts.texts, titles=texts.titles)
     groups = texts.target_names[texts.target]
     path = Path(app.outdir) / "report.html"
-    summary.to_html(path, title="3,000 abstracts", times=texts.created, groups=groups)
+    summary.write_report(path, title="3,000 abstracts", times=texts.created, groups=groups)
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -33,7 +33,7 @@ def nvrtc():
 
 def names_used():
     """What the package takes of CuPy."""
-    files = Path(kernels.__file__), CHECKOUT / "annealvi/models/lda/device.py"
+    files = Path(kernels.__file__), CHECKOUT / "annealvi/models/lda/gpu.py"
     texts = (path.read_text(encoding="utf-8") for path in files)
     return {
         name for text in texts for name in re.findall(r"\b(?:cp|cupy)\.([a-zA-Z.]\w[\w.]*)", text)

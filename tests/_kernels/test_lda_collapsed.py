@@ -7,7 +7,7 @@ from scipy import sparse
 
 from annealvi._kernels import lda_collapsed as kernels
 from annealvi._kernels.layout import padded_length, padded_rows
-from annealvi.models.lda.topics import TopicWeights
+from annealvi.models.lda.cpu import TopicWeights
 from tests.asserts import same_bits
 
 DTYPES = (np.float32, np.float64)

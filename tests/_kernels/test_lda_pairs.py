@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy import sparse
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
+from annealvi.models.lda.cpu import exp_e_log
+from tests.models.lda.pair import LDA, LocalOptions
 
 DTYPES = (np.float32, np.float64)
 V = 300
@@ -23,21 +24,21 @@ def corpus(dtype):
 
 
 def make(n_topics, dtype, n_threads=1, **options):
-    options = LocalOptions(**{"max_iter": 25, "tolerance": 1e-3, "start": "warm"} | options)
+    options = LocalOptions(**{"max_iter": 25, "tolerance": 1e-3, "warm": True} | options)
     alpha = np.linspace(0.01, 0.04, n_topics)
     model = LDA(n_topics, V, alpha=alpha, eta=0.1, dtype=dtype, options=options)
-    model.topics.n_threads = n_threads
-    model.topics.assign(np.random.RandomState(1).gamma(0.1, 30.0, (n_topics, V)) + 0.1)
+    model.engine.n_threads = n_threads
+    model.assign(np.random.RandomState(1).gamma(0.1, 30.0, (n_topics, V)) + 0.1)
     return model
 
 
 def fit(X, model, begin, b=1.0):
     """gamma, energy and statistics of a batch whose documents start from `begin`."""
-    model.documents.gamma = np.array(begin, dtype=X.dtype)
+    model.gamma = np.array(begin, dtype=X.dtype)
     tempering = Tempering(np.asarray(b, X.dtype) if np.ndim(b) else b)
     # learned temperatures want energies of single documents too
     local = model.local_step(Batch(X, slice(0, X.shape[0])), tempering, moments=True)
-    return model.documents.gamma, local.energy, local.statistics.dense(model.n_topics)
+    return model.gamma, local.energy, local.statistics.dense(model.n_topics)
 
 
 @pytest.mark.slow
@@ -85,7 +86,7 @@ def test_even_starts_with_and_without_sums_of_rows(dtype, n_topics, n_iterations
         uneven[:, 0] *= 1 + 4 * np.finfo(dtype).eps
         ordinary = fit(X, make(n_topics, dtype, **options), uneven, 0.4)
         if n_iterations == 1:  # with the documents' own sums, NumPy says the same
-            weights = np.asarray(make(n_topics, dtype).topics.exp_e_log(), np.float64) ** 0.4
+            weights = np.asarray(exp_e_log(make(n_topics, dtype)), np.float64) ** 0.4
             counts = X.toarray().astype(float)
             gamma = np.linspace(0.01, 0.04, n_topics) + 0.4 * (
                 counts / weights.sum(axis=0) @ weights.T

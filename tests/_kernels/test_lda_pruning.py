@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy import sparse
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions, workspace
+from annealvi.models.lda import engine
 from tests.marks import slow_values
 from tests.models.lda.naive import fits
+from tests.models.lda.pair import LDA, LocalOptions
 
 DTYPES = (np.float32, np.float64)
 #: How far gamma may move, in words.
@@ -23,7 +24,7 @@ ATOL = 1e-6
 def small_shares(monkeypatch):
     """In float32 too, topics are dropped only if no result shows it: see test_block_float32."""
     for name in ("SINGLE_SHARE", "TRAINING_SHARE"):
-        monkeypatch.setattr(f"annealvi.models.lda.workspace.{name}", workspace.LEAST_SHARE)
+        monkeypatch.setattr(f"annealvi.models.lda.engine.{name}", engine.LEAST_SHARE)
 
 
 class Fitted(NamedTuple):
@@ -36,20 +37,20 @@ class Fitted(NamedTuple):
 
 def fit(X, lam, b=1.0, *, alpha, prune=True, n_iterations=30, n_threads=1, passes=1):
     K, V = lam.shape
-    options = LocalOptions(n_iterations, 0.0, "warm", prune=prune)
+    options = LocalOptions(n_iterations, 0.0, warm=True, prune=prune)
     model = LDA(K, V, alpha=alpha, eta=0.1, dtype=X.dtype, options=options, n_threads=n_threads)
-    model.topics.assign(lam)
+    model.assign(lam)
     model.start_documents(X.shape[0])
     tempering = Tempering(np.asarray(b, dtype=X.dtype))
     for _ in range(passes):
         local = model.local_step(Batch(X, slice(0, X.shape[0])), tempering, moments=True)
     statistics = local.statistics.dense(K).T
-    n_active = model.buffers.training.work.n_active[: X.shape[0]].copy()
+    n_active = model.engine.n_active[: X.shape[0]].copy()
     again, normalizer = np.ones((X.shape[0], K), dtype=X.dtype), np.zeros(X.shape[0])
-    model.documents.fit(X, again, tempering, n_threads, exact=False, bound=normalizer)
+    model.fit(X, again, tempering, log_normalizer=normalizer)
     if passes == 1:
-        assert_array_equal(again, model.documents.gamma)
-    return Fitted(model.documents.gamma, statistics, local.energy, normalizer, n_active)
+        assert_array_equal(again, model.gamma)
+    return Fitted(model.gamma, statistics, local.energy, normalizer, n_active)
 
 
 def naive(X, lam, b=1.0, *, alpha, n_iterations=30):

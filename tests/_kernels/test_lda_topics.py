@@ -7,8 +7,8 @@ from scipy import sparse
 
 from annealvi._kernels import lda_topics
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.topics import move_rows
+from annealvi.models.lda.model import move_rows
+from tests.models.lda.pair import LDA, LocalOptions
 
 DTYPES = (np.float32, np.float64)
 V = 700  # eleven blocks of the vocabulary, the last not full
@@ -22,10 +22,12 @@ def corpus(n_documents=30, n_words=40, seed=0):
     return sparse.csr_matrix(X)
 
 
-def make(n_topics, dtype, *, eta=0.1, start="constant", n_threads=1):
-    model = LDA(n_topics, V, alpha=0.02, eta=eta, dtype=dtype, options=LocalOptions(20, 0.0, start))
-    model.topics.n_threads = n_threads
-    model.topics.assign(np.random.RandomState(1).gamma(0.05, 60.0, (n_topics, V)) + 0.1)
+def make(n_topics, dtype, *, eta=0.1, exact=False, n_threads=1):
+    model = LDA(
+        n_topics, V, alpha=0.02, eta=eta, dtype=dtype, options=LocalOptions(20, 0.0, exact=exact)
+    )
+    model.engine.n_threads = n_threads
+    model.assign(np.random.RandomState(1).gamma(0.05, 60.0, (n_topics, V)) + 0.1)
     model.rng = np.random.RandomState(2)
     return model
 
@@ -44,8 +46,8 @@ def steps(model, X, rho, tempering, *, wait, seen):
         if wait:  # after the step they are what they were
             seen.append(statistics.values[: statistics.n_rows[0]].copy())
         assert_array_equal(words, np.unique(X[rows].indices))
-    sums = model.topics.sums.copy()
-    return model.topics.rows(), sums, model.topics.components
+    sums = model.sums.copy()
+    return model.lam, model.decay, sums, model.components
 
 
 CASES = {
@@ -56,7 +58,7 @@ CASES = {
     "hot": {"b": 0.4},
     "posterior": {"b": 0.5, "form": "posterior", "rho": 0.1},
     "a temperature each": {"each": True},
-    "scikit-learn's": {"start": "random"},
+    "scikit-learn's": {"exact": True},
     "a prior for each": {"eta": np.linspace(0.1, 0.4, V)},
 }
 
@@ -74,28 +76,31 @@ def test_statistics_that_wait_are_stepped_to_the_same_bits(case, dtype, n_topics
     b = np.linspace(0.3, 1.0, X.shape[0]).astype(dtype) if given.get("each") else given["b"]
     tempering, results = Tempering(b, given["form"]), []
     for wait, n_threads in ((False, 1), (True, 1), (False, 2), (True, 2)):
-        options = dict(eta=given.get("eta", 0.1), start=given.get("start", "constant"))
+        options = dict(eta=given.get("eta", 0.1), exact=given.get("exact", False))
         model = make(n_topics, dtype, n_threads=n_threads, **options)
         seen = []
-        rows, sums, components = steps(model, X, given["rho"], tempering, wait=wait, seen=seen)
-        results.append([components, sums, rows.values[:, :n_topics], rows.decay, *seen])
+        lam, decay, sums, components = steps(
+            model, X, given["rho"], tempering, wait=wait, seen=seen
+        )
+        results.append([components, sums, lam[:, :n_topics], decay, *seen])
     assert_equal(results[1:], results[:1] * 3)
     assert sum(calls) == 2 * 3  # one for each step whose statistics wait
     if case in ("lazily", "from nothing"):  # numbers of all topics, or of those that are left
-        n_active = model.buffers.training.work.n_active[:10]
-        assert np.any(n_active < model.topics.width) == (n_topics > 64)
+        n_active = model.engine.n_active[:10]
+        assert np.any(n_active < model.width) == (n_topics > 64)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_move_towards_the_prior_but_not_below_the_floor(dtype):
-    topics = make(5, dtype, eta=np.linspace(0.1, 0.4, V)).topics
-    before, rows = topics.components.T.astype(np.float64), topics.rows()._replace(now=0.25)
+    model = make(5, dtype, eta=np.linspace(0.1, 0.4, V))
+    before, lam, decay = model.components.T.astype(np.float64), model.lam, model.decay
     words = np.array([0, 3, 64, V - 1])
-    sums = move_rows(words, rows, 2, (0.0, 0.3, True))
+    options = dict(n_threads=2, floor=0.3, whole=True)
+    sums = move_rows(words, lam, model.prior()[0], decay, 0.25, **options)
     eta = np.linspace(0.1, 0.4, V).astype(dtype).astype(np.float64)[:, None]
     expected = before.copy()
     expected[words] = np.maximum(eta + 0.25 * (before - eta), np.float64(dtype(0.3)))[words]
-    assert_allclose(rows.values[:, :5], expected, rtol=4 * np.finfo(dtype).eps)
-    assert_allclose(sums, rows.values[words, :5].sum(axis=0, dtype=np.float64), rtol=1e-13)
-    assert_array_equal(rows.decay[words], 0.25)
-    assert np.all(np.delete(rows.decay, words) == 1)
+    assert_allclose(lam[:, :5], expected, rtol=4 * np.finfo(dtype).eps)
+    assert_allclose(sums, lam[words, :5].sum(axis=0, dtype=np.float64), rtol=1e-13)
+    assert_array_equal(decay[words], 0.25)
+    assert np.all(np.delete(decay, words) == 1)

@@ -17,13 +17,13 @@ from tests.asserts import same_bits
 from tests.marks import cases
 
 GRIDS = {
-    "even": even_grid(10, 100),
-    "even, upwards": even_grid(10, 100)[::-1],
+    "even": 1 / even_grid(10, 100),
+    "even, upwards": 1 / even_grid(10, 100)[::-1],
     "even, from no multiple of its step": np.linspace(1, 0.137, 50),
-    "even, of more points than a panel": even_grid(50, 700),
-    "exponential": exponential_grid(10, 100),
-    "exponential, wide": exponential_grid(1000, 30),
-    "narrow": exponential_grid(1.001, 5),
+    "even, of more points than a panel": 1 / even_grid(50, 700),
+    "exponential": 1 / exponential_grid(10, 100),
+    "exponential, wide": 1 / exponential_grid(1000, 30),
+    "narrow": 1 / exponential_grid(1.001, 5),
     "in no order": np.array([0.9, 0.2, 1.0, 0.35]),
     "one point": np.array([0.4]),
     "two points": np.array([1.0, 0.3]),
@@ -75,7 +75,7 @@ def test_weighted_row_sums(b):
 @pytest.mark.parametrize("n_rows", [1, 5, 1023, 1024, 1025, 2100])
 @pytest.mark.parametrize("size", [1, 8, 19])
 def test_column_sums(n_rows, size):
-    grid = PowerGrid(exponential_grid(10, 7))
+    grid = PowerGrid(1 / exponential_grid(10, 7))
     logs = logs_of(size, n_rows).T
     sums = grid.column_sums(padded_rows(logs, np.float64, -np.inf))
     assert_allclose(sums[:, :size], naive(logs.T, grid.points).T, rtol=1e-12)
@@ -93,7 +93,7 @@ def test_column_sums(n_rows, size):
     st.booleans(),
 )
 def test_any_numbers_and_grids(values, t_max, size, even):
-    b = (even_grid if even else exponential_grid)(t_max, size)
+    b = 1 / (even_grid if even else exponential_grid)(t_max, size)
     grid, logs = PowerGrid(b), np.array([[0.0, *values]])
     sums = grid.row_sums(padded_rows(logs, np.float64, -np.inf))
     assert_allclose(grid.at_inverses(sums), naive(logs, b), rtol=1e-12)
@@ -118,7 +118,7 @@ def test_the_same_bits(b):
 @pytest.mark.parametrize("size", [2, 100, 10**4, 10**6])
 def test_interpolated_sums_are_as_accurate_as_they_say(t_max, size):
     """Of even probabilities, all of them small where there are many, and of Dirichlet ones."""
-    b, rng = exponential_grid(t_max, 9), np.random.RandomState(0)
+    b, rng = 1 / exponential_grid(t_max, 9), np.random.RandomState(0)
     rows, expected = np.full((1, 8), -np.inf), [np.exp((1 - b) * np.log(size))]
     rows[0, 0] = -np.log(size)
     factors = [size]
@@ -226,9 +226,9 @@ DRAWS = {
     "of several products": (9, 40_000, 0.5, 0.02, 3, [[7]]),
 }
 FROM_1 = {
-    "even": even_grid(10, 100),
-    "exponential": exponential_grid(10, 40),
-    "of panels": even_grid(50, 700),
+    "even": 1 / even_grid(10, 100),
+    "exponential": 1 / exponential_grid(10, 40),
+    "of panels": 1 / even_grid(50, 700),
     "one point": np.ones(1),
     "two points": np.array([1.0, 0.02]),  # where words that underflow are heard
 }
@@ -266,7 +266,7 @@ def test_draws_written_out(form, case, kind):
 @pytest.mark.parametrize("make", [even_grid, exponential_grid])
 def test_draws_have_the_same_bits(make, form, case):
     prior, n_theta, shares = prior_of(case, form)
-    grid, lengths = PowerGrid(make(10, 9)), np.arange(1, len(shares) + 1)
+    grid, lengths = PowerGrid(1 / make(10, 9)), np.arange(1, len(shares) + 1)
 
     def drawn(n_threads):
         draws = Draws(20, n_theta, np.random.SeedSequence(1), n_threads)

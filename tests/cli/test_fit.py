@@ -20,7 +20,7 @@ SEEDS = {"Meals": ["Bread", "soup"], "sailing": ["ship", "keel"]}
 
 def topics_of(out):
     """Words of each printed topic; before them stand number, share and perhaps support."""
-    legends = ("support:", "stability:")
+    legends = ("support:", "similarity:")
     head, *lines = [line.split() for line in out.splitlines() if not line.startswith(legends)]
     return [set(line[head.index("words") :]) for line in lines]
 
@@ -105,7 +105,7 @@ def test_stability_of_a_number_that_is_chosen(call, jsonl, rows, tmp_path):
     for path in (counts, jsonl):
         done = call("fit", path, "--n-topics", "auto", "--model", "m")
         head, *lines = [line.split() for line in done.out.splitlines()]
-        assert head[:4] == ["topic", "share", "support", "stability"]
+        assert head[:4] == ["topic", "share", "support", "similarity"]
         similarity = annealvi.load(done.place / "m").topic_similarity_
         for line in lines[: similarity.shape[1]]:
             topic = int(line[0].rstrip("*"))

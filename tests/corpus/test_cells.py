@@ -142,17 +142,19 @@ def test_back_into_anndata(adata, tmp_path):
     inside = {(*GENES[::-1], "other")[j] for j in np.flatnonzero(found.varm["in_topics"][:, 0])}
     assert inside == set(summary.members(0)["word"])
     table = summary.document_table
-    assert table.index.tolist() == CELLS and table.topic.iloc[0] is None
-    assert found.obs["topic"].astype(object).tolist()[1:] == table.topic.tolist()[1:]
-    rows = np.arange(1, 40), summary.clusters[1:]
-    assert_array_equal(found.obs["topic_certainty"][1:], summary.shares[rows])
-    assert np.isnan(found.obs["topic_certainty"].iloc[0])
+    assert table.index.tolist() == CELLS and table.iloc[0, :3].isna().all()
+    topics = summary.document_topics[1:]
+    assert found.obs["topic"].tolist()[1:] == table.topic.tolist()[1:] == topics.tolist()
+    assert found.obs["topic_label"].tolist()[1:] == [summary.labels[k] for k in topics]
+    assert table.label.tolist()[1:] == found.obs["topic_label"].tolist()[1:]
+    assert_array_equal(found.obs["topic_share"][1:], summary.shares[np.arange(1, 40), topics])
+    assert np.isnan(found.obs["topic_share"].iloc[0])
     assert found.uns["topics"]["labels"].tolist() == [*summary.labels]
     assert_array_equal(summary.word_table.loc[GENES].to_numpy().T, summary.topics)
     refused("an AnnData of the 40 cells", summary.to_anndata, adata[:3])
     assert_array_equal(summary.to_anndata().X.toarray(), adata.X.toarray())
     by = summary.by_group(adata.obs["kind"][::-1])  # by the names of cells
-    assert by.loc["a"].iloc[1:].idxmax() == table.topic["cell3"]
+    assert by.loc["a"].iloc[1:].idxmax() == table.label["cell3"]
 
 
 def test_members_are_those_above_the_threshold():

@@ -16,7 +16,7 @@ from annealvi.temperature.base import restored_temperature, temperature_tree
 from bench.speed.same_bits import digest
 from tests.asserts import refused
 from tests.marks import cases
-from tests.temperature.stubs import GRID, B, Gauss, Words, made_for, show, vt
+from tests.temperature.stubs import GRID, Gauss, Words, made_for, show, vt
 from tests.temperature.test_proximity import Factors
 
 LOG_C = 40 * np.log(GRID)
@@ -34,7 +34,7 @@ def through_a_file(tree, path):
     *({"a": ["b", 1], "": []}, {}, np.int64, np.float32),
     *(Proximity("kl", gamma=0.1), LocalVariational(50, prior=np.ones(50), rounds=3)),
     *(vt(grid=GRID.tolist()), vt(partition=made_for(n_words=3, name="a", rows=np.eye(2)))),
-    vt(partition=LogPartition(B, LOG_C, bounds=np.ones((2, 5)), method="mc")),
+    vt(partition=LogPartition(GRID, LOG_C, bounds=np.ones((2, 5)), method="mc")),
 )
 def test_a_parameter_comes_back(value, tmp_path):
     found = parameter_of(through_a_file(parameter_tree(value, "p"), tmp_path / "a"), "content")

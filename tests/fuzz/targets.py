@@ -286,8 +286,8 @@ KEY.index.name = "question"
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(["X", "Z", "data", "held_out"], COUNT_DATA),
     **dict.fromkeys(["components", "truth"], POINT_DATA),
-    **dict.fromkeys(["a", "b"], TOPIC_DATA),
-    **{f"topic_{kind}.topics": TOPIC_DATA for kind in ("diversity", "coherence")},
+    **dict.fromkeys(["a", "b", "other_topics"], TOPIC_DATA),
+    **{f"topic_{kind}.topics": TOPIC_DATA for kind in ("diversity", "coherence", "stability")},
     **dict.fromkeys(["duplicate_topics.topics", "topic_checksum.topics"], TOPIC_DATA),
     **dict.fromkeys(["topics", "topic"], one_of(None, 0, 1, [1, 2], [], "x")),
     **dict.fromkeys(["texts", "raw_documents"], s.texts()),
@@ -297,7 +297,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "random_state": s.seeds,
     "random_state_": s.seeds,
     "n_batch_iter_": one_of(0, 1, 5, 10**12),
-    **dict.fromkeys(["inverse", "inverse_temperatures"], one_of([1.0, 0.5], [1, 0.9, 0.1], [1, 1])),
+    **dict.fromkeys(["inverse", "temperatures"], one_of([1.0, 0.5], [1, 2, 10], [1, 1])),
     "temperature": one_of(1.0, 2, 1e300, "learned", "annealed", None),
     "feature_names": one_of(list(map(str, range(WORDS))), np.arange(WORDS), ["a"], None),
     "method": one_of("variational", "cvb0", "auto", "exact", "monte-carlo", "jensen", "map"),
@@ -325,7 +325,7 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "refits": one_of(0, 2, -1),
     "covariate": one_of("x", "g", "no"),
     "bounds": one_of([0.1, 0.5], [0.5], [], [0.5, 0.1]),
-    "ks": one_of([2], [1, 3], (3,), np.array([2, 3]), range(1, 3)),
+    "choose_n_topics.n_topics": one_of([2], [1, 3], (3,), np.array([2, 3]), range(1, 3)),
     **dict.fromkeys(["document_lengths", "lengths"], st.lists(st.integers(0, 40), max_size=5)),
     "TemperedFMM.predictive_score.observed": one_of(np.arange(WORDS) < 3, np.ones(WORDS, bool)),
     "made_for": one_of({}, {"n_words": 3}, {"alpha": 1.0}),
@@ -505,7 +505,7 @@ def arguments(t: Trial, function: Any, owner: str, module: str, cls: Any = None)
         always = parameters[name].default is parameters[name].empty or name in s.MOST
         if name == wrong:
             given[name] = t.draw(odd_for(name))
-        elif always or name in ("ks", "client", "data_home") or t.seldom(4):
+        elif always or name in ("n_topics", "client", "data_home") or t.seldom(4):
             value = _made(t, name, owner, module, given)
             if value is None:
                 values = usual(name, parameters[name], function, owner)

@@ -291,12 +291,12 @@ def test_an_error_in_the_first_step_of_a_portion_changes_nothing(monkeypatch):
 
     for method in ("fit", "partial_fit"):
         with monkeypatch.context() as context:
-            context.setattr("annealvi.models.lda.LDA.local_step", broken)
+            context.setattr("annealvi.models.lda.CPUEngine.e_step", broken)
             refused("broken", getattr(lda, method), X)
         assert not hasattr(lda, "components_") and not hasattr(lda, "n_features_in_")
     before = answers(lda.fit(X))
     with monkeypatch.context() as context:
-        context.setattr("annealvi.models.lda.LDA.local_step", broken)
+        context.setattr("annealvi.models.lda.CPUEngine.e_step", broken)
         refused("broken", lda.partial_fit, X)
     assert_array_equal(answers(lda), before)
     assert lda.n_batch_iter_ == TemperedLDA(3, batch_size=10, random_state=0).fit(X).n_batch_iter_

@@ -79,14 +79,14 @@ def test_what_is_given_wins(name, preset):
 def test_documents_start_as_the_preset_says():
     by_hand = dict(temperature=1, init="random", estimate="variational")
     for own in ({}, by_hand, dict(temperature="annealed"), dict(init=np.ones((10, 3)))):
-        assert settled(preset="sklearn", **own).document_init == "random"
-        assert settled(**own).document_init == "constant"
+        assert settled(preset="sklearn", **own).exact
+        assert not settled(**own).exact
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_limits_that_are_given_are_the_only_ones(preset):
     options = settled(density=3.0, preset=preset, mean_change_tol=0.5).local_options()
-    assert options.token_tolerance is None and not options.over_relaxed
+    assert options.by_topic and not options.over_relaxed
     options = settled(density=3.0, preset=preset, max_doc_update_iter=7).local_options()
     assert options.inference_iter is None and not options.over_relaxed
     assert settled(density=3.0).over_relaxed and settled().token_change_tol == 0.01

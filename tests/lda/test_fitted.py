@@ -14,9 +14,9 @@ from scipy.special import psi
 from sklearn.base import clone
 
 from annealvi import Annealed, TemperedLDA
-from annealvi.models.lda import LDA, LocalOptions
 from tests.asserts import refused
 from tests.marks import slow_values
+from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.streams import K, V, stream
 
 
@@ -217,8 +217,8 @@ LOOKS = {
     "top_words": lambda lda, X: lda.top_words(),
     "document_temperatures": lambda lda, X: lda.document_temperatures(X[:5]),
     "pickle": lambda lda, X: pickle.dumps(lda._state.model),
-    "topic_sums": lambda lda, X: lda._state.model.topics.sums,
-    "lam": lambda lda, X: lda._state.model.topics.lam,
+    "topic_sums": lambda lda, X: lda._state.model.sums,
+    "lam": lambda lda, X: lda._state.model.present(),
 }
 
 
@@ -241,7 +241,7 @@ def test_looking_changes_nothing(look, method, preset):
                 lda.partial_fit(X[rows : rows + 9])
                 if looked_at:
                     LOOKS[look](lda, held_out)
-        found = [lda._state.model.topics.stored.copy(), lda.components_, lda.transform(held_out)]
+        found = [lda._state.model.lam.copy(), lda.components_, lda.transform(held_out)]
         results.append([*found, lda.score(held_out)])
     assert_equal(*results)
 
@@ -266,7 +266,7 @@ COPIES = {
 def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_path):
     X = stream(60).astype(dtype)
     lda = estimator(preset=preset).partial_fit(X[:30])
-    assert lda._state.model.topics.now != 1
+    assert lda._state.model.now != 1
     again = COPIES[way](lda, tmp_path)
     for each, look in ((lda, False), (again, looked_at)):
         view = each.components_ if look else None
@@ -276,7 +276,7 @@ def test_a_copy_continues_as_the_original(way, looked_at, dtype, preset, tmp_pat
         if look:
             assert_array_equal(view, before)
     assert_array_equal(lda.components_, again.components_)
-    assert_array_equal(lda._state.model.topics.sums, again._state.model.topics.sums)
+    assert_array_equal(lda._state.model.sums, again._state.model.sums)
     assert_array_equal(lda.transform(X), again.transform(X))
 
 
@@ -288,9 +288,9 @@ def test_what_was_assigned_is_what_follows():
         lda = written_after(X)
         written = lda.components_ * rng.uniform(0.5, 2, (K, V))
         lda.components_ = written
-        fresh = LDA(K, V, alpha=1 / K, eta=1 / K, options=LocalOptions(start="random"))
-        fresh.topics.assign(written)
-        assert_allclose(lda.transform(X, normalize=False), fresh.documents.infer(X), rtol=1e-12)
+        fresh = LDA(K, V, alpha=1 / K, eta=1 / K, options=LocalOptions(exact=True))
+        fresh.assign(written)
+        assert_allclose(lda.transform(X, normalize=False), fresh.infer(X), rtol=1e-12)
         assert lda.score(X) == pytest.approx(fresh.elbo(X), rel=1e-12)
 
 

@@ -24,6 +24,7 @@ from tests.lda.fits import METHODS, without_words
 from tests.lda.learned import LEARNED, STREAM, everything
 from tests.lda.resumed import quietly
 from tests.marks import slow_values
+from tests.models.lda.pair import of
 
 pytestmark = pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 
@@ -64,7 +65,7 @@ def test_log_c_given(make, X, kind, method):
     grid = np.geomspace(1, 10, 100)
     values = X.sum() * prior.log_mean_word(1 / grid)
     made_for = {"n_documents": 80, "n_components": 4, "n_words": X.sum(), "doc_topic_prior": 0.25}
-    given = values if kind == "array" else LogPartition(1 / grid, values, made_for=made_for)
+    given = values if kind == "array" else LogPartition(grid, values, made_for=made_for)
     fits = [
         make(temperature=Variational(partition=p), learning_method=method, max_iter=6).fit(X)
         for p in ("prior", given)
@@ -136,13 +137,13 @@ def test_the_tempered_elbo_is_eq_5(make, X):
     ((T, topics),) = seen
     again = make()
     again.components_ = topics
-    model = again._state.model
-    model.documents.options = lda._state.model.documents.options
+    model = of(again)
+    model.options = lda._state.model.options
     csr = sparse.csr_matrix(X)
-    gamma = model.documents.infer(csr, Tempering(1 / T))
-    energy = model.documents.energies(csr, gamma, Tempering(1 / T)).sum()
+    gamma = model.infer(csr, Tempering(1 / T))
+    energy = model.energies(csr, gamma, Tempering(1 / T)).sum()
     b = 1 / np.geomspace(1, 10, 100)
-    log_c = model.documents.posterior_log_partition(b, csr, gamma)
+    log_c = model.engine.posterior_log_partition(model, b, csr, gamma)
     r = lda.temperature_posterior_path_[3].astype(float)
     rest = model.elbo(csr, gamma, Tempering(1 / T)) - energy / T
     expected = r @ (b * energy - log_c + log_c[0])
@@ -218,7 +219,7 @@ def ascent_problem(seed):
     kind = rng.randint(3)
     # log C of something that T comes to rest with inside of the grid
     known = X.sum() * rng.choice([0.7, 1.0, 1.5, 2, 3]) * np.log(grid)
-    partition = ["prior", known, LogPartition(1 / grid, known)][kind]
+    partition = ["prior", known, LogPartition(grid, known)][kind]
     undamped = dict(damping=1.0, monotone=False, final_fraction=0, start=1 / np.mean(1 / grid))
     own = dict(temperature=Variational(grid=grid, partition=partition, **undamped), max_iter=30)
     own |= {name: rng.choice([0.02, 0.1, 1]) for name in ("doc_topic_prior", "topic_word_prior")}
@@ -239,8 +240,7 @@ def test_undamped_steps_ascend_the_tempered_elbo(seed):
     bounds = []
 
     def callback(estimator, monitor):
-        model = estimator._state.model
-        bounds.append(tempered_elbo(model, estimator._state.temperature, X, model.documents.gamma))
+        bounds.append(tempered_elbo(of(estimator), estimator._state.temperature, X, None))
 
     lda.set_params(callback=callback, evaluate_every=1, perp_tol=0).fit(X)
     for values in (bounds, lda.history_["tempered_elbo"]):
@@ -279,10 +279,10 @@ def test_attributes_that_come_with_the_temperature(make, X):
 def test_prediction_at_a_temperature(make, X, T):
     for temperature in (1, "annealed", "variational", "local"):
         lda = make(temperature=temperature, max_iter=4).fit(X)
-        expected = lda._state.model.documents.infer(X, Tempering(1 / float(T)))
+        expected = of(lda).infer(X, Tempering(1 / float(T)))
         assert_array_equal(lda.transform(X, normalize=False, temperature=T), expected)
         assert_allclose(lda.transform(X, temperature=T).sum(axis=1), 1)
-        assert lda.score(X, temperature=T) == pytest.approx(lda._state.model.elbo(X, expected))
+        assert lda.score(X, temperature=T) == pytest.approx(of(lda).elbo(X, expected))
     if T == 1:
         assert_array_equal(lda.transform(X), lda.transform(X, temperature=T))
         assert lda.score(X) == lda.score(X, temperature=T)
@@ -309,9 +309,9 @@ def test_prediction_with_a_temperature_for_each_document(make, X):
     assert 0.02 < b[there].min() < b[there].max() <= 1
     assert len(np.unique(b[there])) == 78
     assert_allclose(gamma[[7, 30]], 0.25)
-    assert_array_equal(gamma, lda._state.model.documents.infer(X, lda._state.temperature.learned()))
+    assert_array_equal(gamma, of(lda).infer(X, lda._state.temperature.learned()))
     # the ELBO stays that of T = 1
-    assert lda.score(X, temperature="learned") == pytest.approx(lda._state.model.elbo(X, gamma))
+    assert lda.score(X, temperature="learned") == pytest.approx(of(lda).elbo(X, gamma))
     assert lda.score(X, temperature="learned") < lda.score(X)
 
 
@@ -335,12 +335,12 @@ def test_document_temperatures(make, X, temperature, dtype):
     assert found.shape == (80,) and found.dtype == np.float64
     assert_array_equal(np.isnan(found), np.isin(np.arange(80), [7, 30]))
     assert np.nanmin(found) >= 1
-    model, b = lda._state.model, np.arange(1, 101) / 100
+    model, b = of(lda), np.arange(1, 101) / 100
     data = X.astype(dtype)
-    gamma = model.documents.infer(data)
-    corpus = model.documents.posterior_log_partition(b, data, gamma) / X.sum()
+    gamma = model.infer(data)
+    corpus = model.engine.posterior_log_partition(model, b, data, gamma) / X.sum()
     words = np.asarray(X.sum(axis=1)).ravel()
-    energies = model.documents.energies(data, gamma)
+    energies = model.energies(data, gamma)
     r = softmax(energies[:, None] * b - words[:, None] * corpus, axis=1)
     rtol = 1e-10 if dtype is np.float64 else 1e-4
     assert_allclose(found[words > 0], 1 / (r @ b)[words > 0], rtol=rtol)

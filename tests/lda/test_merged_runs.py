@@ -12,8 +12,7 @@ from annealvi.datasets import load_arxiv_abstracts, make_topic_corpus
 from annealvi.lda.fit import Fit, MergedFit
 from annealvi.lda.settings import FINISH
 from annealvi.metrics import topic_stability
-from annealvi.models.lda.merging import Largest, support
-from annealvi.models.lda.topics import Topics
+from annealvi.models.lda.merging import Largest, merged_topics, support
 from tests.asserts import with_topics
 from tests.lda.resumed import bits, corpus
 from tests.marks import cases
@@ -174,13 +173,13 @@ def test_priors_that_a_callback_assigns_to_single_topics_are_kept(X, name, prior
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 8])
 def test_what_follows_the_merge_has_all_threads(X, n_jobs, monkeypatch):
-    seen, passes = [], Fit._make_passes
+    seen, passes = [], Fit.run
 
-    def watched(fit, *given):
-        seen.append((isinstance(fit, MergedFit), fit.state.model.topics.n_threads))
-        return passes(fit, *given)
+    def watched(fit):
+        seen.append((isinstance(fit, MergedFit), fit.engine.n_threads))
+        passes(fit)
 
-    monkeypatch.setattr(Fit, "_make_passes", watched)
+    monkeypatch.setattr(Fit, "run", watched)
     merged(n_jobs=n_jobs).fit(X)
     assert set(seen) == {(False, max(1, n_jobs // 3)), (True, n_jobs)}
 
@@ -276,10 +275,8 @@ def test_the_prior_of_words_is_no_part_of_support(X, prior, finish):
 
 def test_small_counts_are_merged_by_their_words():
     """Not in the order of their numbers, because all seem to be empty."""
-    topics = Topics(4, 40, 0.01, np.float64)
     one = np.kron(np.eye(4), np.full(10, 1e-5))
-    merged = topics.merged([one, one[::-1].copy()])
-    assert_allclose(merged - 0.01, one, atol=1e-12)
+    assert_allclose(merged_topics([one, one[::-1].copy()], 4), one, atol=1e-12)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from annealvi import Annealed, Fixed, TemperedLDA
 from annealvi.callbacks import Checkpoint
 from annealvi.files import read, write
 from annealvi.inference import runs
-from annealvi.models.lda import LDA
+from annealvi.models.lda import CPUEngine
 from tests.asserts import refused, with_topics
 from tests.callbacks import stop_at
 from tests.files.mutations import outcomes
@@ -139,7 +139,7 @@ def test_a_callback_is_handed_each_start_in_turn(X):
 def test_an_interrupt_ends_starts_side_by_side(X, before, monkeypatch, request):
     """None goes on in a thread of its own, and the estimator has the best that ended."""
     begun, signals = [], []
-    local_step = LDA.local_step
+    e_step = CPUEngine.e_step
     finished = several(learning_method="batch", n_init=2).fit(X) if before else None
 
     def step(self, *args, **kwargs):
@@ -148,9 +148,9 @@ def test_an_interrupt_ends_starts_side_by_side(X, before, monkeypatch, request):
         if len(begun) == (3 if before else 2) and not signals:
             signals.append(signal.SIGINT)
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        return local_step(self, *args, **kwargs)
+        return e_step(self, *args, **kwargs)
 
-    monkeypatch.setattr(LDA, "local_step", step)
+    monkeypatch.setattr(CPUEngine, "e_step", step)
     # a process that was started in the background ignores interrupts
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))

@@ -251,14 +251,14 @@ def test_models_without_topics(X, method):
     with pytest.raises(NotFittedError):
         document_completion(TemperedLDA(2), X, method=method)
     for wrong in (3, None, SimpleNamespace(transform=None)):
-        message = r"'estimator' .* must be a topic model with .*components_"
+        message = r"'model' .* must be a topic model with .*components_"
         refused(message, document_completion, wrong, X, method=method, error=TypeError)
 
 
 def test_completion_of_a_model_of_texts():
     texts = ["stars and planets shine", "bread and butter taste"] * 12
     model = TopicModel(2, random_state=0).fit(texts)
-    message = "'estimator' .* must be a model of word counts.* `lda_`"
+    message = "'model' .* must be a model of word counts.* `lda_`"
     refused(message, document_completion, model, model.counts(texts))
     refused(
         "Fit a TopicModel to the texts", document_completion, model.lda_, texts, error=TypeError

@@ -277,7 +277,7 @@ def test_feature_names_are_compared(X):
     lda, other = (TemperedLDA(3, max_iter=1).fit(data) for data in (frame, turned))
     assert_array_equal(topic_coherence(lda, frame), topic_coherence(lda, X))
     refused("names of 'topics' and 'X' should match", topic_coherence, lda, turned)
-    refused("names of 'a' and 'b' should match", topic_stability, lda, other)
+    refused("names of 'topics' and 'other_topics' should match", topic_stability, lda, other)
     assert topic_stability(lda, other.components_) < 1  # arrays have none
 
 
@@ -292,8 +292,8 @@ WORDS = [np.array([["stars", "moon"]]), pd.DataFrame([["stars", "moon"]]), [[("s
 WORDS += [[["stars", "moon"], ["bread", "jam"]], [["stars"], ["bread", "jam"]]]
 MEASURES = {
     "topics": lambda topics: topic_coherence(topics, np.ones((2, 30)), n_words=3),
-    "a": lambda topics: topic_stability(topics, np.ones((2, 30))),
-    "b": lambda topics: topic_stability(np.ones((2, 30)), topics),
+    "topics  ": lambda topics: topic_stability(topics, np.ones((2, 30))),
+    "other_topics": lambda topics: topic_stability(np.ones((2, 30)), topics),
     "topics ": topic_diversity,
 }
 
@@ -327,7 +327,8 @@ def test_clear_errors(X, topics):
     refused("Input X contains NaN", topic_coherence, topics, X * np.nan)
     refused("'X' parameter of topic_coherence must be non-negative", topic_coherence, topics, -X)
     refused(r"'topics' and 'X' must .* features. Got 30 and 29", topic_coherence, topics, X[:, :29])
-    refused(r"'a' and 'b' must .* features. Got 30 and 29", topic_stability, topics, topics[:, :29])
+    message = r"'topics' and 'other_topics' must .* features. Got 30 and 29"
+    refused(message, topic_stability, topics, topics[:, :29])
     refused("0 sample", topic_coherence, topics, X[:0])
     message = r"'n_words' .* number of features, 30. Got 31"
     refused(message, topic_diversity, topics, n_words=31)
@@ -358,16 +359,16 @@ def test_groups_that_merge_takes():
 def test_components_are_matched_one_to_one():
     truth = np.eye(3, 5)
     found = np.array([[0, 0, 3.0, 0, 0], [2, 0.1, 0, 0, 0], [1.9, 0.1, 0, 0, 0], [0, -1, 0, 0, 0]])
-    n_found, cosines = component_recovery(found, truth)
+    n_found, cosines = component_recovery(truth, found)
     assert n_found == 2
     assert_allclose(cosines, [2 / np.hypot(2, 0.1), 0.1 / np.hypot(1.9, 0.1), 1])
-    assert component_recovery(found, truth, threshold=0.9999)[0] == 1
-    n_found, cosines = component_recovery(truth[:1], truth)  # fewer than there are
+    assert component_recovery(truth, found, threshold=0.9999)[0] == 1
+    n_found, cosines = component_recovery(truth, truth[:1])  # fewer than there are
     assert n_found == 1
     assert_allclose(cosines, [1, 0, 0])
-    assert component_recovery(np.zeros((3, 5)), truth)[0] == 0
-    refused(r"same number of features. Got 4 and 5", component_recovery, np.ones((3, 4)), truth)
-    refused("components contains NaN", component_recovery, np.full((3, 5), np.nan), truth)
+    assert component_recovery(truth, np.zeros((3, 5)))[0] == 0
+    refused(r"same number of features. Got 5 and 4", component_recovery, truth, np.ones((3, 4)))
+    refused("components contains NaN", component_recovery, truth, np.full((3, 5), np.nan))
 
 
 def test_purity_counts_the_most_frequent_label_of_each_class():

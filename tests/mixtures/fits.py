@@ -53,7 +53,7 @@ def all_finite(estimator, data):
 Z = X[:60]
 KNOWN = dict(noise_variance=0.1)
 FEW = dict(covariances=1.0, init_params="random_from_data")
-LOG_C = LogPartition(1 / np.geomspace(1, 5, 9), 180 * np.log(np.geomspace(1, 5, 9)))
+LOG_C = LogPartition(np.geomspace(1, 5, 9), 180 * np.log(np.geomspace(1, 5, 9)))
 #: Makers, data and parameters of fits of every kind.
 CASES = {
     "fmm": (fmm, Z, {}),

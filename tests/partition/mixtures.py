@@ -4,7 +4,8 @@ import numpy as np
 
 from annealvi.models.gmm import GMM
 
-B = np.array([1.0, 0.8, 0.5, 0.3, 0.1])
+T = np.array([1.0, 1.25, 2.0, 10 / 3, 10.0])
+B = 1 / T
 
 
 def known_mixture(**options):

@@ -12,26 +12,26 @@ from annealvi.partition import LogPartition, OutOfReach, even_grid, exponential_
 from annealvi.partition.result import check_log_c_at_1
 from tests.asserts import refusals, refused
 from tests.marks import cases
-from tests.partition.mixtures import B, known_mixture
+from tests.partition.mixtures import T, known_mixture
 
 
 def test_grids():
-    b = exponential_grid(8, 4)
-    assert_allclose(b, [1, 1 / 2, 1 / 4, 1 / 8])
-    assert_allclose(even_grid(4, 4), [1, 0.75, 0.5, 0.25])
+    assert_allclose(exponential_grid(8, 4), [1, 2, 4, 8])
+    assert_allclose(even_grid(4, 4), [1, 4 / 3, 2, 4])
     for grid in (exponential_grid, even_grid):
         for t_max, size in itertools.product((1.0001, 3, 1e6), (2, 100)):
-            b = grid(t_max, size)
-            assert b[0] == 1
-            assert_allclose(b[-1], 1 / t_max)
-            assert len(b) == size and np.all(np.diff(b) < 0)
+            temperatures = grid(t_max, size)
+            assert temperatures[0] == 1
+            assert_allclose(temperatures[-1], t_max)
+            assert len(temperatures) == size and np.all(np.diff(temperatures) > 0)
 
 
 @cases(
-    "b, message",
-    ([0.9, 0.5], "an array whose first number is 1, for T=1. Got 0.9"),
-    ([1.0, 0.5, 0.5], r"strictly decreasing, so that T increases. Got \[0.5, 0.5\]"),
-    ([1.0, 0.5, 0.8], r"strictly decreasing.*Got \[0.5, 0.8\]"),
+    "temperatures, message",
+    ([1.1, 2], "an array whose first number is 1. Got 1.1"),
+    ([1.0, 2, 2], r"strictly increasing. Got \[2.0, 2.0\]"),
+    ([1.0, 2, 1.5], r"strictly increasing. Got \[2.0, 1.5\]"),
+    ([1.0, 0.5, 0.25], r"strictly increasing. Got \[1.0, 0.5\]"),
     ([1.0], r"at least 2 numbers. Got shape \(1,\)"),
     ([], r"at least 2 numbers. Got shape \(0,\)"),
     (1.0, r"at least 2 numbers. Got shape \(\)"),
@@ -43,9 +43,9 @@ def test_grids():
     ([1.0, np.nan], "positive and finite. Got nan"),
     ([np.inf, 1.0], "positive and finite. Got inf"),
 )
-def test_bad_inverse_temperatures(b, message):
-    match = "'inverse_temperatures' parameter of log_partition .*" + message
-    refused(match, log_partition, known_mixture(), b)
+def test_bad_temperatures(temperatures, message):
+    match = "'temperatures' parameter of log_partition .*" + message
+    refused(match, log_partition, known_mixture(), temperatures)
 
 
 def result(**changes):
@@ -56,28 +56,28 @@ def result(**changes):
         bounds=np.zeros((2, 3)),
         made_for={"n": 7, "alpha": 0.1, "eta": np.array([0.1, 0.2]), "form": "explicit", "w": None},
     )
-    return LogPartition(np.array([1.0, 0.5, 0.25]), **(given | changes))
+    return LogPartition(np.array([1.0, 2.0, 4.0]), **(given | changes))
 
 
 def test_a_result_outlives_its_session(tmp_path):
     for name in ("log_c.npz", "without_a_suffix"):
         result().save(tmp_path / name)
         back = LogPartition.load(tmp_path / name)
-        for field in ("inverse_temperatures", "values", "standard_error", "bounds"):
+        for field in ("temperatures", "values", "standard_error", "bounds"):
             assert_array_equal(getattr(back, field), getattr(result(), field))
         assert back.effective_sample_size is None and back.method == "monte-carlo"
         assert set(back.made_for) == {"n", "alpha", "eta", "form"}
         assert type(back.made_for["n"]) is int and back.made_for["form"] == "explicit"
-        back.check(back.inverse_temperatures, result().made_for)
+        back.check(back.temperatures, result().made_for)
 
 
 def test_a_file_of_something_else(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
     with pytest.raises(ValueError, match=r"any LogPartition: it contains the arrays \['a'\]"):
         LogPartition.load(tmp_path / "other.npz")
-    np.savez(tmp_path / "objects.npz", values=np.array([{}]), inverse_temperatures=1)
+    np.savez(tmp_path / "objects.npz", values=np.array([{}]), temperatures=1)
     refused("allow_pickle", LogPartition.load, tmp_path / "objects.npz")
-    exact = dict(inverse_temperatures=[1.0, 0.5], values=[0.0, 1.0])
+    exact = dict(temperatures=[1.0, 0.5], values=[0.0, 1.0])
     np.savez(tmp_path / "named.npz", **exact, made_for=1)
     np.save(tmp_path / "array.npy", np.ones(3))
     (tmp_path / "text.npz").write_text("log C")
@@ -95,15 +95,15 @@ def test_check_lets_pass_what_agrees():
     given = result()
     given.check()
     same = {"n": 7.0, "alpha": np.full(4, 0.1), "eta": [0.1, 0.2], "w": 3, "other": 1, "form": None}
-    given.check([1, 0.5, 0.25 + 1e-15], same)
-    LogPartition([1.0, 0.5], [0.0, 1.0]).check([1, 0.5], same)
+    given.check([1, 2, 4 + 1e-15], same)
+    LogPartition([1.0, 2.0], [0.0, 1.0]).check([1, 2], same)
 
 
 test_check_refuses = refusals(
     lambda changes, grid, hyperparameters: result(**changes).check(grid, hyperparameters),
-    ({}, [1, 0.5], {}, "grid from that of the fit.*has 3 points, expected 2"),
-    ({}, [1, 0.5, 0.2], {}, r"grid from that of the fit.*\[2\] is 0.25, expected 0.2"),
-    ({}, [1, np.nan, 0.25], {}, r"grid from that of the fit.*\[1\] is 0.5, expected nan"),
+    ({}, [1, 2], {}, "grid from that of the fit.*has 3 points, expected 2"),
+    ({}, [1, 2, 5], {}, r"grid from that of the fit.*\[2\] is 4.0, expected 5"),
+    ({}, [1, np.nan, 4], {}, r"grid from that of the fit.*\[1\] is 2.0, expected nan"),
     ({}, None, {"n": 8}, "hyperparameters. 'n' is 7, expected 8"),
     ({}, None, {"alpha": 0.2}, "'alpha' is 0.1, expected 0.2"),
     ({}, None, {"eta": np.ones(3)}, r"'eta' is an array of shape \(2,\), expected an array"),
@@ -130,18 +130,18 @@ def test_results_of_models_remember_what_they_were_made_for():
         (FMM(2, 3, n_samples=5), "n_samples", 6),
         *((prior, *other) for other in OF_PRIOR.items()),
     ]:
-        made = log_partition(model, B)
-        made.check(B, model.hyperparameters())
-        refused(f"'{name}' is", made.check, B, {name: other})
+        made = log_partition(model, T)
+        made.check(T, model.hyperparameters())
+        refused(f"'{name}' is", made.check, T, {name: other})
 
 
 def test_known_and_learned_weights_do_not_pass_for_one_another(tmp_path):
     known, learned = known_mixture(), known_mixture(known_weights=None)
     for one, other in [(known, learned), (learned, known)]:
-        log_partition(one, B).save(tmp_path / "log_c.npz")
+        log_partition(one, T).save(tmp_path / "log_c.npz")
         made = LogPartition.load(tmp_path / "log_c.npz")
-        made.check(B, one.hyperparameters())
-        refused(r"'weights' is .*expected", made.check, B, other.hyperparameters())
+        made.check(T, one.hyperparameters())
+        refused(r"'weights' is .*expected", made.check, T, other.hyperparameters())
 
 
 @pytest.mark.slow

@@ -131,5 +131,5 @@ def test_means_and_standard_deviations_of_a_choice(choice):
         ValueError, match=r"'axes' must contain an Axes for each measure. Got 2 Axes for 5"
     ):
         plot.plot_choice(choice, axes=own[0, :2])
-    message = r"'choice' must be a Choice, the result of .*choose_n_topics\(X, ks\)"
-    refused(message, plot.plot_choice, {"ks": KS}, error=TypeError)
+    message = r"'choice' must be a Choice, the result of .*choose_n_topics\(documents\)"
+    refused(message, plot.plot_choice, {"n_topics": KS}, error=TypeError)

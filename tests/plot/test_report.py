@@ -82,17 +82,21 @@ def test_facts_and_escaped_labels_and_titles(report, summary):
     assert f"{summary.quality['diversity']:.3f}" in report
 
 
-def test_weak_topics_have_their_reason(summary, monkeypatch, tmp_path):
-    monkeypatch.setattr(summary, "support", np.array([1, 0.25, 1]))
-    monkeypatch.setattr(summary, "facts", {"settings": {"n_init": 4}})
-    monkeypatch.setattr(summary, "similarity", np.array([[0.9, 0.5, 0.12]]))
+def test_weak_topics_have_their_reason(summary, tmp_path):
+    model = Given(summary.topics, summary.shares)
+    model.topic_support_ = np.array([1, 0.25, 1])
+    model.topic_similarity_ = np.array([[0.9, 0.5, 0.12]])
+    summary = describe(model, summary.counts, summary.feature_names)
     write_report(summary, tmp_path / "a.html")
     text = (tmp_path / "a.html").read_text(encoding="utf-8")
     cells = dict(re.findall(r'<tr data-topic="(\d)">.*?<p class="weak">(.*?)</p>', text))
     other = "other fits found no similar topic (cosine {:.2f})".format
-    why = f"found by 1 of 4 runs; {other(0.5)}", other(0.12)
+    why = f"found by 25% of the runs; {other(0.5)}", other(0.12)
     assert cells == {"1": f"Weak: {why[0]}.", "2": f"Weak: {why[1]}."}
-    assert '<td class="number">0.25</td><td class="number">0.50</td></tr>' in text
+    assert (
+        '<td class="number">0.25</td><td class="number">–</td><td class="number">0.50</td></tr>'
+        in text
+    )
     held = module.records(summary, 6, 0, 0.6, None, "YE", None)
     assert [topic["weak"] for topic in held["topics"]] == ["", *why]
 
@@ -110,7 +114,7 @@ def test_the_summary_hands_all_parameters_on(summary, documents, tmp_path):
     given = dict(title="A", times=documents[3], freq="2YE", groups=documents[4], other=summary)
     given |= dict(n_words=3, n_documents=1, relevance=0.2)
     write_report(summary, tmp_path / "a.html", **given)
-    summary.to_html(tmp_path / "b.html", **given)
+    summary.write_report(tmp_path / "b.html", **given)
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 

@@ -88,7 +88,7 @@ def test_over_time(summary, documents):
     assert labels_of(ax.get_legend().get_texts()) == [f"{k} {summary.labels[k]}" for k in (1, 0)]
     curve = interactive.plot_topics_over_time(summary, documents[3], topics=[1]).data[0]
     assert_array_equal(values(curve.y), table.iloc[:, 2])
-    margins = 1.96 * summary.over_time(documents[3], return_std=True)[1].iloc[:, 2]
+    margins = 1.96 * summary.over_time(documents[3], value="std_error").iloc[:, 2]
     assert_array_equal(values(curve.customdata), np.column_stack([[1] * 5, [12] * 5, margins]))
     assert_array_equal(values(curve.error_y.array), margins)
     band = ax.collections[0].get_paths()[0].vertices[:, 1]
@@ -184,8 +184,8 @@ def effects():
     shares[::2] += shares[::2, 2:] * [0.8, 0.0, -0.8]
     data = {"side": ["a", "b"] * 30, "kind": ["u", "v", "w"] * 20, "day": number}
     found = estimate_effects(shares, "~ side + kind + bs(day, df=3)", data)
-    for part in found._parts:
-        part.covariance[2] = np.nan
+    for source in found._errors:
+        source.covariance[2] = np.nan
     return found
 
 

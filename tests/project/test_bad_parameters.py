@@ -20,7 +20,7 @@ from annealvi import TemperedFMM, TemperedGaussianMixture, TemperedLDA, Tempered
 from annealvi.callbacks import Checkpoint, HeldOut
 from annealvi.datasets import make_shape_mixture, make_topic_corpus
 from annealvi.metrics import document_completion
-from annealvi.partition import LogPartition, even_grid, exponential_grid, log_partition
+from annealvi.partition import LogPartition
 from annealvi.proximity import BernoulliFactorModel, MovingAverage, ProximityAscent
 from annealvi.temperature import Annealed, Fixed, LocalVariational, Proximity, Variational
 from annealvi.topics import TopicModel
@@ -134,9 +134,10 @@ def functions():
 def test_of_a_function(function, name, allowed):
     """Parameters that are listed are checked before any other."""
     first = {"components": POINTS, "truth": POINTS, "name": "a", "X": X, "path": "out.html"}
-    required = {"model": LDA, "topics": X, "a": X, "b": X, "summary": None}
+    required = {"model": LDA, "topics": X, "a": X, "b": X, "other_topics": X, "summary": None}
     required |= {"fits": {}, "shape": (1, 1), "corpus": [], "blocks": [], "texts": [], "words": 3}
     required |= {"labels_true": [0, 1], "labels_pred": [0, 1], "documents": X}
+    required |= {"temperatures": [1, 2], "t_max": 4.0, "size": 3}
     required |= {"vectorizer": HashingVectorizer(), "topic": 0, "groups": ["a", "b"]}
     names = signature(function).parameters
     given = {key: value for key, value in (first | required).items() if key in names}
@@ -167,14 +168,8 @@ OTHERS: dict[str, tuple[Callable, tuple]] = {
     "HeldOut(every)": (lambda v: HeldOut(X, every=v), (0, -1, math.nan, "a")),
     "Checkpoint(seconds)": (lambda v: Checkpoint("out", v), (-1, math.nan, "a")),
     "MovingAverage(decay)": (MovingAverage, (0, 1.5, math.nan, "a")),
-    "even_grid(t_max)": (lambda v: even_grid(v, 5), (1, 0.5, math.nan, math.inf, "a")),
-    "even_grid(size)": (lambda v: even_grid(4.0, v), (1, 2.5, "a")),
-    "exponential_grid(size)": (lambda v: exponential_grid(4.0, v), (1, 2.5, "a")),
-    "log_partition(method)": (lambda v: log_partition(LDA, [1, 0.5], v), ("a", None)),
-    "log_partition(n_samples)": (lambda v: log_partition(LDA, B, n_samples=v), COUNTS),
-    "log_partition(n_theta)": (lambda v: log_partition(LDA, B, n_theta=v), COUNTS),
     "LogPartition(made_for)": (
-        lambda v: LogPartition([1, 0.5], [0, 1], made_for=v).check(),
+        lambda v: LogPartition([1, 2], [0, 1], made_for=v).check(),
         (range(3), None, "a"),
     ),
     "n_batch_iter_": (lambda v: setattr(LDA, "n_batch_iter_", v), (0, [1], 2.5)),

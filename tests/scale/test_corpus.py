@@ -1,6 +1,7 @@
 """A corpus in shards: its partitions, their order, sums over them, and what cannot be one."""
 
 from contextlib import nullcontext
+from operator import add
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy import sparse
 from annealvi import corpus
 from annealvi.scale import corpus as corpora
 from annealvi.scale.corpus import Partitions, Piece, ShardedCorpus, facts_of, gather, load, take
-from annealvi.scale.elsewhere import Counted, Elsewhere
+from annealvi.scale.elsewhere import Elsewhere
 from annealvi.scale.engines import SerialEngine, WorkersLostError
 from bench import chaos
 from tests.asserts import refused
@@ -43,9 +44,8 @@ def sharded(paths):
 
 def test_facts(X, paths, sharded):
     partitions = Partitions(SerialEngine(), paths)
-    assert isinstance(sharded, Elsewhere) and not isinstance(partitions, Elsewhere)
     for found in (partitions, sharded):
-        assert isinstance(found, Counted) and found.shape == X.shape
+        assert isinstance(found, Elsewhere) and found.shape == X.shape
         assert found.n_words == X.sum() and found.least == X.data.min()
         assert found.n_used == np.count_nonzero(np.asarray(X.sum(axis=0)))
     assert partitions.dtype == np.float64 and sharded.dtype == np.float32
@@ -64,19 +64,15 @@ def test_documents_by_their_numbers(X, sharded):
         assert_array_equal(found.toarray(), ordered[rows])
 
 
-class Model:
-    working = staticmethod(nullcontext)
+def lengths(engine, model, X, rows, number):
+    """The documents of a shard, put together in a way that shows the order."""
+    assert engine == 1  # threads, of the context that lends an engine
+    assert model == "a model"
+    return ((number, rows.stop - rows.start, float(X.sum())),)
 
 
-class Lengths:
-    """The documents of each shard, put together in a way that shows the order."""
-
-    def __call__(self, model, X, rows, number):
-        assert model == 1  # threads
-        return ((number, rows.stop - rows.start, float(X.sum())),)
-
-    def merged(self, one, other):
-        return one + other
+def total(corpus, rows):
+    return corpus.total(lengths, add, "a model", rows, nullcontext)
 
 
 class Groups(SerialEngine):
@@ -97,7 +93,7 @@ class Groups(SerialEngine):
 
 @pytest.mark.parametrize("rows", [slice(0, 68), slice(10, 20), slice(60, 68)])
 def test_sums_are_those_of_all_shards_in_their_order(X, sharded, rows):
-    found = sharded.total(Lengths(), Model(), rows)
+    found = total(sharded, rows)
     assert [number for number, *_ in found] == list(range(len(found)))
     ordered = X[sharded.order.documents].astype(np.float32)
     starts = range(rows.start, rows.stop, 5)
@@ -111,8 +107,7 @@ def test_several_parts_and_losses_change_nothing(paths, sharded, n_losses, monke
     engine = Groups(n_losses)
     own = ShardedCorpus(Partitions(engine, paths), np.dtype(np.float32), 5, 2)
     engine.left = n_losses
-    whole = Lengths(), Model(), slice(0, 68)
-    assert own.total(*whole) == sharded.total(*whole)
+    assert total(own, slice(0, 68)) == total(sharded, slice(0, 68))
 
 
 def test_workers_that_die_again_and_again(monkeypatch):

@@ -56,4 +56,4 @@ def posterior(energy, log_c):
 
 
 def made_for(**hyperparameters):
-    return LogPartition(B, 40 * np.log(GRID), made_for=hyperparameters)
+    return LogPartition(GRID, 40 * np.log(GRID), made_for=hyperparameters)

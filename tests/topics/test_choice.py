@@ -29,7 +29,7 @@ def choice():
 @pytest.mark.slow
 def test_the_planted_number(choice):
     assert choice.recommended == 5
-    assert RULES["held_out_log_likelihood"](choice.ks, choice.measures)[0] == 1
+    assert RULES["held_out_log_likelihood"](choice.n_topics, choice.measures)[0] == 1
     assert choice.rule.startswith("5 topics have the highest quality")
     assert "runs)." in choice.rule and choice.rule in repr(choice)
 
@@ -44,7 +44,7 @@ def test_planted_numbers_within_a_step():
         documents = make_topic_corpus(100 + 40 * k, 500, k, **options).data
         found = choose_n_topics(documents, ks, n_runs=2, random_state=0)
         for criterion, rule in RULES.items():
-            off[criterion].append(abs(rule(found.ks, found.measures)[0] - ks.index(k)))
+            off[criterion].append(abs(rule(found.n_topics, found.measures)[0] - ks.index(k)))
     for steps in off.values():
         assert sum(step <= 1 for step in steps) >= 8 and sum(step == 0 for step in steps) >= 6
 
@@ -112,7 +112,7 @@ def test_results_repeat_and_input_stays():
     first = choose_n_topics(X, KS, **options)
     for documents, ks in ((X, reversed(KS)), (X.toarray(), np.array(KS))):
         again = choose_n_topics(documents, ks, **options)
-        assert_array_equal(again.ks, KS)
+        assert_array_equal(again.n_topics, KS)
         for name, values in first.measures.items():
             assert_array_equal(again.measures[name], values)
     assert (before != X).nnz == 0
@@ -158,11 +158,11 @@ def test_texts():
         found = choose_n_topics(documents, [2, 5], n_runs=1, random_state=0)
         assert isinstance(found, Choice) and found.recommended == 2
     model = TopicModel(vectorizer=CountVectorizer(), stop_words=["star1"])
-    message = r"range \[1, 39\], at most the number of words of X. Got 41"
+    message = r"range \[1, 39\], at most the number of words of the documents. Got 41"
     refused(message, choose_n_topics, texts, [41], model=model)
-    message = r"'X\[1\]' parameter of choose_n_topics must be a str. Got None"
+    message = r"'documents\[1\]' parameter of choose_n_topics must be a str. Got None"
     refused(message, choose_n_topics, [texts[0], None], [2], error=TypeError)
-    message = r"'X' parameter of choose_n_topics must be .* Got .*csr_matrix"
+    message = r"'documents' parameter of choose_n_topics must be .* Got .*csr_matrix"
     refused(message, choose_n_topics, X, [2], model=model, error=TypeError)
 
 
@@ -172,7 +172,7 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     themes = [[f"{theme}{n}" for n in range(20)] for theme in ("a", "b", "c", "d", "e")]
     texts = [" ".join(rng.choice(themes[number % 5], 12)) for number in range(110)]
     model = TopicModel("auto", random_state=0).fit(texts)
-    assert model.choice_.ks.tolist() == [2, 5]  # a topic for 20 documents
+    assert model.choice_.n_topics.tolist() == [2, 5]  # a topic for 20 documents
     assert len(model.components_) == model.choice_.recommended == 5 and model.n_topics == "auto"
     again = TopicModel(5, random_state=0).fit(texts)
     assert_array_equal(again.components_, model.components_)
@@ -184,7 +184,7 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
     pd.testing.assert_frame_equal(loaded.choice_.table, model.choice_.table)
     seed_words = {name: [f"{name}0"] for name in "abcd"}
     seeded = TopicModel("auto", seed_words=seed_words, random_state=0).fit(texts)
-    assert seeded.choice_.ks.tolist() == [5]
+    assert seeded.choice_.n_topics.tolist() == [5]
     six = TopicModel("auto", seed_words=seed_words | {"e": ["e0"], "more": ["e1"]}, random_state=0)
     assert len(six.fit(texts).components_) == 6
     refused("'n_topics' parameter of TopicModel must be", TopicModel("many").fit, texts)
@@ -192,9 +192,11 @@ def test_a_topic_model_chooses_for_itself(tmp_path):
 
 @pytest.mark.parametrize("ks", [[5, 5], [0, 5], [151], [2.0], [True], 5, "auto"])
 def test_wrong_numbers(ks):
-    message = r"'ks' parameter of choose_n_topics must be a list of different ints in .*\[1, 150\]"
+    message = (
+        r"'n_topics' parameter of choose_n_topics must be a list of different ints in .*\[1, 150\]"
+    )
     refused(message + ", at", choose_n_topics, X, ks)
-    refused(r"'ks' .* must be a list of one or more ints", choose_n_topics, X, [])
+    refused(r"'n_topics' .* must be a list of one or more ints", choose_n_topics, X, [])
 
 
 @cases(

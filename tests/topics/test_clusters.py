@@ -80,13 +80,13 @@ def test_classes_in_a_summary(model):
     with pytest.warns(UserWarning, match="1 of the 61 texts"):
         summary = describe(model, texts)
     with pytest.warns(UserWarning, match="1 of the 61 texts"):
-        assert_array_equal(summary.clusters, model.predict(texts))
+        assert_array_equal(summary.document_topics, model.predict(texts))
     counts = np.bincount(model.predict(TEXTS), minlength=3)  # a text without words is left out
     assert summary.table["documents"].tolist() == counts.tolist()
     X = model.counts(texts)
-    assert_array_equal(describe(model.lda_, X).clusters, model.lda_.predict(X))
+    assert_array_equal(describe(model.lda_, X).document_topics, model.lda_.predict(X))
     of_nmf = describe(NMF(3, random_state=0).fit(X), X[:60])
-    assert_array_equal(of_nmf.clusters, of_nmf.shares.argmax(axis=1))
+    assert_array_equal(of_nmf.document_topics, of_nmf.shares.argmax(axis=1))
 
 
 class Odd(NMF):
@@ -102,7 +102,7 @@ def test_classes_that_are_no_topics_are_not_taken(model, answer):
     odd = Odd(3, random_state=0).fit(X)
     odd.answer = answer
     summary = describe(odd, X)
-    assert_array_equal(summary.clusters, summary.shares.argmax(axis=1))
+    assert_array_equal(summary.document_topics, summary.shares.argmax(axis=1))
     assert summary.table["documents"].sum() == 60
 
 
@@ -110,7 +110,7 @@ def test_a_mixture_is_described_as_topics_are(model):
     X = model.counts(TEXTS)
     summary = describe(model.mixture_, X, model.feature_names_, texts=TEXTS)
     assert_array_equal(summary.shares, model.mixture_.predict_proba(X))
-    assert_array_equal(summary.clusters, model.mixture_.predict(X))
+    assert_array_equal(summary.document_topics, model.mixture_.predict(X))
     assert summary.words(0, 4) == model.mixture_.top_words(4, model.feature_names_)[0]
 
 

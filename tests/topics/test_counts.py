@@ -53,7 +53,7 @@ def test_seeds_and_a_number_that_is_chosen():
     assert model.choice_.recommended == len(model.components_)
     assert_array_equal(model.topic_similarity_, expected.topic_similarity_)
     methods = describe(model, X).methods()
-    assert f"was chosen from {', '.join(map(str, model.choice_.ks))} by" in methods
+    assert f"was chosen from {', '.join(map(str, model.choice_.n_topics))} by" in methods
     assert "vocabulary was learned from" not in methods
     assert "Seed words were used for the topics first and second." in methods
 
@@ -79,7 +79,7 @@ def test_a_file_an_edit_and_a_summary(tmp_path):
     summary = describe(loaded, X)
     assert_array_equal(summary.feature_names, WORDS)
     assert_array_equal(summary.shares, describe(loaded, TEXTS).shares)
-    assert_array_equal(summary.clusters, COUNTED.predict(TEXTS))
+    assert_array_equal(summary.document_topics, COUNTED.predict(TEXTS))
     merged, lda = merge_topics(loaded, [[0, 1]]), loaded.lda_
     assert isinstance(merged, TopicModel) and merged.transform(TEXTS).shape == (40, 2)
     for documents in (X, TEXTS):

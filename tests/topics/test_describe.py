@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from annealvi import TemperedLDA, TopicModel
 from annealvi.metrics import document_completion, topic_coherence, topic_diversity, topic_stability
 from annealvi.topics import describe
-from annealvi.topics.source import Source
 from tests.asserts import refusals, refused
 from tests.marks import cases
 from tests.topics.models import COMPONENTS, COUNTS, SHARES, WORDS, Given, fitted
@@ -23,55 +22,50 @@ TEXTS = ["moon orbit moon", "goal team goal", "orbit comet the", "the team"] * 5
 def test_a_data_frame_has_names():
     X = pd.DataFrame(COUNTS, columns=WORDS)
     model = TemperedLDA(2, max_iter=2, random_state=0).fit(X)
-    source = Source(model)
-    read = source.read(X, "documents")
-    assert_array_equal(source.names(None, read.given), WORDS)
-    assert_allclose(source.transform(read.given), model.transform(X))  # and no warning of names
-    assert_array_equal(Source(Given()).names(None, X), WORDS)
-    assert_array_equal(Source(Given()).names(None, COUNTS), [str(n) for n in range(8)])
-    assert_array_equal(source.names(list("abcdefgh"), X), list("abcdefgh"))
+    summary = describe(model, X)
+    assert_array_equal(summary.feature_names, WORDS)
+    assert_allclose(summary.shares, model.transform(X))  # and no warning of names
+    assert_array_equal(describe(Given(), X).feature_names, WORDS)
+    assert_array_equal(describe(Given(), COUNTS).feature_names, [str(n) for n in range(8)])
+    assert_array_equal(describe(model, X, list("abcdefgh")).feature_names, list("abcdefgh"))
 
 
 def test_a_topic_model_takes_texts_and_counts():
     model = TopicModel(2, random_state=0, seed_words={"space": ["moon", "orbit"]}).fit(TEXTS)
-    source = Source(model)
-    assert source.model is model.lda_
-    assert {name: k for k, name in source.named.items()} == model.seed_topics_
     for texts in (TEXTS, pd.Series(TEXTS), iter(TEXTS), np.array(TEXTS)):
-        read = source.read(texts, "documents")
-        assert read.texts == TEXTS
-        assert_array_equal(read.counts.toarray(), model.counts(TEXTS).toarray())
-    assert source.read(model.counts(TEXTS), "documents").texts is None
-    assert_array_equal(source.names(None, None), model.feature_names_)
-    assert_allclose(source.transform(read.given), model.transform(TEXTS))
+        summary = describe(model, texts)
+        assert summary.texts == TEXTS
+        assert_array_equal(summary.counts.toarray(), model.counts(TEXTS).toarray())
+    assert describe(model, model.counts(TEXTS)).texts is None
+    assert {name: summary.labels.index(name) for name in ["space"]} == model.seed_topics_
+    assert_array_equal(summary.feature_names, model.feature_names_)
+    assert_allclose(summary.shares, model.transform(TEXTS))
 
 
 def test_a_pipeline_of_scikit_learn():
     lda = LatentDirichletAllocation(2, max_iter=2, random_state=0)
     model = make_pipeline(CountVectorizer(), lda).fit(TEXTS)
-    source = Source(model)
-    read = source.read(TEXTS, "documents")
-    assert read.texts == TEXTS
-    assert_array_equal(source.names(None, None), model[0].get_feature_names_out())
-    assert_allclose(source.transform(read.given), model.transform(TEXTS))
-    assert_allclose(Source(make_pipeline(lda)).transform(read.counts), model.transform(TEXTS))
+    summary = describe(model, TEXTS)
+    assert summary.texts == TEXTS
+    assert_array_equal(summary.feature_names, model[0].get_feature_names_out())
+    assert_allclose(summary.shares, model.transform(TEXTS))
+    of_counts = describe(make_pipeline(lda), summary.counts)
+    assert_allclose(of_counts.shares, model.transform(TEXTS))
 
 
 def test_weights_of_a_factorisation_become_shares():
     """W_dk H_kv is the number of words v that topic k has in document d."""
     model = NMF(2, random_state=0, max_iter=500).fit(COUNTS.astype(float))
-    source = Source(model)
     parts = model.transform(COUNTS.astype(float))[:, :, None] * model.components_[None]
     words = parts.sum(axis=2)[:4]
-    found = source.transform(COUNTS.astype(float))
+    found = describe(model, COUNTS.astype(float)).shares
     assert_allclose(found[:4], words / words.sum(axis=1, keepdims=True))
     assert_allclose(found[4], 0.5)  # no words
 
 
 def test_a_word_of_probability_0_makes_no_infinity():
-    source = Source(Given([[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5]]))
-    read = source.read([[0, 2]], "documents")
-    assert_allclose(source.unusual(read, source.transform(read.given))[1], np.log(1e-12))
+    summary = describe(Given([[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5]]), [[0, 2]])
+    assert_allclose(summary.outliers().log_likelihood, np.log(1e-12))
 
 
 @pytest.mark.parametrize("model", [None, 3, "lda", COMPONENTS, Given, object()])

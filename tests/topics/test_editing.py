@@ -108,7 +108,7 @@ def test_reduce_finds_the_copies_of_each_topic():
     copies = np.vstack([CORPUS.topics, CORPUS.topics]) * 1000 + rng.uniform(0.01, 0.2, (8, 60))
     model = with_topics(copies, topic_word_prior=0.01)
     reduced = reduce_topics(model, 4)
-    assert component_recovery(reduced.components_, CORPUS.topics, threshold=0.99)[0] == 4
+    assert component_recovery(CORPUS.topics, reduced.components_, threshold=0.99)[0] == 4
     # in the order of the first copies
     cosines = np.corrcoef(np.vstack([reduced.components_, CORPUS.topics]))[:4, 4:]
     assert_array_equal(cosines.argmax(axis=1), range(4))
@@ -214,7 +214,9 @@ def test_wrong_topics(lda, topics, message):
 
 @pytest.mark.parametrize("n", [0, 7, 2.0, "a", True, 10**400])
 def test_wrong_numbers(lda, n):
-    refused(r"'n' parameter of reduce_topics must be an int in .*\[1, 6\]", reduce_topics, lda, n)
+    refused(
+        r"'n_topics' parameter of reduce_topics must be an int in .*\[1, 6\]", reduce_topics, lda, n
+    )
     if n not in (7, True):
         message = "'max_iter' parameter of refine_topics must be an int in"
         refused(message, refine_topics, lda, X, max_iter=n)
@@ -222,7 +224,7 @@ def test_wrong_numbers(lda, n):
 
 def test_other_words_and_documents_without_words(lda):
     refused("X has 59 features, but TemperedLDA is expecting 60", refine_topics, lda, X[:, :59])
-    message = "'X' parameter of reduce_topics must be documents that contain words"
+    message = "'documents' parameter of reduce_topics must be documents that contain words"
     refused(message, reduce_topics, lda, 3, np.zeros((2, 60)))
 
 

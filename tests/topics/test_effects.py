@@ -3,7 +3,6 @@
 import os
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -242,26 +241,27 @@ def test_a_planted_effect(summary):
     table = summary.effects("~ group", {"group": group}, topics=[k]).table
     row = table[table.term == "group"].iloc[0]
     assert row.low < 0.3 < row.high and row.low > 0.2
-    assert row.support == 1 and row.label == summary.labels[k]
+    assert row.found_again == 1 and row.label == summary.labels[k]
     assert_array_equal(table.topic, [k, k])
 
 
-def effects_with(summary, refits):
+def effects_with(refits):
     """The table of effects if these were the refits."""
-    own = SimpleNamespace(**{**vars(summary), "labels": summary.labels, "refits": refits})
-    return type(summary).effects(own, "~ group", {"group": planted()[1]}).table
+    X, group, _ = planted()
+    summary = describe(TemperedLDA(3, random_state=0).fit(X), X, refits=refits)
+    return summary.effects("~ group", {"group": group}).table
 
 
 def test_refits_widen_by_their_own_spread(summary):
     _, group, _ = planted()
-    without = effects_with(summary, None)
+    without = effects_with(0)
     found = summary.effects("~ group", {"group": group}).table
     least_squares = np.linalg.pinv(np.column_stack([np.ones(len(group)), group]))
     of_refits = [(least_squares @ own.astype(float)).T for own in summary.refits.shares]
     between = 1.25 * np.var(of_refits, axis=0, ddof=1)
     assert_allclose(found.estimate, without.estimate)
     assert_allclose(found.std_error**2, without.std_error**2 + between.ravel())
-    assert "support" not in without
+    assert "found_again" not in without
     assert summary.effects("~ group", {"group": group}).table.equals(found)  # each time
 
 
@@ -269,8 +269,8 @@ def test_a_topic_that_is_not_found_again_has_no_interval(summary):
     similarity = summary.refits.similarity.copy()
     similarity[1:, 1] = 0.5
     refits = Refits(similarity, summary.refits.shares, summary.refits.checksum)
-    assert_allclose(refits.support, [1, 0.25, 1])
-    table = effects_with(summary, refits)
+    assert_allclose(refits.found_again, [1, 0.25, 1])
+    table = effects_with(refits)
     assert table[table.topic == 1][["std_error", "low", "high"]].isna().all(axis=None)
     assert table[table.topic != 1].notna().all(axis=None) and table.estimate.notna().all()
 
@@ -284,7 +284,7 @@ def test_refits_do_not_depend_on_the_number_of_jobs():
     assert_array_equal(one.similarity, two.similarity)
     assert one.shares.shape == (3, 100, 3)
     assert_allclose(one.shares.sum(axis=2), 1, rtol=1e-5)
-    assert (one.support == 1).all()
+    assert (one.found_again == 1).all()
     assert repr(one) == "<3 refits of 3 topics: on average a refit found 100% of the topics again>"
     assert not np.array_equal(refit(lda, X, 3, random_state=1).shares, one.shares)
 
@@ -331,8 +331,7 @@ def test_documents_without_words_are_left_out():
 def test_errors_of_groups_are_those_of_many_draws(summary):
     _, group, _ = planted()
     names = np.array(["a", "b"])[group]
-    means, errors = summary.by_group(names, return_std=True)
-    assert_array_equal(means, summary.by_group(names))
+    errors = summary.by_group(names, value="std_error")
     gamma = summary.shares * summary.concentration[:, np.newaxis]
     rng = np.random.RandomState(0)
     n = summary.lengths[:, np.newaxis]
@@ -351,15 +350,16 @@ def test_errors_of_groups_are_those_of_many_draws(summary):
 
 def test_errors_of_periods_are_those_of_groups_and_one_document_has_none(summary):
     years = np.repeat([2000, 2001, 2003], 200)
-    means, errors = summary.over_time(years, return_std=True)
-    of_groups = summary.by_group(years, return_std=True)
+    means = summary.over_time(years)
+    errors = summary.over_time(years, value="std_error")
+    of_groups = [summary.by_group(years, value=value) for value in ("share", "std_error")]
     assert_allclose(means.iloc[[0, 1, 3]], of_groups[0])
     assert_allclose(errors.iloc[[0, 1, 3]], of_groups[1])
     assert errors.iloc[2, 1:].isna().all()
     names = ["alone", *["together"] * 599]
-    errors = summary.by_group(names, return_std=True)[1]
+    errors = summary.by_group(names, value="std_error")
     assert errors.loc["alone"].iloc[1:].isna().all() and errors.loc["together"].notna().all()
-    refused("'return_std'", summary.by_group, names, return_std="yes", error=BadParameter)
+    refused("'value'", summary.by_group, names, value="error", error=BadParameter)
 
 
 def test_covariances_of_what_was_found():

@@ -260,7 +260,7 @@ test_wrong_numbers_of_words = refusals(
 
 @pytest.mark.filterwarnings("ignore:The learned temperature did not cool")
 def test_words_that_log_c_does_not_know_change_nothing():
-    X, grid, made_for = np.eye(3, dtype=int), [1, 0.8], {"n_features": 3}
+    X, grid, made_for = np.eye(3, dtype=int), [1, 1.25], {"n_features": 3}
     log_c = LogPartition(np.array(grid), np.array([0.0, -1.0]), made_for=made_for)
     temperature = Variational(partition=log_c, grid=[1, 1.25])
     lda = TemperedLDA(2, temperature=temperature, total_samples=3).partial_fit(X)

@@ -1,30 +1,41 @@
 """Shares of topics in groups and periods, against sums by hand."""
 
 from datetime import date, datetime
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from annealvi.topics import shares
+from annealvi.topics import describe, shares
 from tests.asserts import refusals
 from tests.marks import cases
+from tests.topics.models import Given
 
 SHARES = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.4, 0.6], [0.5, 0.5]])
 LENGTHS = np.array([10.0, 30, 20, 5, 0])
 LABELS = ["space", "goal"]
 FIRST_TWO = (10 * SHARES[0] + 30 * SHARES[1]) / 40
-SUMMARY = SimpleNamespace(shares=SHARES, lengths=LENGTHS, labels=LABELS, index=None)
+
+
+def described(index=None):
+    """A summary of documents of these lengths and shares."""
+    counts = pd.DataFrame(LENGTHS[:, np.newaxis] / [2, 2], index)
+    model = Given(np.array([[3.0, 1], [1, 3]]), SHARES)
+    summary = describe(model, counts.to_numpy() if index is None else counts)
+    summary.labels = LABELS
+    return summary
+
+
+SUMMARY = described()
 
 
 def by(groups):
-    return shares.by_group(SUMMARY, groups)
+    return SUMMARY.by_group(groups)
 
 
 def over(times, freq="YE"):
-    return shares.over_time(SUMMARY, times, freq)
+    return SUMMARY.over_time(times, freq)
 
 
 def test_certainty_is_the_mean_share_where_the_words_are():
@@ -60,18 +71,18 @@ def test_without_an_index_of_documents_values_are_in_their_order():
 
 def test_a_series_is_read_by_the_index_of_the_documents():
     index = pd.Index([7, 3, 9, 1, 5])
-    summary = SimpleNamespace(shares=SHARES, lengths=LENGTHS, labels=LABELS, index=index)
+    summary = described(index)
     groups = pd.Series(["b", "b", "a", "c", "c"], index, name="class")
     times = pd.Series([2001, 2001, 2002, 2003, 2003], index)
     for shuffled in ([3, 1, 4, 0, 2], [0, 1, 2, 3, 4]):
-        by_group = shares.by_group(summary, groups.iloc[shuffled])
-        over_time = shares.over_time(summary, times.iloc[shuffled])
+        by_group = summary.by_group(groups.iloc[shuffled])
+        over_time = summary.over_time(times.iloc[shuffled], "YE")
         pd.testing.assert_frame_equal(by_group, by(groups.array).rename_axis("class"))
         pd.testing.assert_frame_equal(over_time, over(times.tolist()))
-    pd.testing.assert_frame_equal(shares.by_group(summary, groups.tolist()), by(groups.tolist()))
+    pd.testing.assert_frame_equal(summary.by_group(groups.tolist()), by(groups.tolist()))
     for other in (range(5), [7, 3, 9, 1, 1]):
         with pytest.raises(ValueError, match=r"'groups' .* a Series with the index of the doc"):
-            shares.by_group(summary, groups.set_axis(other))
+            summary.by_group(groups.set_axis(other))
 
 
 def test_groups_keep_the_order_of_their_categories_and_their_name():

@@ -64,7 +64,7 @@ def chosen():
 @cases(
     "way, value, message",
     ("choice", 5, "must be a dict"),
-    ("choice.ks", np.array([5.0, 2.0]), "must be an array of int64"),
+    ("choice.n_topics", np.array([5.0, 2.0]), "must be an array of int64"),
     ("choice.measures", {}, "held_out_log_likelihood' is missing"),
     ("choice.recommended", 0, "must be an int in the range"),
     ("choice.criterion", "best", "must be one of"),

@@ -13,6 +13,7 @@ from annealvi import TemperedLDA, TopicModel, load
 from annealvi.datasets import make_topic_corpus
 from annealvi.metrics import topic_coherence
 from annealvi.topics import describe, drop_topics, trust
+from annealvi.topics.described import Topics
 from tests.topics.corpus import make_texts
 from tests.topics.models import COMPONENTS, COUNTS, WORDS, Given, fitted
 
@@ -29,9 +30,11 @@ def summary():
 
 def test_the_table_of_a_model_of_which_little_is_known(summary):
     table = summary.trust
-    assert " ".join(table) == "label support stability coherence distinctness weak reason"
+    assert (
+        " ".join(table) == "label support found_again similarity coherence distinctness weak reason"
+    )
     assert table.label.tolist() == list(summary.labels) and table.index.name == "topic"
-    assert table.support.isna().all() and table.stability.isna().all()
+    assert table[["support", "found_again", "similarity"]].isna().all(axis=None)
     assert_array_equal(table.coherence, summary.coherence)
     assert_allclose(table.distinctness, (summary.similar().distances + 2 * np.eye(3)).min(axis=1))
     assert_array_equal(table.weak, table.reason != "")
@@ -39,38 +42,55 @@ def test_the_table_of_a_model_of_which_little_is_known(summary):
     assert table.weak.any() and not describe(Given(), COUNTS, WORDS).trust.weak.any()
 
 
-def test_each_reason(summary):
-    summary.support, summary.facts = np.array([1 / 4, 3 / 4, 0]), {"settings": {"n_init": 4}}
-    summary.coherence = np.array([0.01, 0.5, 0.5])
-    summary.similarity = np.array([[0.6, 0.71, 0.1], [0.6, 0.71, 0.3]])
+COHERENCE = np.array([0.01, 0.5, 0.5])
+
+
+def topics_with(support, similarity, **facts):
+    return Topics(
+        components=wide(COMPONENTS) / wide(COMPONENTS).sum(axis=1, keepdims=True),
+        sizes=np.full(3, 1 / 3),
+        words=np.array([f"word {n}" for n in range(30)]),
+        named={},
+        support=np.array(support),
+        similarity=np.array(similarity),
+        facts=facts,
+        random_state=0,
+    )
+
+
+def test_each_reason():
+    similarity = [[0.6, 0.71, 0.1], [0.6, 0.71, 0.3]]
+    support = [1 / 4, 3 / 4, 0]
+    topics = topics_with(support, similarity, settings={"n_init": 4})
     chance = "its words occur together hardly more often than by chance"
-    assert summary.trust.reason.tolist() == [
+    table = trust.trust(topics, COHERENCE, None)
+    assert table.reason.tolist() == [
         f"found by 1 of 4 runs; other fits found no similar topic (cosine 0.60); {chance}",
         "",
         "found by none of 4 runs; other fits found no similar topic (cosine 0.20)",
     ]
-    assert summary.trust.weak.tolist() == [True, False, True]
-    summary.facts, summary.similarity = {}, np.empty((0, 3))
-    assert summary.trust.reason[0] == f"found by 25% of the runs; {chance}"
-    summary.similarity = np.full((1, 3), 0.71)  # in other fits it is there
-    assert summary.trust.reason.tolist() == [chance, "", ""]
+    assert table.weak.tolist() == [True, False, True]
+    topics = topics_with(support, np.empty((0, 3)))
+    assert trust.reasons(topics, COHERENCE)[0] == f"found by 25% of the runs; {chance}"
+    topics = topics_with(support, np.full((1, 3), 0.71))  # in other fits it is there
+    assert trust.reasons(topics, COHERENCE) == [chance, "", ""]
 
 
-def test_refits_go_before_other_fits(summary):
+def test_refits_go_before_other_fits():
     similarity = np.array([[0.9, 0.6, 0.8], [0.8, 0.5, 0.9], [0.9, 0.9, 0.4]])
     similarity[:2, 2] = 0.3
-    summary.refits = SimpleNamespace(similarity=similarity, support=np.array([1, 1 / 3, 0]))
-    summary.similarity = np.ones((1, 3))
-    summary.coherence = np.ones(3)
-    table = summary.trust
-    assert_array_equal(table.stability, [0.9, 0.6, 0.3])
-    assert_array_equal(table.support, [1, 1 / 3, 0])
+    refits = SimpleNamespace(similarity=similarity, found_again=np.array([1, 1 / 3, 0]))
+    topics = topics_with(np.ones(3), np.ones((1, 3)))
+    table = trust.trust(topics, np.ones(3), refits)
+    assert_array_equal(table.similarity, [0.9, 0.6, 0.3])
+    assert_array_equal(table.support, 1)  # of the runs of the fit itself
+    assert_array_equal(table.found_again, [1, 1 / 3, 0])
     assert table.reason.tolist() == ["", "found by 1 of 3 refits", "found by none of 3 refits"]
-    summary.support = np.ones(3)  # of the runs of the fit itself
-    assert_array_equal(summary.trust.support, [1, 1 / 3, 0])
     similarity = np.array([[0.9] * 3, [0.498] * 3])
-    summary.refits = SimpleNamespace(similarity=similarity, support=np.full(3, 0.5))
-    assert summary.trust.reason[0] == "found by 1 of 2 refits (stability 0.699)"
+    refits = SimpleNamespace(similarity=similarity, found_again=np.full(3, 0.5))
+    assert (
+        trust.reasons(topics, np.ones(3), refits)[0] == "found by 1 of 2 refits (similarity 0.699)"
+    )
 
 
 def test_two_topics_of_the_same_words():
@@ -99,8 +119,8 @@ def test_refits_fill_support_and_stability():
     lda, X = fitted()
     summary = describe(lda, X, refits=3)
     table = summary.trust
-    assert_allclose(table.stability, np.median(summary.refits.similarity, axis=0))
-    assert_allclose(table.support, summary.refits.support)
+    assert_allclose(table.similarity, np.median(summary.refits.similarity, axis=0))
+    assert_allclose(table.found_again, summary.refits.found_again)
 
 
 def test_another_fit_fills_stability():
@@ -108,7 +128,7 @@ def test_another_fit_fills_stability():
     other = SimpleNamespace(components_=lda.components_[[2, 0, 3, 1]], transform=lda.transform)
     summary = describe(lda, X, other=other)
     assert_allclose(summary.similarity, np.ones((1, 4)))
-    assert_allclose(summary.trust.stability, 1)
+    assert_allclose(summary.trust.similarity, 1)
     with pytest.raises(ValueError, match="read-only"):
         summary.similarity[0, 0] = 1
 
@@ -119,7 +139,7 @@ def test_auto_fills_stability_and_a_file_keeps_it(tmp_path):
     model = TopicModel("auto", random_state=0).fit(texts)
     K = model.choice_.recommended
     assert model.topic_similarity_.shape == (2, K) and model.choice_.topics is None
-    assert_allclose(describe(model, texts).trust.stability, np.median(model.topic_similarity_, 0))
+    assert_allclose(describe(model, texts).trust.similarity, np.median(model.topic_similarity_, 0))
     assert (model.topic_similarity_.min(axis=0) > 0.9).sum() >= 3  # the planted themes
     annealvi.save(model, tmp_path / "m.safetensors")
     again = load(tmp_path / "m.safetensors")

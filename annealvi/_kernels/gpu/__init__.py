@@ -8,6 +8,7 @@ lambda, are NumPy arrays.  All other arrays are CuPy arrays.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,10 +47,12 @@ class Device:
     """A GPU, and the kernels that were compiled for it."""
 
     def __init__(self, cupy: Any, number: int = 0) -> None:
-        self.cupy, self.number, found = cupy, number, cupy.cuda.runtime.getDeviceProperties(number)
-        self.name = found["name"].decode()
-        self.shared = int(found["sharedMemPerBlockOptin"])
-        self.of_processor = int(found["sharedMemPerMultiprocessor"])
+        self.cupy = cupy
+        self.number = number
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        self.name = properties["name"].decode()
+        self.shared = int(properties["sharedMemPerBlockOptin"])
+        self.of_processor = int(properties["sharedMemPerMultiprocessor"])
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self.compiled = cache(self._compiled)
 
@@ -68,14 +71,21 @@ class Device:
 
         `tokens` contains the sum of each row, which must always be added up in the same order.
         """
-        cp, ends, n = self.cupy, X.indptr[start : stop + 1], stop - start
-        own, lengths, ends = slice(int(ends[0]), int(ends[-1])), np.diff(ends), ends - ends[0]
-        order = np.argsort(-lengths, kind="stable")
-        size = -(-n // min(LAUNCHES, max(1, n // LAUNCH)))
-        launches = [(at, min(at + size, n), int(lengths[order[at]])) for at in range(0, n, size)]
-        integers = (np.asarray(a, np.int32) for a in (order, ends, X.indices[own]))
-        order, indptr, indices = map(cp.asarray, integers)
-        documents = indptr, indices, cp.asarray(X.data[own]), cp.asarray(tokens)
+        cp = self.cupy
+        n_samples = stop - start
+        ends = X.indptr[start : stop + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        lengths = np.diff(ends)
+        by_length = np.argsort(-lengths, kind="stable")
+        size = -(-n_samples // min(LAUNCHES, max(1, n_samples // LAUNCH)))
+        launches = [
+            (first, min(first + size, n_samples), int(lengths[by_length[first]]))
+            for first in range(0, n_samples, size)
+        ]
+        order = cp.asarray(np.asarray(by_length, np.int32))
+        indptr = cp.asarray(np.asarray(ends - ends[0], np.int32))
+        indices = cp.asarray(np.asarray(X.indices[entries], np.int32))
+        documents = indptr, indices, cp.asarray(X.data[entries]), cp.asarray(tokens)
         if not by_word:
             return Block(launches, order, documents)
         keys = indices.astype(np.int64) << 32
@@ -88,55 +98,157 @@ class Device:
         return Block(launches, order, documents, (first, word, document, position), chunks)
 
     def fit_documents(
-        self, block: Block, weights: Any, b: Any, alpha: Any, rule: Any, outputs: Any, mixed: bool
+        self,
+        *,
+        block: Block,
+        weights: tuple[Any, Any, Any],
+        b: Any,
+        alpha: Any,
+        e_step: Any,
+        mixed: bool,
+        gamma: Any,
+        t: Any = None,
+        ratio: Any,
+        log_normalizer: Any = None,
+        energy: Any = None,
     ) -> None:
         """Do the local step of each document of a block.
 
-        The outputs are gamma (initial values on entry), t, ratio, log_normalizer and energy.  Only
-        gamma and ratio are required.  If `mixed`, documents have their own inverse temperatures b.
+        The outputs are gamma (initial values on entry), ratio and, if they are not None, t,
+        log_normalizer and energy.  If `mixed`, documents have their own inverse temperatures b.
         """
-        gamma, t, *_, log_normalizer, energy = outputs
-        K, K_pad = gamma.shape[1], weights[0].shape[1]
+        K = gamma.shape[1]
+        K_pad = weights[0].shape[1]
         group, warps, resident = shape_of(K_pad)
-        fit = self.compiled("lda_document", K, mixed).get_function("fit_documents")
-        row, fixed = 4 * K_pad, 4 * K_pad * (1 + 32 * warps // group) + 16 * warps
-        most = min(self.shared, self.of_processor // resident - 1024)
-        fit.max_dynamic_shared_size_bytes = most = most if fixed <= most else self.shared
-        options = rule.eps, rule.sparsity, rule.relaxation, rule.tolerance, rule.by_topic
-        finish = t is not None or log_normalizer is not None or energy is not None
+        kernel = self.compiled("lda_document", K, mixed).get_function("fit_documents")
+        row = 4 * K_pad
+        fixed = row * (1 + 32 * warps // group) + 16 * warps
+        shared = min(self.shared, self.of_processor // resident - 1024)
+        if fixed > shared:
+            shared = self.shared
+        kernel.max_dynamic_shared_size_bytes = shared
+        indptr, indices, data, tokens = block.documents
+        values, log_scale, logs = weights
         for start, stop, longest in block.launches:
-            room = min(longest, (most - fixed) // row)
-            given = *block.documents, *weights, b, alpha, *options, rule.max_iter, room, finish
-            arguments = map(_argument, (block.order[start:stop], *given, *outputs))
-            fit((stop - start,), (32 * warps,), tuple(arguments), shared_mem=fixed + room * row)
+            capacity = min(longest, (shared - fixed) // row)
+            arguments = {
+                "order": block.order[start:stop],
+                "indptr": indptr,
+                "indices": indices,
+                "data": data,
+                "tokens": tokens,
+                "weights": values,
+                "log_scale": log_scale,
+                "logs": logs,
+                "b_of": b,
+                "alpha": alpha,
+                "eps": e_step.eps,
+                "sparsity": e_step.sparsity,
+                "relaxation": e_step.relaxation,
+                "tolerance": e_step.tolerance,
+                "by_topic": e_step.by_topic,
+                "max_iter": e_step.max_iter,
+                "room": capacity,
+                "finish": t is not None or log_normalizer is not None or energy is not None,
+                "gamma": gamma,
+                "t_out": t,
+                "ratio": ratio,
+                "log_normalizer": log_normalizer,
+                "energy": energy,
+            }
+            kernel(
+                (stop - start,),
+                (32 * warps,),
+                arranged("lda_document", "fit_documents", arguments),
+                shared_mem=fixed + capacity * row,
+            )
 
     def refresh_weights(
-        self, lam: Any, log_sums: Any, mean: int, b: float, normalise: bool, want_logs: bool
+        self, *, lam: Any, log_sums: Any, mean: int, b: float, normalise: bool, want_logs: bool
     ) -> tuple[Any, Any, Any]:
         """Compute the weights of all words, their scales and, if wanted, their logarithms."""
-        V, K_pad = lam.shape
+        n_words, K_pad = lam.shape
+        values = self.cupy.empty_like(lam)
+        log_scale = self.cupy.empty(n_words, np.float32)
         logs = self.cupy.empty_like(lam) if want_logs else None
-        found = self.cupy.empty_like(lam), self.cupy.empty(V, np.float32), logs
-        shared, arguments = 4 * (K_pad + THREADS // 32), (lam, log_sums, mean, b, normalise, *found)
-        self._launch("refresh_weights", len(log_sums), False, (V,), arguments, shared)
-        return found
+        self._launch(
+            "refresh_weights",
+            K=len(log_sums),
+            grid=(n_words,),
+            shared=4 * (K_pad + THREADS // 32),
+            arguments={
+                "lam": lam,
+                "log_sums": log_sums,
+                "mean": mean,
+                "b": b,
+                "normalise": normalise,
+                "weights": values,
+                "log_scale": log_scale,
+                "logs": logs,
+            },
+        )
+        return values, log_scale, logs
 
     def accumulate_statistics(
-        self, block: Block, weights: Any, b: Any, b0: float, outputs: Any, exact: bool, mixed: bool
+        self,
+        *,
+        block: Block,
+        weights: tuple[Any, Any, Any],
+        b: Any,
+        b0: float,
+        K: int,
+        t: Any,
+        ratio: Any,
+        statistics: Any,
+        word_energy: Any,
+        exact: bool,
+        mixed: bool,
     ) -> None:
-        """Add the statistics of a block; `outputs` is K, t, ratio, statistics and word_energy."""
-        (values, log_scale, logs), (K, t, ratio, statistics, word_energy) = weights, outputs
-        n_chunks, width = len(block.entries[1]), t.shape[1]
-        partial, grid = self.cupy.empty((n_chunks, width), np.float64), -(-width // THREADS)
+        """Add the statistics of a block."""
+        values, log_scale, logs = weights
+        first, word, document, position = block.entries
+        n_chunks = len(word)
+        width = t.shape[1]
+        partial = self.cupy.empty((n_chunks, width), np.float64)
         if n_chunks:
-            arguments = *block.entries, ratio, t, b, logs, -60.0 if exact else -40.0, partial
-            self._launch("accumulate_statistics", K, mixed, (n_chunks, grid), arguments)
-        arguments = block.chunks, partial, values, log_scale, b0, statistics, word_energy
-        shared = 8 * (THREADS // 32)
-        self._launch("collect_statistics", K, mixed, (len(statistics),), arguments, shared)
+            self._launch(
+                "accumulate_statistics",
+                K=K,
+                mixed=mixed,
+                grid=(n_chunks, -(-width // THREADS)),
+                arguments={
+                    "first": first,
+                    "word": word,
+                    "document": document,
+                    "position": position,
+                    "ratio": ratio,
+                    "t": t,
+                    "b": b,
+                    "logs": logs,
+                    "clamp": -60.0 if exact else -40.0,
+                    "partial": partial,
+                },
+            )
+        self._launch(
+            "collect_statistics",
+            K=K,
+            mixed=mixed,
+            grid=(len(statistics),),
+            shared=8 * (THREADS // 32),
+            arguments={
+                "chunks": block.chunks,
+                "partial": partial,
+                "weights": values,
+                "log_scale": log_scale,
+                "b0": b0,
+                "statistics": statistics,
+                "word_energy": word_energy,
+            },
+        )
 
     def step_topics(
         self,
+        *,
         lam: Any,
         K: int,
         eta: Any,
@@ -146,20 +258,49 @@ class Device:
         floor: float,
     ) -> NDArray[np.float64]:
         """Update lambda in place, and return its sums over words."""
-        (V, _), n_blocks, grid = lam.shape, -(-len(lam) // WORDS), -(-K // THREADS)
-        partial, sums = self.cupy.empty((n_blocks, K), np.float64), self.cupy.empty(K, np.float64)
+        n_words = len(lam)
+        n_blocks = -(-n_words // WORDS)
+        grid = -(-K // THREADS)
+        partial = self.cupy.empty((n_blocks, K), np.float64)
+        sums = self.cupy.empty(K, np.float64)
         rows, columns = eta.shape  # a stride is 0 if all words or topics have the same prior
-        strides = columns * (rows > 1), int(columns > 1)
-        arguments = V, lam, eta, *strides, statistics, factor, amount, floor, partial
-        self._launch("step_topics", K, False, (n_blocks, grid), arguments)
-        self._launch("add_blocks", K, False, (grid,), (n_blocks, partial, sums))
+        self._launch(
+            "step_topics",
+            K=K,
+            grid=(n_blocks, grid),
+            arguments={
+                "n_words": n_words,
+                "lam": lam,
+                "eta": eta,
+                "of_words": columns if rows > 1 else 0,
+                "of_topics": int(columns > 1),
+                "statistics": statistics,
+                "factor": factor,
+                "amount": amount,
+                "floor": floor,
+                "partial": partial,
+            },
+        )
+        self._launch(
+            "add_blocks",
+            K=K,
+            grid=(grid,),
+            arguments={"n_blocks": n_blocks, "partial": partial, "sums": sums},
+        )
         return sums.get()
 
     def _launch(
-        self, name: str, K: int, mixed: bool, grid: tuple, arguments: tuple, shared: int = 0
+        self,
+        name: str,
+        *,
+        K: int,
+        grid: tuple[int, ...],
+        arguments: dict[str, Any],
+        mixed: bool = False,
+        shared: int = 0,
     ) -> None:
         kernel = self.compiled("lda_topics", K, mixed).get_function(name)
-        kernel(grid, (THREADS,), tuple(map(_argument, arguments)), shared_mem=shared)
+        kernel(grid, (THREADS,), arranged("lda_topics", name, arguments), shared_mem=shared)
 
     def _compiled(self, name: str, K: int, mixed: bool) -> Any:
         return self.cupy.RawModule(code=source(name), options=options(K, mixed))
@@ -198,8 +339,24 @@ def _chunks(begins: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     return np.append(first, begins[-1]), word, chunks
 
 
+@cache
+def parameters_of(name: str, kernel: str) -> list[str]:
+    """The names of a kernel's parameters, in their order in its source."""
+    text = re.sub(r"/\*.*?\*/", "", source(name), flags=re.S)
+    parameters = re.search(rf"__global__[^{{]*?\b{kernel}\(([^)]*)\)", text)
+    assert parameters is not None
+    return re.findall(r"(\w+)\s*(?:,|$)", parameters[1])
+
+
+def arranged(name: str, kernel: str, arguments: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a kernel, by name, in the form that CUDA takes."""
+    return tuple(_argument(arguments[parameter]) for parameter in parameters_of(name, kernel))
+
+
 def _argument(value: Any) -> Any:
     """Convert an argument for CUDA: to an array, a null pointer, or a number of 32 bits."""
     if isinstance(value, float):
         return np.float32(value)
-    return np.intp(0) if value is None else np.int32(value) if isinstance(value, int) else value
+    if value is None:
+        return np.intp(0)
+    return np.int32(value) if isinstance(value, int) else value

@@ -1,6 +1,6 @@
-"""The model of latent Dirichlet allocation that TemperedLDA fits."""
+"""The model of latent Dirichlet allocation that TemperedLDA fits, and its engines."""
 
-from annealvi.models.lda.model import LDA
-from annealvi.models.lda.workspace import LocalOptions
+from annealvi.models.lda.cpu import CPUEngine
+from annealvi.models.lda.model import LDA, LocalOptions
 
-__all__ = ["LDA", "LocalOptions"]
+__all__ = ["LDA", "CPUEngine", "LocalOptions"]

@@ -26,12 +26,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from annealvi._kernels import lda_collapsed as kernels
 from annealvi._kernels.layout import aligned_empty, separate_rows
-from annealvi.models.lda.documents import Documents
-from annealvi.models.lda.topics import TopicWeights
+from annealvi.models.lda.cpu import TopicWeights
+from annealvi.models.lda.engine import Engine
+from annealvi.models.lda.model import LDA
 
 #: How the topic proportions of documents are inferred.
 Method = Literal["variational", "cvb0"]
@@ -43,31 +44,40 @@ TOLERANCE, MOST_SWEEPS = 0.01, 100
 
 
 def infer_collapsed(
-    documents: Documents,
+    engine: Engine,
+    model: LDA,
     X: Any,
     *,
-    alpha: ArrayLike | None = None,
     tolerance: float = TOLERANCE,
     max_iter: int = MOST_SWEEPS,
-    n_threads: int | None = None,
 ) -> NDArray:
     """Infer alpha + n of documents at E[beta], for both estimates of the topics."""
-    topics = documents.topics
-    n_threads = topics.n_threads if n_threads is None else n_threads
-    gamma = np.empty((X.shape[0], topics.n_topics), dtype=topics.dtype)
-    prior = np.zeros(topics.width, dtype=topics.dtype)
-    prior[: topics.n_topics] = documents.alpha if alpha is None else alpha
-    weights = TopicWeights(*topics.shape, bounded=True)
+    n_threads = engine.n_threads
+    gamma = np.empty((X.shape[0], model.n_topics), dtype=model.dtype)
+    alpha = np.zeros(model.width, dtype=model.dtype)
+    alpha[: model.n_topics] = model.alpha
+    weights = TopicWeights(*model.shape, bounded=True)
     longest = int(np.diff(X.indptr).max(initial=0))
-    rows = separate_rows(n_threads, longest + 1, np.int64)
-    scratch = aligned_empty((n_threads, (longest + 3) * topics.width), topics.dtype)
-    for block in documents.blocks(slice(0, X.shape[0])):
-        entries = X.indices[X.indptr[block.start] : X.indptr[block.stop]]
-        words = np.flatnonzero(np.bincount(entries, minlength=topics.n_features))
-        weights.refresh(words, topics.rows(), topics.sums, "map", 1.0, False, n_threads)
-        given = X.data, X.indices, X.indptr, block.start, block.stop, weights, prior
-        n_iter = np.empty(block.stop - block.start, dtype=np.int32)
+    pointers = separate_rows(n_threads, longest + 1, np.int64)
+    scratch = aligned_empty((n_threads, (longest + 3) * model.width), model.dtype)
+    for rows in engine.blocks(model, slice(0, X.shape[0])):
+        entries = X.indices[X.indptr[rows.start] : X.indptr[rows.stop]]
+        words = np.flatnonzero(np.bincount(entries, minlength=model.n_features))
+        weights.refresh(model, words, 1.0, estimate="map", n_threads=n_threads)
         kernels.collapse_documents(
-            *given, tolerance, max_iter, n_threads, rows, scratch, gamma[block], n_iter
+            X.data,
+            X.indices,
+            X.indptr,
+            rows.start,
+            rows.stop,
+            weights,
+            alpha,
+            tolerance,
+            max_iter,
+            n_threads,
+            pointers,
+            scratch,
+            gamma[rows],
+            np.empty(rows.stop - rows.start, dtype=np.int32),
         )
     return gamma

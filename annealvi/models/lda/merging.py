@@ -29,6 +29,9 @@ from annealvi._kernels.special import entr
 WORDS, NEIGHBOURS = 30, 4
 #: A run has found a topic if the cosine of the FOUND_BY most frequent words is at least FOUND.
 FOUND_BY, FOUND = 50, 0.8
+#: Which topics are merged depends on words whose counts in a topic are above LEAST_COUNT, or above
+#: the share LEAST_SHARE of the topic if that is less.
+LEAST_COUNT, LEAST_SHARE = 0.1, 2.5e-4
 
 
 class Topic(NamedTuple):
@@ -142,6 +145,18 @@ def _largest(row: NDArray, n: int) -> NDArray[np.intp]:
     """
     places = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
     return np.sort(places[np.argsort(-row[places], kind="stable")[:n]])
+
+
+def merged_topics(runs: Sequence[NDArray], n_topics: int) -> NDArray:
+    """Merge the topics of several fits, whose counts have shape (K, V), into `n_topics` topics.
+
+    The counts of merged topics are added, and divided by the number of fits.
+    """
+    rows = [row for counts in runs for row in counts]
+    size = sum(float(row.sum(dtype=np.float64)) for row in rows) / len(rows)
+    smallest = min(LEAST_COUNT, LEAST_SHARE * size)
+    groups = groups_of(rows, n_topics, NEIGHBOURS, smallest)
+    return np.array([sum(rows[k] for k in group) / len(runs) for group in groups])
 
 
 class Largest(NamedTuple):

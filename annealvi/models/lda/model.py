@@ -37,19 +37,24 @@ and rho becomes rho T.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from operator import attrgetter
-from typing import Any, Self, TypeVar, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.utils import gen_batches
 
-from annealvi.checks import check_priors
+from annealvi._kernels import lda_topics as kernels
+from annealvi._kernels import special
+from annealvi._kernels.layout import aligned_empty, padded_length, separate_rows
+from annealvi.checks import check_prior
+from annealvi.exceptions import BadParameter
 from annealvi.files.schema import (
     Array,
     Field,
+    Flag,
     Generator,
     Integer,
     Number,
@@ -59,42 +64,121 @@ from annealvi.files.schema import (
     Tree,
     damaged,
 )
-from annealvi.model import UNTEMPERED, Batch, Form, LocalStep, Tempering
+from annealvi.model import Form, Tempering
+from annealvi.models.dirichlet import BLOCK, divergence_terms
 from annealvi.models.lda import starts
-from annealvi.models.lda.documents import Documents
-from annealvi.models.lda.local_step import DocumentStep, FitShard, Summed, fit_batch, total
-from annealvi.models.lda.priors import DocumentPartition, LearnedPriors, mean_of_logs
-from annealvi.models.lda.topics import Statistics, TopicEstimate, Topics
-from annealvi.models.lda.workspace import (
-    OPTIONS,
-    Buffers,
-    LocalOptions,
-    inverse_of_each,
-    lent_buffers,
-)
+from annealvi.models.lda.priors import DocumentPartition
 from annealvi.models.lda_prior import LDAPrior
-from annealvi.scale.elsewhere import Elsewhere, Task
 from annealvi.threads import shallow
 
-#: Least value of lambda in the posterior form, because its online steps may lower lambda too far.
-POSTERIOR_FLOOR = 1e-10
+TopicEstimate = Literal["map", "variational"]
+Prior = float | NDArray[np.float64]
+#: The kernels count iterations in 32 bits.
+MOST_ITERATIONS = 2**31 - 1
+#: Number of words whose logarithms are computed together.
+TOPIC_ROWS = 512
+#: Rows of added words start at this share of the prior, and steps move them to the whole prior.
+#: Starting at the whole prior would change the sums of small topics, and so all shares, suddenly.
+NEW_SHARE = 1e-3
+#: Pending steps are applied when the product of 1 - rho falls below this.
+FORGOTTEN = 1e-200
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """What the user's parameters mean for the local step of documents, at any temperature."""
+
+    #: Largest number of iterations for a document.
+    max_iter: int = 100
+    #: With `by_topic`, a document stops when mean_k |change of gamma_dk| falls below `tolerance`.
+    #: With more topics it stops earlier.  Otherwise it stops when sum_k |change of gamma_dk| falls
+    #: below `tolerance` times the document's number of tokens, which does not depend on K.
+    tolerance: float = 1e-3
+    by_topic: bool = True
+    #: Largest number of iterations outside training, if it differs from `max_iter`.  In float32
+    #: the result of a document that stops before convergence may vary.
+    inference_iter: int | None = None
+    #: Whether to compute scikit-learn's numbers.  Then gamma starts at new Gamma(100, 0.01) draws
+    #: in training, and the dtype's eps is added to the normaliser of phi.  Otherwise gamma starts
+    #: at 1, and the largest exponent is subtracted, so that float32 does not underflow.
+    exact: bool = False
+    #: Whether training favours few topics for each document when T is low.
+    sparse: bool = False
+    #: Whether training makes longer steps, and may stop earlier, when T is low.
+    over_relaxed: bool = False
+    #: Number of documents in a shard, if training sums over shards.
+    shard_size: int | None = None
+
+
+OPTIONS = Schema(
+    LocalOptions,
+    max_iter=Integer(0, MOST_ITERATIONS),
+    tolerance=Number(0.0),
+    by_topic=Flag(),
+    inference_iter=Optional(Integer(0, MOST_ITERATIONS)),
+    exact=Flag(),
+    sparse=Flag(),
+    over_relaxed=Flag(),
+    shard_size=Optional(Integer(1)),
+)
+
+
+class PriorField(Field):
+    """A prior in the form that the user sees: a number, or an array of one of the `shapes`."""
+
+    def __init__(self, *shapes: str) -> None:
+        self.shapes = shapes
+
+    def load(self, value: Any, way: str, sizes: Mapping[str, Any]) -> Prior:
+        names = {"K": "n_topics", "V": "n_features"}
+        shapes = tuple(tuple(sizes[names[side]] for side in shape) for shape in self.shapes)
+        dtype = np.dtype(sizes["dtype"])
+        try:
+            return read_only(check_prior(value, way, shapes, dtype, summed=True))
+        except BadParameter as error:
+            raise damaged(way, error.must_be, value) from error
+
+
+ALPHA = PriorField("K")
+ETA = PriorField("V", "KV")
+
+
+def read_only(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value
+
+
+def log_of(estimate: TopicEstimate) -> Callable[..., NDArray]:
+    """The function f for which log E[beta] or E[log beta] is f(lambda_v) - f(sum_v lambda_v)."""
+    return special.log if estimate == "map" else special.digamma
 
 
 class LDA:
-    """The steps of Algorithm 1 for LDA; see :class:`annealvi.model.Model`."""
+    """What a fit has learned about LDA: data that engines read and change.
 
-    #: Files of a model contain no buffers, and not gamma of documents, which belongs to a run.
-    STATE = Schema(
+    `lam` has a row for each word, padded to whole cache lines.  An online step updates only the
+    rows of the words in the minibatch.  The other rows only move towards the prior.  Their steps
+    are pending: they multiply ``lam[v] - eta[v]`` by ``now / decay[v]``, where `now` is the product
+    of 1 - rho over all steps, and `decay[v]` its value when the row was last updated.
+
+    Several threads may read an LDA.  While a method changes it, no other thread may use it.
+    Methods that read do not apply pending steps in place, because the local step of another thread
+    may read the rows.
+    """
+
+    SCHEMA = Schema(
         dtype=Text("float32", "float64"),
         n_topics=Integer(1),
         n_features=Integer(1),
         estimate=Text(*get_args(TopicEstimate)),
         options=OPTIONS,
-        alpha=Array(("n_topics",), positive=True),
-        eta=Field(),
-        topics=Tree(),
+        alpha=ALPHA,
+        eta=ETA,
+        lam=Array(("n_features", None), "dtype"),
+        decay=Array(("n_features",), positive=True),
+        now=Number(FORGOTTEN, 1.0),
+        sums=Array(("n_topics",), positive=True),
         rng=Generator(),
         n_documents=Optional(Number(0.0)),
         n_words=Optional(Number(0.0)),
@@ -108,129 +192,274 @@ class LDA:
         *,
         alpha: ArrayLike,
         eta: ArrayLike,
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
+        estimate: TopicEstimate = "variational",
         options: LocalOptions | None = None,
-        n_threads: int = 1,
-        topic_estimate: TopicEstimate = "variational",
     ) -> None:
-        self.topics = Topics(n_topics, n_features, eta, dtype, n_threads, topic_estimate)
-        options = LocalOptions() if options is None else options
-        self.documents = Documents(self.topics, alpha, options)
+        self.n_topics = n_topics
+        self.n_features = n_features
+        self.dtype = np.dtype(dtype)
+        self.width = padded_length(n_topics, self.dtype)
+        #: The priors of theta and beta: numbers, or arrays of shape (K,), (V,) or (K, V).
+        self.alpha: Any = alpha
+        self.eta: Any = eta
+        self.estimate: TopicEstimate = estimate
+        self.options = LocalOptions() if options is None else options
+        #: The priors that steps learn: "doc_topic_prior", "topic_word_prior".
+        self.learned: tuple[str, ...] = ()
         self.rng: RandomState | None = None
         self.n_documents: float | None = None
         self.n_words: float | None = None
-        self.learned_priors: LearnedPriors | None = None
-        self.buffers = Buffers()
-        self._corpus: starts.CorpusOfFit | None = None
-        #: Number of steps of the topics with rho = 1.
-        self.n_full_steps = 0
+        #: The documents from which a temperature is planned, only while it is being planned.
+        self.corpus: starts.CorpusOfFit | None = None
         #: Computes log C of documents, if the temperature is learned from it.
         self.partition: DocumentPartition | None = None
+        self.lam = aligned_empty((n_features, self.width), self.dtype)
+        self.decay = np.ones(n_features)
+        self.now = 1.0
+        self._sums: NDArray[np.float64] | None = None
+        self._spare: NDArray | None = None  # `lam` is its first rows; see add_words
+        self._prior: tuple[NDArray, NDArray[np.float64]] | None = None  # rows, sums over words
+        #: Values that were computed from lambda, by name.
+        self.derived: dict[Any, Any] = {}
+        #: Another object after each change of lambda, by which engines know what they have computed.
+        self.version = object()
 
-    # ----------------------------------------------------------- what it is made of
-
-    n_topics = property(attrgetter("topics.n_topics"), doc="K.")
-    n_features = property(attrgetter("topics.n_features"), doc="V.")
-    dtype = property(attrgetter("topics.dtype"), doc="dtype of all arrays that the kernels use.")
-    alpha = property(attrgetter("documents.alpha"), doc="Prior of theta, of shape (K,).")
-    eta = property(attrgetter("topics.eta"), doc="Prior of beta, of shape (), (V,) or (K, V).")
-
-    def set_priors(self, alpha: ArrayLike, eta: ArrayLike) -> None:
-        """Set the priors, which the next step uses."""
-        self.documents.set_alpha(alpha)
-        self.topics.set_eta(eta)
+    @property
+    def shape(self) -> tuple[int, int, np.dtype]:
+        """V, K padded and the dtype, for which buffers are made."""
+        return self.n_features, self.width, self.dtype
 
     def initialize(self, rng: RandomState, X: Any = None, init: str = "random") -> None:
         """Set the topics to a starting point."""
         self.rng = rng
-        with self.topics.replaced_by() as components:
-            if init == "kmeans++":
-                starts.topics_of_spread_documents(X, rng, components)
-            elif init == "documents":
-                starts.topics_of_documents(X, self.eta, rng, components)
-            else:
-                starts.random_topics(rng, components)
+        lam = self._empty()
+        components = lam[:, : self.n_topics].T
+        if init == "kmeans++":
+            starts.topics_of_spread_documents(X, rng, components)
+        elif init == "documents":
+            starts.topics_of_documents(X, np.asarray(self.eta), rng, components)
+        else:
+            starts.random_topics(rng, components)
+        self.replace(lam)
 
-    # ----------------------------------------------------------------- Algorithm 1
+    # ------------------------------------------------------------------- priors
 
-    def start_documents(self, n_samples: int) -> None:
-        """Allocate gamma of all documents, if it is kept between passes over the documents."""
-        if self.documents.options.start == "warm":
-            self.documents.gamma = np.ones((n_samples, self.n_topics), dtype=self.dtype)
+    @property
+    def alpha_row(self) -> NDArray[np.float64]:
+        """The prior alpha, of shape (K,)."""
+        return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), (self.n_topics,))
 
-    def local_step(self, batch: Batch, tempering: Tempering, moments: bool = False) -> LocalStep:
-        """Fit gamma and phi of a batch of documents."""
-        if self.documents.options.shard_size is None:
-            return fit_batch(self, batch, tempering, moments, self.rng)
-        return self._sum_of_shards(batch, tempering, moments)
+    def effective_alpha(self, tempering: Tempering) -> NDArray[np.float64]:
+        """The prior alpha or, with ``form="posterior"``, (alpha + T - 1) / T."""
+        b = tempering.of_priors
+        return b * self.alpha_row + (1.0 - b)
 
-    def _sum_of_shards(self, batch: Batch, tempering: Tempering, moments: bool) -> LocalStep:
-        """Compute the local step as a sum over shards."""
-        options, seeds = self.documents.options, None
-        if options.start == "random" and self.rng is not None:
-            n_samples = batch.rows.stop - batch.rows.start
-            seeds = self.rng.randint(2**31 - 1, size=-(-n_samples // options.shard_size))
-        if self.partition is not None and (moments or tempering.rule is not None):
-            self.partition.refresh(self.topics)  # its sums are used for several steps
-        found = self.total(FitShard(tempering, moments, seeds), batch.data, batch.rows)
-        if self.learned_priors is not None:
-            self.learned_priors.begin(tempering, found.seen)
-        topics = self.topics
-        statistics = self.buffers.ready(*topics.shape, topics.n_threads).statistics
-        statistics.clear()
-        statistics.put_seen(found.seen_words, found.rows)
-        if found.n_units is None:
-            return LocalStep(statistics)
-        b = float(inverse_of_each(tempering, 1, self.dtype)[0])
-        sums = found.n_units, found.energy, found.log_partition, found.inverse, found.of_words
-        return DocumentStep(self, statistics, *sums, b)
+    def set_eta(self, eta: Any, n_threads: int = 1) -> None:
+        """Set the prior, of shape (), (V,) or (K, V), which the next step uses."""
+        if not np.array_equal(self.eta, eta):
+            self.catch_up(n_threads)  # pending steps must use the old prior
+            self._prior = None
+        self.eta = eta
 
-    def total(self, task: Task[T], X: Any, rows: slice) -> T:
-        """Sum a task's results over shards; see :mod:`annealvi.models.lda.local_step`."""
-        if isinstance(X, Elsewhere):
-            return X.total(task, self.copy(shallow(self.topics)), rows)
-        size = self.documents.options.shard_size or max(1, rows.stop - rows.start)
-        return total(task, self, X, rows, size)
+    def eta_rows(self, dtype: DTypeLike, b: float = 1.0) -> NDArray:
+        """Return b eta as a (V, K) array; if eta is a number, it takes the memory of one row."""
+        shape = self.n_features, self.n_topics
+        eta = np.asarray(self.eta, dtype=np.float64)
+        if eta.ndim == 0:
+            return np.broadcast_to(np.full(self.n_topics, b * eta, dtype=dtype), shape)
+        rows = (eta[:, None] if eta.ndim == 1 else eta.T) * b
+        return np.ascontiguousarray(np.broadcast_to(rows, shape), dtype=dtype)
 
-    def global_step(
-        self, statistics: Statistics, rho: float, scale: float, tempering: Tempering
-    ) -> None:
-        """Set lambda to (1 - rho) lambda + rho (eta + scale * statistics), with tempering.
+    def prior(self) -> tuple[NDArray, NDArray[np.float64]]:
+        """The rows of eta, and their sums over words, of shape (K,) or (1,)."""
+        if self._prior is None:
+            eta = np.asarray(self.eta, dtype=np.float64)
+            topics = eta if eta.ndim == 2 else eta.reshape(1, -1)
+            n_copies = self.n_features if eta.ndim == 0 else 1
+            self._prior = self.eta_rows(self.dtype), n_copies * topics.sum(axis=1)
+        return self._prior
 
-        rho = 1 sets lambda to the optimum for the batch; rho > 1 moves it further, but not below
-        the least eta.  With ``form="posterior"``, a rho < 1 becomes min(1, rho T).
-        """
-        b, floor = tempering.of_priors, 0.0
-        if tempering.form == "posterior":
-            rho, floor = min(1.0, rho / b), POSTERIOR_FLOOR
-        elif rho > 1:
-            floor = float(np.min(self.eta))
-        self.n_full_steps += rho == 1
-        if self.partition is not None:
-            self.partition.outdate(min(rho, 1.0))
-        self.topics.step(statistics, rho, scale, floor, b)
-        if self.learned_priors is not None:
-            self.step_priors(self.learned_priors, min(rho, 1.0), tempering)
+    # ------------------------------------------------------------------- lambda
 
-    def step_priors(self, learned: LearnedPriors, rho: float, tempering: Tempering) -> None:
-        """Update alpha and eta after the topics."""
-        topics, documents = self.topics, self.documents
+    def present(self) -> NDArray:
+        """The present lambda, of shape (V, K padded), which is a copy if steps are pending."""
+        if self.now == 1:
+            return self.lam
+        lam = aligned_copy(self.lam)
+        words = np.arange(self.n_features)
+        move_rows(words, lam, self.prior()[0], self.decay.copy(), self.now)
+        return lam
 
-        def mean_log_topics() -> float:
-            topics.catch_up()
-            lam, K = topics.lam, self.n_topics
-            return mean_of_logs(lambda some: topics.logs(lam[some, :K]), self.n_features)
+    @property
+    def components(self) -> NDArray:
+        """The present lambda as a view of shape (K, V)."""
+        return self.present()[:, : self.n_topics].T
 
-        before = documents.effective_alpha(tempering)
-        self.set_priors(
-            *learned.step(
-                self.alpha, self.eta, rho, mean_log_topics, self.n_features, topics.estimate
+    def snapshot(self) -> NDArray:
+        """The present lambda as an array of shape (K, V) that later steps do not change."""
+        lam = aligned_copy(self.lam) if self.now == 1 else self.present()
+        return lam[:, : self.n_topics].T
+
+    def counts(self) -> NDArray:
+        """The counts of words in each topic, lambda minus the prior, as a new (K, V) array."""
+        return np.maximum(self.components - self.eta_rows(self.dtype).T, 0, order="C")
+
+    def rows_of(self, words: NDArray[np.int64]) -> NDArray:
+        """Copies of the rows of some words, to which pending steps have been applied."""
+        lam = self.lam[words]
+        if self.now != 1:
+            move_rows(
+                np.arange(len(words)), lam, self.prior()[0][words], self.decay[words], self.now
             )
-        )
-        if documents.gamma is not None:  # the counts gamma - alpha must not change
-            documents.gamma += documents.effective_alpha(tempering) - before
+        return lam[:, : self.n_topics]
 
-    # ------------------------------------------------------ learned temperatures
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """The sums of lambda over words, of shape (K,)."""
+        if self._sums is None:
+            self._sums = np.empty(self.n_topics)
+            partial = separate_rows(kernels.n_blocks(self.n_features), self.n_topics)
+            kernels.sum_topics(self.present(), 1, partial, self._sums)
+        return self._sums
+
+    @sums.setter
+    def sums(self, value: NDArray[np.float64] | None) -> None:
+        self._sums = value
+
+    def changed(self) -> None:
+        """Forget values that were computed from lambda, before a change of lambda."""
+        self.derived = {}
+        self.version = object()
+
+    def own(self) -> None:
+        """Before a change, copy arrays that are a part of a file."""
+        if not self.lam.flags.writeable:
+            self.lam = aligned_copy(self.lam)
+            self.decay = self.decay.copy()
+
+    def catch_up(self, n_threads: int = 1) -> None:
+        """Apply the pending steps of all rows."""
+        if self.now != 1:
+            self.own()
+            self._sums = move_rows(
+                np.arange(self.n_features),
+                self.lam,
+                self.prior()[0],
+                self.decay,
+                self.now,
+                n_threads=n_threads,
+                whole=True,
+            )
+            self.decay = np.ones(self.n_features)
+            self.now = 1.0
+            self.changed()  # because rows change by rounding errors
+
+    def replace(self, lam: NDArray) -> None:
+        """Set lambda, of shape (V, K padded), without a step."""
+        self.lam = lam
+        self.decay = np.ones(self.n_features)
+        self.now = 1.0
+        self._spare = None
+        self._sums = None
+        self.replaced()
+
+    def replaced(self) -> None:
+        """Forget values that steps would only move, after lambda was changed without a step."""
+        self.changed()
+        if self.partition is not None:
+            self.partition.drop()
+
+    def assign(self, components: ArrayLike) -> None:
+        """Set lambda from an array of shape (K, V)."""
+        lam = self._empty()
+        lam[:, : self.n_topics].T[:] = components
+        self.replace(lam)
+
+    def _empty(self) -> NDArray:
+        lam = aligned_empty((self.n_features, self.width), self.dtype)
+        lam[:, self.n_topics :] = 0
+        return lam
+
+    def add_words(self, n: int) -> None:
+        """Add n words, whose prior is the smallest prior of the other words in the same topic.
+
+        The allocated number of rows doubles when it is too small, so that few calls copy lambda.
+        """
+        V = self.n_features + n
+        K = self.n_topics
+        sums = self.sums
+        spare = self._spare
+        if spare is None or self.lam.base is not spare.base or len(spare) < V:
+            spare = aligned_empty((2 * V, self.width), self.dtype)
+            spare[: self.n_features] = self.lam
+        if np.ndim(self.eta):
+            smallest = np.repeat(self.eta.min(axis=-1, keepdims=True), n, axis=-1)
+            self.eta = read_only(np.concatenate([self.eta, smallest], axis=-1))
+        self.decay = np.append(self.decay, np.full(n, self.now))
+        self.n_features = V
+        self.lam = spare[:V]
+        self._spare = spare
+        self._prior = None
+        new = self.lam[-n:]
+        new[:, :K] = NEW_SHARE * self.eta_rows(self.dtype)[-n:]
+        new[:, K:] = 0
+        self._sums = sums + new[:, :K].sum(axis=0, dtype=np.float64)
+        self.replaced()
+
+    # ------------------------------------------------------ what follows from lambda
+
+    def logs(self, lam: NDArray, out: NDArray | None = None) -> NDArray[np.float64]:
+        """Compute E log beta or, with the map estimate, log E beta."""
+        log = log_of(self.estimate)
+        logs = log(np.asarray(lam, dtype=np.float64), out=out)
+        logs[:, : self.n_topics] -= log(self.sums)
+        return logs
+
+    def bound(self, b: float = 1.0) -> float:
+        """Compute the contribution of the topics to the objective, where the prior is Dir(b eta).
+
+        This contribution is -KL(q(beta) || p(beta)).  With the map estimate, it is the log density
+        of the point E beta under the prior Dir(b eta + 1), minus its log density under the uniform
+        prior Dir(1).
+        """
+        return self._negative_kl(b) if self.estimate == "variational" else self._log_density(b)
+
+    def _negative_kl(self, b: float) -> float:
+        """Compute -KL(Dir(lambda) || Dir(b eta)), summed over topics."""
+        K = self.n_topics
+        V = self.n_features
+        sums = self.sums
+        lam = self.present()
+        eta = np.asarray(self.eta, dtype=np.float64) * b
+        # its shape is (1, 1), (V, 1) or (V, K), so that equal terms of the prior are summed once
+        eta = eta.reshape(-1, 1) if eta.ndim < 2 else eta.T
+        of_words = V // eta.shape[0]
+        of_topics = K // eta.shape[1]
+        of_each = np.broadcast_to(eta, (V, eta.shape[1]))
+        psi_sums = special.digamma(sums)
+        total = np.zeros(K)
+        for rows in gen_batches(V, max(1, BLOCK // K)):
+            total += divergence_terms(lam[rows, :K], of_each[rows], psi_sums).sum(axis=0)
+        of_prior = special.lgamma(of_words * eta.sum(axis=0))
+        of_prior -= of_words * np.sum(special.lgamma(eta), axis=0)
+        return float(np.sum(total - special.lgamma(sums)) + of_topics * np.sum(of_prior))
+
+    def _log_density(self, b: float) -> float:
+        """Compute the sum over k of log Dir(E beta_k; b eta_k + 1) - log Dir(E beta_k; 1)."""
+        V = self.n_features
+        lam = self.present()
+        eta = self.eta_rows(np.float64, b)
+        total = np.zeros(self.n_topics)
+        for rows in gen_batches(V, TOPIC_ROWS):  # the order is the same for any number of threads
+            total += np.sum(eta[rows] * self.logs(lam[rows, : self.n_topics]), axis=0)
+        copies = V if np.ndim(self.eta) == 0 else 1
+        eta = eta[: V // copies]
+        of_prior = special.lgamma(copies * eta.sum(axis=0) + V) - special.lgamma([float(V)])
+        of_prior -= copies * np.sum(special.lgamma(eta + 1.0), axis=0)
+        return float(np.sum(total + of_prior))
+
+    # -------------------------------------------- what temperatures ask; see annealvi.model
 
     def normalise_at(self, inverse: NDArray[np.float64] | None) -> None:
         """See :class:`annealvi.model.LocallyNormalised`."""
@@ -242,21 +471,17 @@ class LDA:
             self.n_topics,
             self.n_features,
             [1],
-            doc_topic_prior=self.alpha,
-            topic_word_prior=self.eta,
+            doc_topic_prior=self.alpha_row,
+            topic_word_prior=np.asarray(self.eta, dtype=np.float64),
         )
         return prior.log_mean_word(inverse)
 
-    def set_corpus(self, corpus: starts.CorpusOfFit) -> None:
-        """Set the corpus and its size."""
-        self._corpus = corpus
-        self.n_documents, self.n_words = corpus.n_documents, corpus.n_words
-
     def critical_temperature(self, form: Form = "likelihood") -> float:
         """The temperature of :mod:`annealvi.models.lda.starts`, or a constant without documents."""
-        if self._corpus is None:
+        if self.corpus is None:
             return starts.DEFAULT_CRITICAL
-        return self._corpus.critical_temperature(self.n_topics, float(np.mean(self.alpha)), form)
+        alpha = float(np.mean(self.alpha_row))
+        return self.corpus.critical_temperature(self.n_topics, alpha, form)
 
     def hyperparameters(self) -> dict[str, Any]:
         """The quantities that log C(T) depends on."""
@@ -265,124 +490,109 @@ class LDA:
             "n_words": self.n_words,
             "n_components": self.n_topics,
             "n_features": self.n_features,
-            "doc_topic_prior": self.alpha if np.ptp(self.alpha) else float(self.alpha[0]),
-            "topic_word_prior": self.eta,
+            "doc_topic_prior": self.alpha if np.ptp(self.alpha) else float(self.alpha_row[0]),
+            "topic_word_prior": np.asarray(self.eta),
         }
-
-    # ------------------------------------------------------------------ evaluation
-
-    def elbo(
-        self, X: Any, gamma: NDArray | None = None, tempering: Tempering = UNTEMPERED
-    ) -> float:
-        """The objective F(b) of documents and topics, which is the ELBO at T = 1."""
-        if gamma is None:
-            documents = self.document_bound(X, tempering, tempering)
-        else:
-            documents = float(np.sum(self.documents.bound(X, gamma, tempering)))
-        return documents + self.topics.bound(tempering.of_priors)
-
-    def document_bound(
-        self,
-        X: Any,
-        tempering: Tempering = UNTEMPERED,
-        at: Tempering = UNTEMPERED,
-        *,
-        n_threads: int | None = None,
-        gamma: NDArray | None = None,
-    ) -> float:
-        """:meth:`Documents.inferred_bound`, as a sum over shards if training uses shards."""
-        sharded = self.documents.options.shard_size is not None or isinstance(X, Elsewhere)
-        if not sharded or not X.shape[0]:
-            return self.documents.inferred_bound(X, tempering, at, n_threads=n_threads, gamma=gamma)
-        task = Summed(Documents.inferred_bound, (tempering, at), gamma, {"n_threads": n_threads})
-        return self.total(task, X, slice(0, X.shape[0]))
-
-    def objective(self, X: Any, tempering: Tempering, gamma: NDArray | None = None) -> float:
-        """The objective of training with sparse documents; see :meth:`Documents.objective`."""
-        task = Summed(Documents.objective, (tempering,), gamma)
-        documents = self.total(task, X, slice(0, X.shape[0]))
-        return documents + self.topics.bound(tempering.of_priors)
-
-    def moments(
-        self,
-        X: Any,
-        tempering: Tempering,
-        inverse: NDArray[np.float64] | None,
-        gamma: NDArray | None = None,
-    ) -> tuple[float, float, NDArray[np.float64] | None]:
-        """F(b), and the energy and log C of the documents, all at one gamma."""
-        wanted = np.zeros(0) if inverse is None else inverse
-        task = Summed(Documents.moments, (tempering,), gamma, {"inverse": wanted})
-        bound, energy, *log_c = self.total(task, X, slice(0, X.shape[0]))
-        log_partition = None if inverse is None else np.array(log_c)
-        return float(bound + self.topics.bound(tempering.of_priors)), float(energy), log_partition
-
-    # --------------------------------------------------------------------- details
-
-    def copy(self, topics: Topics | None = None) -> Self:
-        """An independent copy, by default with a copy of the topics; rng is shared."""
-        copied = shallow(self)
-        copied.topics = self.topics.copy() if topics is None else topics
-        copied.documents = self.documents.copy(copied.topics)
-        copied.partition = copy.copy(self.partition)
-        copied.learned_priors = copy.copy(self.learned_priors)
-        copied.buffers = Buffers()
-        copied.forget_documents()
-        return copied
-
-    @contextmanager
-    def working(self, n_threads: int) -> Iterator[Self]:
-        """Return a context for tasks in a worker: a copy that uses the buffers of the process."""
-        own = self.copy(shallow(self.topics))
-        own.topics.n_threads = n_threads
-        with lent_buffers() as own.buffers:
-            yield own
-
-    def forget_documents(self) -> None:
-        """Release what belongs to the documents of a fit, after its end."""
-        self.documents.release_buffers()
-        self.topics.leave()
-        self._corpus = None
-        if self.partition is not None:
-            self.partition.release_buffers()
 
     # ----------------------------------------------------------------------- files
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"corpus": None, "_spare": None, "_prior": None, "derived": {}}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return an independent copy whose rows are aligned in memory too."""
+        copied = memo[id(self)] = shallow(self)
+        vars(copied).update(self.__getstate__())
+        copied.lam = aligned_copy(self.lam)
+        copied.decay = self.decay.copy()
+        copied.rng = copy.deepcopy(self.rng, memo)
+        copied.partition = copy.copy(self.partition)
+        return copied
+
     def state_dict(self) -> dict[str, Any]:
-        """Everything that the next step depends on, as a tree; see :mod:`annealvi.files`."""
-        partition, topics = self.partition, self.topics
-        return self.STATE.dump(
-            {name: getattr(self, name, None) for name in self.STATE.fields}
-            | {
-                "estimate": topics.estimate,
-                "options": self.documents.options,
-                "topics": topics.state_dict(),
-                "partition": None if partition is None else partition.state_dict(topics),
-            }
-        )
+        """Everything that the next step depends on, as a tree; see :mod:`annealvi.files`.
+
+        Pending steps are not applied, which would change the last digits of later steps.
+        """
+        return self.SCHEMA.dump(self)
 
     @classmethod
     def of(cls, tree: Mapping[str, Any], way: str = "") -> Self:
-        """Make the model from a tree, without log C(T), which :meth:`load_partition` reads."""
-        found = cls.STATE.load(tree, way)
-        shape, dtype = (found["n_topics"], found["n_features"]), np.dtype(found["dtype"])
-        alpha, eta = check_priors(found["alpha"], found["eta"], shape, dtype)
+        """Make an LDA from a tree, without log C(T), which :meth:`load_partition` reads."""
         # checked before arrays are allocated for the numbers of topics and words in the file
-        topics = Topics.read(found["topics"], *shape, dtype, f"{way}.topics")
-        options = {"options": found["options"], "topic_estimate": found["estimate"]}
-        model = cls(*shape, alpha=alpha, eta=eta, dtype=dtype, **options)
-        model.topics.restore(topics)
-        for name in ("rng", "n_documents", "n_words"):
-            setattr(model, name, found[name])
+        values = cls.SCHEMA.load(tree, way)
+        K = values["n_topics"]
+        lam = values["lam"]
+        if lam.shape[1] != padded_length(K, lam.dtype):
+            raise damaged(f"{way}.lam", f"of {K} topics", lam)
+        for rows in gen_batches(len(lam), TOPIC_ROWS):
+            if np.any(lam[rows, :K] <= 0) or np.any(lam[rows, K:]):
+                raise damaged(f"{way}.lam", "positive, and 0 in the padding", lam)
+        names = "n_topics", "n_features", "alpha", "eta", "dtype", "estimate", "options"
+        model = cls(**{name: values[name] for name in names})
+        for name in ("lam", "decay", "now", "sums", "rng", "n_documents", "n_words"):
+            setattr(model, name, values[name])
         return model
 
     def load_partition(self, tree: Mapping[str, Any], way: str = "") -> None:
         """Read the sums for log C(T) from a tree, after the temperature has been attached."""
-        found = self.STATE.load(tree, way)["partition"]
-        if (self.partition is None) != (found is None):
-            raise damaged(f"{way}.partition", "there if and only if T needs it", found)
+        saved = tree["partition"]
+        if (self.partition is None) != (saved is None):
+            raise damaged(f"{way}.partition", "there if and only if T needs it", saved)
         if self.partition is not None:
-            self.partition.load_state_dict(found, self.topics, f"{way}.partition")
+            self.partition.load_state_dict(saved, self.n_topics, f"{way}.partition")
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_corpus": None}
+
+def aligned_copy(rows: NDArray) -> NDArray:
+    """Copy an array to the beginning of a cache line."""
+    copied = aligned_empty(rows.shape, rows.dtype)
+    copied[:] = rows
+    return copied
+
+
+def move_rows(
+    words: NDArray[np.int64],
+    lam: NDArray,
+    eta: NDArray,
+    decay: NDArray[np.float64],
+    now: float,
+    *,
+    n_threads: int = 1,
+    amount: float = 0.0,
+    floor: float = 0.0,
+    whole: bool = False,
+    statistics: Any = None,
+) -> NDArray[np.float64]:
+    """Apply the pending steps to the rows of some words in place, and add statistics if given.
+
+    Statistics are multiplied by `amount`, and lambda is at least `floor`.  The sums of the new rows
+    are returned if `whole` is true, and otherwise those of the statistics.
+    """
+    n_topics = eta.shape[1]
+    sums = np.empty(n_topics)
+    partial = separate_rows(kernels.n_blocks(len(words)), n_topics)
+    if statistics is None:
+        block = None
+        values = lam
+        row_of = np.full(len(decay), -1, dtype=np.int32)
+    else:
+        block = statistics.deferred
+        values = statistics.stored
+        row_of = statistics.row_of
+    kernels.step_topics(
+        words,
+        lam,
+        eta,
+        decay,
+        now,
+        values,
+        row_of,
+        block,
+        amount,
+        floor,
+        whole,
+        n_threads,
+        partial,
+        sums,
+    )
+    return sums

@@ -39,17 +39,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from sklearn.utils import gen_batches
 
 from annealvi._kernels import special
 from annealvi._kernels.layout import aligned_empty, padded_length
 from annealvi.files.schema import Array, Number, Optional, Schema
-from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda.topics import TopicEstimate, Topics
+from annealvi.model import Tempering
 from annealvi.partition.estimate import SUMMED_ROWS, PowerGrid
 
 #: Priors are learned if T is at most this.
@@ -60,7 +60,12 @@ ALPHA_RANGE, ETA_RANGE = 100.0, 10.0
 ROWS = 512
 
 
-class Seen(NamedTuple):
+def usual_prior(n_topics: int) -> float:
+    """Return the default priors: 1/K up to ten topics, 0.1 up to thirty topics, otherwise 3/K."""
+    return min(max(0.1, 1.0 / n_topics), 3.0 / n_topics)
+
+
+class PriorSums(NamedTuple):
     """Sums over documents from which alpha is learned."""
 
     #: For each topic, sum_d psi(gamma_dk) - psi(alpha_k).
@@ -68,103 +73,82 @@ class Seen(NamedTuple):
     #: The sum over d of psi(sum_k gamma_dk) - psi(sum_k alpha_k).
     total: float
 
-    def plus(self, other: Seen | None) -> Seen:
-        """The sums over these and other documents; None means no other documents."""
-        if other is None:
-            return self
-        return Seen(self.by_topic + other.by_topic, self.total + other.total)
-
-
-class LearnedPriors:
-    """Which priors are learned, and the sums from which alpha is learned."""
-
-    def __init__(self, centre: float) -> None:
-        self.centre = centre
-        self.alpha = self.eta = False
-        self._tempering = UNTEMPERED
-        #: The sums of the last local step; None if alpha is not learned from it.
-        self.seen: Seen | None = None
-
-    def begin(self, tempering: Tempering, seen: Seen | None = None) -> None:
-        """Begin a local step, or set the sums of a step that other processes have made."""
-        self._tempering, self.seen = tempering, seen
-
-    def add(self, gamma: NDArray, prior: NDArray[np.float64]) -> None:
-        """Add the sums over documents that have been fitted."""
-        if not self.alpha or len(prior) == 1 or not self._learns():
-            return
+    @classmethod
+    def of(cls, gamma: NDArray, alpha: NDArray[np.float64]) -> Self:
+        """The sums over documents that have been fitted with the prior alpha."""
         sums = gamma.sum(axis=1, dtype=np.float64)
         # the prior is rounded as in gamma, so that the difference is 0 for topics without words
-        rounded = prior.astype(gamma.dtype)
+        rounded = alpha.astype(gamma.dtype)
         # the order of the sum is that of the documents, for any number of threads
         with np.errstate(over="ignore"):  # a prior near the largest float may overflow
             by_topic = np.sum(_digamma(gamma) - _digamma(rounded), axis=0)
             total = float(np.sum(_digamma(sums) - _digamma(rounded.sum(dtype=np.float64))))
-        seen = Seen(by_topic, total)
-        self.seen = seen if self.seen is None else self.seen.plus(seen)
+        return cls(by_topic, total)
 
-    def step(
-        self,
-        alpha: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        rho: float,
-        mean_log_topics: Callable[[], float],
-        n_features: int,
-        estimate: TopicEstimate,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return alpha and eta after a step, or the same objects if they do not change."""
-        if not self._learns():
-            return alpha, eta
-        b = self._tempering.of_priors  # see annealvi.models.lda
-        if self.seen is not None:
-            alpha = self._alpha(alpha, self.seen, rho, b)
-        if self.eta and eta.ndim == 0 and n_features > 1:
-            point = 1.0 if estimate == "map" else 0.0
-            eta = np.array(self._eta(float(eta), mean_log_topics(), n_features, rho, b, point))
-        self.seen = None
-        return alpha, eta
+    def plus(self, other: Self | None) -> Self:
+        """The sums over these and other documents; None means no other documents."""
+        if other is None:
+            return self
+        return type(self)(self.by_topic + other.by_topic, self.total + other.total)
 
-    def _learns(self) -> bool:
-        tempering = self._tempering
-        return tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
 
-    def _alpha(
-        self, alpha: NDArray[np.float64], seen: Seen, rho: float, b: float
-    ) -> NDArray[np.float64]:
-        least, most = self.centre / ALPHA_RANGE, self.centre * ALPHA_RANGE
-        inside = np.clip(alpha, least, most)
-        if not np.array_equal(inside, alpha):
-            return inside  # the user assigned an alpha outside the limits
-        if not seen.total > 0:
-            return alpha  # there were no words
-        used = b * alpha + (1.0 - b)
-        best = used * np.maximum(seen.by_topic, 0.0) / seen.total
-        found = (used + rho * (best - used) - (1.0 - b)) / b
-        return np.clip(found, least, most)
+def learns_at(tempering: Tempering) -> bool:
+    """Whether priors are learned at a temperature."""
+    return tempering.rule is None and bool(np.min(tempering.inverse) >= 1 / COLD)
 
-    def _eta(
-        self, eta: float, mean: float, n_features: int, rho: float, b: float, point: float
-    ) -> float:
-        least, most = self.centre / ETA_RANGE, self.centre * ETA_RANGE
-        used = b * min(max(eta, least), most) + point
-        before = float(_digamma(used) - _digamma(n_features * used))
-        target = (1.0 - rho) * before + rho * mean
-        found = symmetric_from_mean(target, n_features, b * least + point, b * most + point)
-        return float(np.clip((found - point) / b, least, most))
+
+def learned_alpha(
+    alpha: NDArray[np.float64], sums: PriorSums, rho: float, b: float
+) -> NDArray[np.float64]:
+    """Return alpha after a step of size rho, or the same object if it does not change.
+
+    b is the power of the priors; see :attr:`annealvi.model.Tempering.of_priors`.
+    """
+    centre = usual_prior(len(alpha))
+    lowest = centre / ALPHA_RANGE
+    highest = centre * ALPHA_RANGE
+    inside = np.clip(alpha, lowest, highest)
+    if not np.array_equal(inside, alpha):
+        return inside  # the user assigned an alpha outside the limits
+    if not sums.total > 0:
+        return alpha  # there were no words
+    used = b * alpha + (1.0 - b)
+    best = used * np.maximum(sums.by_topic, 0.0) / sums.total
+    moved = (used + rho * (best - used) - (1.0 - b)) / b
+    return np.clip(moved, lowest, highest)
+
+
+def learned_eta(
+    eta: float, mean: float, shape: tuple[int, int], rho: float, b: float, point: float
+) -> float:
+    """Return eta after a step, for the mean of E log beta over topics of `shape`, (K, V).
+
+    `point` is 1 if topics are point estimates, and otherwise 0.
+    """
+    n_topics, n_features = shape
+    centre = usual_prior(n_topics)
+    lowest = centre / ETA_RANGE
+    highest = centre * ETA_RANGE
+    used = b * min(max(eta, lowest), highest) + point
+    before = float(_digamma(used) - _digamma(n_features * used))
+    target = (1.0 - rho) * before + rho * mean
+    moved = symmetric_from_mean(target, n_features, b * lowest + point, b * highest + point)
+    return float(np.clip((moved - point) / b, lowest, highest))
 
 
 def mean_of_logs(logs: Callable[[slice], NDArray[np.float64]], n_features: int) -> float:
     """Compute the mean of E log beta, block after block and always in the same order."""
-    means, sizes = [], []
+    means = []
+    sizes = []
     for start in range(0, n_features, ROWS):
-        some = logs(slice(start, start + ROWS))
-        means.append(float(some.mean()))
-        sizes.append(len(some))
+        block = logs(slice(start, start + ROWS))
+        means.append(float(block.mean()))
+        sizes.append(len(block))
     return float(np.average(means, weights=sizes))
 
 
-def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> float:
-    """Find the x in [least, most] for which psi(x) - psi(size x) is nearest to `mean`.
+def symmetric_from_mean(mean: float, size: int, lowest: float, highest: float) -> float:
+    """Find the x in [lowest, highest] for which psi(x) - psi(size x) is nearest to `mean`.
 
     psi(x) - psi(size x) increases with x.
     """
@@ -173,11 +157,12 @@ def symmetric_from_mean(mean: float, size: int, least: float, most: float) -> fl
         x = math.exp(log_x)
         return float(_digamma(x) - _digamma(size * x) - mean)
 
-    low, high = math.log(least), math.log(most)
+    low = math.log(lowest)
+    high = math.log(highest)
     if excess(low) >= 0:
-        return least
+        return lowest
     if excess(high) <= 0:
-        return most
+        return highest
     return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
 
 
@@ -197,62 +182,62 @@ TINY = np.finfo(np.float64).tiny
 class DocumentPartition:
     """Computes log C_d(b) of documents at given inverse temperatures."""
 
-    STATE = Schema(sums=Optional(Array(("points", "width"))), moved=Number(0.0))
+    SCHEMA = Schema(sums=Optional(Array(("points", "width"))), moved=Number(0.0))
 
     def __init__(self, inverses: NDArray[np.float64]) -> None:
         self.grid = PowerGrid(inverses)
-        self._topics: NDArray[np.float64] | None = None
-        self._replaced = -1  # the value of `Topics.replaced` when the sums were computed
-        self._logs = np.empty((0, 0))  # buffer for E log beta
-        self._rows = np.empty((0, 0))  # buffer for E log theta
-        self._moved = 0.0
+        #: Sums of topics over the vocabulary, or None if they must be computed again, and the sum
+        #: of the step sizes since they were computed.
+        self.sums: NDArray[np.float64] | None = None
+        self.moved = 0.0
+        self._rows = np.empty((0, 0))  # scratch for E log theta
 
     def outdate(self, rho: float) -> None:
         """Count a step of the topics of size rho; drop the sums if they are too old."""
-        self._moved += rho
-        if self._moved >= MOVED:
-            self._topics = None
+        self.moved += rho
+        if self.moved >= MOVED:
+            self.sums = None
 
-    def release_buffers(self) -> None:
-        """Release everything except what the next steps of a stream can use."""
-        self._logs = self._rows = np.empty((0, 0))
+    def drop(self) -> None:
+        """Drop the sums, because lambda is set without a step."""
+        self.sums = None
 
-    def state_dict(self, topics: Topics) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """Return the sums of topics that are kept between steps, as a tree for a file."""
-        sums = self._topics if self._replaced == topics.replaced else None
-        return self.STATE.dump({"sums": sums, "moved": self._moved})
+        return self.SCHEMA.dump(self)
 
-    def load_state_dict(self, tree: Mapping[str, Any], topics: Topics, way: str = "") -> None:
+    def load_state_dict(self, tree: Mapping[str, Any], n_topics: int, way: str = "") -> None:
         """Set the sums that :meth:`state_dict` returned, for the present topics."""
-        sizes: Any = {"points": self.grid.n_points}
-        sizes["width"] = padded_length(topics.n_topics, np.float64)
-        self._topics, self._moved = self.STATE.load(tree, way, **sizes).values()
-        self._replaced = topics.replaced
+        width = padded_length(n_topics, np.float64)
+        self.SCHEMA.restore(self, tree, way, points=self.grid.n_points, width=width)
 
-    def refresh(self, topics: Topics) -> None:
-        """Compute the sums of topics over the vocabulary again if they are outdated."""
-        if self._topics is not None and self._replaced == topics.replaced:
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_rows": np.empty((0, 0))}
+
+    def refresh(self, model: Any, n_threads: int) -> None:
+        """Compute the sums of an LDA's topics over the vocabulary again if they are outdated."""
+        if self.sums is not None:
             return
-        V, K = topics.n_features, topics.n_topics
-        shape = min(V, PIECE), padded_length(K, np.float64)
-        if self._logs.shape != shape:
-            self._logs = aligned_empty(shape, np.float64)
-        sums = np.zeros((self.grid.n_points, shape[1]))
-        for start in range(0, V, PIECE):
-            words = np.arange(start, min(start + PIECE, V))
-            logs = self._logs[: len(words)]
-            logs[:, :K], logs[:, K:] = topics.some_rows(words), 0
-            topics.logs(logs, out=logs)  # -infinity in the padding
-            self.grid.column_sums(logs, sums, n_threads=topics.n_threads)
-        self._topics = sums
-        self._moved, self._replaced = 0.0, topics.replaced
+        K = model.n_topics
+        width = padded_length(K, np.float64)
+        scratch = aligned_empty((min(model.n_features, PIECE), width), np.float64)
+        sums = np.zeros((self.grid.n_points, width))
+        for rows in gen_batches(model.n_features, PIECE):
+            words = np.arange(rows.start, rows.stop)
+            logs = scratch[: len(words)]
+            logs[:, :K] = model.rows_of(words)
+            logs[:, K:] = 0
+            model.logs(logs, out=logs)  # -infinity in the padding
+            self.grid.column_sums(logs, sums, n_threads=n_threads)
+        self.sums = sums
+        self.moved = 0.0
 
     def __call__(
         self, gamma: NDArray, n_words: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
         """Compute log C_d for each document, of shape (n_samples, M)."""
         rows = self._e_log_theta(gamma)
-        sums = self.grid.row_sums(rows, self._topics, n_threads=n_threads)
+        sums = self.grid.row_sums(rows, self.sums, n_threads=n_threads)
         return n_words[:, None] * special.log(np.maximum(self.grid.at_inverses(sums), TINY))
 
     def of_batch(
@@ -264,7 +249,7 @@ class DocumentPartition:
         local step, sum_v b n_dv phi_dvk = gamma_dk - alpha_k, so phi is not needed to compute them.
         """
         e_log_theta = self._e_log_theta(gamma)
-        sums = self.grid.row_sums(e_log_theta, self._topics, n_threads=n_threads)
+        sums = self.grid.row_sums(e_log_theta, self.sums, n_threads=n_threads)
         total = np.sum(n_words[:, None] * special.log(np.maximum(sums, TINY)), axis=0)
         log_c = self.grid.at_inverses(total)
         energy = np.sum((gamma - alpha) * e_log_theta[:, : gamma.shape[1]])
@@ -277,7 +262,8 @@ class DocumentPartition:
         if len(self._rows) < n or self._rows.shape[1] != width:
             self._rows = aligned_empty((n, width), np.float64)
         logs = self._rows[:n]
-        logs[:, :K], logs[:, K:] = gamma, 0
+        logs[:, :K] = gamma
+        logs[:, K:] = 0
         totals = logs.sum(axis=1)
         special.digamma(logs, out=logs)  # -infinity in the padding
         logs -= special.digamma(totals)[:, None]

@@ -345,8 +345,6 @@ class LDAPrior:
     >>> prior = LDAPrior(3, 50, [10, 20, 10], doc_topic_prior=0.1, topic_word_prior=0.1)
     >>> prior.n_words
     40
-    >>> prior.log_mean_word([0.5, 0.25]).round(3)
-    array([1.466, 2.607])
     """
 
     @checked

@@ -57,7 +57,7 @@ def draw(results: Results, path: Path) -> None:
     handles = {}
     for row, corpus in zip(axes, corpora, strict=True):
         for ax, n_topics in zip(row, sizes, strict=True):
-            found = next(
+            of_cell = next(
                 (
                     methods
                     for cell, methods in results.items()
@@ -66,7 +66,7 @@ def draw(results: Results, path: Path) -> None:
                 {},
             )
             for name, (colour, marker) in STYLES.items():
-                result = found.get(name)
+                result = of_cell.get(name)
                 if result is None or not result.seconds:
                     continue
                 spread = stdev(result.test) if len(result.test) > 1 else 0.0
@@ -80,7 +80,7 @@ def draw(results: Results, path: Path) -> None:
                     linestyle="none",
                     elinewidth=1,
                 )
-            ax.set_visible(any(result.seconds for result in found.values()))
+            ax.set_visible(any(result.seconds for result in of_cell.values()))
             ax.set_xscale("log")
             ax.yaxis.set_major_locator(MaxNLocator(4))
             ax.yaxis.set_major_formatter(FormatStrFormatter("%.3f"))

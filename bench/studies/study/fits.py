@@ -29,11 +29,11 @@ def runs(store: Store, cell: Cell, method: str) -> list[Run]:
 
 def chosen(store: Store, cell: Cell, method: str) -> list[Run]:
     """All seeds of a method, with the configuration that is best on validation data at seed 0."""
-    found = runs(store, cell, method)
-    if not any(run.seed == 0 for run in found):
+    candidates = runs(store, cell, method)
+    if not any(run.seed == 0 for run in candidates):
         return []
-    best = scores.best(store, method, found)
-    return [run for run in found if run.configuration == best.configuration]
+    best = scores.best(store, method, candidates)
+    return [run for run in candidates if run.configuration == best.configuration]
 
 
 def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
@@ -53,30 +53,31 @@ def fit(store: Store, cell: Cell, name: str, seeds: list[int]) -> list[str]:
         for one in configuration.names()
     }
     _fit_missing(store, cell, name, 0, everything)
-    wanted = {(m, chosen(store, cell, m)[0].configuration) for m in family.methods}
+    pairs = {(m, chosen(store, cell, m)[0].configuration) for m in family.methods}
     for seed in seeds:
-        _fit_missing(store, cell, name, seed, wanted)
+        _fit_missing(store, cell, name, seed, pairs)
     return family.methods
 
 
-def _fit_missing(store: Store, cell: Cell, name: str, seed: int, wanted: Pairs) -> None:
+def _fit_missing(store: Store, cell: Cell, name: str, seed: int, pairs: Pairs) -> None:
     for configuration in FAMILIES[name].configurations:
         names = configuration.names()
         missing = {
-            pair for pair in wanted if pair[1] in names and not store.has(Run(cell, *pair, seed))
+            pair for pair in pairs if pair[1] in names and not store.has(Run(cell, *pair, seed))
         }
         if missing:
             apart(_fit_rival, store, cell, name, configuration, seed, missing)
 
 
 def _fit_rival(
-    store: Store, cell: Cell, name: str, configuration: Configuration, seed: int, wanted: Pairs
+    store: Store, cell: Cell, name: str, configuration: Configuration, seed: int, pairs: Pairs
 ) -> None:
     family = FAMILIES[name]
     task = Task(family.rival.adapter(), configuration, cell, documents(cell.corpus).train, seed)
-    left = set(wanted)
+    left = set(pairs)
     for fitted in family.fit(task):
-        pair = fitted.method, fitted.configuration
+        run = Run(cell, fitted.method, fitted.configuration, seed)
+        pair = (run.method, run.configuration)
         if pair in left:
             record = {
                 "library": family.rival.name,
@@ -84,7 +85,7 @@ def _fit_rival(
                 "passes": fitted.passes,
                 "seconds": fitted.seconds,
             }
-            store.save(Run(cell, *pair, seed), fitted.topics, record)
+            store.save(run, fitted.topics, record)
             left.remove(pair)
         if not left:
             break

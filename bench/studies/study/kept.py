@@ -10,16 +10,15 @@ from statistics import mean, stdev
 from typing import Any
 
 from bench.studies.study.store import Cell
-from bench.studies.study.summary import Result
+from bench.studies.study.summary import Result, Results
 
 #: The results that are lists with one number for each seed.
 LISTS = ("seconds", "validation", "test", "npmi", "diversity", "elbo")
-Results = dict[Cell, dict[str, Result]]
 
 
 def write(path: Path, results: Results) -> None:
     """Write the results, with the mean, the standard deviation and the length of each list."""
-    kept = [_plain(result) for found in results.values() for _, result in sorted(found.items())]
+    kept = [_plain(r) for of_cell in results.values() for _, r in sorted(of_cell.items())]
     lines = ",\n".join(json.dumps(item, ensure_ascii=False) for item in kept)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -23,12 +23,15 @@ from bench.studies.study.store import Cell
 
 #: Numbers of tomotopy's sweeps after which there are results.  Samples of the second half of the
 #: sweeps, at this interval, are averaged.
-SWEEPS, INTERVAL = (200, 2000), 10
+SWEEPS = (200, 2000)
+INTERVAL = 10
 BATCH = 256
 
 #: The names of tomotopy's methods, for chains of two lengths.
-LAST, AVERAGED = "tomotopy, last sample", "tomotopy, averaged"
-LONG_LAST, LONG_AVERAGED = "tomotopy, last of 2,000", "tomotopy, 2,000 averaged"
+LAST = "tomotopy, last sample"
+AVERAGED = "tomotopy, averaged"
+LONG_LAST = "tomotopy, last of 2,000"
+LONG_AVERAGED = "tomotopy, 2,000 averaged"
 
 
 class Fitted(NamedTuple):
@@ -152,7 +155,9 @@ class Task(NamedTuple):
 
 def tomotopy(task: Task) -> Iterator[Fitted]:
     """Yield the last sample of chains of two lengths, and the mean over the second half of each."""
-    fit, name, seconds = task.start(), task.configuration.name, 0.0
+    fit = task.start()
+    name = task.configuration.name
+    seconds = 0.0
     samples: dict[int, NDArray] = {}
     for done in range(INTERVAL, SWEEPS[-1] + 1, INTERVAL):
         seconds += _seconds(lambda: fit.one_pass(INTERVAL))
@@ -170,11 +175,14 @@ def in_passes(method: str) -> Callable[[Task], Iterator[Fitted]]:
     """Return a function for fits that continue from one number of passes to the next."""
 
     def fits(task: Task) -> Iterator[Fitted]:
-        fit, seconds, done = task.start(), 0.0, 0
+        fit = task.start()
+        seconds = 0.0
+        done = 0
         for passes in task.configuration.passes:
             for _ in range(passes - done):
                 seconds += _seconds(fit)
-            done, name = passes, task.configuration.after(passes)
+            done = passes
+            name = task.configuration.after(passes)
             yield Fitted(method, name, passes, seconds, fit.topics())
 
     return fits

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Topics = NDArray[np.float32]
-
 
 @dataclass(frozen=True, order=True)
 class Cell:
@@ -46,7 +44,8 @@ class Store:
         self.folder = folder
 
     def path(self, run: Run, suffix: str) -> Path:
-        cell, names = run.cell, (run.method, run.configuration)
+        cell = run.cell
+        names = (run.method, run.configuration)
         folder = self.folder / cell.corpus / f"K{cell.n_topics}"
         return folder.joinpath(*map(_slug, names), f"seed{run.seed}{suffix}")
 
@@ -55,19 +54,19 @@ class Store:
         path = self.path(run, ".npy")
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, topics.astype(np.float32))
-        own = {
+        names = {
             "corpus": run.cell.corpus,
             "n_topics": run.cell.n_topics,
             "method": run.method,
             "configuration": run.configuration,
             "seed": run.seed,
         }
-        self._write(run, ".json", own | record)
+        self._write(run, ".json", names | record)
 
     def has(self, run: Run) -> bool:
         return self.path(run, ".json").exists()
 
-    def topics(self, run: Run) -> Topics:
+    def topics(self, run: Run) -> NDArray[np.float32]:
         return np.load(self.path(run, ".npy"))
 
     def record(self, run: Run) -> dict[str, Any]:
@@ -83,12 +82,12 @@ class Store:
 
     def runs(self, cell: Cell) -> list[Run]:
         """All stored fits for a corpus and K, in order."""
-        found = []
+        stored = []
         for path in (self.folder / cell.corpus / f"K{cell.n_topics}").glob("*/*/seed*.json"):
             if not path.name.endswith(".scores.json"):
                 record = json.loads(path.read_text(encoding="utf-8"))
-                found.append(Run(cell, record["method"], record["configuration"], record["seed"]))
-        return sorted(found)
+                stored.append(Run(cell, record["method"], record["configuration"], record["seed"]))
+        return sorted(stored)
 
     def _write(self, run: Run, suffix: str, content: dict[str, Any]) -> None:
         path = self.path(run, suffix)

@@ -40,16 +40,20 @@ class Result(NamedTuple):
         )
 
 
+#: For each corpus and K ("cell"), the results of the methods that were fitted.
+Results = dict[Cell, dict[str, Result]]
+
+
 def result(store: Store, cell: Cell, method: str, again: bool = False) -> Result | None:
     """Score a method if there are fits, with the settings that were chosen at seed 0."""
-    found = chosen(store, cell, method)
-    if not found:
+    fits = chosen(store, cell, method)
+    if not fits:
         return None
-    settings = scores.settings_of(store, found[0])
-    for run in found:
+    settings = scores.settings_of(store, fits[0])
+    for run in fits:
         scores.complete(store, run, settings, again)
-    stability = scores.stability(store, found, again)
-    records = [store.record(run) | store.scores(run) for run in found]
+    stability = scores.stability(store, fits, again)
+    records = [store.record(run) | store.scores(run) for run in fits]
 
     def each(key: str) -> list[float]:
         return [record[key] for record in records if key in record]
@@ -57,10 +61,10 @@ def result(store: Store, cell: Cell, method: str, again: bool = False) -> Result
     return Result(
         cell,
         method,
-        re.sub(r", \d+ passes$", "", found[0].configuration).replace(" over ", "/"),
+        re.sub(r", \d+ passes$", "", fits[0].configuration).replace(" over ", "/"),
         records[0]["passes"],
         (settings.alpha, settings.noise),
-        [run.seed for run in found],
+        [run.seed for run in fits],
         *(each(key) for key in ("seconds", "validation", "test", "npmi", "diversity")),
         stability=stability,
         elbo=each("elbo"),
@@ -73,7 +77,7 @@ def score(store: Store, cell: Cell, again: bool = False) -> dict[str, Result]:
         method: result(store, cell, method, again)
         for method in sorted({run.method for run in store.runs(cell)})
     }
-    return {method: found for method, found in scored.items() if found is not None}
+    return {method: result for method, result in scored.items() if result is not None}
 
 
 def append(store: Store, cell: Cell, methods: list[str]) -> None:

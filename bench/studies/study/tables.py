@@ -10,14 +10,15 @@ import numpy as np
 
 from bench.markdown import table
 from bench.studies.study.methods import AVERAGED, LAST, LONG_AVERAGED
-from bench.studies.study.store import Cell
-from bench.studies.study.summary import Result
+from bench.studies.study.summary import Result, Results
 
-#: For each corpus and K ("cell"), the results of the methods that were fitted.
-Results = dict[Cell, dict[str, Result]]
-
-SUBJECT, ONE, THOROUGH = "annealvi", "annealvi, one run", "annealvi, n_init=16"
-SCIKIT_LEARN, GENSIM, ARTM, MALLET = "scikit-learn", "gensim", "BigARTM", "pyrmallet"
+SUBJECT = "annealvi"
+ONE = "annealvi, one run"
+THOROUGH = "annealvi, n_init=16"
+SCIKIT_LEARN = "scikit-learn"
+GENSIM = "gensim"
+ARTM = "BigARTM"
+MALLET = "pyrmallet"
 TOPICA = "topica"
 COLUMNS = [
     *(SUBJECT, THOROUGH, ONE, SCIKIT_LEARN, GENSIM),
@@ -33,14 +34,14 @@ def _by_method(
     methods: Sequence[str] = COLUMNS,
 ) -> str:
     """Make a table with a row for each cell and a column for each method; the best is bold."""
-    columns = [name for name in methods if any(name in found for found in results.values())]
+    columns = [name for name in methods if any(name in of_cell for of_cell in results.values())]
     rows = []
-    for cell, found in results.items():
-        values = {name: best(found[name]) for name in columns if best and name in found}
+    for cell, of_cell in results.items():
+        values = {name: best(of_cell[name]) for name in columns if best and name in of_cell}
         top = max(values, key=values.__getitem__, default=None)
         row = [str(cell)]
         for name in columns:
-            text = write(found[name]) if name in found else ABSENT
+            text = write(of_cell[name]) if name in of_cell else ABSENT
             row.append(f"**{text}**" if name == top else text)
         rows.append(row)
     return table(["corpus, K", *columns], rows)
@@ -73,10 +74,10 @@ def topics(results: Results) -> str:
 def at_their_best(results: Results) -> str:
     """Make the table of cells in which every library was tuned; the best method comes first."""
     rows = []
-    for cell, found in results.items():
-        if MALLET not in found:
+    for cell, of_cell in results.items():
+        if MALLET not in of_cell:
             continue
-        for name, r in sorted(found.items(), key=lambda item: -mean(item[1].test)):
+        for name, r in sorted(of_cell.items(), key=lambda item: -mean(item[1].test)):
             spread = f" ± {np.std(r.test, ddof=1):.3f}" if len(r.test) > 1 else ""
             stability = ABSENT if np.isnan(r.stability) else f"{r.stability:.2f}"
             rows.append(
@@ -110,7 +111,8 @@ class Bar:
 
 def _gain(key: str) -> Callable[[Result, Result], float | None]:
     def gain(a: Result, b: Result) -> float | None:
-        ours, theirs = getattr(a, key), getattr(b, key)
+        ours = getattr(a, key)
+        theirs = getattr(b, key)
         if isinstance(ours, list):
             return mean(ours) - mean(theirs) if ours and theirs else None
         return None if np.isnan(ours) or np.isnan(theirs) else ours - theirs
@@ -200,10 +202,10 @@ def bars(results: Results) -> str:
     rows = []
     for bar in BARS:
         values = {}
-        for cell, found in results.items():
+        for cell, of_cell in results.items():
             here = cell.n_topics in bar.topics
-            if here and bar.subject in found and bar.rival in found:
-                value = bar.value(found[bar.subject], found[bar.rival])
+            if here and bar.subject in of_cell and bar.rival in of_cell:
+                value = bar.value(of_cell[bar.subject], of_cell[bar.rival])
                 if value is not None:
                     values[cell] = value
         if not values:
@@ -211,25 +213,27 @@ def bars(results: Results) -> str:
         won = sum(value >= bar.least for value in values.values())
         average = mean(values.values())
         if bar.average:
-            met, open_ = average >= bar.least, False
-            wanted, got = "on average", f"{average:+.3f}"
+            met = average >= bar.least
+            open_ = False
+            limit = "on average"
+            got = f"{average:+.3f}"
         else:
             lost = len(values) - won
             met = won >= bar.cells
             open_ = not met and lost <= len(results) - bar.cells  # cells that were not run decide
-            wanted = f"{bar.cells} of {7 * len(bar.topics)}"
+            limit = f"{bar.cells} of {7 * len(bar.topics)}"
             got = f"{won} of {len(values)}"
         worst = min(values, key=values.__getitem__)
         extremes = f"{average:.3g}; {values[worst]:.3g} ({worst})"
         verdict = "yes" if met else "so far" if open_ else "**no**"
-        rows.append([bar.subject, bar.text, bar.rival, wanted, got, extremes, verdict])
+        rows.append([bar.subject, bar.text, bar.rival, limit, got, extremes, verdict])
     columns = ["ours", "bar", "against", "wanted", "got", "average; least (where)", "cleared"]
     return table(columns, rows) if rows else ""
 
 
 def sections(results: Results) -> Iterable[tuple[str, str, str]]:
     """Yield the heading, the explanation and the table of each section that is not empty."""
-    shown = [r for found in results.values() for name, r in found.items() if name in COLUMNS]
+    shown = [r for of_cell in results.values() for name, r in of_cell.items() if name in COLUMNS]
     spreads = [np.std(r.test, ddof=1) for r in shown if len(r.test) > 1]
     for heading, text, make in (
         (

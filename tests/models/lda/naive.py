@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import logsumexp, psi
 
-from annealvi.models.lda import LDA, LocalOptions
 from annealvi.models.lda.priors import DocumentPartition
+from tests.models.lda.pair import LDA, LocalOptions
 
 DTYPES = (np.float32, np.float64)
 EVEN = np.arange(1, 21) / 20
@@ -33,7 +33,7 @@ def naive_log_c(gamma, topics, n_words, inverses, log_of=e_log):
 def log_c_of(model, X, gamma, inverses):
     """log C_d(b) of documents at a given gamma, by the library."""
     partition = DocumentPartition(inverses)
-    partition.refresh(model.topics)
+    partition.refresh(model, 1)
     return partition(gamma, lengths(X), 1)
 
 
@@ -55,11 +55,11 @@ def fits(X, begin, b, topics, alpha, n_iterations, *, eps=0.0, kappa=0.0, log_of
 
 
 def make(n_topics=5, dtype=np.float64, *, alpha=0.1, n_iterations=200, V=41, **kwargs):
-    options = LocalOptions(n_iterations, 0.0, kwargs.get("start", "constant"))
+    options = LocalOptions(n_iterations, 0.0, **kwargs)
     model = LDA(n_topics, V, alpha=alpha, eta=0.05, dtype=dtype, options=options)
     rng = np.random.RandomState(1)
     model.rng = rng
-    model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, V)) + 0.02)
+    model.assign(rng.gamma(0.3, 1.0, (n_topics, V)) + 0.02)
     return model
 
 

@@ -20,7 +20,7 @@ def bounds_of_steps(model, X, tempering, n_steps):
     bounds = []
     for _ in range(n_steps):
         local = model.local_step(batch, tempering)
-        bounds.append(model.elbo(X, model.documents.gamma, tempering))
+        bounds.append(model.elbo(X, model.gamma, tempering))
         model.global_step(local.statistics, 1.0, 1.0, tempering)
-        bounds.append(model.elbo(X, model.documents.gamma, tempering))
+        bounds.append(model.elbo(X, model.gamma, tempering))
     return np.array(bounds)

@@ -27,7 +27,7 @@ def start(seed):
     """A model, and its topics as an array."""
     model = make(3, alpha=ALPHA, n_iterations=60)
     topics = np.random.RandomState(seed).gamma(1.0, 1.0, (3, 41)) + 0.3
-    model.topics.assign(topics)
+    model.assign(topics)
     return model, topics
 
 
@@ -67,7 +67,7 @@ def test_deterministic_annealing(seed, T):
         # gamma is (alpha + T - 1 + sum n phi) / T; the step is rho (eta + D/B s - T lambda)
         s = heat * fitted(counts[rows], topics, 1 / heat, (ALPHA + heat - 1) / heat)[0]
         topics = (1 - rho * heat) * topics + rho * (ETA + 3 * s)
-        assert_allclose(model.topics.components, topics, rtol=1e-9)
+        assert_allclose(model.components, topics, rtol=1e-9)
 
 
 @SEEDS
@@ -89,7 +89,7 @@ def test_variational_tempering(seed):
         planned.observe(local, 3.0)
         s, energy = fitted(counts[rows], topics, b)
         topics = (1 - rho) * topics + rho * (ETA + 3 * s)
-        assert_allclose(model.topics.components, topics, rtol=1e-9)
+        assert_allclose(model.components, topics, rtol=1e-9)
         b = float(softmax(3 * energy / grid - log_c) @ (1 / grid))
 
 
@@ -123,7 +123,7 @@ def test_local_temperatures_move_topics_by_eq_11(seed, damping):
                 b = np.clip(b * level / gmean(b), 0.02, 1)
         s = fits(counts[rows], gamma, b, topics, ALPHA, 60)[1]
         topics = (1 - rho) * topics + rho * (ETA + 3 * s)
-        assert_allclose(model.topics.components, topics, rtol=1e-9)
+        assert_allclose(model.components, topics, rtol=1e-9)
         level **= 1 - (1 - np.exp(-12 / 9) if damping is None else damping)
 
 

@@ -8,8 +8,9 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from annealvi import TemperedLDA
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions, workspace
+from annealvi.models.lda import engine
 from tests.marks import cases
+from tests.models.lda.pair import LDA, LocalOptions
 
 V = 150
 
@@ -28,14 +29,14 @@ def problem(n_topics, dtype, overlap):
 def fit(X, lam, options, alpha, *, training):
     """gamma of documents and, in training, their statistics."""
     model = LDA(len(lam), V, alpha=alpha, eta=0.1, dtype=X.dtype, options=options)
-    model.topics.assign(lam)
+    model.assign(lam)
     model.rng = np.random.RandomState(0)
     if not training:
-        return model.documents.infer(X), np.zeros((V, len(lam)))
-    if options.start == "warm":
+        return model.infer(X), np.zeros((V, len(lam)))
+    if options.warm:
         model.start_documents(X.shape[0])
     statistics = model.local_step(Batch(X, slice(0, X.shape[0])), Tempering()).statistics
-    gamma = model.documents.gamma
+    gamma = model.gamma
     return np.zeros((X.shape[0], len(lam))) if gamma is None else gamma, statistics.dense(len(lam))
 
 
@@ -47,9 +48,9 @@ def test_a_topic_left_out_in_float32_holds_less_than_the_least_share(
     n_topics, alpha, overlap, training
 ):
     X, lam = problem(n_topics, np.float32, overlap)
-    share = LocalOptions().least_share(np.float32, training)
+    share = engine.TRAINING_SHARE if training else engine.SINGLE_SHARE
     for n_iterations in (6, 30):
-        options = [LocalOptions(n_iterations, 0.0, "warm", prune=p) for p in (True, False)]
+        options = [LocalOptions(n_iterations, 0.0, warm=True, prune=p) for p in (True, False)]
         both = [fit(X, lam, each, alpha, training=training) for each in options]
         (ours, of_ours), (full, of_full) = both
         out = ours == np.float32(alpha)
@@ -68,12 +69,12 @@ def test_a_topic_left_out_in_float32_holds_less_than_the_least_share(
 
 def test_float64_keeps_what_float32_leaves_out(monkeypatch):
     X, lam = problem(100, np.float64, 0.5)
-    kept = fit(X, lam, LocalOptions(30, 0.0, "warm", prune=False), 0.1, training=True)
-    ours = fit(X, lam, LocalOptions(30, 0.0, "warm"), 0.1, training=True)
+    kept = fit(X, lam, LocalOptions(30, 0.0, warm=True, prune=False), 0.1, training=True)
+    ours = fit(X, lam, LocalOptions(30, 0.0, warm=True), 0.1, training=True)
     assert_allclose(ours[0], kept[0], rtol=1e-9, atol=1e-6)
     assert_allclose(ours[1], kept[1], rtol=1e-9, atol=1e-6)
-    monkeypatch.setattr(workspace, "LEAST_SHARE", 1e-2)
-    other = fit(X, lam, LocalOptions(30, 0.0, "warm"), 0.1, training=True)
+    monkeypatch.setattr(engine, "LEAST_SHARE", 1e-2)
+    other = fit(X, lam, LocalOptions(30, 0.0, warm=True), 0.1, training=True)
     assert np.abs(other[0] - kept[0]).max() > 1e-4
 
 
@@ -94,17 +95,17 @@ def test_scikit_learns_arithmetic_is_kept(alpha, training, dtype):
     X, lam = problem(90, dtype, 0.1)
     rtol, atol = (0, 1e-9) if dtype is np.float64 else (2e-3, 1e-4)
     for n_iterations in (8, 40):
-        options = [LocalOptions(n_iterations, 0.0, "random", prune=p) for p in (True, False)]
+        options = [LocalOptions(n_iterations, 0.0, exact=True, prune=p) for p in (True, False)]
         ours, full = (fit(X, lam, each, alpha, training=training) for each in options)
         for one, other in zip(ours, full, strict=True):
             assert_allclose(one, other, rtol=rtol, atol=atol)
     if training:
-        local = LocalOptions(40, 0.0, "random")
+        local = LocalOptions(40, 0.0, exact=True)
         model = LDA(90, V, alpha=alpha, eta=0.1, dtype=dtype, options=local)
-        model.topics.assign(lam)
+        model.assign(lam)
         model.rng = np.random.RandomState(0)
         model.local_step(Batch(X, slice(0, 40)), Tempering())
-        assert np.any(model.buffers.training.work.n_active[:40] < 90)
+        assert np.any(model.engine.n_active[:40] < 90)
 
 
 def test_scikit_learn_says_the_same(monkeypatch):
@@ -119,5 +120,5 @@ def test_scikit_learn_says_the_same(monkeypatch):
     gamma = ours.transform(X, normalize=False)
     assert np.any(gamma == 0.02)  # topics that were left out
     assert_allclose(gamma, theirs.transform(X, normalize=False), rtol=0, atol=1e-6)
-    monkeypatch.setattr(workspace, "EXACT_SHARE", 0.0)
+    monkeypatch.setattr(engine, "EXACT_SHARE", 0.0)
     assert_allclose(gamma, ours.transform(X, normalize=False), rtol=0, atol=1e-9)

@@ -5,30 +5,28 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
+from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.test_block_float32 import V, problem
 
 ALPHA = 0.05
 
 
 def gamma_after(X, lam, n_iterations, *, over_relaxed, start=None, b=1.0, **options):
-    own = LocalOptions(
-        n_iterations, start="warm", prune=False, over_relaxed=over_relaxed, **options
-    )
+    own = LocalOptions(n_iterations, warm=True, prune=False, over_relaxed=over_relaxed, **options)
     model = LDA(len(lam), V, alpha=ALPHA, eta=0.1, dtype=X.dtype, options=own)
-    model.topics.assign(lam)
+    model.assign(lam)
     model.start_documents(X.shape[0])
     if start is not None:
-        model.documents.gamma[:] = start
+        model.gamma[:] = start
     model.local_step(Batch(X, slice(0, X.shape[0])), Tempering(b))
-    return model.documents.gamma
+    return model.gamma
 
 
-@pytest.mark.parametrize("document_estimate", ["variational", "sparse"])
+@pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("n_topics", [3, 20, 90])
-def test_the_same_fixed_points(n_topics, document_estimate):
+def test_the_same_fixed_points(n_topics, is_sparse):
     X, lam = problem(n_topics, np.float64, 0.5)
-    options = {"tolerance": 1e-13, "document_estimate": document_estimate}
+    options = {"tolerance": 1e-13, "sparse": is_sparse}
     after = lambda n, o: gamma_after(X, lam, n, over_relaxed=o, **options)  # noqa: E731
     plain, relaxed = after(3000, False), after(3000, True)
     again = gamma_after(X, lam, 1, over_relaxed=False, start=relaxed, **options)

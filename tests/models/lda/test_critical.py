@@ -6,11 +6,11 @@ from scipy import sparse
 
 from annealvi import Annealed, TemperedLDA
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, starts
+from annealvi.models.lda import starts
 from annealvi.models.lda.starts import critical_temperature
-from annealvi.models.lda.workspace import LocalOptions
 from tests.asserts import refused
 from tests.marks import cases
+from tests.models.lda.pair import LDA, LocalOptions
 
 pytestmark = pytest.mark.statistical
 
@@ -27,18 +27,18 @@ def growth(X, n_topics, alpha, temperature):
     """By how much the differences between nearly equal topics grow in a step."""
     rng = np.random.RandomState(0)
     n_documents, n_features = X.shape
-    options = LocalOptions(2000, 1e-13, "constant")
-    model = LDA(n_topics, n_features, alpha=alpha, eta=1e-3, topic_estimate="map", options=options)
+    options = LocalOptions(2000, 1e-13)
+    model = LDA(n_topics, n_features, alpha=alpha, eta=1e-3, estimate="map", options=options)
     words = np.asarray(X.sum(axis=0)).ravel() / n_topics
     noise = 1 + 1e-3 * rng.standard_normal((n_topics, n_features))
     model.rng = rng
-    model.topics.assign(np.maximum(words, 1e-3) * noise)
+    model.assign(np.maximum(words, 1e-3) * noise)
     tempering = Tempering(1 / temperature)
     spread = []
     for _ in range(60):
         step = model.local_step(Batch(X, slice(0, n_documents)), tempering)
         model.global_step(step.statistics, 1.0, 1.0, tempering)
-        topics = np.array(model.topics.components)
+        topics = np.array(model.components)
         topics /= topics.sum(axis=1, keepdims=True)
         spread.append(np.linalg.norm(topics - topics.mean(axis=0)))
     return (spread[-1] / spread[-21]) ** (1 / 20)

@@ -1,5 +1,6 @@
 """The steps of the model on an emulated GPU, against those on the processor."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi.model import UNTEMPERED, Batch, Tempering
-from annealvi.models.lda.model import LDA
-from annealvi.models.lda.workspace import LocalOptions
 from tests.marks import slow_values
+from tests.models.lda.pair import LDA, LocalOptions
 
 V, ITERATIONS = 200, 20
 MANY = dict(K=20, n=60)
@@ -30,33 +30,33 @@ def documents(n, n_features=V, lengths=()):
 
 def on_both(X, K, estimate="map", eta=0.05, **options):
     """The same model on the processor and on the GPU."""
-    usual = dict(max_iter=ITERATIONS, tolerance=0.0, prune=False)
+    usual = dict(max_iter=ITERATIONS, tolerance=0.0)
     options, models = LocalOptions(**usual | options), []
     for device in ("cpu", "cuda"):
-        given = dict(alpha=0.1, eta=eta, dtype=np.float32, topic_estimate=estimate)
+        given = dict(alpha=0.1, eta=eta, dtype=np.float32, estimate=estimate)
         models.append(LDA(K, X.shape[1], **given, options=options))
         models[-1].initialize(np.random.RandomState(1), X)
-        models[-1].topics.use(device)
+        models[-1].use(device)
     return models
 
 
 def shares(model, X, tempering=UNTEMPERED):
-    gamma = model.documents.infer(X, tempering).astype(np.float64)
+    gamma = model.infer(X, tempering).astype(np.float64)
     return gamma / gamma.sum(axis=1, keepdims=True)
 
 
 def assert_same_step(models, X, tempering=UNTEMPERED, rho=0.7, moments=False):
     """Shares and a step at the same topics, and the topics and bounds that follow."""
     rows, lam, bounds, energies = slice(0, X.shape[0]), [], [], []
-    models[1].topics.assign(models[0].topics.components)
+    models[1].assign(models[0].components)
     assert np.abs(shares(models[0], X, tempering) - shares(models[1], X, tempering)).max() <= 1e-5
     for model in models:
         found = model.local_step(Batch(X, rows), tempering, moments)
         model.global_step(found.statistics, rho, 1.5, tempering)
         energies.append(found.energy if moments else 0.0)
-        lam.append(model.topics.components)
-        bounds.append(model.documents.bound(X, model.documents.infer(X, tempering), tempering))
-        assert_allclose(model.topics.sums, lam[-1].sum(axis=1, dtype=np.float64), rtol=1e-6)
+        lam.append(model.components)
+        bounds.append(model.bounds(X, model.infer(X, tempering), tempering))
+        assert_allclose(model.sums, lam[-1].sum(axis=1, dtype=np.float64), rtol=1e-6)
     assert np.abs(lam[0] - lam[1]).sum() <= 1e-5 * lam[0].sum()
     assert_allclose(energies[0], energies[1], rtol=1e-5, atol=1e-5)
     assert_allclose(bounds[0], bounds[1], rtol=1e-5, atol=1e-5)
@@ -96,10 +96,9 @@ def test_temperatures(gpu, estimate, tempering, moments):
 
 
 OPTIONS = [
-    dict(document_estimate="sparse", over_relaxed=True),
-    dict(start="random"),
-    dict(start="warm"),
-    dict(start="random", estimate="variational"),
+    dict(sparse=True, over_relaxed=True),
+    dict(exact=True),
+    dict(exact=True, estimate="variational"),
     dict(eta=np.linspace(0.01, 0.2, V)),
     dict(eta=np.linspace(0.01, 0.2, 20 * V).reshape(20, V)),
 ]
@@ -110,15 +109,15 @@ OPTIONS = [
 def test_options(gpu, options):
     X = documents(MANY["n"])
     models = on_both(X, MANY["K"], **options)
-    for model in models:
-        model.start_documents(X.shape[0])
     for rho in (0.5, 1.0, 1.9):  # the last goes beyond the optimum
         assert_same_step(models, X, rho=rho)
 
 
 def test_documents_that_stop_by_themselves(gpu):
     X = documents(60)
-    cpu, there = (shares(model, X) for model in on_both(X, 5, token_tolerance=0.01, max_iter=100))
+    cpu, there = (
+        shares(model, X) for model in on_both(X, 5, tolerance=0.01, by_topic=False, max_iter=100)
+    )
     assert np.abs(cpu - there).mean() <= 1e-6 and np.abs(cpu - there).max() <= 1e-5
 
 
@@ -126,10 +125,10 @@ def test_documents_at_the_edge_of_the_stopping_rule_differ_by_one_iteration(gpu)
     """The tolerance is what a document moves by in one iteration: rounding decides if it stops."""
     X, path, n_differ = documents(30), [], 0
     models = on_both(X, 5)
-    usual = models[0].documents.options
+    usual = models[0].options
     for n in range(70):
-        models[0].documents.options = replace(usual, max_iter=n)
-        path.append(models[0].documents.infer(X).astype(np.float64))
+        models[0].options = replace(usual, max_iter=n)
+        path.append(models[0].infer(X).astype(np.float64))
     changes = np.abs(np.diff(path, axis=0)).sum(axis=2)
     falls = np.minimum.accumulate(changes)[:-2] * 0.99 > changes[1:-1]
     falls &= changes[1:-1] * 0.99 > changes[2:]  # below all before, and the next below it
@@ -137,8 +136,8 @@ def test_documents_at_the_edge_of_the_stopping_rule_differ_by_one_iteration(gpu)
         least = 1 + int(falls[:, d].argmax())
         edge, far = changes[least, d] / X[d].sum(), []
         for model in models:
-            model.documents.options = replace(usual, token_tolerance=edge, max_iter=200)
-            gamma = model.documents.infer(X[d])
+            model.options = replace(usual, tolerance=edge, by_topic=False, max_iter=200)
+            gamma = model.infer(X[d])
             far.append(np.abs(np.array(path)[:, d] / gamma - 1).max(axis=1))
         assert max(one.min() for one in far) <= 1e-4  # where each stops is on the path
         stops = {int(one.argmin()) for one in far}
@@ -155,7 +154,7 @@ def test_few_words_of_a_minibatch_move_all_topics_towards_the_prior(gpu):
         for model in models:
             step = model.local_step(Batch(X, rows), UNTEMPERED)
             model.global_step(step.statistics, 0.2, 40 / (rows.stop - rows.start), UNTEMPERED)
-    assert_allclose(*(model.topics.components for model in models), rtol=1e-4)
+    assert_allclose(*(model.components for model in models), rtol=1e-4)
 
 
 def test_topics_are_where_they_are_looked_for(gpu):
@@ -164,18 +163,16 @@ def test_topics_are_where_they_are_looked_for(gpu):
     _, model = on_both(X, 5)
     step = model.local_step(Batch(X, slice(0, 30)), UNTEMPERED)
     model.global_step(step.statistics, 0.5, 1.0, UNTEMPERED)
-    copied = model.copy()
-    before = model.topics.components.copy()
+    copied = copy.deepcopy(model)
+    before = model.components.copy()
     model.global_step(step.statistics, 0.5, 1.0, UNTEMPERED)
-    state = model.topics.__getstate__()
-    assert_array_equal(copied.topics.components, before)
-    assert_array_equal(state["_stored"], model.topics.stored)
-    assert not np.array_equal(model.topics.components, before)
+    assert_array_equal(copied.components, before)
+    assert not np.array_equal(model.components, before)
     answers = shares(model, X)
-    model.topics.use("cpu")
+    model.use("cpu")
     assert_allclose(shares(model, X), answers, atol=1e-5)
-    model.topics.use("cuda")
-    model.topics.assign(before)
+    model.use("cuda")
+    model.assign(before)
     assert_array_equal(shares(model, X), shares(copied, X))
 
 
@@ -183,12 +180,12 @@ def test_documents_go_to_the_gpu_once(gpu):
     X = documents(50)
     _, model = on_both(X, 5)
     copied = []
-    with model.buffers.used(repeated=True):
-        for _ in range(3):
-            before = gpu.limits.copied
-            step = model.local_step(Batch(X, slice(0, 50)), UNTEMPERED)
-            model.global_step(step.statistics, 1.0, 1.0, UNTEMPERED)
-            copied.append(gpu.limits.copied - before)
+    model.engine.repeated = True
+    for _ in range(3):
+        before = gpu.limits.copied
+        step = model.local_step(Batch(X, slice(0, 50)), UNTEMPERED)
+        model.global_step(step.statistics, 1.0, 1.0, UNTEMPERED)
+        copied.append(gpu.limits.copied - before)
     corpus = X.data.nbytes + 4 * len(X.indices)
     assert copied[0] > corpus > 10 * copied[1] and copied[1] == copied[2]
 
@@ -205,6 +202,6 @@ def test_where_memory_is_short_a_block_is_halved(gpu, tempering):
     ):
         assert_same_step(models, X, tempering, rho=0.3, moments=tempering is not UNTEMPERED)
     gpu.limits.bytes = 1000
-    models[1].topics.assign(models[0].topics.components)
+    models[1].assign(models[0].components)
     with pytest.raises(MemoryError, match="The topics need more memory than emulated has"):
         shares(models[1], X)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from annealvi.model import Tempering
-from annealvi.models.lda.workspace import held, inverse_of_each, of_rows
+from annealvi.models.lda.engine import inverse_of_each, of_rows, representable
 from tests.asserts import refused
 
 
@@ -23,7 +23,7 @@ def test_each_document_has_its_own_in_a_new_array(dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_none_is_below_the_least_normal_number(dtype):
     least, given = np.finfo(dtype).tiny, np.array([1e-307, 1.0])
-    assert_array_equal(held(given, np.dtype(dtype)), [max(least, dtype(1e-307)), 1])
+    assert_array_equal(representable(given, np.dtype(dtype)), [max(least, dtype(1e-307)), 1])
     with pytest.raises(ValueError, match=r"temperature must be at most 4.49e\+307. Got 1e\+308"):
         inverse_of_each(Tempering(1e-308), 1, np.dtype(dtype))
     for inverse in (0.0, np.array([1.0, 0.0])):

@@ -3,34 +3,38 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import gammaln, psi
 
 from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
-from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.priors import COLD, LearnedPriors, symmetric_from_mean
+from annealvi.models.lda.priors import (
+    COLD,
+    PriorSums,
+    learned_alpha,
+    learned_eta,
+    learns_at,
+    symmetric_from_mean,
+    usual_prior,
+)
 from tests.marks import twenty_problems
+from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.problems import random_corpus
 
 ESTIMATES = ("variational", "map")
 FORMS = ("likelihood", "posterior")
 
 
-def learner(centre=0.1, *, alpha=False, eta=False):
-    learned = LearnedPriors(centre)
-    learned.alpha, learned.eta = alpha, eta
-    return learned
+BOTH = ("doc_topic_prior", "topic_word_prior")
 
 
-def step(learned, alpha, counts, rho=1.0, tempering=UNTEMPERED):
+def step(alpha, counts, rho=1.0, tempering=UNTEMPERED):
     """One step of alpha from documents with these counts of words a topic."""
     b = tempering.inverse if tempering.form == "posterior" else 1.0
-    prior = b * alpha + (1 - b)
-    learned.begin(tempering)
-    for some in np.array_split(counts, 3):
-        learned.add(prior + some, prior)
-    found, _ = learned.step(alpha, np.array(0.1), rho, lambda: -9.0, 10, "map")
-    return found
+    prior, sums = b * alpha + (1 - b), None
+    for part in np.array_split(counts, 3):
+        sums = PriorSums.of(prior + part, prior).plus(sums)
+    return learned_alpha(alpha, sums, rho, b)
 
 
 def log_likelihood(alpha, counts):
@@ -56,15 +60,15 @@ def test_steps_of_alpha_lead_to_the_maximum_and_never_down(form):
     def objective(alpha):
         return log_likelihood(b * alpha + (1 - b), counts)
 
-    least, most = 0.02 / 100, 0.02 * 100
+    centre = usual_prior(4)
+    least, most = centre / 100, centre * 100
     bounds, options = np.log([(least, most)] * 4), dict(ftol=1e-15, gtol=1e-10, maxiter=1000)
-    begin = np.log(np.full(4, 0.02))
+    begin = np.log(np.full(4, centre))
     best = minimize(lambda x: -objective(np.exp(x)), begin, bounds=bounds, options=options)
-    alpha = np.full(4, 0.02)
-    learned = learner(0.02, alpha=True)
+    alpha = np.full(4, centre)
     heights = [objective(alpha)]
     for n in range(1000):
-        alpha = step(learned, alpha, counts, 0.3 if n < 10 else 1.0, tempering)
+        alpha = step(alpha, counts, 0.3 if n < 10 else 1.0, tempering)
         heights.append(objective(alpha))
     assert np.all(np.diff(heights) >= -1e-9 * abs(heights[0]))
     assert heights[-1] == pytest.approx(-best.fun, rel=1e-9)
@@ -79,23 +83,22 @@ def test_eta_is_the_maximum_of_the_topics_bound(estimate, form, spread):
     """A whole step; with peaked topics the maximum is at the lower limit under "map"."""
     rng = np.random.RandomState(0)
     tempering = Tempering(1 / COLD, form)
-    model = LDA(5, 60, alpha=0.1, eta=0.1, topic_estimate=estimate)
-    model.topics.assign(rng.gamma(spread, 1.0, (5, 60)) + 1e-3)
-    model.learned_priors = learner(1.0, eta=True)
-    model.learned_priors.begin(tempering)
-    model.step_priors(model.learned_priors, 1.0, tempering)
+    model = LDA(5, 60, alpha=0.1, eta=0.1, estimate=estimate)
+    model.assign(rng.gamma(spread, 1.0, (5, 60)) + 1e-3)
+    model.learned = ("topic_word_prior",)
+    model.engine.learn_priors(model, None, 1.0, tempering.of_priors)
     found = float(model.eta)
 
     def bound(log_eta):
         model.set_priors(0.1, np.exp(log_eta))
-        return model.topics.bound(tempering.of_priors)
+        return model.bound(tempering.of_priors)
 
-    limits, options = np.log([0.1, 10]), dict(xatol=1e-10)
+    limits, options = np.log(usual_prior(5) * np.array([0.1, 10])), dict(xatol=1e-10)
     best = minimize_scalar(lambda x: -bound(x), bounds=limits, method="bounded", options=options)
     assert found == pytest.approx(np.exp(best.x), rel=1e-5)
     assert -best.fun <= bound(np.log(found)) + 1e-9 * abs(best.fun)
     if estimate == "map" and spread < 1:
-        assert found == pytest.approx(0.1)
+        assert found == pytest.approx(usual_prior(5) / 10)
 
 
 @pytest.mark.thinned
@@ -109,45 +112,44 @@ def test_the_objective_never_falls(T, form, estimate, seeds):
     for seed in seeds:
         X, shape, rng = random_corpus(seed)
         alpha, eta = rng.choice([0.05, 0.3], 2)
-        options = LocalOptions(start="warm", tolerance=1e-8, max_iter=300)
-        model = LDA(*shape, alpha=alpha, eta=eta, options=options, topic_estimate=estimate)
+        options = LocalOptions(warm=True, tolerance=1e-8, max_iter=300)
+        model = LDA(*shape, alpha=alpha, eta=eta, options=options, estimate=estimate)
         model.initialize(rng)
         model.start_documents(30)
-        model.learned_priors = learner(0.1, alpha=True, eta=True)
+        model.learned = BOTH
         values = []
         for _ in range(15):
             local = model.local_step(Batch(X, slice(0, 30)), tempering)
             model.global_step(local.statistics, 1.0, 1.0, tempering)
-            values.append(model.elbo(X, model.documents.gamma, tempering))
+            values.append(model.elbo(X, model.gamma, tempering))
         assert np.all(np.diff(values) >= -1e-8 * np.abs(values[:-1])), seed
         assert shape[0] == 1 or X.sum() == 0 or not np.any(np.isin(model.alpha, (0.05, 0.3)))
 
 
 @pytest.mark.parametrize("inverse", [1 / (COLD + 1e-6), 0.5, np.array([1.0, 0.5, 1.0])])
 def test_no_step_while_hot(inverse):
-    alpha, counts = np.full(3, 0.1), np.eye(3) * 20
-    learned = learner(alpha=True, eta=True)
-    assert step(learned, alpha, counts, tempering=Tempering(inverse)) is alpha
-    assert step(learned, alpha, counts, tempering=Tempering(1.0, rule=lambda *_: 1.0)) is alpha
-    assert step(learned, alpha, counts) is not alpha
+    assert not learns_at(Tempering(inverse))
+    assert not learns_at(Tempering(1.0, rule=lambda *_: 1.0))
+    assert learns_at(Tempering(1 / COLD))
 
 
 def test_one_topic_and_one_word_say_nothing():
-    alpha, eta, learned = np.ones(1), np.array(0.5), learner(alpha=True, eta=True)
-    learned.begin(Tempering())
-    learned.add(np.full((5, 1), 7.0), alpha)
-    found = learned.step(alpha, eta, 1.0, lambda: 0.0, 1, "variational")
-    assert found[0] is alpha and found[1] is eta
+    model = LDA(1, 1, alpha=1.0, eta=0.5)
+    model.assign(np.ones((1, 1)))
+    model.learned = BOTH
+    X = sparse.csr_matrix(np.full((5, 1), 6.0))
+    local = model.local_step(Batch(X, slice(0, 5)), Tempering())
+    model.global_step(local.statistics, 1.0, 1.0, Tempering())
+    assert model.alpha == 1 and model.eta == 0.5
 
 
 @pytest.mark.parametrize("prior", [np.finfo(float).tiny, 1e-6, 1e3, 1e300])
 def test_a_prior_beyond_the_limits_comes_to_them(prior):
-    learned = learner(alpha=True, eta=True)
-    learned.begin(Tempering())
-    learned.add(prior + np.eye(3) * 20, np.full(3, prior))
-    found = learned.step(np.full(3, prior), np.array(prior), 0.5, lambda: -9.0, 10, "map")
-    assert_array_equal(found[0], 0.001 if prior < 1 else 10)
-    assert 0.01 <= found[1] <= 1
+    centre, alpha = usual_prior(3), np.full(3, prior)
+    sums = PriorSums.of(prior + np.eye(3) * 20, alpha)
+    found = learned_alpha(alpha, sums, 0.5, 1.0)
+    assert_array_equal(found, centre / 100 if prior < 1 else centre * 100)
+    assert centre / 10 <= learned_eta(prior, -9.0, (3, 10), 0.5, 1.0, 1.0) <= centre * 10
 
 
 @pytest.mark.parametrize("size", [2, 1000])
@@ -167,7 +169,7 @@ def test_moments_and_log_c_are_of_the_step_that_was_made(counts):
         model.initialize(np.random.RandomState(0))
         model.normalise_at(np.array([1.0, 0.5]))
         if learns:
-            model.learned_priors = learner(0.1, alpha=True, eta=True)
+            model.learned = BOTH
         local: LocalStep = model.local_step(Batch(counts, slice(0, 60)), Tempering(), True)
         model.global_step(local.statistics, 0.5, 1.0, Tempering())
         found.append((local.energy, *local.log_partition))

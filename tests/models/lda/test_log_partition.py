@@ -7,9 +7,9 @@ from scipy import sparse
 
 from annealvi import TemperedLDA
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA
 from annealvi.partition import log_partition
 from tests.models.lda.naive import DTYPES, EVEN, GRIDS, fits, lengths, log_c_of, make, naive_log_c
+from tests.models.lda.pair import LDA, of
 
 
 @pytest.mark.slow
@@ -20,7 +20,7 @@ def test_log_c_of_documents(counts, n_topics, dtype, grid):
     model = make(n_topics, dtype)
     gamma = np.random.RandomState(0).gamma(0.5, 2.0, (60, n_topics)).astype(dtype) + dtype(0.05)
     found = log_c_of(model, counts.astype(dtype), gamma, GRIDS[grid])
-    expected = naive_log_c(gamma, model.topics.components, lengths(counts), GRIDS[grid])
+    expected = naive_log_c(gamma, model.components, lengths(counts), GRIDS[grid])
     # on other grids than even ones sums are interpolated, which must not show
     assert (np.abs(found - expected) / np.maximum(1, lengths(counts))[:, None]).max() < 1e-11
     assert found.dtype == np.float64
@@ -33,7 +33,7 @@ def test_log_c_of_sparse_topics(grid):
     model = LDA(6, 300, alpha=1 / 500, eta=1 / 500)
     topics = np.full((6, 300), 1 / 500)
     topics[np.arange(300) % 6, np.arange(300)] = 40.0
-    model.topics.assign(topics)
+    model.assign(topics)
     gamma = np.array([[1 / 500] * 5 + [30.0], [5.0] * 6])
     found = log_c_of(model, sparse.csr_matrix(np.ones((2, 300))), gamma, GRIDS[grid])
     expected = naive_log_c(gamma, topics, [300, 300], GRIDS[grid])
@@ -45,9 +45,9 @@ def test_log_c_of_sparse_topics(grid):
 def test_energies_of_documents(counts, dtype, b):
     model = make(5, dtype)
     gamma = (np.random.RandomState(0).gamma(0.5, 2.0, (60, 5)) + 0.05).astype(dtype)
-    found = model.documents.energies(counts.astype(dtype), gamma, Tempering(b))
+    found = model.energies(counts.astype(dtype), gamma, Tempering(b))
     begin = gamma.astype(float)
-    expected = fits(counts.toarray(), begin, b, model.topics.components, 0.1, 0)[2]
+    expected = fits(counts.toarray(), begin, b, model.components, 0.1, 0)[2]
     rtol = 1e-10 if dtype is np.float64 else 2e-4
     assert_allclose(found, expected, rtol=rtol, atol=rtol)
     assert_array_equal(found[[3, 11]], 0.0)
@@ -55,19 +55,19 @@ def test_energies_of_documents(counts, dtype, b):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["likelihood", "posterior"])
-@pytest.mark.parametrize(("start", "b"), [("warm", 1.0), ("constant", 0.1)])
+@pytest.mark.parametrize(("warm", "b"), [(True, 1.0), (False, 0.1)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form):
+def test_a_batch_brings_its_energy_and_log_c(counts, warm, dtype, b, form):
     """Without documents' energies one by one: from gamma and the statistics."""
     alpha = np.linspace(0.05, 0.4, 5)
-    model = make(5, dtype, alpha=alpha, start=start, n_iterations=60)
+    model = make(5, dtype, alpha=alpha, warm=warm, n_iterations=60)
     model.start_documents(60)
     model.normalise_at(GRIDS["exponential"])
     X = counts.astype(dtype)
     local = model.local_step(Batch(X, slice(2, 50)), Tempering(b, form), moments=True)
     if form == "posterior":
         alpha = b * alpha + 1 - b
-    lam = model.topics.components
+    lam = model.components
     gamma, _, energies, _ = fits(counts.toarray()[2:50], 1.0, b, lam, alpha, 60)
     log_c = naive_log_c(gamma, lam, lengths(counts[2:50]), GRIDS["exponential"]).sum(axis=0)
     rtol = 1e-5 if dtype is np.float64 else 1e-4
@@ -83,10 +83,10 @@ def test_a_batch_brings_its_energy_and_log_c(counts, start, dtype, b, form):
 
 
 def test_energy_of_a_batch_under_random_starts(counts):
-    model = make(5, start="random")
+    model = make(5, exact=True)
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5), moments=True)
-    lam = model.topics.components
+    lam = model.components
     energies = fits(counts.toarray(), 1.0, 0.5, lam, 0.1, 200)[2]
     assert local.energy == pytest.approx(energies.sum(), rel=1e-5)
 
@@ -107,7 +107,7 @@ def test_log_c_follows_the_topics(counts):
     batch = Batch(counts, slice(0, 60))
 
     def compare(model, rtol):
-        topics = model.topics.components.copy()
+        topics = model.components.copy()
         local = model.local_step(batch, Tempering(0.7), moments=True)
         gammas = fits(counts.toarray(), 1.0, 0.7, topics, 0.1, 200)[0]
         expected = naive_log_c(gammas, topics, lengths(counts), EVEN).sum(axis=0)
@@ -120,7 +120,7 @@ def test_log_c_follows_the_topics(counts):
             local = model.local_step(batch, Tempering(0.7), moments=True)
             model.global_step(local.statistics, rho, 1.0, Tempering(0.7))
         compare(model, 1e-9 if rho == 1 else 0.02)
-    model.topics.assign(np.random.RandomState(5).rand(5, 41) + 0.1)
+    model.assign(np.random.RandomState(5).rand(5, 41) + 0.1)
     compare(model, 1e-9)
 
 
@@ -128,10 +128,10 @@ def test_log_partition_at_the_current_q(counts):
     """annealvi.partition's "posterior", of a fitted estimator."""
     inverses = 1 / np.geomspace(1, 10, 30)
     lda = TemperedLDA(5, doc_topic_prior=0.1, random_state=0, preset="sklearn").fit(counts)
-    of_fit = log_partition(lda, inverses, "posterior", data=counts.toarray()).values
-    model = lda._state.model
-    gamma, lam = model.documents.infer(counts), model.topics.components
+    of_fit = log_partition(lda, 1 / inverses, "posterior", data=counts.toarray()).values
+    model = of(lda)
+    gamma, lam = model.infer(counts), model.components
     expected = naive_log_c(gamma, lam, lengths(counts), inverses).sum(axis=0)
     assert_allclose(of_fit, expected - expected[0], rtol=1e-11, atol=1e-8)
     with pytest.raises(ValueError, match=r"one that TemperedLDA offers: 'posterior'\. Got"):
-        log_partition(lda, inverses, "exact")
+        log_partition(lda, 1 / inverses, "exact")

@@ -9,8 +9,8 @@ from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
 from tests.marks import twenty_problems
+from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.problems import bounds_of_steps, random_corpus
 
 
@@ -46,7 +46,7 @@ def test_elbo_is_the_written_out_objective(counts, shape, T, form):
     b = 1 / T
     if form == "posterior":  # the priors it amounts to
         alpha, eta = (alpha + T - 1) / T, eta / T
-    expected = annealed_elbo(counts.toarray(), model.topics.components, gamma, alpha, eta, b)
+    expected = annealed_elbo(counts.toarray(), model.components, gamma, alpha, eta, b)
     assert model.elbo(counts, gamma, Tempering(b, form)) == pytest.approx(expected, rel=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_the_objective_never_falls(T, form, seeds):
     for seed in seeds:
         X, shape, rng = random_corpus(seed)
         alpha, eta = rng.choice([0.02, 0.3, 2.0], 2)
-        options = LocalOptions(rng.choice([1, 3, 100]), 1e-3, "warm")
+        options = LocalOptions(rng.choice([1, 3, 100]), 1e-3, warm=True)
         model = LDA(*shape, alpha=alpha, eta=eta, options=options)
         model.initialize(rng)
         model.start_documents(30)
@@ -94,7 +94,7 @@ def test_as_printed_the_posterior_form_ascends_the_tempered_elbo_and_a_base_meas
     for _ in range(3):
         lam, gamma = rng.gamma(2.0, 1.0, (3, 9)) + 0.1, rng.gamma(2.0, 1.0, (7, 3)) + 0.1
         model = LDA(3, 9, alpha=alpha, eta=eta)
-        model.topics.assign(lam)
+        model.assign(lam)
         ours = T * model.elbo(sparse.csr_matrix(X), gamma, Tempering(1 / T, "posterior"))
         differences.append(ours - tempered_elbo(lam, gamma))
     assert_allclose(differences, differences[0], rtol=1e-10)
@@ -106,17 +106,16 @@ def test_batch_under_the_posterior_form_divides_by_T(counts):
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.5, "posterior"))
     raw = local.statistics.dense(3) / 0.5
     model.global_step(local.statistics, 1.0, 1.0, Tempering(0.5, "posterior"))
-    assert_allclose(model.topics.components.T, (0.3 + raw) / 2, rtol=1e-12)
+    assert_allclose(model.components.T, (0.3 + raw) / 2, rtol=1e-12)
 
 
 def test_weights_of_topics_that_have_moved_on_are_let_go(counts):
     model = LDA(3, 41, alpha=0.1, eta=0.3)
     model.initialize(np.random.RandomState(0))
-    model.documents.infer(counts)
-    weights = weakref.ref(*model.topics.weights.values())
+    model.infer(counts)
+    weights = weakref.ref(*model.derived.values())
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering())
     model.global_step(local.statistics, 0.5, 1.0, Tempering())
-    model.forget_documents()
     assert weights() is None
 
 
@@ -126,13 +125,13 @@ def test_a_share_of_tokens_stops_documents_alike_at_any_number_of_topics(counts)
     for n_topics in (2, 50):
         for share in (0.03, 0.001):
             model = LDA(n_topics, 41, alpha=0.1, eta=0.1)
-            model.topics.assign(np.random.RandomState(1).gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
+            model.assign(np.random.RandomState(1).gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
             gammas = [np.ones((60, n_topics))]
             for n in range(1, 200):
-                model.documents.options = LocalOptions(n, 0.0)
-                gammas.append(model.documents.infer(counts))
-            model.documents.options = LocalOptions(199, np.inf, token_tolerance=share)
-            stopped = model.documents.infer(counts)
+                model.options = LocalOptions(n, 0.0)
+                gammas.append(model.infer(counts))
+            model.options = LocalOptions(199, share, by_topic=False)
+            stopped = model.infer(counts)
             enough = np.abs(np.diff(gammas, axis=0)).sum(axis=2) < share * n_words
             n_iterations = np.argmax(enough, axis=0) + 1
             assert enough[:, n_words > 0].any(axis=0).all()

@@ -1,6 +1,6 @@
-"""Topics as a point, topic_estimate="map": the objective, written out, and what ascends it."""
+"""Topics as a point, estimate="map": the objective, written out, and what ascends it."""
 
-import pickle
+import copy
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ from scipy.special import gammaln, logsumexp, psi
 from scipy.stats import dirichlet
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
-from annealvi.models.lda.topics import Statistics
+from annealvi.models.lda.cpu import Statistics
 from tests.models.lda.naive import fits, lengths, log_c_of, naive_log_c
+from tests.models.lda.pair import LDA, LocalOptions
 from tests.models.lda.problems import bounds_of_steps
 from tests.models.lda.streams import put
 
@@ -26,8 +26,8 @@ ETA = {
 
 def make(shape, *, seed=0, eta=0.07, alpha=0.2, dtype=np.float64, **options):
     """A model of the mean of topics, started at random."""
-    options = dict(max_iter=500, tolerance=1e-12, start="warm") | options
-    given = dict(alpha=alpha, eta=eta, dtype=dtype, topic_estimate="map")
+    options = dict(max_iter=500, tolerance=1e-12, warm=True) | options
+    given = dict(alpha=alpha, eta=eta, dtype=dtype, estimate="map")
     model = LDA(*shape, options=LocalOptions(**options), **given)
     model.initialize(np.random.RandomState(seed))
     return model
@@ -68,9 +68,9 @@ def test_the_objective_is_the_one_written_out(T, form, eta):
     rng = np.random.RandomState(0)
     eta, alpha, X = ETA[eta](rng, (4, 23)), rng.rand(4) + 0.1, documents(9, 23)
     model = make((4, 23), eta=eta, alpha=alpha)
-    model.topics.assign(rng.gamma(0.5, 2.0, (4, 23)) + 0.01)
+    model.assign(rng.gamma(0.5, 2.0, (4, 23)) + 0.01)
     gamma = rng.gamma(2.0, 1.0, (9, 4))
-    beta, given = mean(model.topics.components), priors(alpha, eta, T, form)
+    beta, given = mean(model.components), priors(alpha, eta, T, form)
     expected = point_objective(X, beta, gamma, *given, 1 / T)
     assert model.elbo(X, gamma, Tempering(1 / T, form)) == pytest.approx(expected, rel=1e-11)
 
@@ -101,16 +101,16 @@ def test_the_local_step_word_by_word(counts, n_topics, b, dtype):
     """gamma, statistics, energies and bounds against loops that have log E beta."""
     rng = np.random.RandomState(1)
     X, alpha = counts.astype(dtype), np.linspace(0.05, 0.4, n_topics)
-    options = dict(start="constant", max_iter=7, tolerance=0)
+    options = dict(warm=False, max_iter=7, tolerance=0)
     model = make((n_topics, 41), alpha=alpha, dtype=dtype, **options)
-    model.documents.options = LocalOptions(7, 0.0, "constant", prune=False)
-    model.topics.assign(rng.gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
+    model.options = LocalOptions(7, 0.0, prune=False)
+    model.assign(rng.gamma(0.3, 1.0, (n_topics, 41)) + 0.02)
     local = model.local_step(Batch(X, slice(0, 60)), Tempering(b), moments=True)
-    log_beta = np.log(mean(model.topics.components.astype(np.float64)))
+    log_beta = np.log(mean(model.components.astype(np.float64)))
     found = fits(counts.toarray(), 1.0, b, log_beta, alpha, 7, log_of=np.asarray)
     gammas, statistics, energies, _ = found
     rtol = 1e-9 if dtype is np.float64 else 1e-3
-    assert_allclose(model.documents.infer(X, Tempering(b)), gammas, rtol=rtol)
+    assert_allclose(model.infer(X, Tempering(b)), gammas, rtol=rtol)
     assert_allclose(local.statistics.dense(n_topics).T, statistics, rtol=rtol, atol=rtol / 100)
     assert_allclose(local.energy, energies, rtol=rtol, atol=rtol)
 
@@ -125,10 +125,10 @@ def test_single_precision_follows_double_however_small_the_prior(eta):
     unseen = sparse.csr_matrix(np.eye(1, 31, 30))
     gammas, unseen_gammas = [], []
     for dtype in (np.float32, np.float64):
-        model = make((4, 31), eta=eta, dtype=dtype, start="constant", max_iter=50, tolerance=0)
-        model.topics.assign(topics)
-        gammas.append(model.documents.infer(X.astype(dtype)))
-        unseen_gammas.append(model.documents.infer(unseen.astype(dtype)))
+        model = make((4, 31), eta=eta, dtype=dtype, warm=False, max_iter=50, tolerance=0)
+        model.assign(topics)
+        gammas.append(model.infer(X.astype(dtype)))
+        unseen_gammas.append(model.infer(unseen.astype(dtype)))
     assert_allclose(*gammas, rtol=2e-3, atol=1e-4)
     assert np.all(np.isfinite(unseen_gammas))
 
@@ -136,26 +136,28 @@ def test_single_precision_follows_double_however_small_the_prior(eta):
 def test_changing_the_estimate_of_a_model():
     """What was worked out under the other is not used any more."""
     X, rng = documents(20, 30), np.random.RandomState(0)
-    model = make((4, 30), start="constant")
-    model.topics.assign(rng.gamma(0.5, 1.0, (4, 30)) + 0.02)
+    model = make((4, 30), warm=False)
+    model.assign(rng.gamma(0.5, 1.0, (4, 30)) + 0.02)
     batch = Batch(X, slice(0, 20))
 
     def everything():
         local = model.local_step(batch, Tempering(0.5), moments=True)
         statistics = local.statistics.dense(4).T
-        log_c = model.documents.posterior_log_partition(np.array([0.5]), X)
-        return [statistics, local.energy, model.documents.infer(X), model.elbo(X), log_c]
+        log_c = model.engine.posterior_log_partition(model, np.array([0.5]), X)
+        return [statistics, local.energy, model.infer(X), model.elbo(X), log_c]
 
     of_mean = everything()
-    model.topics.estimate = "variational"
+    model.estimate = "variational"
+    model.replaced()
     of_distribution = everything()
-    model.topics.estimate = "map"
+    model.estimate = "map"
+    model.replaced()
     for one, other, again in zip(of_mean, of_distribution, everything(), strict=True):
         assert not np.allclose(one, other, rtol=1e-3)
         assert_array_equal(one, again)
-    copy = pickle.loads(pickle.dumps(model))
-    assert copy.topics.estimate == "map"
-    assert_array_equal(copy.documents.infer(X), model.documents.infer(X))
+    copied = copy.deepcopy(model)
+    assert copied.estimate == "map"
+    assert_array_equal(copied.infer(X), model.infer(X))
 
 
 def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
@@ -165,13 +167,13 @@ def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
     for _ in range(30):
         words = np.sort(rng.choice(V, 5, replace=False))
         for model in (lazy, eager):
-            statistics = Statistics(V, model.topics.width, model.dtype)
+            statistics = Statistics(V, model.width, model.dtype)
             put(statistics, words, words[:, None] + np.arange(5.0))
             model.global_step(statistics, 0.2, 3.0, Tempering())
-        eager.topics.catch_up()
+        eager.catch_up()
     X = documents(8, V)
-    assert lazy.topics.now != 1
-    assert_allclose(lazy.documents.infer(X), eager.documents.infer(X), rtol=1e-9)
+    assert lazy.now != 1
+    assert_allclose(lazy.infer(X), eager.infer(X), rtol=1e-9)
     assert lazy.elbo(X) == pytest.approx(eager.elbo(X), rel=1e-11)
 
 
@@ -179,11 +181,11 @@ def test_rows_that_make_up_for_steps_and_rows_that_moved_are_one():
 def test_log_c_has_the_logarithm_of_the_mean(dtype):
     X = documents(11, 25).astype(dtype)
     model = make((6, 25), dtype=dtype)
-    model.topics.assign(np.random.RandomState(0).gamma(0.5, 1.0, (6, 25)) + 0.02)
-    gamma, inverses = model.documents.infer(X), np.array([1.0, 0.6, 0.1])
-    log_beta = np.log(mean(model.topics.components.astype(np.float64)))
+    model.assign(np.random.RandomState(0).gamma(0.5, 1.0, (6, 25)) + 0.02)
+    gamma, inverses = model.infer(X), np.array([1.0, 0.6, 0.1])
+    log_beta = np.log(mean(model.components.astype(np.float64)))
     expected = naive_log_c(gamma, log_beta, lengths(X), inverses, log_of=np.asarray)
     rtol = 1e-11 if dtype is np.float64 else 1e-4
     assert_allclose(log_c_of(model, X, gamma, inverses), expected, rtol=rtol)
-    total = model.documents.posterior_log_partition(inverses, X, gamma)
+    total = model.engine.posterior_log_partition(model, inverses, X, gamma)
     assert_allclose(total, expected.sum(axis=0), rtol=rtol)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda.documents import Documents
+from annealvi.models.lda.engine import Engine
 from annealvi.temperature.local import DocumentRule
 from tests.marks import cases
 from tests.models.lda.naive import DTYPES, EVEN, fits, lengths, log_c_of, make, naive_log_c
@@ -37,7 +37,7 @@ def test_a_step_under_a_rule(counts, dtype, corpus, level, rounds):
     model = make(5, dtype, n_iterations=7)
     X = counts.astype(dtype)
     local = model.local_step(Batch(X, slice(0, 60)), Tempering(0.4, rule=rule), moments=True)
-    lam = model.topics.components.astype(float)
+    lam = model.components.astype(float)
     _, b, statistics = naive_rule_step(counts.toarray(), 0.4, lam, 0.1, 7, rule)
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(local.inverse, b, rtol=rtol)
@@ -55,8 +55,8 @@ def test_log_c_of_a_batch_under_a_rule(counts):
     model = make(5, n_iterations=7)
     model.normalise_at(EVEN)
     local = model.local_step(Batch(counts, slice(0, 60)), Tempering(0.4, rule=rule), moments=True)
-    gamma, _, _ = naive_rule_step(counts.toarray(), 0.4, model.topics.components, 0.1, 7, rule)
-    expected = naive_log_c(gamma, model.topics.components, lengths(counts), EVEN).sum(axis=0)
+    gamma, _, _ = naive_rule_step(counts.toarray(), 0.4, model.components, 0.1, 7, rule)
+    expected = naive_log_c(gamma, model.components, lengths(counts), EVEN).sum(axis=0)
     assert_allclose(local.log_partition, expected, rtol=1e-9, atol=1e-6)
 
 
@@ -65,8 +65,8 @@ def test_log_c_of_a_batch_under_a_rule(counts):
 def test_inference_under_a_rule(counts, dtype):
     rule = DocumentRule(EVEN, uniform(20), 3)
     model = make(5, dtype, n_iterations=7)
-    gamma = model.documents.infer(counts.astype(dtype), Tempering(1.0, rule=rule))
-    lam = model.topics.components.astype(float)
+    gamma = model.infer(counts.astype(dtype), Tempering(1.0, rule=rule))
+    lam = model.components.astype(float)
     expected, b, _ = naive_rule_step(counts.toarray(), 1.0, lam, 0.1, 7, rule)
     rtol = 1e-8 if dtype is np.float64 else 5e-3
     assert_allclose(gamma, expected, rtol=rtol)
@@ -89,9 +89,9 @@ def test_documents_without_words(counts):
             assert local.energy == pytest.approx(0.0, abs=1e-12)
         else:
             assert_allclose(local.inverse, 0.3)
-    gamma = model.documents.infer(empty, Tempering(1.0, rule=rule))
+    gamma = model.infer(empty, Tempering(1.0, rule=rule))
     assert_allclose(gamma, 0.1)
-    assert_array_equal(model.documents.energies(empty, gamma), 0.0)
+    assert_array_equal(model.energies(empty, gamma), 0.0)
     assert log_c_of(model, empty[:0], gamma[:0], EVEN).shape == (0, 20)
 
 
@@ -100,20 +100,20 @@ def test_documents_in_blocks(counts, monkeypatch, ends):
     """How documents are cut into blocks changes nothing but the order of sums."""
     found, batch, rule = [], Batch(counts, slice(0, 60)), DocumentRule(EVEN, uniform(20), 4)
     for these in ([60], ends):
-        monkeypatch.setattr(Documents, "blocks", lambda *_, e=these: [*map(slice, [0, *e], e)])
+        monkeypatch.setattr(Engine, "blocks", lambda *_, e=these: [*map(slice, [0, *e], e)])
         model = make(5, n_iterations=20)
         model.normalise_at(EVEN)
         one = model.local_step(batch, Tempering(0.5), moments=True)
         energy, log_c = one.energy, one.log_partition
         ruled = model.local_step(batch, Tempering(0.5, rule=rule), moments=True)
-        gamma = model.documents.infer(counts, Tempering(1.0, rule=rule))
+        gamma = model.infer(counts, Tempering(1.0, rule=rule))
         found.append([energy, log_c, gamma, ruled.inverse, ruled.statistics.dense(5).copy()])
     for whole, parts in zip(*found, strict=True):
         assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)
 
 
 def test_blocks_keep_the_level_each(counts, monkeypatch):
-    monkeypatch.setattr(Documents, "blocks", lambda *_: [slice(0, 25), slice(25, 60)])
+    monkeypatch.setattr(Engine, "blocks", lambda *_: [slice(0, 25), slice(25, 60)])
     rule = DocumentRule(EVEN, uniform(20), 2, level=0.2)
     batch = Batch(counts, slice(0, 60))
     inverse = make(5).local_step(batch, Tempering(0.2, rule=rule), moments=True).inverse
@@ -127,19 +127,19 @@ def test_temperatures_of_documents_do_not_depend_on_their_neighbours(counts):
     """Without a level to keep, each document is fitted as often as it takes itself."""
     rule = DocumentRule(EVEN, uniform(20), 4)
     model = make(5)
-    together = model.documents.infer(counts, Tempering(1.0, rule=rule))
+    together = model.infer(counts, Tempering(1.0, rule=rule))
     for d in range(60):
-        alone = model.documents.infer(counts[d], Tempering(1.0, rule=rule))
+        alone = model.infer(counts[d], Tempering(1.0, rule=rule))
         assert_allclose(alone[0], together[d], rtol=1e-9)
 
 
 def test_blocks_have_few_entries(counts, monkeypatch):
     """Documents that are long are taken a few at a time, each once, and their bits stay."""
     whole = make(5)
-    expected = whole.documents.infer(counts, Tempering(1.0))
-    monkeypatch.setattr("annealvi.models.lda.documents.BLOCK_ENTRIES", 40)
-    blocks = [*whole.documents.blocks(slice(3, 60), counts.indptr, 40)]
+    expected = whole.infer(counts, Tempering(1.0))
+    monkeypatch.setattr("annealvi.models.lda.engine.BLOCK_ENTRIES", 40)
+    blocks = [*whole.engine.blocks(whole, slice(3, 60), counts.indptr, 40)]
     assert [row for rows in blocks for row in range(rows.start, rows.stop)] == [*range(3, 60)]
     assert len(blocks) > 5
     assert all(counts[rows].nnz <= 40 or rows.stop == rows.start + 1 for rows in blocks)
-    assert_allclose(whole.documents.infer(counts, Tempering(1.0)), expected, rtol=0)
+    assert_allclose(whole.infer(counts, Tempering(1.0)), expected, rtol=0)

@@ -6,8 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from annealvi import TemperedLDA
-from annealvi.models.lda import LDA, starts
+from annealvi.models.lda import starts
 from annealvi.models.lda.starts import SEED_DOCUMENTS, SEED_WEIGHT, spread_documents
+from tests.models.lda.pair import LDA
 
 K = 6
 
@@ -30,7 +31,7 @@ def seeds(X, n_topics=K, seed=0, n_each=SEED_DOCUMENTS):
 def start(X, n_topics=K, seed=0, dtype=np.float64):
     model = LDA(n_topics, X.shape[1], alpha=0.1, eta=0.1, dtype=dtype)
     model.initialize(np.random.RandomState(seed), X, "kmeans++")
-    return np.array(model.topics.components)
+    return np.array(model.components)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -184,7 +185,7 @@ def test_random_topics_are_one_draw_of_all(n_topics):
     model = LDA(n_topics, 9, alpha=0.1, eta=0.1)
     model.initialize(np.random.RandomState(3))
     expected = np.random.RandomState(3).gamma(100.0, 0.01, (n_topics, 9))
-    assert_array_equal(model.topics.components, expected)
+    assert_array_equal(model.components, expected)
 
 
 @pytest.mark.parametrize("eta", [0.3, "of words", "of words and topics"])
@@ -200,7 +201,7 @@ def test_topics_of_documents_are_the_prior_and_counts(eta):
     rng = np.random.RandomState(7)
     chosen = [rng.choice(X.shape[0], SEED_DOCUMENTS, replace=False) for _ in range(K)]
     counts = np.array([X.toarray()[rows].sum(axis=0) for rows in chosen])
-    assert_allclose(model.topics.components, eta + SEED_WEIGHT * counts, rtol=1e-15)
+    assert_allclose(model.components, eta + SEED_WEIGHT * counts, rtol=1e-15)
 
 
 def test_samples_of_very_many_documents(monkeypatch):

@@ -9,7 +9,7 @@ from annealvi import LocalVariational, TemperedLDA, Variational
 from annealvi.dask import TemperedLDA as Sharded
 from annealvi.datasets import load_arxiv_abstracts
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda.local_step import FitShard, total
+from annealvi.models.lda.shards import ShardEngine
 from tests.models.lda.naive import make
 
 V = 41
@@ -28,11 +28,10 @@ def counts(n_samples, density, seed=0):
 def test_statistics_add_up(size, density, dtype):
     X, model = counts(30, density).astype(dtype), make(dtype=dtype)
     whole = model.local_step(Batch(X, slice(2, 29)), Tempering(0.5)).statistics.dense(5)
-    found = total(FitShard(Tempering(0.5), False), model, X, slice(2, 29), size)
-    assert_array_equal(found.seen_words, np.asarray(X[2:29].sum(axis=0) > 0).ravel())
-    rows = np.zeros((V, 5))
-    own = found.rows[found.seen_words] if len(found.rows) == V else found.rows
-    rows[found.seen_words] = own[:, :5]
+    engine = ShardEngine(model.engine, size)
+    statistics = engine.e_step(model, Batch(X, slice(2, 29)), Tempering(0.5)).statistics
+    assert_array_equal(statistics.words(), np.unique(X[2:29].indices))
+    rows = statistics.dense(5)
     exact = dict(rtol=0) if size >= 27 else dict(rtol=1e-5 if dtype == np.float32 else 1e-12)
     assert_allclose(rows, whole, atol=0 if size >= 27 else 1e-7, **exact)
 

@@ -7,8 +7,8 @@ from scipy import sparse
 from scipy.special import gammaln, logsumexp, psi
 
 from annealvi.model import Batch, Tempering
-from annealvi.models.lda import LDA, LocalOptions
 from tests.models.lda.naive import fits
+from tests.models.lda.pair import LDA, LocalOptions
 
 SHAPE = (6, 50)
 TEMPERATURES = (1.0, 1.2, 1.4)
@@ -21,19 +21,21 @@ def corpus(n_samples=12, seed=0):
     return sparse.csr_matrix(X)
 
 
-def make(estimate="sparse", dtype=np.float64, alpha=0.15, **options):
+def make(is_sparse=True, dtype=np.float64, alpha=0.15, **options):
     options = dict(max_iter=300, tolerance=1e-12) | options
-    given = LocalOptions(document_estimate=estimate, **options)
-    model = LDA(*SHAPE, alpha=alpha, eta=0.1, dtype=dtype, topic_estimate="map", options=given)
+    given = LocalOptions(sparse=is_sparse, **options)
+    model = LDA(*SHAPE, alpha=alpha, eta=0.1, dtype=dtype, estimate="map", options=given)
     model.initialize(np.random.RandomState(1))
     return model
 
 
-def objective(documents, X, gamma, tempering):
+def objective(model, X, gamma, tempering):
     """Each document's part of the objective of training."""
     gammas = [None] * X.shape[0] if gamma is None else [row[None] for row in gamma]
     pairs = zip(X, gammas, strict=True)
-    return np.array([documents.objective(one, tempering, own) for one, own in pairs])
+    return np.array(
+        [model.engine.objective(model, one, tempering, gamma=own) for one, own in pairs]
+    )
 
 
 def naive_objective(counts, beta, gamma, alpha, b, kappa):
@@ -49,8 +51,8 @@ def naive_objective(counts, beta, gamma, alpha, b, kappa):
 @pytest.mark.parametrize("T", [1.0, 1.1, 1.25, 1.4, 1.5, 2.0, 6.0])
 def test_the_sparsity_of_a_temperature(T):
     expected = 0.5 * max(0.0, (1.5 - T) / 0.5)
-    assert make().documents.options.sparsity(Tempering(1 / T)) == pytest.approx(expected)
-    assert make("variational").documents.options.sparsity(Tempering(1 / T)) == 0
+    assert make().kappa(Tempering(1 / T)) == pytest.approx(expected)
+    assert make(False).kappa(Tempering(1 / T)) == 0
 
 
 @pytest.mark.thinned
@@ -59,38 +61,38 @@ def test_the_sparsity_of_a_temperature(T):
 @pytest.mark.parametrize("n_iterations", [1, 2, 7])
 def test_iterations_against_loops(n_iterations, T, dtype):
     model, X, b = make(dtype=dtype, max_iter=n_iterations), corpus().astype(dtype), 1 / T
-    kappa = model.documents.options.sparsity(Tempering(b))
-    beta = model.topics.lam[:, : SHAPE[0]].T.astype(np.float64)
+    kappa = model.kappa(Tempering(b))
+    beta = model.present()[:, : SHAPE[0]].T.astype(np.float64)
     beta /= beta.sum(axis=1, keepdims=True)
     gamma = np.ones((X.shape[0], SHAPE[0]), dtype)
-    model.documents.fit(X, gamma, Tempering(b), 1, exact=False, sparsity=kappa)
+    model.fit(X, gamma, Tempering(b), kappa=kappa)
     given = np.log(beta), 0.15, n_iterations
     expected = fits(X.toarray(), 1.0, b, *given, log_of=np.asarray, kappa=kappa)[0]
     assert_allclose(gamma, expected, rtol=2e-4 if dtype == np.float32 else 1e-9)
 
 
 def test_training_uses_it_and_inference_does_not():
-    sparse_one, plain, X = make(start="warm"), make("variational", start="warm"), corpus()
+    sparse_one, plain, X = make(warm=True), make(False, warm=True), corpus()
     for model in (sparse_one, plain):
-        model.topics.assign(np.random.RandomState(2).gamma(0.2, 1.0, SHAPE) + 0.05)
+        model.assign(np.random.RandomState(2).gamma(0.2, 1.0, SHAPE) + 0.05)
         model.start_documents(X.shape[0])
         model.local_step(Batch(X, slice(0, X.shape[0])), Tempering())
-    concentrated = [np.sum(model.documents.gamma**2) for model in (sparse_one, plain)]
+    concentrated = [np.sum(model.gamma**2) for model in (sparse_one, plain)]
     assert concentrated[0] > 1.02 * concentrated[1]  # documents of fewer topics
-    assert_allclose(sparse_one.documents.infer(X), plain.documents.infer(X), rtol=1e-12)
+    assert_allclose(sparse_one.infer(X), plain.infer(X), rtol=1e-12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("T", [1.2, 1.0, 1.4])
 def test_the_objective_against_loops(T):
     model, X, b = make(), corpus(), 1 / T
-    kappa = model.documents.options.sparsity(Tempering(b))
-    beta = model.topics.lam[:, : SHAPE[0]].T
+    kappa = model.kappa(Tempering(b))
+    beta = model.present()[:, : SHAPE[0]].T
     beta = beta / beta.sum(axis=1, keepdims=True)
     given = np.log(beta), 0.15, 3000
     gamma = fits(X.toarray(), 1.0, b, *given, log_of=np.asarray, kappa=kappa)[0]
     both = zip(X.toarray(), gamma, strict=True)
-    found = objective(model.documents, X, gamma, Tempering(b))
+    found = objective(model, X, gamma, Tempering(b))
     expected = [naive_objective(row, beta, at, 0.15, b, kappa) for row, at in both]
     assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
 
@@ -101,7 +103,7 @@ def test_no_iteration_lowers_the_objective(T):
     X, values = corpus(), []
     for n_iterations in range(1, 40):
         model = make(max_iter=n_iterations, prune=False)
-        values.append(objective(model.documents, X, None, Tempering(1 / T)))
+        values.append(objective(model, X, None, Tempering(1 / T)))
     rises = np.diff(values, axis=0)
     assert np.min(rises) > -1e-9
     assert np.max(rises) > 0.1  # there was something to ascend
@@ -111,21 +113,21 @@ def test_no_iteration_lowers_the_objective(T):
 @pytest.mark.parametrize("T", [1.2, 1.0, 1.4])
 def test_no_full_step_lowers_the_objective(T):
     """Of documents and topics together, each document going on from its gamma."""
-    model, X, tempering, values = make(start="warm"), corpus(40), Tempering(1 / T), []
+    model, X, tempering, values = make(warm=True), corpus(40), Tempering(1 / T), []
     model.start_documents(X.shape[0])
     for _ in range(30):
         step = model.local_step(Batch(X, slice(0, X.shape[0])), tempering)
-        gamma = model.documents.gamma
-        before = objective(model.documents, X, gamma, tempering).sum()
-        values.append(before + model.topics.bound(tempering.of_priors))
+        gamma = model.gamma
+        before = objective(model, X, gamma, tempering).sum()
+        values.append(before + model.bound(tempering.of_priors))
         model.global_step(step.statistics, 1.0, 1.0, tempering)
-        after = objective(model.documents, X, gamma, tempering).sum()
-        values.append(after + model.topics.bound(tempering.of_priors))
+        after = objective(model, X, gamma, tempering).sum()
+        values.append(after + model.bound(tempering.of_priors))
     assert np.min(np.diff(values)) > -1e-8 * abs(values[-1]) and values[-1] > values[0] + 1
 
 
 def test_without_sparsity_it_is_the_bound():
-    model, X = make("variational"), corpus()
-    gamma = model.documents.infer(X)
-    found = objective(model.documents, X, gamma, Tempering())
-    assert_allclose(found, model.documents.bound(X, gamma))
+    model, X = make(False), corpus()
+    gamma = model.infer(X)
+    found = objective(model, X, gamma, Tempering())
+    assert_allclose(found, model.bounds(X, gamma))

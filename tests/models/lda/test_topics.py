@@ -9,9 +9,9 @@ from scipy.special import polygamma, psi
 
 from annealvi._kernels import lda_topics as kernels
 from annealvi.model import UNTEMPERED, Tempering
-from annealvi.models.lda import LDA
-from annealvi.models.lda.topics import Statistics
+from annealvi.models.lda.cpu import Statistics, exp_e_log
 from tests.marks import cases
+from tests.models.lda.pair import LDA
 from tests.models.lda.streams import K, V, put
 
 PRIORS = {
@@ -31,7 +31,7 @@ def make(dtype=np.float64, eta=0.3, seed=0):
 
 def statistics_of(words, rng, model):
     """Random statistics of some words, as the model takes them and as a (K, V) array."""
-    statistics = Statistics(V, model.topics.width, model.dtype)
+    statistics = Statistics(V, model.width, model.dtype)
     statistics.values[:] = np.nan  # rows not in use hold whatever was there
     rows = rng.gamma(0.5, 3.0, (len(words), K))
     for some in rng.permutation(2):  # words have rows in any order
@@ -54,8 +54,8 @@ class Plain:
     """
 
     def __init__(self, model):
-        self.eps, self.eta = np.finfo(model.dtype).eps, model.eta
-        self.start(model.topics.components)
+        self.eps, self.eta = np.finfo(model.dtype).eps, np.asarray(model.eta)
+        self.start(model.components)
 
     def start(self, lam):
         self.lam = lam.astype(np.float64)
@@ -75,14 +75,14 @@ def step_both(model, plain, n_seen, rho, rng, tempering=UNTEMPERED):
 
 
 def assert_same_topics(model, plain):
-    lam, sums = model.topics.components.astype(np.float64), plain.lam.sum(axis=1)
+    lam, sums = model.components.astype(np.float64), plain.lam.sum(axis=1)
     assert np.all(np.abs(lam - plain.lam) <= plain.error)
-    assert np.all(np.abs(model.topics.sums - sums) <= plain.error.sum(axis=1) + 1e-12 * sums)
+    assert np.all(np.abs(model.sums - sums) <= plain.error.sum(axis=1) + 1e-12 * sums)
     expected = np.exp(psi(plain.lam) - psi(sums[:, None]))
     slack = 1 + np.abs(np.log(np.maximum(expected, 1e-300))).max()  # of the exponents
     rtol = 30 * TOLERANCE[model.dtype.type] * slack
     rtol = rtol + np.expm1(polygamma(1, plain.lam) * plain.error)
-    assert np.all(np.abs(model.topics.exp_e_log() - expected) <= 1e-25 + rtol * expected)
+    assert np.all(np.abs(exp_e_log(model) - expected) <= 1e-25 + rtol * expected)
 
 
 @pytest.mark.slow
@@ -108,17 +108,17 @@ def test_any_sequence_of_steps(dtype, eta, sequence, seed):
         elif what == "topics":
             lam = (rng.gamma(1.0, 2.0, (K, V)) + 0.125).astype(dtype)
             plain.start(lam)
-            model.topics.assign(lam)
+            model.assign(lam)
         elif what == "priors":
             plain.eta = PRIORS[rng.choice(list(PRIORS))](rng)
             plain.eta = np.asarray(plain.eta, dtype=dtype).astype(np.float64)
             model.set_priors(0.2, plain.eta)
         elif what == "settle":
-            model.topics.catch_up()
+            model.catch_up()
         elif what == "look":
             assert_same_topics(model, plain)
         elif what == "one topic sum":
-            model.topics.bound()
+            model.bound()
         else:
             step_both(model, plain, SEEN[what[0]], what[1], rng)
     assert_same_topics(model, plain)
@@ -152,7 +152,7 @@ def test_very_many_steps(dtype, n_steps, rho):
     """Some words are never seen, some early, and the topics' sums do not drift."""
     rng = np.random.RandomState(0)
     model = make(dtype, PRIORS["topics"](rng).astype(dtype))
-    model.topics.assign(rng.gamma(1.0, 1e4, (K, V)) + 1.0)
+    model.assign(rng.gamma(1.0, 1e4, (K, V)) + 1.0)
     plain = Plain(model)
     for step in range(n_steps):
         words = np.unique(rng.randint(V // 2, size=5)) if step > 5 else np.arange(90, 93)
@@ -160,23 +160,23 @@ def test_very_many_steps(dtype, n_steps, rho):
         model.global_step(statistics, rho(step), 3.0, Tempering())
         plain.step(S, rho(step), 3.0, Tempering())
         if step % 512 == 77:
-            assert_allclose(model.topics.components, plain.lam, rtol=TOLERANCE[dtype])
+            assert_allclose(model.components, plain.lam, rtol=TOLERANCE[dtype])
     assert_same_topics(model, plain)
-    assert_allclose(model.topics.components, plain.lam, rtol=TOLERANCE[dtype])
+    assert_allclose(model.components, plain.lam, rtol=TOLERANCE[dtype])
     rtol = 1e-10 if dtype is np.float64 else 1e-6
-    sums = model.topics.components.sum(axis=1, dtype=np.float64)
-    assert_allclose(model.topics.sums, sums, rtol=rtol)
+    sums = model.components.sum(axis=1, dtype=np.float64)
+    assert_allclose(model.sums, sums, rtol=rtol)
 
 
 def test_rows_that_have_not_moved_are_few_only_where_many_words_are_seen():
     """That steps with few words leave the other rows alone is what all of this is about."""
     rng = np.random.RandomState(0)
     model = make()
-    before = model.topics.components.copy()
+    before = model.components.copy()
     step_both(model, Plain(model), 4, 0.1, rng)
-    assert np.sum(np.any(before != model.topics.stored[:, :K].T, axis=0)) == 4
+    assert np.sum(np.any(before != model.lam[:, :K].T, axis=0)) == 4
     step_both(model, Plain(model), 110, 0.1, rng)
-    assert np.all(np.any(before != model.topics.stored[:, :K].T, axis=0))
+    assert np.all(np.any(before != model.lam[:, :K].T, axis=0))
 
 
 @pytest.mark.parametrize("rho", [0.1, 0.5])
@@ -203,7 +203,7 @@ def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, aft
     model = make()
     first, _ = statistics_of(some_words(4, rng), rng, model)
     model.global_step(first, 0.2, 2.0, UNTEMPERED)
-    before = model.topics.components.copy()
+    before = model.components.copy()
     statistics, S = statistics_of(some_words(SEEN[seen], rng), rng, model)
     step_topics = kernels.step_topics
 
@@ -212,7 +212,7 @@ def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, aft
             step_topics(*arguments)
         raise KeyboardInterrupt
 
-    model.topics.catch_up()
+    model.catch_up()
     with monkeypatch.context() as context:
         context.setattr(kernels, "step_topics", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -220,8 +220,8 @@ def test_an_interrupt_in_a_step_leaves_a_whole_model(monkeypatch, seen, rho, aft
     whole = (1 - rho) * before + rho * (0.3 + 2.0 * S)
     empty = (1 - rho) * before + rho * 0.3
     outcomes = [whole] if after else [before, empty] if rho < 1 else [before]
-    assert any(np.allclose(model.topics.components, outcome, rtol=1e-10) for outcome in outcomes)
-    assert_allclose(model.topics.sums, model.topics.components.sum(axis=1), rtol=1e-10)
+    assert any(np.allclose(model.components, outcome, rtol=1e-10) for outcome in outcomes)
+    assert_allclose(model.sums, model.components.sum(axis=1), rtol=1e-10)
 
 
 def test_some_rows_are_those_of_all():
@@ -229,10 +229,10 @@ def test_some_rows_are_those_of_all():
     rng, model = np.random.RandomState(6), make()
     for _ in range(4):
         statistics, _ = statistics_of(some_words(3, rng), rng, model)
-        model.topics.step(statistics, 0.3, 2.0)
-    assert model.topics.now != 1
-    stored, words = model.topics.stored.copy(), np.array([3, 0, V - 1])
-    assert_array_equal(model.topics.some_rows(words), model.topics.components[:, words].T)
-    assert_array_equal(model.topics.stored, stored)
-    model.topics.catch_up()
-    assert_array_equal(model.topics.some_rows(words), model.topics.components[:, words].T)
+        model.global_step(statistics, 0.3, 2.0, UNTEMPERED)
+    assert model.now != 1
+    stored, words = model.lam.copy(), np.array([3, 0, V - 1])
+    assert_array_equal(model.rows_of(words), model.components[:, words].T)
+    assert_array_equal(model.lam, stored)
+    model.catch_up()
+    assert_array_equal(model.rows_of(words), model.components[:, words].T)

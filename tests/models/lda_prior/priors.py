@@ -5,7 +5,8 @@ import pytest
 
 from annealvi.models.lda_prior import LDAPrior
 
-B = np.array([1.0, 0.8, 0.5, 0.3, 0.1])
+T = np.array([1.0, 1.25, 2.0, 10 / 3, 10.0])
+B = 1 / T
 #: Symmetric, of each topic and word, below 1 and above.
 PRIORS = [
     (1.0, 1.0),

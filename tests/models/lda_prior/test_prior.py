@@ -12,7 +12,7 @@ from annealvi.partition import exponential_grid, log_partition
 from annealvi.partition.estimate import PowerGrid
 from tests.asserts import refusals, refused
 from tests.marks import quick_values
-from tests.models.lda_prior.priors import PRIORS, B, arrays, prior_of, priors
+from tests.models.lda_prior.priors import PRIORS, B, T, arrays, prior_of, priors
 
 FORMS = ("explicit", "collapsed")
 
@@ -27,19 +27,19 @@ def test_monte_carlo_and_bounds(each):
     prior = prior_of(alpha, eta, (3, 3), form)
     exact = None
     if form == "explicit" or (alpha, eta) == (1.0, 1.0):  # others are out of reach, or slow
-        exact = log_partition(prior, B, "exact").values
+        exact = log_partition(prior, T, "exact").values
     options = dict(n_samples=400, n_theta=200, random_state=0, n_jobs=2)
-    estimate = log_partition(prior, B, "monte-carlo", **options)
+    estimate = log_partition(prior, T, "monte-carlo", **options)
     assert estimate.method == "monte-carlo" and np.all(estimate.standard_error[1:] < 0.05)
     assert np.all(estimate.effective_sample_size > 100)
-    lower = log_partition(prior, B, "jensen", n_samples=400, n_theta=200, random_state=1)
+    lower = log_partition(prior, T, "jensen", n_samples=400, n_theta=200, random_state=1)
     assert_array_equal(lower.values, lower.bounds[1])
     assert np.all(lower.bounds[0, 1:] < lower.bounds[1, 1:])
     if exact is not None:
         assert np.all(np.abs(estimate.values - exact)[1:] < 3 * estimate.standard_error[1:])
         noise = 0.005 if form == "collapsed" else 0.0  # of the draws
         assert np.all(lower.bounds[:, 1:] < exact[1:] + noise)
-    for result in (estimate, lower, log_partition(prior, B, "map")):
+    for result in (estimate, lower, log_partition(prior, T, "map")):
         assert abs(result.values[0]) <= 1e-12 and np.all(np.diff(result.values) > 0)
 
 
@@ -50,8 +50,8 @@ def test_monte_carlo_of_large_priors(form, eta):
     eta = np.asarray(eta)
     prior = prior_of(eta.sum(axis=1), eta, (8,), form)
     same = prior if form == "explicit" else prior_of(1.0, eta.sum(axis=0), (8,), K=1)
-    estimate = log_partition(prior, B, "monte-carlo", n_samples=200, random_state=0)
-    exact = log_partition(same, B, "exact").values
+    estimate = log_partition(prior, T, "monte-carlo", n_samples=200, random_state=0)
+    exact = log_partition(same, T, "exact").values
     assert np.all(estimate.standard_error[1:] < 0.02)
     assert np.all(np.abs(estimate.values - exact)[1:] < 3 * estimate.standard_error[1:])
 
@@ -61,8 +61,8 @@ def test_documents_have_theta_of_their_own(D, n_theta):
     """C would be too high by 5 standard errors and more if they shared theta."""
     prior = prior_of(0.3, 0.5, [2] * D, V=2)
     options = dict(n_samples=1500, n_theta=n_theta, random_state=0, n_jobs=2)
-    estimate = log_partition(prior, B, "monte-carlo", **options)
-    exact = log_partition(prior, B, "exact").values
+    estimate = log_partition(prior, T, "monte-carlo", **options)
+    exact = log_partition(prior, T, "exact").values
     assert np.all(np.abs(estimate.values - exact)[1:] < 3 * estimate.standard_error[1:])
 
 
@@ -112,7 +112,7 @@ def test_map_is_at_the_mode_where_there_is_one():
     theta = (alpha - 1) / (alpha - 1).sum()
     beta = (eta - 1) / (eta - 1).sum(axis=1, keepdims=True)
     for form in FORMS:
-        values = log_partition(prior_of(alpha, eta, (4, 3), form), B, "map").values
+        values = log_partition(prior_of(alpha, eta, (4, 3), form), T, "map").values
         joint = theta[:, None] * beta
         p = joint.ravel() if form == "explicit" else joint.sum(axis=0)
         assert_allclose(values, 7 * np.log(np.sum(p[:, None] ** B, axis=0)), atol=1e-11)
@@ -125,7 +125,7 @@ def test_priors_may_be_written_as_numbers_rows_or_matrices():
         both = [(0.5, 1.7), row, matrix]
         priors = [prior_of(alpha, eta, [5], form, K=3, V=4) for alpha, eta in both]
         methods = ("map", "exact" if form == "explicit" else "map")
-        values = [log_partition(prior, B, method).values for method in methods for prior in priors]
+        values = [log_partition(prior, T, method).values for method in methods for prior in priors]
         assert_allclose(values[1:3], values[:1] * 2, atol=1e-11)
         assert_allclose(values[4:], values[3:4] * 2, atol=1e-11)
     default = LDAPrior(4, 9, [3])
@@ -141,7 +141,7 @@ def test_errors_of_the_callback_end_it():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        log_partition(prior_of(1.0, 1.0), B, "monte-carlo", callback=stop, n_jobs=2)
+        log_partition(prior_of(1.0, 1.0), T, "monte-carlo", callback=stop, n_jobs=2)
     assert seen == [1, 2, 3]
 
 
@@ -150,8 +150,8 @@ def test_probabilities_that_underflow_are_heard_where_it_matters(b):
     """At T = 50 a word of probability 1e-300 counts as 1e-6; theta beta ~ Dir(2 eta)."""
     eta = 1 / 500
     prior = prior_of(3 * eta, eta, (3,), "collapsed")
-    exact = log_partition(prior_of(1.0, 2 * eta, (3,), K=1), [1, b], "exact").values[1]
-    result = log_partition(prior, [1, b], n_samples=200, random_state=0, method="monte-carlo")
+    exact = log_partition(prior_of(1.0, 2 * eta, (3,), K=1), [1, 1 / b], "exact").values[1]
+    result = log_partition(prior, [1, 1 / b], n_samples=200, random_state=0, method="monte-carlo")
     assert abs(result.values[1] - exact) < 3 * result.standard_error[1]
     assert result.standard_error[1] < 0.1
 
@@ -162,13 +162,17 @@ def test_extreme_hyperparameters_give_finite_results(form):
     priors = dict(doc_topic_prior=1 / 500, topic_word_prior=1 / 500)
     prior = LDAPrior(500, 8000, [100_000] * 10_000, form=form, **priors)
     assert prior.n_words == 10**9
-    b = exponential_grid(10, 20)
+    temperatures = exponential_grid(10, 20)
     with pytest.warns(UserWarning, match="effective sample size"):
-        estimate = log_partition(prior, b, n_samples=2, n_theta=4, random_state=0)
+        estimate = log_partition(prior, temperatures, n_samples=2, n_theta=4, random_state=0)
     assert estimate.method == "monte-carlo"  # exact is out of reach
     assert np.all(np.isfinite(estimate.standard_error))
-    lower = log_partition(prior, b, "jensen", n_samples=2, n_theta=4, random_state=0)
-    for values in (estimate.values, *lower.bounds, log_partition(prior, b, "map").values):
+    lower = log_partition(prior, temperatures, "jensen", n_samples=2, n_theta=4, random_state=0)
+    for values in (
+        estimate.values,
+        *lower.bounds,
+        log_partition(prior, temperatures, "map").values,
+    ):
         assert values[0] == 0 and np.all(np.isfinite(values))
         assert np.all(np.diff(values) > 0)
 
@@ -179,7 +183,7 @@ def test_a_prior_may_have_any_layout(method):
     found = []
     for array in (eta, np.asfortranarray(eta)):
         prior = LDAPrior(3, 30, [5, 2], doc_topic_prior=0.5, topic_word_prior=array)
-        found.append(log_partition(prior, B, method, n_samples=5, random_state=0).values)
+        found.append(log_partition(prior, T, method, n_samples=5, random_state=0).values)
     assert_array_equal(*found)
 
 
@@ -188,7 +192,7 @@ def test_priors_at_the_edges_of_the_range(value):
     for form in FORMS:
         prior = prior_of(value, value, (3, 3), form)
         for method in ("monte-carlo", "jensen", "map"):
-            values = log_partition(prior, B, method, n_samples=5, random_state=0).values
+            values = log_partition(prior, T, method, n_samples=5, random_state=0).values
             assert np.all(np.isfinite(values))
             if method != "map":  # all is certain, or all is even
                 size = 6 if form == "explicit" else 3
@@ -237,5 +241,5 @@ def test_from_counts():
         prior = LDAPrior.from_counts(counts, 2, doc_topic_prior=0.5)
         assert (prior.n_components, prior.n_features) == (2, 3)
         assert (prior.n_documents, prior.n_words) == (3, 6)
-        expected = log_partition(prior_of(0.5, 0.5, (3, 0, 3)), B).values
-        assert_array_equal(log_partition(prior, B).values, expected)
+        expected = log_partition(prior_of(0.5, 0.5, (3, 0, 3)), T).values
+        assert_array_equal(log_partition(prior, T).values, expected)

@@ -1,0 +1,311 @@
+"""The engine that sums over shards, and the choice among the three engines.
+
+A minibatch is cut into shards of a given number of documents.  The result of each shard depends
+only on the topics and the shard.  Results are added up in float64, in an order that depends only on
+the number of shards.  So it does not matter which process computes a shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from operator import add
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+
+from annealvi._kernels import gpu
+from annealvi.exceptions import BadParameter
+from annealvi.model import UNTEMPERED, Batch, LocalStep, Tempering
+from annealvi.models.lda.cpu import CPUEngine, Statistics, lent_engine
+from annealvi.models.lda.engine import Engine, EStep, inverse_of_each, of_rows
+from annealvi.models.lda.gpu import GPUEngine, device_of
+from annealvi.models.lda.model import LDA
+from annealvi.models.lda.priors import PriorSums
+from annealvi.scale.elsewhere import Elsewhere
+from annealvi.scale.tree import TreeSum
+
+T = TypeVar("T")
+#: The result of a shard has rows for all words if at least this share of the words occurs in it.
+DENSE_SHARE = 0.5
+
+
+def engine_of(
+    device: str,
+    n_threads: int,
+    n_topics: int,
+    dtype: np.dtype,
+    *,
+    X: Any = None,
+    shard_size: int | None = None,
+    repeated: bool = False,
+    kept: Any = None,
+) -> Engine:
+    """Return an engine for models of this size and documents X.
+
+    Its buffers are those of the engine `kept` if that computes on the same device.
+    """
+    card = device_of(device)
+    if card is not None and (dtype != np.float32 or n_topics > gpu.MOST_TOPICS):
+        raise BadParameter(
+            "device",
+            f"'cpu' for {n_topics} topics in {dtype}",
+            device,
+            f"GPUs compute in float32, and fit {gpu.MOST_TOPICS:,} topics at most.",
+        )
+    engine: Any = getattr(kept, "inner", kept)
+    if engine is None or engine.device is not card:
+        engine = CPUEngine() if card is None else GPUEngine(card)
+    engine.n_threads = n_threads
+    engine.repeated = repeated
+    if shard_size is not None or isinstance(X, Elsewhere):
+        return ShardEngine(engine, shard_size)
+    return engine
+
+
+class ShardSum(NamedTuple):
+    """The results of the local step for one or more shards."""
+
+    #: Which words occur in the shards.
+    seen_words: NDArray[np.bool_]
+    #: The statistics of these words, in float64 if they are sums.  If most words occur, there are
+    #: rows for all words, because such arrays are added faster.
+    rows: NDArray
+    #: Number of words in the documents, if energies are wanted.
+    n_units: float | None
+    #: The energy, and the part of words in it at the topics of the step, both in nats.
+    energy: float | None
+    of_words: float | None
+    log_partition: NDArray[np.float64] | None
+    #: The sums from which priors are learned.
+    prior_sums: PriorSums | None
+    #: The inverse temperatures of documents that a rule has computed.
+    inverse: NDArray | None
+
+    def plus(self, other: ShardSum) -> ShardSum:
+        """Add the results of other shards; this may change the arrays of the first."""
+        seen_words, rows = _sum_of_rows(self, other)
+        inverse = None
+        if self.inverse is not None and other.inverse is not None:
+            inverse = np.concatenate([self.inverse, other.inverse])
+        prior_sums = other.prior_sums
+        if self.prior_sums is not None:
+            prior_sums = self.prior_sums.plus(prior_sums)
+        return ShardSum(
+            seen_words=seen_words,
+            rows=rows,
+            n_units=_plus(self.n_units, other.n_units),
+            energy=_plus(self.energy, other.energy),
+            of_words=_plus(self.of_words, other.of_words),
+            log_partition=_plus(self.log_partition, other.log_partition),
+            prior_sums=prior_sums,
+            inverse=inverse,
+        )
+
+
+def _plus(value: Any, other: Any) -> Any:
+    return None if value is None else value + other
+
+
+def _sum_of_rows(one: ShardSum, other: ShardSum) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Add the statistics of two results, in float64."""
+    seen_words = one.seen_words | other.seen_words
+    n_words = int(np.count_nonzero(seen_words))
+    n_rows = max(len(one.rows), len(other.rows))
+    if n_rows < len(seen_words):  # both lack rows for some words
+        n_rows = n_words
+    if len(one.rows) == len(other.rows) == n_rows:
+        out = one.rows if one.rows.dtype == np.float64 else None
+        return seen_words, np.add(one.rows, other.rows, out=out, dtype=np.float64)
+    total = np.zeros((n_rows, one.rows.shape[1]))
+    whole = n_rows == len(seen_words)
+    places = np.arange(n_rows) if whole else np.cumsum(seen_words) - 1
+    for shard in (one, other):
+        has_all = len(shard.rows) == n_rows
+        total[slice(None) if has_all else places[shard.seen_words]] += shard.rows
+    return seen_words, total
+
+
+def fit_shard(
+    engine: CPUEngine,
+    model: LDA,
+    X: Any,
+    rows: slice,
+    number: int,
+    *,
+    tempering: Tempering,
+    moments: bool,
+    seeds: NDArray[np.int64] | None,
+) -> ShardSum:
+    """Make the local step of a shard, with one of the random `seeds` if gamma starts at random."""
+    rng = None if seeds is None else RandomState(int(seeds[number]))
+    step = engine.e_step(model, Batch(X, rows), tempering, moments, rng)
+    statistics = step.statistics
+    seen_words, rows_of_words = statistics.seen(DENSE_SHARE)
+    return ShardSum(
+        seen_words=seen_words,
+        rows=rows_of_words,
+        n_units=step.n_units,
+        energy=None if step.energy is None else float(np.sum(step.energy)),
+        of_words=None if statistics.local_step is None else statistics.of_words,
+        log_partition=step.log_partition,
+        prior_sums=statistics.prior_sums,
+        inverse=step.inverse,
+    )
+
+
+def evaluate_shard(
+    engine: CPUEngine,
+    model: LDA,
+    X: Any,
+    rows: slice,
+    number: int,
+    *,
+    method: str,
+    temperings: tuple[Tempering, ...],
+    options: dict[str, Any],
+    gamma: NDArray | None = None,
+) -> Any:
+    """Call a method of the engine for the documents of a shard.
+
+    If the documents are in this process, `gamma` has rows for all of them.
+    """
+    documents = X if rows == slice(0, X.shape[0]) else X[rows]  # without copying all documents
+    options = options.copy()
+    if gamma is not None:
+        options["gamma"] = gamma[rows]
+    return getattr(engine, method)(
+        model, documents, *[of_rows(tempering, rows) for tempering in temperings], **options
+    )
+
+
+class ShardEngine(Engine):
+    """Sums over shards, which another engine or the workers of an :class:`Elsewhere` compute.
+
+    Parameters
+    ----------
+    inner : CPUEngine
+    shard_size : int, optional
+        Number of documents in a shard in this process; by default all.
+    """
+
+    def __init__(self, inner: CPUEngine, shard_size: int | None = None) -> None:
+        self.inner = inner
+        self.shard_size = shard_size
+
+    @property
+    def n_threads(self) -> int:  # type: ignore[override]
+        return self.inner.n_threads
+
+    def begin(self, model: LDA) -> Statistics:
+        return self.inner.begin(model)
+
+    def for_inference(self, model: LDA, step: EStep, want_logs: bool) -> Engine:
+        return self.inner.for_inference(model, step, want_logs)
+
+    def step_topics(
+        self, model: LDA, statistics: Any, rho: float, scale: float, floor: float, b: float
+    ) -> None:
+        self.inner.step_topics(model, statistics, rho, scale, floor, b)
+
+    def release(self) -> None:
+        self.inner.release()
+
+    def release_large(self) -> None:
+        self.inner.release_large()
+
+    def forget_documents(self) -> None:
+        self.inner.forget_documents()
+
+    def e_step(
+        self,
+        model: LDA,
+        batch: Batch,
+        tempering: Tempering,
+        moments: bool = False,
+        rng: RandomState | None = None,
+    ) -> LocalStep:
+        seeds = None
+        rows = batch.rows
+        if model.options.exact and model.rng is not None:
+            size = self.shard_size or rows.stop - rows.start
+            seeds = model.rng.randint(2**31 - 1, size=-(-(rows.stop - rows.start) // size))
+        if moments or tempering.rule is not None:
+            self._partition(model, tempering)  # its sums are used for several shards
+        task = partial(fit_shard, tempering=tempering, moments=moments, seeds=seeds)
+        total = self._total(task, ShardSum.plus, model, batch.data, rows)
+        statistics = self.begin(model)
+        statistics.put_seen(total.seen_words, total.rows)
+        statistics.prior_sums = total.prior_sums
+        step = LocalStep(
+            statistics=statistics,
+            energy=total.energy,
+            log_partition=total.log_partition,
+            n_units=total.n_units,
+            inverse=total.inverse,
+            unit="word",
+        )
+        if total.of_words is not None:
+            statistics.of_words = total.of_words
+            statistics.local_step = step
+            statistics.b0 = float(inverse_of_each(tempering, 1, model.dtype)[0])
+        return step
+
+    def document_bound(
+        self,
+        model: LDA,
+        X: Any,
+        tempering: Tempering = UNTEMPERED,
+        at: Tempering = UNTEMPERED,
+        *,
+        gamma: NDArray | None = None,
+    ) -> float:
+        if not X.shape[0]:
+            return 0.0
+        return self._sum("document_bound", model, X, tempering, at, gamma=gamma)
+
+    def objective(
+        self, model: LDA, X: Any, tempering: Tempering, *, gamma: NDArray | None = None
+    ) -> float:
+        return self._sum("objective", model, X, tempering, gamma=gamma)
+
+    def moments(
+        self, model: LDA, X: Any, tempering: Tempering, inverse: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return self._sum("moments", model, X, tempering, inverse=inverse)
+
+    def _sum(
+        self,
+        method: str,
+        model: LDA,
+        X: Any,
+        *temperings: Tempering,
+        gamma: NDArray | None = None,
+        **options: Any,
+    ) -> Any:
+        """Sum the results of a method of engines over the shards of all documents."""
+        task = partial(
+            evaluate_shard, method=method, temperings=temperings, gamma=gamma, options=options
+        )
+        return self._total(task, add, model, X, slice(0, X.shape[0]))
+
+    def _total(
+        self,
+        task: Callable[..., T],
+        merged: Callable[[T, T], T],
+        model: LDA,
+        X: Any,
+        rows: slice,
+    ) -> T:
+        """Sum a task's results over the shards of some documents."""
+        if isinstance(X, Elsewhere):
+            return X.total(task, merged, model, rows, lent_engine)
+        size = self.shard_size or max(1, rows.stop - rows.start)
+        starts = range(rows.start, rows.stop, size)
+        tree = TreeSum(len(starts), merged)
+        for number, start in enumerate(starts):
+            shard = slice(start, min(start + size, rows.stop))
+            tree.add(number, task(self.inner, model, X, shard, number))
+        return tree.total()
