@@ -180,5 +180,7 @@ class Page:
         """Press a key, such as Tab or Enter."""
         code = {"Tab": 9, "Enter": 13}[name]
         pressed = dict(key=name, code=name, windowsVirtualKeyCode=code)
-        self.call("Input.dispatchKeyEvent", type="keyDown", text={13: "\r"}.get(code, ""), **pressed)
+        self.call(
+            "Input.dispatchKeyEvent", type="keyDown", text={13: "\r"}.get(code, ""), **pressed
+        )
         self.call("Input.dispatchKeyEvent", type="keyUp", **pressed)

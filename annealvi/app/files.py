@@ -52,7 +52,7 @@ model = {model!r}
 {edits}save(model, "topics.safetensors")
 summary = describe(model, texts, titles=column({title!r}))
 times, groups = column({time!r}, None), column({group!r}, None)
-summary.to_html("report.html", title={headline!r}, times=times, freq={freq!r}, groups=groups)
+summary.write_report("report.html", title={headline!r}, times=times, freq={freq!r}, groups=groups)
 print("checksum of the topics:", summary.checksum)
 """
 CHOOSE = """\

@@ -23,6 +23,7 @@
     time: /^(date|created|time|year|published|timestamp)/i,
   };
   const DATE = /^[12]\d{3}([-/.]\d|$)|^\d{1,2}[-/.]\d{1,2}[-/.][12]\d{3}/;
+  const DIGITS = { year: 4, quarter: 7, month: 7, week: 10, day: 10 }; // of the end of a period
   let study = {};
   let changing = false; // whether a person changes the settings of a study that has topics
   let view = "topics";
@@ -196,7 +197,8 @@
     options(byId("search").group, [["", "all"], ...study.groups.map((name) => [name, name])], byId("search").group.value);
     byId("search").group.parentElement.hidden = !study.groups.length;
     const roles = [["group", "groups"], ["time", "periods"]].filter(([role]) => study.settings[role]);
-    options(byId("comparison").role, [...roles, ["", "nothing: no column of groups or dates was chosen"]], byId("comparison").role.value || (roles[0] || [""])[0]);
+    if (!roles.length) roles.push(["", "no column of groups or dates was chosen"]);
+    options(byId("comparison").role, roles, byId("comparison").role.value);
     byId("undo").disabled = !study.edits.length;
     if (view === "topics") showTopics();
     if (view === "documents") showDocuments();
@@ -265,7 +267,7 @@
       const share = shares.data[row][place];
       const margin = 1.96 * errors.data[row][place]; // null, for a single document, becomes 0
       const known = errors.data[row][place] !== null;
-      return { name: String(name).replace(/T00:00:00.*/, ""), n: shares.data[row][0], share, known, low: Math.max(share - margin, 0), high: Math.min(share + margin, 1) };
+      return { name: form.role.value === "time" ? name.slice(0, DIGITS[study.settings.freq]) : String(name), n: shares.data[row][0], share, known, low: Math.max(share - margin, 0), high: Math.min(share + margin, 1) };
     });
     const top = Math.max(...rows.map(({ high }) => high), 1e-9);
     const part = (from, to, className) => {
@@ -277,7 +279,7 @@
     byId("shares").tBodies[0].replaceChildren(
       ...rows.map(({ name, n, share, known, low, high }) => {
         const bar = element("span", { className: "bar" }, part(0, share, "own"), part(low, high, "interval"));
-        const interval = known ? percent(low) + " to " + percent(high) : "unknown";
+        const interval = known ? percent(low).slice(0, -1) + "–" + percent(high) : "unknown";
         const number = (textContent) => element("td", { className: "number", textContent });
         const head = element("th", { scope: "row", textContent: name });
         return element("tr", {}, head, element("td", {}, bar), number(share === null ? "–" : percent(share)), number(interval), number(n.toLocaleString("en")));

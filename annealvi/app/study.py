@@ -240,20 +240,22 @@ class Study:
 
     def compare(self, role: str) -> list[Any]:
         """Return the shares of topics by group or over time, and their standard errors."""
-        frames = self._shares(role)
-        return [json.loads(frame.to_json(orient="split", date_format="iso", double_precision=15)) for frame in frames]
+        frames = [self._shares(role, value) for value in ("share", "std_error")]
+        options = {"orient": "split", "date_format": "iso", "double_precision": 15}
+        return [json.loads(frame.to_json(**options)) for frame in frames]
 
-    def _shares(self, role: str) -> Any:
-        values = self._column(role, None)
+    def _shares(self, role: str, value: str) -> Any:
+        summary = self._topics()
+        column_of_role = self._column(role, None)
         if role == "group":
-            return self._topics().by_group(values, return_std=True)
-        return self._topics().over_time(values, self.state["settings"]["freq"], return_std=True)
+            return summary.by_group(column_of_role, value=value)
+        return summary.over_time(column_of_role, self.state["settings"]["freq"], value=value)
 
     def documents(self, query: str, topic: str, group: str, start: str) -> dict[str, Any]:
         """Find documents by a word or label, a topic and a group; return 25 from `start` on."""
         summary = self._topics()
         n_documents = len(summary.shares)
-        topics = np.full(n_documents, int(topic)) if topic else summary.clusters
+        topics = np.full(n_documents, int(topic)) if topic else summary.document_topics
         table = pandas.DataFrame({"share": summary.shares[np.arange(n_documents), topics]})
         table["label"] = np.array(list(summary.labels))[topics]
         for role in ("title", "text", "group"):
@@ -280,7 +282,7 @@ class Study:
         path = self.folder / RESULTS / name
         path.parent.mkdir(exist_ok=True)
         if name == "report.html":
-            summary.to_html(
+            summary.write_report(
                 path,
                 title=f"Topics of {self.state['name']}",
                 freq=self.state["settings"]["freq"],
@@ -306,9 +308,8 @@ class Study:
         tables["document_topics"] = summary.document_table
         for role in ("group", "time"):
             if self.state["settings"][role]:
-                shares, errors = self._shares(role)
-                tables[f"by_{role}"] = shares
-                tables[f"by_{role}_std_error"] = errors
+                tables[f"by_{role}"] = self._shares(role, "share")
+                tables[f"by_{role}_std_error"] = self._shares(role, "std_error")
         return tables
 
     # ------------------------------------------------------------------------- details

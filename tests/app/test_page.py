@@ -82,7 +82,9 @@ def page(browser):
     yield browser
     expected = ("status of 400", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET")
     assert not [c for c in browser.complaints if not any(text in c for text in expected)]
-    assert all(link.startswith(("http://127.0.0.1:", "data:", "about:")) for link in browser.requests)
+    assert all(
+        link.startswith(("http://127.0.0.1:", "data:", "about:")) for link in browser.requests
+    )
 
 
 @pytest.fixture
@@ -215,10 +217,14 @@ def test_a_study_without_code(page, serve, tmp_path):
     page.call("Input.insertText", text="quantum")
     page.key("Enter")
     page.wait("/^1 to 25 of [1-9]\\d\\d doc/.test(document.getElementById('number').textContent)")
-    page.wait("/quantum/i.test(document.getElementById('document').contentDocument?.body?.textContent)")
+    page.wait(
+        "/quantum/i.test(document.getElementById('document').contentDocument?.body?.textContent)"
+    )
     show(page, "compare")
     page.wait("document.querySelectorAll('#shares tbody tr').length === 15")
-    choose_in = "(e => {{ e.value = 'time'; e.dispatchEvent(new Event('change', {{bubbles: true}})); }})"
+    choose_in = (
+        "(e => {{ e.value = 'time'; e.dispatchEvent(new Event('change', {{bubbles: true}})); }})"
+    )
     page.value(choose_in.format() + "(document.querySelector('#comparison [name=role]'))")
     page.wait("/^\\d{4}/.test(document.querySelector('#shares tbody th')?.textContent)")
     show(page, "report")
@@ -282,7 +288,9 @@ def test_the_page_can_be_used_with_the_keyboard(page, serve, fitted):
     reached = []
     for _ in range(20):
         page.key("Tab")
-        reached.append(page.value("document.activeElement.id || document.activeElement.textContent"))
+        reached.append(
+            page.value("document.activeElement.id || document.activeElement.textContent")
+        )
     assert {"Topics", "Report", "change", "tick-0", "label-0"} <= set(reached)
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert page.value(outline) != "none"
@@ -297,7 +305,9 @@ def test_hostile_documents_run_nothing(page, serve, fitted):
         time.sleep(0.5)
     show(page, "documents")
     text = json.dumps(documents()["text"][0][:30])
-    page.wait(f"document.getElementById('document').contentDocument?.body?.textContent.includes({text})")
+    page.wait(
+        f"document.getElementById('document').contentDocument?.body?.textContent.includes({text})"
+    )
     assert page.value("document.querySelectorAll('main img, main script').length") == 0
     assert page.value("document.title") != "attacked"
 

@@ -43,7 +43,9 @@ def test_another_host_is_refused(client, host):
     assert client.get("state", headers={"host": host}).status_code == 400
 
 
-@pytest.mark.parametrize("path", ["/", "/state", "/wrong/state", "/secretly/state", "//state", "/é/"])
+@pytest.mark.parametrize(
+    "path", ["/", "/state", "/wrong/state", "/secretly/state", "//state", "/é/"]
+)
 def test_a_link_without_the_token_is_refused(client, path):
     answer = client.get(f"http://127.0.0.1:8000{path}")
     assert answer.status_code == 403
@@ -63,7 +65,9 @@ def test_only_the_script_of_the_server_runs(client):
         assert "eval" not in policy and "frame-ancestors 'self'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
-    assert "script-src 'self'; style-src 'self'" in client.get("").headers["content-security-policy"]
+    assert (
+        "script-src 'self'; style-src 'self'" in client.get("").headers["content-security-policy"]
+    )
     assert "script-src" not in client.get("documents/0").headers["content-security-policy"]
 
 
@@ -278,7 +282,7 @@ def test_documents_are_found(client, study):
     assert find(HOSTILE)["rows"][0]["title"] == HOSTILE
     assert find(group=HOSTILE)["n"] == 2
     label = study.summary.labels[2]
-    assert find(label)["n"] >= (study.summary.clusters == 2).sum()
+    assert find(label)["n"] >= (study.summary.document_topics == 2).sum()
     ranked = find(topic="2")["rows"]
     assert [row["label"] for row in ranked] == [label] * 25
     shares = [row["share"] for row in ranked]
@@ -289,7 +293,8 @@ def test_documents_are_found(client, study):
 def test_groups_and_years_are_compared(client, study, role, method):
     shares, errors = client.get(f"compare/{role}").json()
     column = study.table["kind" if role == "group" else "date"].tolist()
-    wanted, spread = getattr(study.summary, method)(column, return_std=True)
+    wanted = getattr(study.summary, method)(column)
+    spread = getattr(study.summary, method)(column, value="std_error")
     assert shares["columns"] == errors["columns"] == list(wanted)
     np.testing.assert_allclose(shares["data"], wanted.to_numpy(), rtol=1e-9)
     np.testing.assert_allclose(errors["data"], spread.to_numpy(), rtol=1e-9)
