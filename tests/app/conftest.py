@@ -6,14 +6,9 @@ import shutil
 import time
 from pathlib import Path
 
+import httpx
 import pandas
 import pytest
-
-pytest.importorskip("starlette", reason="needs starlette and others, the extra 'app'")
-for name in ("uvicorn", "openpyxl", "docx", "httpx", "stop_words", "plotly", "tqdm"):
-    pytest.importorskip(name)
-
-import httpx
 
 from annealvi.app.server import make_app
 from annealvi.app.study import Study
